@@ -91,9 +91,9 @@ class Agent:
         text = f"{self.name} says {self.turn}: {self.chance.choice(WORDS)} and {self.chance.choice(WORDS)}"
         place = self.chance.choice(PLACES)
         fact = Fact(self.name, "lives in", f"{place} of {self.name}") if self.chance.random() < 0.1 else None
-        done = await self.engine.remember(NewMemory(text, fact=fact), scope=self.scope(conversation))
+        done = await self.engine.memory.remember(NewMemory(text, fact=fact), scope=self.scope(conversation))
         self.kept[conversation][done[0].id] = text
-        last = await self.engine.recent_memories(scope=self.scope(conversation), turns=1)
+        last = await self.engine.memory.recent(scope=self.scope(conversation), turns=1)
         if [each.text for each in last] != [text]:
             self.wrong.append(f"{self.name} stored {text!r}, and last was {[each.text for each in last]}")
 
@@ -102,7 +102,7 @@ class Agent:
         if not self.kept[conversation]:
             return
         wanted = self.chance.choice(list(self.kept[conversation].values()))
-        found = await self.engine.recall(MemoryQuery(wanted, self.scope(conversation)))
+        found = await self.engine.memory.recall(MemoryQuery(wanted, self.scope(conversation)))
         texts = [each.memory.text for each in found.memories]
         self.mine("\n".join((*texts, *(name for each in found.memories for name in each.through))))
         if wanted not in texts:
@@ -111,7 +111,7 @@ class Agent:
     async def window(self, conversation: str) -> None:
         """Never over the budget, and nobody else's."""
         question = MemoryQuery(self.chance.choice(WORDS), self.scope(conversation))
-        window = await self.engine.memory_window(question, 400)
+        window = await self.engine.memory.window(question, 400)
         self.mine(window.text)
         if window.tokens > 400:
             self.wrong.append(f"{window.tokens} tokens of 400")
@@ -122,7 +122,7 @@ class Agent:
             return
         chosen = self.chance.choice(list(self.kept[conversation]))
         text = f"{self.kept[conversation][chosen]}, changed"
-        await self.engine.update_memory(chosen, scope=self.scope(conversation), text=text)
+        await self.engine.memory.update(chosen, scope=self.scope(conversation), text=text)
         self.kept[conversation][chosen] = text
 
     async def forget(self, conversation: str) -> None:
@@ -132,12 +132,12 @@ class Agent:
         chosen = self.chance.choice(list(self.kept[conversation]))
         other = next(each for each in self.kept if each != conversation)
         what = MemorySelection(ids=(chosen,))
-        if (await self.engine.forget(what, scope=self.scope(other))).memories:
+        if (await self.engine.memory.forget(what, scope=self.scope(other))).memories:
             self.wrong.append(f"{self.name} forgot {chosen} of another conversation")
-        if (await self.engine.forget(what, scope=self.scope(conversation))).memories != 1:
+        if (await self.engine.memory.forget(what, scope=self.scope(conversation))).memories != 1:
             self.wrong.append(f"{self.name} could not forget {chosen}")
         gone = self.kept[conversation].pop(chosen)
-        found = await self.engine.recall(MemoryQuery(gone, self.scope(conversation)))
+        found = await self.engine.memory.recall(MemoryQuery(gone, self.scope(conversation)))
         if chosen in {each.memory.id for each in found.memories}:
             self.wrong.append(f"{self.name} was given {gone!r}, which was forgotten")
 
@@ -145,16 +145,16 @@ class Agent:
         """The graph of the conversation holds the agent's own places."""
         graph = graph_name(self.scope(conversation))
         try:
-            near = await self.engine.neighbours(key_of(self.name), graph=graph, collection=MEMORY)
+            near = await self.engine.graph.neighbors(key_of(self.name), graph=graph, collection=MEMORY)
         except NotFound:
             return
         self.mine(" ".join(each.node.name for each in near))
 
     async def read(self, conversation: str) -> None:
         """A page of the history, and the count of it."""
-        page = await self.engine.memories(scope=self.scope(conversation), limit=50)
+        page = await self.engine.memory.list(scope=self.scope(conversation), limit=50)
         self.mine("\n".join(each.text for each in page.memories))
-        count = await self.engine.count_memories(scope=self.scope(conversation))
+        count = await self.engine.memory.count(scope=self.scope(conversation))
         if count != len(self.kept[conversation]):
             self.wrong.append(f"{self.name} has {len(self.kept[conversation])}, and {count} were counted")
 
@@ -169,7 +169,7 @@ class Agent:
             found: list[tuple[str, str]] = []
             after: str | None = None
             while True:
-                page = await self.engine.memories(scope=self.scope(conversation), after=after, limit=1_000)
+                page = await self.engine.memory.list(scope=self.scope(conversation), after=after, limit=1_000)
                 found += [(each.id, each.text) for each in page.memories]
                 after = page.next
                 if after is None:
@@ -218,8 +218,8 @@ def server(folder: Path) -> Iterator[str]:
 async def run(folder: Path, minutes: float) -> list[Agent]:
     """All agents at once."""
     async with conspectus.open(folder) as engine:
-        made = await engine.found_owner()
-        await engine.remember("the store begins", scope=Scope("nobody"))
+        made = await engine.people.create_owner()
+        await engine.memory.remember("the store begins", scope=Scope("nobody"))
     assert made is not None
     with server(folder) as url:
         async with conspectus.connect(url, key=made.secret) as remote:
@@ -278,7 +278,7 @@ async def main() -> int:
     with TemporaryDirectory() as folder:
         agents = await run(Path(folder), minutes)
         async with conspectus.open(folder) as engine:
-            found = await engine.check()
+            found = await engine.maintenance.check()
         problems = [
             *found.records,
             *(f"{name}: {each}" for name, rows in found.index.items() for each in rows),

@@ -163,7 +163,7 @@ async def serve(path: Path) -> None:
     settings = replace(Settings(), path=str(path), log_level="critical")
     opened = conspectus.open(path, settings=settings, embedder=Given({}), chat_model=Speaking())
     async with opened as engine:
-        made = await engine.found_owner() or await engine.create_key("owner")
+        made = await engine.people.create_owner() or await engine.people.create_key("owner")
         app = application(engine, settings)
         with closing(bound("127.0.0.1", 0)) as listener:
             listener.listen(2_048)

@@ -73,16 +73,16 @@ def _read(log: Path) -> str:
 async def founded(url: str, settings: Settings, clients: int) -> tuple[str, list[str], list[tuple[str, str]]]:
     """A store with people, sources and roles: the owner's key, ids of users, a key for each client."""
     async with conspectus.open(url, settings=settings) as engine:
-        owner = await engine.found_owner()
+        owner = await engine.people.create_owner()
         if owner is None:
             raise SystemExit("the store has accounts already")
-        await engine.create_collection(HOME)
-        users = [await engine.create_user(f"user {number}") for number in range(USERS)]
+        await engine.collections.create(HOME)
+        users = [await engine.people.create_user(f"user {number}") for number in range(USERS)]
         for number in range(clients):
-            await engine.source(f"s{number}", collection=HOME)
+            await engine.collections.get_or_create_source(f"s{number}", collection=HOME)
             grantee = Principal("user", users[number % USERS].id)
-            await engine.grant(HOME, grantee, "editor", source=f"s{number}")
-        keys = [await engine.create_key(users[number % USERS].id) for number in range(clients)]
+            await engine.people.grant(HOME, grantee, "editor", source=f"s{number}")
+        keys = [await engine.people.create_key(users[number % USERS].id) for number in range(clients)]
     return owner.secret, [str(user.id) for user in users], [(key.secret, str(key.key.id)) for key in keys]
 
 
@@ -99,11 +99,11 @@ def begun(fleet: Fleet, clients: int) -> None:
 async def verify(engine: Engine, truth: Truth) -> None:
     """Every acknowledged write is there once, nothing else is, and the store is whole."""
     kept: Counter[Mark] = Counter()
-    for each in await engine.collections():
+    for each in await engine.collections.list():
         after = None
         while True:
-            page = await engine.list(collection=each.id, after=after, limit=1_000)
-            for text in (await engine.texts([document.id for document in page.documents])).values():
+            page = await engine.documents.list(collection=each.id, after=after, limit=1_000)
+            for text in (await engine.documents.texts([document.id for document in page.documents])).values():
                 kept.update((int(n), int(v), int(s)) for n, v, s in MARK.findall(text))
             after = page.next
             if after is None:
@@ -113,7 +113,7 @@ async def verify(engine: Engine, truth: Truth) -> None:
     truth.wrongs += [f"{mark} was acknowledged and is not there" for mark in expected - sure.keys()]
     truth.wrongs += [f"{mark} is there and should not be" for mark in sure.keys() - expected]
     truth.wrongs += [f"{mark} is there {count} times" for mark, count in sure.items() if count > 1]
-    report = await engine.check()
+    report = await engine.maintenance.check()
     if not report.clean:
         truth.wrongs.append(f"check: {report}")
 

@@ -57,9 +57,11 @@ def name(place: int) -> str:
 async def build(engine: Engine, nodes: int, known: Links) -> None:
     """Store everything in batches, as a program would."""
     for start in range(0, nodes, BATCH):
-        await engine.add_nodes(NewNode(name(place)) for place in range(start, min(start + BATCH, nodes)))
+        await engine.graph.add_nodes(
+            NewNode(name(place)) for place in range(start, min(start + BATCH, nodes))
+        )
     for start in range(0, len(known), BATCH):
-        await engine.add_edges(
+        await engine.graph.add_edges(
             NewEdge(
                 name(a), name(b), TYPES[(start + n) % len(TYPES)], weight, valid_from=parse_instant(start + n)
             )
@@ -71,7 +73,7 @@ def stored(engine: Engine, walk: Traversal) -> Ask:
     """Ask the store."""
 
     async def ask(start: str) -> Reached:
-        found = await engine.neighbours(start, walk)
+        found = await engine.graph.neighbors(start, walk)
         return [(each.node.id, each.hop, round(each.decay, 9)) for each in found]
 
     return ask

@@ -31,7 +31,7 @@ async def fresh(settings: Settings) -> AsyncIterator[Engine]:
     """A new store, gone at the end of the block."""
     with tempfile.TemporaryDirectory() as folder:
         async with conspectus.open(Path(folder), settings=settings) as engine:
-            await engine.collection()
+            await engine.collections.get_or_create()
             yield engine
 
 
@@ -67,7 +67,7 @@ async def while_building(texts: list[str]) -> tuple[list[float], list[float]]:
         await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
         await engine.retrieve(asked[0])
         before = [await _timed(engine, text) for text in asked]
-        builder = asyncio.create_task(engine.reindex())
+        builder = asyncio.create_task(engine.maintenance.reindex())
         during: list[float] = []
         while not builder.done():
             during.append(await _timed(engine, asked[len(during) % len(asked)]))

@@ -364,10 +364,10 @@ async def _faults(engine: Engine, listener: Listener, document: str, form: Conte
         form=form,
         allocation=Allocation(context=MOST_TOKENS),
     )
-    async with aclosing(engine.chat(request)) as events:
+    async with aclosing(engine.chat.stream(request)) as events:
         told = [event async for event in events]
     given = told[0].sources if isinstance(told[0], Sources) else ()
-    whole = await engine.text(document)
+    whole = await engine.documents.text(document)
     expected = Expected(
         system=Prompt.of(None, (), QUESTION, rules=True).system,
         question=QUESTION,

@@ -82,11 +82,11 @@ async def fill(path: Path, texts: Sequence[str], known: Mapping[str, Vectors]) -
         lap("write")
         await engine.retrieve(texts[-1][:200], arms=("words",), limit=1)
         lap("first question by words")
-        await engine.settle()
+        await engine.documents.settle()
         lap("vectors")
         await engine.retrieve(texts[-1][:200], limit=1)
         lap("first question by both")
-        await engine.reindex()
+        await engine.maintenance.reindex()
         lap("index built anew")
     return took
 
@@ -125,8 +125,8 @@ def resident_megabytes() -> float:
 
 async def sample(engine: Engine) -> list[str]:
     """Texts of some stored documents, to take questions from."""
-    page = await engine.list(limit=1_000)
-    return [await engine.text(document.id) for document in page.documents]
+    page = await engine.documents.list(limit=1_000)
+    return [await engine.documents.text(document.id) for document in page.documents]
 
 
 async def timed(engine: Engine, query: Query) -> float:

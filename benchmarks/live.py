@@ -168,7 +168,7 @@ async def export(engine: conspectus.Engine | RemoteEngine) -> list[str]:
     lines: list[str] = []
     after = None
     while True:
-        page = await engine.captions(stream=STREAM, after=after)
+        page = await engine.streams.captions(stream=STREAM, after=after)
         lines += map(line_of, page.captions)
         after = page.next
         if after is None:
@@ -179,8 +179,8 @@ async def run(folder: Path, captions: list[NewCaption], speed: float) -> tuple[S
     """The whole day."""
     seen, server = Seen(), Server(folder / "live")
     async with conspectus.open(folder / "live") as engine:
-        made = await engine.found_owner()
-        await engine.put_stream(STREAM)
+        made = await engine.people.create_owner()
+        await engine.streams.put(STREAM)
     assert made is not None
     server.start()
     due = arrivals(captions, random.Random(3))
@@ -206,7 +206,7 @@ async def run(folder: Path, captions: list[NewCaption], speed: float) -> tuple[S
 async def clean(folder: Path, captions: list[NewCaption]) -> list[str]:
     """The same captions, in their order, into another store."""
     async with conspectus.open(folder / "clean") as engine:
-        await engine.add_captions(captions, stream=STREAM)
+        await engine.streams.add_captions(captions, stream=STREAM)
         return await export(engine)
 
 

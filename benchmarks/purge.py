@@ -47,8 +47,8 @@ async def measured(place: str, settings: Settings, documents: int) -> tuple[list
     """The seconds of purges, of writes without them, and of writes during them."""
     embedder = HashedEmbedder(dimensions=384)
     async with conspectus.open(place, settings=settings, embedder=embedder) as engine:
-        await engine.create_collection("large")
-        await engine.create_collection("small")
+        await engine.collections.create("large")
+        await engine.collections.create("small")
         for start in range(0, documents, 1_000):
             block = texts(min(1_000, documents - start), f"large {start}")
             await engine.add(block, source="s", collection="large", wait=True)
@@ -57,7 +57,7 @@ async def measured(place: str, settings: Settings, documents: int) -> tuple[list
         alone = await beside(engine, asyncio.sleep(ALONE_SECONDS))
         for each in small[:PURGES]:
             begun = time.perf_counter()
-            during += await beside(engine, engine.delete(each.id, purge=True))
+            during += await beside(engine, engine.documents.delete(each.id, purge=True))
             purges.append(time.perf_counter() - begun)
         return purges, alone, during
 

@@ -151,7 +151,7 @@ async def filled(texts: Sequence[str]) -> str:
     shutil.rmtree(STORE, ignore_errors=True)
     async with conspectus.open(STORE, settings=settings()) as engine:
         await engine.add([NewDocument(text=text) for text in texts], wait=True)
-        made = await engine.found_owner()
+        made = await engine.people.create_owner()
     if made is None:
         raise SystemExit("the store has accounts already")
     return made.secret
@@ -176,9 +176,9 @@ async def peps(port: int, key: str) -> tuple[int, float, float]:
     files = sorted(PEPS.glob("*.rst"))
     start = time.perf_counter()
     async with conspectus.connect(f"http://127.0.0.1:{port}", key=key) as engine:
-        await engine.add_files(files, source="peps", collection="peps", wait=False)
+        await engine.documents.add_files(files, source="peps", collection="peps", wait=False)
         words = time.perf_counter() - start
-        await engine.settle(collection="peps")
+        await engine.documents.settle(collection="peps")
     return len(files), words, time.perf_counter() - start
 
 

@@ -85,10 +85,10 @@ async def _fill(arguments: argparse.Namespace, path: str, folder: Path) -> int:
         for first in range(0, len(texts), BATCH):
             batch = enumerate(texts[first : first + BATCH], first)
             await engine.add([NewDocument(text, key=f"paragraph-{n}") for n, text in batch], wait=True)
-        await engine.reindex()
+        await engine.maintenance.reindex()
         print(f"stored, embedded and indexed in {perf_counter() - start:.1f} s")
         print(f"resident {before / 1e6:.0f} MB before, {_resident() / 1e6:.0f} MB after")
-        (collection,) = (await engine.status()).collections
+        (collection,) = (await engine.maintenance.status()).collections
     return collection.chunks
 
 

@@ -127,7 +127,7 @@ async def fill(place: Place, cell: Cell, texts: Sequence[str], known: Mapping[st
         await engine.retrieve(texts[-1][:200], arms=("words",), limit=1)
         cell.words_seconds = time.perf_counter() - start
         start = time.perf_counter()
-        await engine.settle()
+        await engine.documents.settle()
         await engine.retrieve(texts[-1][:200], limit=1)
         cell.vectors_seconds = await built(engine) - start
 
@@ -145,7 +145,7 @@ async def built(engine: Engine) -> float:
 
 async def builds(engine: Engine) -> bool:
     """Whether the index says that it does."""
-    (collection,) = (await engine.status()).collections
+    (collection,) = (await engine.maintenance.status()).collections
     return "building" in collection.index.details
 
 

@@ -67,7 +67,7 @@ def captions(said: Sequence[str], known: Matrix) -> list[NewCaption]:
 async def ask_range(engine: Engine, chance: random.Random) -> object:
     """Five minutes."""
     start = chance.uniform(0, DAY - RANGE)
-    page = await engine.captions(stream=STREAM, within=CaptionRange(start, start + RANGE))
+    page = await engine.streams.captions(stream=STREAM, within=CaptionRange(start, start + RANGE))
     return page.captions[0]
 
 
@@ -82,8 +82,8 @@ def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
         prompt = f"{words} between {timecode(round(start))} and {timecode(round(start + HOUR))}"
         question = StreamQuery(prompt, streams=(STREAM,))
         if budget is not None:
-            return (await engine.video_window(question, budget)).plan["time range"]
-        return (await engine.find_moments(question)).plan["time range"]
+            return (await engine.streams.window(question, budget)).plan["time range"]
+        return (await engine.streams.find_moments(question)).plan["time range"]
 
     return ask
 
@@ -92,8 +92,10 @@ async def post(engine: Engine, chance: random.Random) -> object:
     """One caption, until a question by its words finds it."""
     word = f"zanzibar{chance.randrange(10**9)}"
     at = chance.uniform(0, DAY)
-    await engine.add_captions(NewCaption(f"the word of the hour is {word}", at, at + 2), stream=STREAM)
-    found = await engine.find_moments(StreamQuery(word, streams=(STREAM,), limit=1))
+    await engine.streams.add_captions(
+        NewCaption(f"the word of the hour is {word}", at, at + 2), stream=STREAM
+    )
+    found = await engine.streams.find_moments(StreamQuery(word, streams=(STREAM,), limit=1))
     return found.moments[0]
 
 
@@ -115,10 +117,10 @@ async def measure(
     """Take in a day, then ask."""
     async with conspectus.open(folder, settings=settings, embedder=OnnxEmbedder(threads=1)) as engine:
         start = time.perf_counter()
-        await engine.add_captions(captions(said, known), stream=STREAM, wait=True)
-        await engine.find_moments(StreamQuery("anything", streams=(STREAM,)))
+        await engine.streams.add_captions(captions(said, known), stream=STREAM, wait=True)
+        await engine.streams.find_moments(StreamQuery("anything", streams=(STREAM,)))
         taken = time.perf_counter() - start
-        await engine.reindex()
+        await engine.maintenance.reindex()
         figures = {"taken in and found": [taken * 1_000]}
         for name, ask in (
             ("range of 5 minutes", ask_range),

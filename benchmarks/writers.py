@@ -61,9 +61,9 @@ async def said(process: Process) -> str:
 async def measured(place: str, folder: Path, processes: int, writers: int, seconds: float) -> Sequence[float]:
     """How long each document took that so many processes stored in so many seconds."""
     async with conspectus.open(place, settings=replace(SETTINGS, cache=str(folder / "founding"))) as engine:
-        await engine.create_collection("shared")
+        await engine.collections.create("shared")
         for number in range(SOURCES):
-            await engine.source(f"s{number}", collection="shared")
+            await engine.collections.get_or_create_source(f"s{number}", collection="shared")
     told = ["--writers", str(writers), "--seconds", str(seconds), "--work", place]
     command = [sys.executable, __file__, *told]
     running = [

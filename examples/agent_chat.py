@@ -28,7 +28,7 @@ def by_model(engine: BlockingEngine, context: AgentContext, said: str) -> str:
     last = tuple(Message(each.role, each.content) for each in context.short_term_memory if each.role)
     request = ChatRequest(said, history=last, inject=False, instructions=TOLD + remembered)
     answer = ""
-    for event in engine.chat(request):
+    for event in engine.chat.stream(request):
         match event:
             case Delta():
                 answer += event.text

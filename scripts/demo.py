@@ -64,18 +64,20 @@ def ingest(engine: BlockingEngine, console: Console, data: Path | None) -> None:
     if data is None:
         engine.add(reference(), source="python")
         paths = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", ROOT / "docs"]
-        engine.add_files(paths, source="project", prune=True, wait=False)
+        engine.documents.add_files(paths, source="project", prune=True, wait=False)
     else:
-        report = engine.add_files([data], source="own", prune=True, wait=False)
+        report = engine.documents.add_files([data], source="own", prune=True, wait=False)
         for failure in report.failures:
             console.print(f"not taken in: {escape(failure.name)}: {escape(failure.reason)}")
     said(console, "read, split and store (found by words from here on)", started)
     started = time.perf_counter()
     with bar(console) as bars:
         task = bars.add_task("embedding", total=None)
-        engine.settle(progress=lambda _, done, total: bars.update(task, completed=done, total=total or None))
+        engine.documents.settle(
+            progress=lambda _, done, total: bars.update(task, completed=done, total=total or None)
+        )
     said(console, "embed (found by meaning, too)", started)
-    stored = engine.status().collections[0]
+    stored = engine.maintenance.status().collections[0]
     console.print(f"{stored.documents} documents in {stored.chunks} chunks\n")
 
 
@@ -90,7 +92,7 @@ def questions(engine: BlockingEngine, *, own: bool) -> list[str]:
     given = [each.strip() for each in os.environ.get("QUESTIONS", "").split("|") if each.strip()]
     if given or not own:
         return given or list(QUESTIONS)
-    documents = engine.list(limit=1000).documents
+    documents = engine.documents.list(limit=1000).documents
     titles = list(dict.fromkeys(each.title or each.key for each in documents))
     if not titles:
         raise InvalidInput("DATA", "has no file that can be taken in")

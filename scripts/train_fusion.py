@@ -100,7 +100,7 @@ async def judged(folder: Path) -> list[Judged]:
             for source, each in documents.items():
                 written = await engine.add(each, source=source)
                 keys |= {one.id: document.key or "" for one, document in zip(written, each, strict=True)}
-            await engine.settle()
+            await engine.documents.settle()
             for question in questions[:: max(1, len(questions) // QUESTIONS)]:
                 terms = len(set(analyse(question.text)))
                 found.append(await candidates(engine, question, keys, terms))
@@ -123,7 +123,7 @@ def read(folder: Path) -> tuple[Mapping[str, Sequence[NewDocument]], list[Asked]
 
 async def candidates(engine: Engine, asked: Asked, keys: Mapping[str, str], terms: int) -> Judged:
     """The raw scores of the question's candidates, each document's best."""
-    source = await engine.source(asked.source)
+    source = await engine.collections.get_or_create_source(asked.source)
     where = And((asked.where, Eq("source", source.id)))
     hits = (await engine.retrieve(Query(asked.text, where=where, limit=CANDIDATES))).hits
     best: dict[str, tuple[float, float]] = {}

@@ -29,7 +29,7 @@ def days_ago(days: float) -> datetime:
 
 
 async def say(engine: Engine, scope: Scope, *memories: NewMemory | str) -> list[MemoryWritten]:
-    return await engine.remember(list(memories), scope=scope)
+    return await engine.memory.remember(list(memories), scope=scope)
 
 
 def said(key: str, days: float, **more: Any) -> NewMemory:
@@ -39,13 +39,13 @@ def said(key: str, days: float, **more: Any) -> NewMemory:
 
 async def keys(engine: Engine, scope: Scope, collection: str = MEMORY) -> list[str]:
     """The keys of a scope's memories, in order."""
-    page = await engine.memories(scope=scope, collection=collection, limit=ALL)
+    page = await engine.memory.list(scope=scope, collection=collection, limit=ALL)
     return [each.document.key for each in page.memories]
 
 
 async def person(engine: Engine, name: str) -> Engine:
     """The store as a new user without any grant."""
-    user = await engine.create_user(name)
+    user = await engine.people.create_user(name)
     return engine.answering(Person(name, owner=False, id=user.id))
 
 

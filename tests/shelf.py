@@ -16,12 +16,16 @@ class Shelf(SourcesShelf):
     """The shelf of an engine, with the connection where a test can see it."""
 
     def __init__(self, engine: Engine, connection: Connection) -> None:
-        super().__init__(engine, connection, UNUSED, make=self.make, write=self.put)
+        super().__init__(
+            engine.collections, engine.documents, connection, UNUSED, make=self.make, write=self.put
+        )
         self.engine, self.connection = engine, connection
 
     async def make(self, name: str, facts: Metadata) -> Source:
         home = self.connection.collection
-        return await self.engine.source(name, collection=home, metadata=facts, kind="wiki")
+        return await self.engine.collections.get_or_create_source(
+            name, collection=home, metadata=facts, kind="wiki"
+        )
 
     async def put(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
         return await self.engine.add(documents, source=source.id, collection=source.collection)

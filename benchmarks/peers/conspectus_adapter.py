@@ -51,7 +51,7 @@ class Adapter:
     def build(self, store: Path, rows: Rows) -> None:
         self.open(store)
         self.insert(rows)
-        self._runner.run(self._engine.reindex())
+        self._runner.run(self._engine.maintenance.reindex())
 
     def open(self, store: Path) -> None:
         opened = conspectus.open(store, settings=Settings(path=str(store)), embedder=self._embedder)

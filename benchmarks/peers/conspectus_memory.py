@@ -48,27 +48,27 @@ class ConspectusMemory:
         of_one = sorted(memories, key=_place)
         for (user, conversation), said in groupby(of_one, key=_place):
             scope = Scope(user, None, conversation)
-            await self._engine.remember([each.text for each in said], scope=scope)
+            await self._engine.memory.remember([each.text for each in said], scope=scope)
         if memories:
             await self.settle()
-            await self._engine.recall(MemoryQuery("warm", ASKING))
+            await self._engine.memory.recall(MemoryQuery("warm", ASKING))
 
     async def settle(self) -> None:
         """Wait for what is done in the background."""
-        await self._engine.settle(collection=MEMORY)
-        await self._engine.settle_names(collection=MEMORY)
+        await self._engine.documents.settle(collection=MEMORY)
+        await self._engine.graph.settle_entities(collection=MEMORY)
 
     async def store(self, said: Said) -> None:
         """One memory; found by its words on return, embedded in the background."""
-        await self._engine.remember(said.text, scope=Scope(said.user, None, said.conversation))
+        await self._engine.memory.remember(said.text, scope=Scope(said.user, None, said.conversation))
 
     async def recall(self, question: str) -> int:
         """Short term, words, vectors and graph together."""
-        return len((await self._engine.recall(MemoryQuery(question, ASKING, limit=TOP))).memories)
+        return len((await self._engine.memory.recall(MemoryQuery(question, ASKING, limit=TOP))).memories)
 
     async def window(self, question: str) -> int:
         """Context of so many tokens."""
-        return (await self._engine.memory_window(MemoryQuery(question, ASKING), BUDGET)).tokens
+        return (await self._engine.memory.window(MemoryQuery(question, ASKING), BUDGET)).tokens
 
 
 @asynccontextmanager

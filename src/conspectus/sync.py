@@ -15,30 +15,42 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iter
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
 
 from conspectus import bootstrap, client
 from conspectus.engine import Engine
+from conspectus.engine.alerts import AlertService
+from conspectus.engine.channels import ChannelService
+from conspectus.engine.chat import ChatService
+from conspectus.engine.collections import CollectionService
+from conspectus.engine.connections import ConnectionService
+from conspectus.engine.documents import DocumentService
+from conspectus.engine.events import EventService
+from conspectus.engine.graph import GraphService
+from conspectus.engine.jobs import JobService
+from conspectus.engine.maintenance import MaintenanceService
+from conspectus.engine.memory import MemoryService
+from conspectus.engine.people import PeopleService
+from conspectus.engine.retention import RetentionService
+from conspectus.engine.search import SearchService
+from conspectus.engine.short_form import short
+from conspectus.engine.streams import StreamService
+from conspectus.engine.summaries import SummaryService
 from conspectus.errors import ForkedEngine
-from conspectus.model.chat import ChatEvent, ChatRequest
-from conspectus.model.streams import AlertEvent, LiveCaption
-from conspectus.ports import Embedder
+from conspectus.ports import CountTokens, Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
 from conspectus.settings import Settings
 
 P = ParamSpec("P")
+S = TypeVar("S")
 T = TypeVar("T")
 
 
-class BlockingEngine:
-    """An Engine, here or on a server, whose methods return when they are done.
+class Bridge:
+    """The loop of an engine in a thread of its own, for callers that block."""
 
-    It may be used from many threads.
-    """
-
-    def __init__(self, engine: Engine | client.RemoteEngine, loop: asyncio.AbstractEventLoop) -> None:
-        self._engine = engine
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._process = os.getpid()
 
@@ -54,30 +66,7 @@ class BlockingEngine:
             future.cancel()
             raise
 
-    @property
-    def asynchronous(self) -> Engine | client.RemoteEngine:
-        """The engine itself, for what is made of several operations and then given to `run`."""
-        return self._engine
-
-    def chat(self, request: ChatRequest) -> Generator[ChatEvent, None, None]:
-        """The events of an answer as they come, as those of Engine.chat; closing the iterator ends it."""
-        return self._each(lambda: self._engine.chat(request))
-
-    def follow_captions(
-        self, *, stream: str, collection: str = "default", after: int | None = None
-    ) -> Generator[LiveCaption, None, None]:
-        """Captions as they are written, as those of Engine.follow_captions; closing the iterator ends it."""
-        return self._each(
-            lambda: self._engine.follow_captions(stream=stream, collection=collection, after=after)
-        )
-
-    def listen(
-        self, *, alert: str | None = None, after: int | None = None
-    ) -> Generator[AlertEvent, None, None]:
-        """What alerts tell, as Engine.listen does; closing the iterator ends it."""
-        return self._each(lambda: self._engine.listen(alert=alert, after=after))
-
-    def _each(self, begin: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
+    def each(self, begin: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
         """What an asynchronous generator gives, one after the other."""
         if os.getpid() != self._process:
             raise ForkedEngine
@@ -99,162 +88,313 @@ class BlockingEngine:
         finally:
             future.cancel()
 
-    @staticmethod
-    def _blocking(
-        method: Callable[Concatenate[Engine, P], Coroutine[Any, Any, T]],
-    ) -> "Callable[Concatenate[BlockingEngine, P], T]":
-        @functools.wraps(method)
-        def call(self: "BlockingEngine", /, *args: P.args, **kwargs: P.kwargs) -> T:
-            work: Coroutine[Any, Any, T] = getattr(self._engine, method.__name__)(*args, **kwargs)
-            return self.run(work)
 
-        return call
+class BlockingService(Generic[S]):
+    """A service whose methods return when they are done."""
 
-    collection = _blocking(Engine.collection)
-    create_collection = _blocking(Engine.create_collection)
-    collections = _blocking(Engine.collections)
-    find_collection = _blocking(Engine.find_collection)
-    update_collection = _blocking(Engine.update_collection)
-    delete_collection = _blocking(Engine.delete_collection)
-    source = _blocking(Engine.source)
-    sources = _blocking(Engine.sources)
-    find_source = _blocking(Engine.find_source)
-    update_source = _blocking(Engine.update_source)
-    delete_source = _blocking(Engine.delete_source)
-    add = _blocking(Engine.add)
-    add_files = _blocking(Engine.add_files)
-    settle = _blocking(Engine.settle)
-    get = _blocking(Engine.get)
-    text = _blocking(Engine.text)
-    texts = _blocking(Engine.texts)
-    chunks = _blocking(Engine.chunks)
-    delete_chunks = _blocking(Engine.delete_chunks)
-    list = _blocking(Engine.list)
-    count = _blocking(Engine.count)
-    update = _blocking(Engine.update)
-    delete = _blocking(Engine.delete)
-    delete_where = _blocking(Engine.delete_where)
-    retrieve = _blocking(Engine.retrieve)
-    window = _blocking(Engine.window)
-    explain = _blocking(Engine.explain)
-    hits = _blocking(Engine.hits)
-    rerank = _blocking(Engine.rerank)
-    search_and_rerank = _blocking(Engine.search_and_rerank)
-    augment = _blocking(Engine.augment)
-    post = _blocking(Engine.post)
-    find_document = _blocking(Engine.find_document)
-    latest = _blocking(Engine.latest)
-    chain = _blocking(Engine.chain)
-    channel_window = _blocking(Engine.channel_window)
-    import_chat = _blocking(Engine.import_chat)
-    put_stream = _blocking(Engine.put_stream)
-    streams = _blocking(Engine.streams)
-    find_stream = _blocking(Engine.find_stream)
-    add_captions = _blocking(Engine.add_captions)
-    captions = _blocking(Engine.captions)
-    summarise = _blocking(Engine.summarise)
-    summary = _blocking(Engine.summary)
-    start_summary = _blocking(Engine.start_summary)
-    keep_summarised = _blocking(Engine.keep_summarised)
-    clear_stream = _blocking(Engine.clear_stream)
-    import_captions = _blocking(Engine.import_captions)
-    find_moments = _blocking(Engine.find_moments)
-    video_window = _blocking(Engine.video_window)
-    newest_caption = _blocking(Engine.newest_caption)
-    add_events = _blocking(Engine.add_events)
-    events = _blocking(Engine.events)
-    entities = _blocking(Engine.entities)
-    entity_timeline = _blocking(Engine.entity_timeline)
-    put_alert = _blocking(Engine.put_alert)
-    alerts = _blocking(Engine.alerts)
-    find_alert = _blocking(Engine.find_alert)
-    delete_alert = _blocking(Engine.delete_alert)
-    alert_events = _blocking(Engine.alert_events)
-    newest_alert_event = _blocking(Engine.newest_alert_event)
-    graph = _blocking(Engine.graph)
-    graphs = _blocking(Engine.graphs)
-    delete_graph = _blocking(Engine.delete_graph)
-    add_nodes = _blocking(Engine.add_nodes)
-    add_edges = _blocking(Engine.add_edges)
-    node = _blocking(Engine.node)
-    nodes = _blocking(Engine.nodes)
-    edges = _blocking(Engine.edges)
-    delete_nodes = _blocking(Engine.delete_nodes)
-    delete_edges = _blocking(Engine.delete_edges)
-    neighbours = _blocking(Engine.neighbours)
-    find_nodes = _blocking(Engine.find_nodes)
-    graph_at = _blocking(Engine.graph_at)
-    export_graph = _blocking(Engine.export_graph)
-    keep_names = _blocking(Engine.keep_names)
-    settle_names = _blocking(Engine.settle_names)
-    names = _blocking(Engine.names)
-    find_names = _blocking(Engine.find_names)
-    link = _blocking(Engine.link)
-    merge_nodes = _blocking(Engine.merge_nodes)
-    split_node = _blocking(Engine.split_node)
-    node_history = _blocking(Engine.node_history)
-    remember = _blocking(Engine.remember)
-    recall = _blocking(Engine.recall)
-    memory_window = _blocking(Engine.memory_window)
-    recent_memories = _blocking(Engine.recent_memories)
-    memory = _blocking(Engine.memory)
-    memory_versions = _blocking(Engine.memory_versions)
-    memories = _blocking(Engine.memories)
-    count_memories = _blocking(Engine.count_memories)
-    update_memory = _blocking(Engine.update_memory)
-    forget = _blocking(Engine.forget)
-    retain = _blocking(Engine.retain)
-    retentions = _blocking(Engine.retentions)
-    apply_retention = _blocking(Engine.apply_retention)
-    start_retention = _blocking(Engine.start_retention)
-    start_keeping = _blocking(Engine.start_keeping)
-    conversations = _blocking(Engine.conversations)
-    memory_stats = _blocking(Engine.memory_stats)
-    export_memories = _blocking(Engine.export_memories)
-    import_memories = _blocking(Engine.import_memories)
-    status = _blocking(Engine.status)
-    check = _blocking(Engine.check)
-    reindex = _blocking(Engine.reindex)
-    reembed = _blocking(Engine.reembed)
-    whoami = _blocking(Engine.whoami)
-    create_user = _blocking(Engine.create_user)
-    users = _blocking(Engine.users)
-    find_user = _blocking(Engine.find_user)
-    disable_user = _blocking(Engine.disable_user)
-    delete_user = _blocking(Engine.delete_user)
-    create_group = _blocking(Engine.create_group)
-    groups = _blocking(Engine.groups)
-    delete_group = _blocking(Engine.delete_group)
-    members = _blocking(Engine.members)
-    join = _blocking(Engine.join)
-    leave = _blocking(Engine.leave)
-    create_key = _blocking(Engine.create_key)
-    keys = _blocking(Engine.keys)
-    revoke_key = _blocking(Engine.revoke_key)
-    rotate_key = _blocking(Engine.rotate_key)
-    grant = _blocking(Engine.grant)
-    revoke = _blocking(Engine.revoke)
-    grants = _blocking(Engine.grants)
-    authenticate = _blocking(Engine.authenticate)
-    found_owner = _blocking(Engine.found_owner)
-    ingest_url = _blocking(Engine.ingest_url)
-    ingest_files = _blocking(Engine.ingest_files)
-    connect = _blocking(Engine.connect)
-    connections = _blocking(Engine.connections)
-    disconnect = _blocking(Engine.disconnect)
-    sync = _blocking(Engine.sync)
-    job = _blocking(Engine.job)
-    jobs = _blocking(Engine.jobs)
-    cancel_job = _blocking(Engine.cancel_job)
-    retry_job = _blocking(Engine.retry_job)
-    wait_job = _blocking(Engine.wait_job)
-    ingest_report = _blocking(Engine.ingest_report)
-    embedding_requests = _blocking(Engine.embedding_requests)
-    request_totals = _blocking(Engine.request_totals)
-    start_jobs = _blocking(Engine.start_jobs)
-    start_following = _blocking(Engine.start_following)
-    start_alerting = _blocking(Engine.start_alerting)
-    follow = _blocking(Engine.follow)
+    def __init__(self, service: S, bridge: Bridge) -> None:
+        self._service = service
+        self._bridge = bridge
+
+
+def blocking(
+    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[Any, P], T]:
+    """The same method of a service, which returns when it is done."""
+
+    @functools.wraps(method)
+    def call(self: BlockingService[Any], /, *args: P.args, **named: P.kwargs) -> T:
+        work: Coroutine[Any, Any, T] = getattr(self._service, method.__name__)(*args, **named)
+        return self._bridge.run(work)
+
+    return call
+
+
+def generating(
+    method: Callable[Concatenate[Any, P], AsyncGenerator[T, None]],
+) -> Callable[Concatenate[Any, P], Generator[T, None, None]]:
+    """The same method, giving one thing after the other; closing the iterator ends it."""
+
+    @functools.wraps(method)
+    def call(self: BlockingService[Any], /, *args: P.args, **named: P.kwargs) -> Generator[T, None, None]:
+        return self._bridge.each(lambda: getattr(self._service, method.__name__)(*args, **named))
+
+    return call
+
+
+class BlockingCollections(BlockingService[CollectionService]):
+    """Collections and their sources."""
+
+    get_or_create = blocking(CollectionService.get_or_create)
+    create = blocking(CollectionService.create)
+    list = blocking(CollectionService.list)
+    get = blocking(CollectionService.get)
+    update = blocking(CollectionService.update)
+    delete = blocking(CollectionService.delete)
+    get_or_create_source = blocking(CollectionService.get_or_create_source)
+    sources = blocking(CollectionService.sources)
+    get_source = blocking(CollectionService.get_source)
+    update_source = blocking(CollectionService.update_source)
+    delete_source = blocking(CollectionService.delete_source)
+
+
+class BlockingDocuments(BlockingService[DocumentService]):
+    """Documents: written, read and deleted."""
+
+    add = blocking(DocumentService.add)
+    add_files = blocking(DocumentService.add_files)
+    settle = blocking(DocumentService.settle)
+    get = blocking(DocumentService.get)
+    find = blocking(DocumentService.find)
+    text = blocking(DocumentService.text)
+    texts = blocking(DocumentService.texts)
+    chunks = blocking(DocumentService.chunks)
+    list = blocking(DocumentService.list)
+    count = blocking(DocumentService.count)
+    update = blocking(DocumentService.update)
+    delete = blocking(DocumentService.delete)
+    delete_chunks = blocking(DocumentService.delete_chunks)
+    delete_where = blocking(DocumentService.delete_where)
+
+
+class BlockingSearch(BlockingService[SearchService]):
+    """Search: hits, windows, and why."""
+
+    retrieve = blocking(SearchService.retrieve)
+    window = blocking(SearchService.window)
+    explain = blocking(SearchService.explain)
+    hits = blocking(SearchService.hits)
+    rerank = blocking(SearchService.rerank)
+    search_and_rerank = blocking(SearchService.search_and_rerank)
+    augment = blocking(SearchService.augment)
+
+
+class BlockingChannels(BlockingService[ChannelService]):
+    """Channels: messages, threads and reply chains, and windows for questions in a channel."""
+
+    post = blocking(ChannelService.post)
+    latest = blocking(ChannelService.latest)
+    chain = blocking(ChannelService.chain)
+    window = blocking(ChannelService.window)
+    import_chat = blocking(ChannelService.import_chat)
+
+
+class BlockingChat(BlockingService[ChatService]):
+    """Chat: answers of a model with what is stored as their context."""
+
+    stream = generating(ChatService.stream)
+
+
+class BlockingStreams(BlockingService[StreamService]):
+    """Streams: captions by time, moments that answer a question, and new captions as they come."""
+
+    put = blocking(StreamService.put)
+    list = blocking(StreamService.list)
+    get = blocking(StreamService.get)
+    add_captions = blocking(StreamService.add_captions)
+    captions = blocking(StreamService.captions)
+    clear = blocking(StreamService.clear)
+    import_captions = blocking(StreamService.import_captions)
+    find_moments = blocking(StreamService.find_moments)
+    window = blocking(StreamService.window)
+    subscribe = generating(StreamService.subscribe)
+    newest_change = blocking(StreamService.newest_change)
+
+
+class BlockingEvents(BlockingService[EventService]):
+    """Events of streams, and the people and things in them."""
+
+    add = blocking(EventService.add)
+    list = blocking(EventService.list)
+    entities = blocking(EventService.entities)
+    entity_timeline = blocking(EventService.entity_timeline)
+
+
+class BlockingSummaries(BlockingService[SummaryService]):
+    """Summaries of streams and of parts of them."""
+
+    summarize = blocking(SummaryService.summarize)
+    get = blocking(SummaryService.get)
+    start_job = blocking(SummaryService.start_job)
+    summarize_live = blocking(SummaryService.summarize_live)
+
+
+class BlockingAlerts(BlockingService[AlertService]):
+    """Alerts: saved queries that every new caption is matched with."""
+
+    put = blocking(AlertService.put)
+    list = blocking(AlertService.list)
+    get = blocking(AlertService.get)
+    delete = blocking(AlertService.delete)
+    events = blocking(AlertService.events)
+    subscribe = generating(AlertService.subscribe)
+    newest_event = blocking(AlertService.newest_event)
+    start = blocking(AlertService.start)
+
+
+class BlockingMemory(BlockingService[MemoryService]):
+    """Memories of users, agents and conversations."""
+
+    remember = blocking(MemoryService.remember)
+    update = blocking(MemoryService.update)
+    get = blocking(MemoryService.get)
+    versions = blocking(MemoryService.versions)
+    list = blocking(MemoryService.list)
+    count = blocking(MemoryService.count)
+    recent = blocking(MemoryService.recent)
+    recall = blocking(MemoryService.recall)
+    window = blocking(MemoryService.window)
+    forget = blocking(MemoryService.forget)
+    conversations = blocking(MemoryService.conversations)
+    stats = blocking(MemoryService.stats)
+    export = blocking(MemoryService.export)
+    import_lines = blocking(MemoryService.import_lines)
+
+
+class BlockingRetention(BlockingService[RetentionService]):
+    """Rules that delete old memories."""
+
+    set = blocking(RetentionService.set)
+    list = blocking(RetentionService.list)
+    apply = blocking(RetentionService.apply)
+    start_job = blocking(RetentionService.start_job)
+    start = blocking(RetentionService.start)
+
+
+class BlockingGraph(BlockingService[GraphService]):
+    """Graphs: nodes, edges, traversals, and the entities that passages and texts mention."""
+
+    get_or_create = blocking(GraphService.get_or_create)
+    list = blocking(GraphService.list)
+    delete = blocking(GraphService.delete)
+    add_nodes = blocking(GraphService.add_nodes)
+    add_edges = blocking(GraphService.add_edges)
+    node = blocking(GraphService.node)
+    nodes = blocking(GraphService.nodes)
+    edges = blocking(GraphService.edges)
+    delete_nodes = blocking(GraphService.delete_nodes)
+    delete_edges = blocking(GraphService.delete_edges)
+    neighbors = blocking(GraphService.neighbors)
+    find_nodes = blocking(GraphService.find_nodes)
+    state_at = blocking(GraphService.state_at)
+    export = blocking(GraphService.export)
+    extract_entities = blocking(GraphService.extract_entities)
+    settle_entities = blocking(GraphService.settle_entities)
+    entities = blocking(GraphService.entities)
+    find_mentions = blocking(GraphService.find_mentions)
+    link = blocking(GraphService.link)
+    merge_nodes = blocking(GraphService.merge_nodes)
+    split_node = blocking(GraphService.split_node)
+    node_history = blocking(GraphService.node_history)
+
+
+class BlockingPeople(BlockingService[PeopleService]):
+    """Users, groups, API keys and grants."""
+
+    whoami = blocking(PeopleService.whoami)
+    create_user = blocking(PeopleService.create_user)
+    users = blocking(PeopleService.users)
+    get_user = blocking(PeopleService.get_user)
+    disable_user = blocking(PeopleService.disable_user)
+    delete_user = blocking(PeopleService.delete_user)
+    create_group = blocking(PeopleService.create_group)
+    groups = blocking(PeopleService.groups)
+    delete_group = blocking(PeopleService.delete_group)
+    members = blocking(PeopleService.members)
+    add_member = blocking(PeopleService.add_member)
+    remove_member = blocking(PeopleService.remove_member)
+    create_key = blocking(PeopleService.create_key)
+    keys = blocking(PeopleService.keys)
+    revoke_key = blocking(PeopleService.revoke_key)
+    rotate_key = blocking(PeopleService.rotate_key)
+    authenticate = blocking(PeopleService.authenticate)
+    create_owner = blocking(PeopleService.create_owner)
+    grant = blocking(PeopleService.grant)
+    revoke = blocking(PeopleService.revoke)
+    grants = blocking(PeopleService.grants)
+
+
+class BlockingJobs(BlockingService[JobService]):
+    """Jobs: pages and files that are added in the background, and jobs as they stand."""
+
+    ingest_url = blocking(JobService.ingest_url)
+    ingest_files = blocking(JobService.ingest_files)
+    get = blocking(JobService.get)
+    list = blocking(JobService.list)
+    cancel = blocking(JobService.cancel)
+    retry = blocking(JobService.retry)
+    wait = blocking(JobService.wait)
+    report = blocking(JobService.report)
+    requests = blocking(JobService.requests)
+    request_totals = blocking(JobService.request_totals)
+    start = blocking(JobService.start)
+
+
+class BlockingConnections(BlockingService[ConnectionService]):
+    """Connections of collections with wikis, repositories and folders."""
+
+    create = blocking(ConnectionService.create)
+    list = blocking(ConnectionService.list)
+    delete = blocking(ConnectionService.delete)
+    sync = blocking(ConnectionService.sync)
+    watch = blocking(ConnectionService.watch)
+    start = blocking(ConnectionService.start)
+
+
+class BlockingMaintenance(BlockingService[MaintenanceService]):
+    """Numbers, checks, and building anew."""
+
+    status = blocking(MaintenanceService.status)
+    check = blocking(MaintenanceService.check)
+    reindex = blocking(MaintenanceService.reindex)
+    reembed = blocking(MaintenanceService.reembed)
+    resume = blocking(MaintenanceService.resume)
+    finish_purges = blocking(MaintenanceService.finish_purges)
+
+
+class BlockingEngine:
+    """An Engine, here or on a server, whose methods return when they are done.
+
+    It may be used from many threads.
+    """
+
+    def __init__(self, engine: Engine | client.RemoteEngine, loop: asyncio.AbstractEventLoop) -> None:
+        self._engine = engine
+        self._bridge = bridge = Bridge(loop)
+        self.collections = BlockingCollections(engine.collections, bridge)
+        self.documents = BlockingDocuments(engine.documents, bridge)
+        self.search = BlockingSearch(engine.search, bridge)
+        self.channels = BlockingChannels(engine.channels, bridge)
+        self.chat = BlockingChat(engine.chat, bridge)
+        self.streams = BlockingStreams(engine.streams, bridge)
+        self.events = BlockingEvents(engine.events, bridge)
+        self.summaries = BlockingSummaries(engine.summaries, bridge)
+        self.alerts = BlockingAlerts(engine.alerts, bridge)
+        self.memory = BlockingMemory(engine.memory, bridge)
+        self.retention = BlockingRetention(engine.retention, bridge)
+        self.graph = BlockingGraph(engine.graph, bridge)
+        self.people = BlockingPeople(engine.people, bridge)
+        self.jobs = BlockingJobs(engine.jobs, bridge)
+        self.connections = BlockingConnections(engine.connections, bridge)
+        self.maintenance = BlockingMaintenance(engine.maintenance, bridge)
+
+    def run(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine on the engine's own loop and wait for it; an interrupt cancels it."""
+        return self._bridge.run(work)
+
+    @property
+    def asynchronous(self) -> Engine | client.RemoteEngine:
+        """The engine itself, for what is made of several operations and then given to `run`."""
+        return self._engine
+
+    def counter(self, tokenizer: str = "o200k_base") -> CountTokens:
+        """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
+        return self._engine.counter(tokenizer)
+
+    add = short("documents", BlockingDocuments.add)
+    retrieve = short("search", BlockingSearch.retrieve)
+    window = short("search", BlockingSearch.window)
+    explain = short("search", BlockingSearch.explain)
 
 
 def open(

@@ -64,7 +64,7 @@ def world_of(texts: Sequence[NewDocument], questions: int, *, seed: int) -> Worl
 
 async def peopled(engine: Engine, world: World) -> Peopled:
     """Store a world, with the vectors of all its documents."""
-    await engine.found_owner()
+    await engine.people.create_owner()
     for start in range(0, len(world.documents), BATCH):
         for name in SOURCES:
             some = [each for place, each in world.documents[start : start + BATCH] if place == name]
@@ -74,12 +74,12 @@ async def peopled(engine: Engine, world: World) -> Peopled:
     for name, seen in world.people.items():
         if name == OWNER:
             continue
-        person = await engine.create_user(name)
+        person = await engine.people.create_user(name)
         for source in (None,) if seen is None else seen:
-            await engine.grant("default", Principal("user", person.id), "viewer", source=source)
-        key = await engine.create_key(name)
-        engines[name] = engine.answering(await engine.authenticate(key.secret))
-    sources = {source.name: source.id for source in await engine.sources()}
+            await engine.people.grant("default", Principal("user", person.id), "viewer", source=source)
+        key = await engine.people.create_key(name)
+        engines[name] = engine.answering(await engine.people.authenticate(key.secret))
+    sources = {source.name: source.id for source in await engine.collections.sources()}
     return Peopled(engines, sources)
 
 

@@ -14,29 +14,33 @@ from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, RemoteEngine, Retrieval, Settings
+from conspectus.engine.any_engine import AnyEngine
+from conspectus.engine.context import Service
 from conspectus.errors import NotAllowed, NotFound, Unauthenticated
 from conspectus.model.access import Principal
 from conspectus.model.filter import Eq
 from conspectus.model.streams import LiveCaption, NewCaption, StreamQuery
+from conspectus.operations import OPERATIONS
+from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical")
 ONLY_WHERE_THE_STORE_IS = {
-    "authenticate",
-    "close",
-    "found_owner",
-    "follow",
-    "hits",
-    "newest_alert_event",
-    "newest_caption",
-    "resume",
-    "start_alerting",
-    "start_following",
-    "start_jobs",
-    "start_keeping",
-    "finish_purges",
+    "AlertService.newest_event",
+    "AlertService.start",
+    "ConnectionService.start",
+    "ConnectionService.watch",
+    "JobService.start",
+    "MaintenanceService.finish_purges",
+    "MaintenanceService.resume",
+    "PeopleService.authenticate",
+    "PeopleService.create_owner",
+    "RetentionService.start",
+    "SearchService.hits",
+    "StreamService.newest_change",
 }
+SERVICES = sorted(name for name, each in vars(AnyEngine).items() if isinstance(each, property))
 
 
 @pytest.fixture
@@ -54,7 +58,7 @@ class TestEmbedded(EngineContract):
 class TestRemote(EngineContract):
     @pytest.fixture
     async def engine(self, local: Engine) -> AsyncIterator[RemoteEngine]:
-        first = await local.found_owner()
+        first = await local.people.create_owner()
         assert first is not None
         async with (
             served(application(local, SETTINGS)) as url,
@@ -64,53 +68,88 @@ class TestRemote(EngineContract):
 
 
 def operations(kind: type) -> dict[str, inspect.Signature]:
-    members = inspect.getmembers(kind, inspect.iscoroutinefunction)
-    return {name: inspect.signature(member) for name, member in members if not name.startswith("_")}
+    return {
+        name: inspect.signature(member)
+        for name, member in inspect.getmembers(kind, inspect.isfunction)
+        if not name.startswith("_")
+    }
 
 
-def test_both_have_the_same_methods_with_the_same_signatures() -> None:
-    embedded = operations(Engine)
-    assert embedded.keys() >= ONLY_WHERE_THE_STORE_IS
-    there = {name: each for name, each in embedded.items() if name not in ONLY_WHERE_THE_STORE_IS}
-    assert operations(RemoteEngine) == there
+async def test_both_have_the_same_services_with_the_same_signatures(local: Engine) -> None:
+    refused = {}
+    async with conspectus.connect("http://localhost:1", settings=SETTINGS) as remote:
+        for name in SERVICES:
+            here, there = getattr(local, name), getattr(remote, name)
+            assert isinstance(there, type(here))
+            assert operations(type(there)) == operations(type(here))
+            for each in written_out_nowhere(type(there)) - OPERATIONS.keys():
+                refused[each] = getattr(there, each.partition(".")[2])
+        assert refused.keys() == ONLY_WHERE_THE_STORE_IS
+        for method in refused.values():
+            with pytest.raises(NotAllowed):
+                await method()
+
+
+def written_out_nowhere(kind: type) -> set[str]:
+    """The methods of a remote service that the client derives."""
+    (service,) = (each for each in kind.__mro__ if Service in each.__bases__)
+    return {
+        f"{service.__name__}.{name}"
+        for name, each in vars(kind).items()
+        if inspect.isfunction(each) and each.__module__ != kind.__module__
+    }
+
+
+@pytest.mark.parametrize("kind", [Engine, RemoteEngine, BlockingEngine, *Service.__subclasses__()])
+def test_no_object_has_more_than_25_public_methods(kind: type) -> None:
+    public = [name for name in dir(kind) if not name.startswith("_") and callable(getattr(kind, name))]
+    assert len(public) <= 25
 
 
 async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
-    ann = await local.create_user("ann")
-    secret = (await local.create_key("ann")).secret
+    ann = await local.people.create_user("ann")
+    secret = (await local.people.create_key("ann")).secret
     await local.add(["for all", "for me"], collection="wiki", wait=True)
-    shared = await local.source("shared", collection="wiki")
+    shared = await local.collections.get_or_create_source("shared", collection="wiki")
     await local.add("for ann", source="shared", collection="wiki", wait=True)
-    await local.grant("wiki", Principal("user", ann.id), "viewer", source="shared")
-    here = local.answering(await local.authenticate(secret))
+    await local.people.grant("wiki", Principal("user", ann.id), "viewer", source="shared")
+    here = local.answering(await local.people.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
         conspectus.connect(url, key=secret, settings=SETTINGS) as there,
     ):
-        assert await there.whoami() == await here.whoami()
-        assert await there.sources(collection="wiki") == await here.sources(collection="wiki") == [shared]
-        assert await there.list(collection="wiki") == await here.list(collection="wiki")
+        assert await there.people.whoami() == await here.people.whoami()
+        assert (
+            await there.collections.sources(collection="wiki")
+            == await here.collections.sources(collection="wiki")
+            == [shared]
+        )
+        assert await there.documents.list(collection="wiki") == await here.documents.list(collection="wiki")
         found = await there.retrieve("for", collection="*")
         assert [hit.chunk.text for hit in found.hits] == ["for ann"]
         assert untimed(found) == untimed(await here.retrieve("for", collection="*"))
         for engine in (here, there):
-            with pytest.raises(NotAllowed) as caught:
-                await engine.add("no", source="shared", collection="wiki")
-            assert caught.value.needs
-            with pytest.raises(NotAllowed):
-                await engine.users()
-        await local.revoke_key((await local.keys("ann"))[0].id)
+            await may_not_write(engine)
+        await local.people.revoke_key((await local.people.keys("ann"))[0].id)
         with pytest.raises(Unauthenticated):
-            await there.whoami()
+            await there.people.whoami()
+
+
+async def may_not_write(engine: Engine | RemoteEngine) -> None:
+    with pytest.raises(NotAllowed) as caught:
+        await engine.add("no", source="shared", collection="wiki")
+    assert caught.value.needs
+    with pytest.raises(NotAllowed):
+        await engine.people.users()
 
 
 async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
-    ann = await local.create_user("ann")
-    secret = (await local.create_key("ann")).secret
+    ann = await local.people.create_user("ann")
+    secret = (await local.people.create_key("ann")).secret
     for name in ("gate", "yard"):
-        await local.add_captions(NewCaption(f"a fox at the {name}", 1, 2), stream=name, wait=True)
-    await local.grant("default", Principal("user", ann.id), "viewer", source="gate")
-    here = local.answering(await local.authenticate(secret))
+        await local.streams.add_captions(NewCaption(f"a fox at the {name}", 1, 2), stream=name, wait=True)
+    await local.people.grant("default", Principal("user", ann.id), "viewer", source="gate")
+    here = local.answering(await local.people.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
         conspectus.connect(url, key=secret, settings=SETTINGS) as there,
@@ -119,29 +158,29 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
         await sees_only_the_gate(there)
         following = [asyncio.create_task(heard(each)) for each in (here, there)]
         await asyncio.sleep(0.3)
-        await local.revoke("default", Principal("user", ann.id), source="gate")
-        await local.add_captions(NewCaption("a secret fox", 3, 4), stream="gate")
+        await local.people.revoke("default", Principal("user", ann.id), source="gate")
+        await local.streams.add_captions(NewCaption("a secret fox", 3, 4), stream="gate")
         for task in following:
             with pytest.raises(NotFound):
                 await task
 
 
 async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
-    assert [each.source.name for each in await engine.streams()] == ["gate"]
-    found = await engine.find_moments(StreamQuery("fox"))
+    assert [each.source.name for each in await engine.streams.list()] == ["gate"]
+    found = await engine.streams.find_moments(StreamQuery("fox"))
     assert {each.stream.name for each in found.moments} == {"gate"}
-    assert "yard" not in (await engine.video_window(StreamQuery("fox"), 500)).window.text
-    for asked in (engine.captions(stream="yard"), anext(engine.follow_captions(stream="yard"))):
+    assert "yard" not in (await engine.streams.window(StreamQuery("fox"), 500)).window.text
+    for asked in (engine.streams.captions(stream="yard"), anext(engine.streams.subscribe(stream="yard"))):
         with pytest.raises(NotFound):
             await asked
-    for denied in (engine.add_captions(NewCaption("x"), stream="gate"), engine.clear_stream("gate")):
+    for denied in (engine.streams.add_captions(NewCaption("x"), stream="gate"), engine.streams.clear("gate")):
         with pytest.raises(NotAllowed):
             await denied
 
 
 async def heard(engine: Engine | RemoteEngine) -> list[LiveCaption]:
     """All that is told of a stream, until that ends."""
-    found = [each async for each in engine.follow_captions(stream="gate")]
+    found = [each async for each in engine.streams.subscribe(stream="gate")]
     assert found == []
     return found
 
@@ -151,9 +190,9 @@ async def test_without_an_event_loop_it_is_the_same(local: Engine) -> None:
         with conspectus.sync.connect(url, settings=SETTINGS) as engine:
             engine.add("The meeting moved to Thursday.", wait=True)
             with pytest.raises(NotFound):
-                engine.get("nothing")
-            engine.add_captions(NewCaption("a fox", 1, 2), stream="gate")
-            with closing(engine.follow_captions(stream="gate", after=0)) as captions:
+                engine.documents.get("nothing")
+            engine.streams.add_captions(NewCaption("a fox", 1, 2), stream="gate")
+            with closing(engine.streams.subscribe(stream="gate", after=0)) as captions:
                 assert next(captions).caption.text == "a fox"
             return engine.retrieve("meeting", where=Eq("kind", "page"))
 

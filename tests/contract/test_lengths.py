@@ -20,19 +20,19 @@ from conspectus.text.key_lengths import KEY_BYTES, NAME_BYTES
 Use = Callable[[Engine, str], Awaitable[object]]
 
 NAMES: dict[str, Use] = {
-    "collection": lambda engine, name: engine.create_collection(name),
+    "collection": lambda engine, name: engine.collections.create(name),
     "source": lambda engine, name: engine.add("x", source=name),
-    "stream": lambda engine, name: engine.put_stream(name[::-1]),
-    "graph": lambda engine, name: engine.add_nodes([NewNode("a")], graph=f"graph/{name[2:]}"),
-    "node": lambda engine, name: engine.add_nodes([NewNode(name, name, name, (f"{name[1:]}.",))]),
-    "alert": lambda engine, name: engine.put_alert(NewAlert(name, "fox")),
+    "stream": lambda engine, name: engine.streams.put(name[::-1]),
+    "graph": lambda engine, name: engine.graph.add_nodes([NewNode("a")], graph=f"graph/{name[2:]}"),
+    "node": lambda engine, name: engine.graph.add_nodes([NewNode(name, name, name, (f"{name[1:]}.",))]),
+    "alert": lambda engine, name: engine.alerts.put(NewAlert(name, "fox")),
 }
 KEYS: dict[str, Use] = {
     "key": lambda engine, key: engine.add(NewDocument("x", key=key)),
     "thread": lambda engine, thread: engine.add(NewDocument("x", thread=thread)),
-    "caption": lambda engine, key: engine.add_captions([NewCaption("x", key=key)], stream="s"),
-    "event": lambda engine, key: engine.add_events([NewEvent("t", 0, key=key[2:])], stream="s"),
-    "memory": lambda engine, key: engine.remember(NewMemory("x", key=key), scope=Scope("ada")),
+    "caption": lambda engine, key: engine.streams.add_captions([NewCaption("x", key=key)], stream="s"),
+    "event": lambda engine, key: engine.events.add([NewEvent("t", 0, key=key[2:])], stream="s"),
+    "memory": lambda engine, key: engine.memory.remember(NewMemory("x", key=key), scope=Scope("ada")),
 }
 
 
@@ -53,7 +53,7 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> AbstractAsyncCont
 @pytest.fixture
 async def engine(opening: AbstractAsyncContextManager[Engine]) -> AsyncIterator[Engine]:
     async with opening as opened:
-        await opened.put_stream("s")
+        await opened.streams.put("s")
         yield opened
 
 
@@ -71,8 +71,8 @@ async def test_what_is_looked_up_is_taken_up_to_its_limit_and_refused_beyond(
 
 async def test_the_longest_names_meet_in_one_edge(engine: Engine) -> None:
     here, there = (text_of(NAME_BYTES - 1) + sign for sign in "ab")
-    await engine.add_nodes([NewNode(here), NewNode(there)])
-    await engine.add_edges([NewEdge(here, there, text_of(NAME_BYTES))])
+    await engine.graph.add_nodes([NewNode(here), NewNode(there)])
+    await engine.graph.add_edges([NewEdge(here, there, text_of(NAME_BYTES))])
     with pytest.raises(InvalidInput, match=f"type: .*at most {NAME_BYTES} bytes"):
-        await engine.add_edges([NewEdge(here, there, text_of(NAME_BYTES + 1))])
-    assert [each.id for each in (await engine.nodes()).nodes] == [here, there]
+        await engine.graph.add_edges([NewEdge(here, there, text_of(NAME_BYTES + 1))])
+    assert [each.id for each in (await engine.graph.nodes()).nodes] == [here, there]

@@ -34,16 +34,16 @@ async def fill(engine: Engine) -> None:
     ]
     await engine.add(documents, wait=True)
     await engine.add(NewDocument("replaced: keys and doors", key="k7"), wait=True)
-    await engine.delete([(await engine.list(limit=3)).documents[2].id])
+    await engine.documents.delete([(await engine.documents.list(limit=3)).documents[2].id])
 
 
 async def told(place: str | Path, settings: Settings) -> tuple[object, Sequence[Sequence[tuple[int, float]]]]:
     """Every document with its text, and what is found for some questions."""
     async with conspectus.open(place, settings=settings, embedder=HashedEmbedder()) as engine:
-        documents = (await engine.list(limit=100)).documents
-        texts = await engine.texts([each.id for each in documents])
+        documents = (await engine.documents.list(limit=100)).documents
+        texts = await engine.documents.texts([each.id for each in documents])
         answers = [(await engine.retrieve(topic, limit=10)).hits for topic in TOPICS]
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean
     return (documents, texts), [[(each.chunk.id, each.score) for each in hits] for hits in answers]
 
 

@@ -28,36 +28,36 @@ def replace_some(engine: BlockingEngine) -> None:
 
 
 def delete_some(engine: BlockingEngine) -> None:
-    engine.delete([each.id for each in engine.list(limit=20).documents])
+    engine.documents.delete([each.id for each in engine.documents.list(limit=20).documents])
 
 
 def delete_all(engine: BlockingEngine) -> None:
-    engine.delete_collection("default")
+    engine.collections.delete("default")
 
 
 def delete_and_begin_anew(engine: BlockingEngine) -> None:
-    engine.delete_collection("default")
+    engine.collections.delete("default")
     engine.add(NewDocument("Grace Hopper wrote anew", key="k1"), wait=True)
 
 
 def forget_names(engine: BlockingEngine) -> None:
-    engine.keep_names(False)
+    engine.graph.extract_entities(False)
 
 
 def find_more_names(engine: BlockingEngine) -> None:
     engine.add(NewDocument("Grace Hopper met Ada Lovelace.", key="new"), wait=True)
-    engine.settle_names()
+    engine.graph.settle_entities()
 
 
 def begin_with_names(engine: BlockingEngine) -> None:
-    engine.keep_names(False)
-    engine.keep_names()
-    engine.settle_names()
+    engine.graph.extract_entities(False)
+    engine.graph.extract_entities()
+    engine.graph.settle_entities()
 
 
 def switch_space(engine: BlockingEngine) -> None:
     space = EmbeddingSpace("other", 8, "1")
-    with database(str(Path(engine.status().path) / RECORDS)) as opened:
+    with database(str(Path(engine.maintenance.status().path) / RECORDS)) as opened:
         chosen = select(collections.c.id)
 
         def switch(connection: Connection) -> None:
@@ -79,8 +79,8 @@ def test_what_happens_after_the_first_round_began(tmp_path: Path, change: Change
     with sync.open(source, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         texts = [f"Ada Lovelace and Person{n} Smith talk. " * 40 for n in range(60)]
         engine.add([NewDocument(text, key=f"k{n}") for n, text in enumerate(texts)], wait=True)
-        engine.keep_names()
-        engine.settle_names()
+        engine.graph.extract_entities()
+        engine.graph.settle_entities()
         left = [change]
 
         def progress(what: str, done: int, total: int) -> None:

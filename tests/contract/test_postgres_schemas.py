@@ -45,10 +45,10 @@ async def test_a_schema_whose_name_has_to_be_quoted(nowhere: str, tmp_path: Path
     async with conspectus.open(nowhere, settings=settings, embedder=HashedEmbedder()) as engine:
         (written,) = await engine.add("the fox", wait=True)
         assert len((await engine.retrieve("fox")).hits) == 1
-        await engine.delete(written.id, purge=True)
-        assert (await engine.check()).records == ()
+        await engine.documents.delete(written.id, purge=True)
+        assert (await engine.maintenance.check()).records == ()
         let(nowhere, BROKEN.format('"My Schema".pk_documents'))
-        (told,) = (await engine.check()).records
+        (told,) = (await engine.maintenance.check()).records
         assert told.endswith('run REINDEX INDEX "My Schema".pk_documents')
 
 

@@ -47,7 +47,7 @@ async def test_a_store_is_written_asked_and_checked(unusual: str, tmp_path: Path
     sign = "it's a \\ sign"
     told = {"kind": sign, "weight": 0.1}
     async with conspectus.open(unusual, settings=settings, embedder=HashedEmbedder()) as engine:
-        await engine.create_collection("c")
+        await engine.collections.create("c")
         kept, gone = await engine.add(
             [NewDocument("the quick fox\\ 'quoted'", metadata=told), NewDocument("another fox")],
             collection="c",
@@ -56,10 +56,10 @@ async def test_a_store_is_written_asked_and_checked(unusual: str, tmp_path: Path
         for where in (Eq(("kind",), sign), Between(("kind",), "it", "iu"), Eq(("weight",), 0.1)):
             query = Query("fox", collection="c", where=where, arms=("words",))
             assert [hit.document.id for hit in (await engine.retrieve(query)).hits] == [kept.id]
-        await engine.delete(gone.id, purge=True)
+        await engine.documents.delete(gone.id, purge=True)
         (hit,) = (await engine.retrieve("fox", collection="c")).hits
         assert (hit.document.metadata, hit.chunk.text) == (told, "the quick fox\\ 'quoted'")
-        report = await engine.check()
+        report = await engine.maintenance.check()
         assert (report.records, report.index) == ((), {"c": ()})
 
 

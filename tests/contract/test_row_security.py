@@ -275,7 +275,7 @@ async def used(
     async with conspectus.open(postgres_url, settings=settings, embedder=HashedEmbedder()) as engine:
         await engine.add(["red fox", "green sea", "blue road"], wait=True)
         assert (await engine.retrieve("fox")).hits
-        await engine.start_jobs()
+        await engine.jobs.start()
         with psycopg.connect(postgres_url, autocommit=True) as connection:
             await until(lambda: any(name.startswith("conspectus_jobs.") for name, _, _ in tables(connection)))
             yield connection

@@ -70,13 +70,17 @@ def watched() -> Iterator[Work]:
 
 async def fill(engine: Engine, size: int) -> None:
     await engine.add([NewDocument(f"text {each}", key=str(each)) for each in range(size)])
-    await engine.remember([NewMemory(f"note {each}", key=str(each)) for each in range(size)], scope=ANN)
+    await engine.memory.remember(
+        [NewMemory(f"note {each}", key=str(each)) for each in range(size)], scope=ANN
+    )
     said = [NewMessage(f"said {each}", key=str(each), author="ann") for each in range(size)]
-    await engine.post(said, channel="ops")
-    await engine.add_captions([NewCaption(f"seen {each}", start=each) for each in range(size)], stream="cam")
+    await engine.channels.post(said, channel="ops")
+    await engine.streams.add_captions(
+        [NewCaption(f"seen {each}", start=each) for each in range(size)], stream="cam"
+    )
     await Tasks(engine).put_many([Task(id=str(each), title=f"Do {each}") for each in range(size)])
-    for collection in await engine.collections():
-        await engine.settle(collection=collection.name)
+    for collection in await engine.collections.list():
+        await engine.documents.settle(collection=collection.name)
 
 
 async def write(engine: Engine, key: str) -> None:
@@ -84,20 +88,20 @@ async def write(engine: Engine, key: str) -> None:
     await engine.add(NewDocument("one more", key=key))
     [added] = await engine.add(NewDocument("one more, and wait", key=f"{key} waited"), wait=True)
     await engine.add(NewDocument("one that replaces it", key=f"{key} waited"), wait=True)
-    await engine.update(added.id, title="a title")
-    await engine.delete(added.id)
-    [kept] = await engine.remember(NewMemory("I moved to Rome", key=key), scope=ANN, wait=True)
-    await engine.update_memory(kept.id, scope=ANN, text="I moved back")
-    await engine.forget(MemorySelection(ids=(kept.id,)), scope=ANN)
+    await engine.documents.update(added.id, title="a title")
+    await engine.documents.delete(added.id)
+    [kept] = await engine.memory.remember(NewMemory("I moved to Rome", key=key), scope=ANN, wait=True)
+    await engine.memory.update(kept.id, scope=ANN, text="I moved back")
+    await engine.memory.forget(MemorySelection(ids=(kept.id,)), scope=ANN)
     said = [NewMessage("who?", key=key, author="ann"), NewMessage("me", reply_to=key, author="bo")]
-    await engine.post(said, channel="ops", wait=True)
-    await engine.add_captions([NewCaption("a red car", key=key, start=1, end=2)], stream="cam")
+    await engine.channels.post(said, channel="ops", wait=True)
+    await engine.streams.add_captions([NewCaption("a red car", key=key, start=1, end=2)], stream="cam")
     tasks = Tasks(engine)
     await tasks.put(Task(id=key, title="Write", description="at length"))
     await tasks.update(key, title="Read")
     await tasks.delete(key)
-    for collection in await engine.collections():
-        await engine.settle(collection=collection.name)
+    for collection in await engine.collections.list():
+        await engine.documents.settle(collection=collection.name)
 
 
 async def work_of_writes(folder: Path, size: int) -> Work:

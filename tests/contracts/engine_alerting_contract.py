@@ -34,7 +34,7 @@ PATIENCE = 30
 async def heard(engine: AnyEngine, count: int, **how: Any) -> list[AlertEvent]:
     """The next events that a listener is told."""
     found: list[AlertEvent] = []
-    async with asyncio.timeout(PATIENCE), aclosing(engine.listen(**how)) as events:
+    async with asyncio.timeout(PATIENCE), aclosing(engine.alerts.subscribe(**how)) as events:
         async for event in events:
             found.append(event)
             if len(found) == count:
@@ -47,47 +47,47 @@ class AlertingContract:
 
     async def test_reports_of_one_type_that_are_close_are_one_event(self, engine: AnyEngine) -> None:
         """Their words and names come once each, in the order of time; other types stay apart."""
-        written = await engine.add_events(FALLS, stream=CAM)
+        written = await engine.events.add(FALLS, stream=CAM)
         assert [each.outcome for each in written] == ["added"] * 4
-        first, fire, last = await engine.events(stream=CAM)
+        first, fire, last = await engine.events.list(stream=CAM)
         assert (first.type, first.start, first.end) == ("fall", 0.0, 10.0)
         assert first.descriptions == ("A man falls", "He lies there")
         assert first.entities == ("Ann", "Bo")
         assert set(first.documents) == {written[0].id, written[1].id}
         assert (fire.type, fire.descriptions, last.start) == ("fire", ("fire",), 15.0)
-        assert await engine.events(stream=CAM, type="fire") == [fire]
-        assert await engine.events(stream=CAM, type="Fire") == []
+        assert await engine.events.list(stream=CAM, type="fire") == [fire]
+        assert await engine.events.list(stream=CAM, type="Fire") == []
 
     async def test_the_same_event_again_changes_nothing(self, engine: AnyEngine) -> None:
         """Named by its key or by what it says; another one of a key takes its place."""
         keyed = NewEvent("fall", 0, 5, key="1", metadata={"sure": 0.5})
         for expected in ("added", "unchanged"):
-            written = await engine.add_events([*FALLS, keyed], stream=CAM)
+            written = await engine.events.add([*FALLS, keyed], stream=CAM)
             assert {each.outcome for each in written} == {expected}
-        [again] = await engine.add_events(replace(keyed, type="fight"), stream=CAM)
+        [again] = await engine.events.add(replace(keyed, type="fight"), stream=CAM)
         assert again.outcome in {"replaced", "updated"}
-        assert [each.start for each in await engine.events(stream=CAM, type="fight")] == [0.0]
+        assert [each.start for each in await engine.events.list(stream=CAM, type="fight")] == [0.0]
 
     async def test_events_and_captions_of_one_key_are_apart(self, engine: AnyEngine) -> None:
         """A caption is never replaced by an event, and an event is no caption."""
-        await engine.add_captions(NewCaption("one", 0, 1, index=1), stream=CAM)
-        await engine.add_captions(NewCaption("odd", 0, 1, key="event:2"), stream=CAM)
-        await engine.add_events(NewEvent("fall", 0, 1, key="1"), stream=CAM)
-        assert (await engine.find_stream(CAM)).captions == 2
+        await engine.streams.add_captions(NewCaption("one", 0, 1, index=1), stream=CAM)
+        await engine.streams.add_captions(NewCaption("odd", 0, 1, key="event:2"), stream=CAM)
+        await engine.events.add(NewEvent("fall", 0, 1, key="1"), stream=CAM)
+        assert (await engine.streams.get(CAM)).captions == 2
         with pytest.raises(Conflict):
-            await engine.add_events(NewEvent("fall", 0, 1, key="2"), stream=CAM)
+            await engine.events.add(NewEvent("fall", 0, 1, key="2"), stream=CAM)
 
     async def test_a_range_gives_the_events_that_share_an_instant_with_it(self, engine: AnyEngine) -> None:
         """They are whole; instants of the calendar and seconds mean the same."""
-        await engine.put_stream(NewStream(CAM, origin="2026-03-02T08:00:00Z"))
-        await engine.add_events(FALLS, stream=CAM)
+        await engine.streams.put(NewStream(CAM, origin="2026-03-02T08:00:00Z"))
+        await engine.events.add(FALLS, stream=CAM)
         for within in (
             CaptionRange(10, 16),
             CaptionRange("2026-03-02T08:00:10Z", "2026-03-02T09:00:16+01:00"),
         ):
-            found = await engine.events(stream=CAM, within=within)
+            found = await engine.events.list(stream=CAM, within=within)
             assert [(each.type, each.start) for each in found] == [("fire", 9.0), ("fall", 15.0)]
-        inside = await engine.events(stream=CAM, within=CaptionRange(0, 12, contains=True))
+        inside = await engine.events.list(stream=CAM, within=CaptionRange(0, 12, contains=True))
         assert [(each.type, each.end) for each in inside] == [("fall", 10.0), ("fire", 11.0)]
 
     async def test_events_that_cannot_be_are_refused(self, engine: AnyEngine) -> None:
@@ -100,63 +100,63 @@ class AlertingContract:
             NewEvent("x" * 1_001, 0),
         ):
             with pytest.raises(InvalidInput):
-                await engine.add_events([FALLS[0], wrong], stream=CAM)
-        await engine.put_stream(CAM)
-        assert await engine.events(stream=CAM) == []
+                await engine.events.add([FALLS[0], wrong], stream=CAM)
+        await engine.streams.put(CAM)
+        assert await engine.events.list(stream=CAM) == []
         with pytest.raises(NotFound):
-            await engine.events(stream="nowhere")
+            await engine.events.list(stream="nowhere")
 
     async def test_who_is_there_and_how_often(self, engine: AnyEngine) -> None:
         """Entities and speakers of captions and events, whatever their capitals."""
-        await engine.add_captions(SEEN, stream=CAM)
-        await engine.add_events(FALLS, stream=CAM)
-        assert list((await engine.entities(stream=CAM)).items()) == [
+        await engine.streams.add_captions(SEEN, stream=CAM)
+        await engine.events.add(FALLS, stream=CAM)
+        assert list((await engine.events.entities(stream=CAM)).items()) == [
             ("Ann", 4), ("Bo", 1), ("annabel", 1), ("guard", 1), ("the door", 1),
         ]  # fmt: skip
-        assert await engine.entities(stream=CAM, within=CaptionRange(50, None)) == {"ANN": 1}
+        assert await engine.events.entities(stream=CAM, within=CaptionRange(50, None)) == {"ANN": 1}
 
     async def test_when_somebody_is_there(self, engine: AnyEngine) -> None:
         """Said to be there, speaking, or named as a whole word."""
-        await engine.add_captions(SEEN, stream=CAM)
-        await engine.add_events(FALLS[2:], stream=CAM)
-        spans = await engine.entity_timeline(" aNN", stream=CAM)
+        await engine.streams.add_captions(SEEN, stream=CAM)
+        await engine.events.add(FALLS[2:], stream=CAM)
+        spans = await engine.events.entity_timeline(" aNN", stream=CAM)
         assert [(each.entity, each.start, each.end) for each in spans] == [
             ("aNN", 0.0, 10.0),
             ("aNN", 100.0, 105.0),
         ]
         assert [len(each.documents) for each in spans] == [2, 1]
-        assert [each.end for each in await engine.entity_timeline("the  DOOR", stream=CAM)] == [10.0]
-        late = await engine.entity_timeline("ann", stream=CAM, within=CaptionRange(9, 101))
+        assert [each.end for each in await engine.events.entity_timeline("the  DOOR", stream=CAM)] == [10.0]
+        late = await engine.events.entity_timeline("ann", stream=CAM, within=CaptionRange(9, 101))
         assert [each.start for each in late] == [8.0, 100.0]
         inside = CaptionRange(1, 104, contains=True)
-        assert [each.start for each in await engine.entity_timeline("ann", stream=CAM, within=inside)] == [
-            8.0
-        ]
-        assert await engine.entity_timeline("walk", stream=CAM) == []
+        assert [
+            each.start for each in await engine.events.entity_timeline("ann", stream=CAM, within=inside)
+        ] == [8.0]
+        assert await engine.events.entity_timeline("walk", stream=CAM) == []
         with pytest.raises(InvalidInput):
-            await engine.entity_timeline("  ", stream=CAM)
+            await engine.events.entity_timeline("  ", stream=CAM)
 
     async def test_an_alert_is_kept_as_it_was_set(self, engine: AnyEngine) -> None:
         """Under its name in its collection; setting it again changes it."""
-        home = (await engine.put_stream(CAM)).source
+        home = (await engine.streams.put(CAM)).source
         where = And((Not(Eq(("level",), 3)), Exists("author")))
         new = NewAlert("Fälle", "somebody falls", streams=(CAM,), where=where, floor=None, gap_seconds=0.5)
-        kept = await engine.put_alert(new)
+        kept = await engine.alerts.put(new)
         assert (kept.streams, kept.where, kept.collection) == ((home.id,), where, home.collection)
         assert (kept.floor, kept.gap_seconds, kept.webhook) == (None, 0.5, None)
-        assert await engine.alerts() == [kept] == await engine.alerts(collection="default")
-        assert await engine.find_alert(kept.id) == kept
-        changed = await engine.put_alert(replace(new, query="a fire", floor=0.9))
+        assert await engine.alerts.list() == [kept] == await engine.alerts.list(collection="default")
+        assert await engine.alerts.get(kept.id) == kept
+        changed = await engine.alerts.put(replace(new, query="a fire", floor=0.9))
         assert changed == replace(kept, query="a fire", floor=0.9)
-        await engine.delete_alert(kept.id)
-        assert await engine.alerts() == []
-        for gone in (engine.find_alert(kept.id), engine.delete_alert(kept.id)):
+        await engine.alerts.delete(kept.id)
+        assert await engine.alerts.list() == []
+        for gone in (engine.alerts.get(kept.id), engine.alerts.delete(kept.id)):
             with pytest.raises(NotFound):
                 await gone
 
     async def test_alerts_that_cannot_be_are_refused(self, engine: AnyEngine) -> None:
         """Each with what is wrong about it."""
-        await engine.put_stream(CAM)
+        await engine.streams.put(CAM)
         good = NewAlert("a", "fire")
         for wrong in (
             replace(good, name=" "),
@@ -170,63 +170,63 @@ class AlertingContract:
             replace(good, query="x" * 10_001),
         ):
             with pytest.raises(InvalidInput):
-                await engine.put_alert(wrong)
+                await engine.alerts.put(wrong)
         with pytest.raises(ForbiddenAddress):
-            await engine.put_alert(replace(good, webhook="http://127.0.0.1:1/x"))
+            await engine.alerts.put(replace(good, webhook="http://127.0.0.1:1/x"))
         for missing in (replace(good, streams=("nowhere",)), replace(good, collection="nowhere")):
             with pytest.raises(NotFound):
-                await engine.put_alert(missing)
-        assert await engine.alerts() == []
+                await engine.alerts.put(missing)
+        assert await engine.alerts.list() == []
 
     async def test_what_is_waited_for_is_told_once_to_whoever_listens(
         self, engine: AnyEngine, local: Engine
     ) -> None:
         """By words at once, by meaning when there are vectors; a listener goes on where it was."""
-        await engine.put_stream(CAM)
-        alert = await engine.put_alert(NewAlert("fire", "a fire", floor=0.95))
-        await local.start_alerting()
-        await engine.add_captions(NewCaption("There is a FIRE!", 0, 5), stream=CAM, wait=True)
+        await engine.streams.put(CAM)
+        alert = await engine.alerts.put(NewAlert("fire", "a fire", floor=0.95))
+        await local.alerts.start()
+        await engine.streams.add_captions(NewCaption("There is a FIRE!", 0, 5), stream=CAM, wait=True)
         [first] = await heard(engine, 1, after=0)
         assert (first.alert, first.name, first.text) == (alert.id, "fire", "There is a FIRE!")
         assert (first.start, first.end, first.delivery) == (0.0, 5.0, "none")
-        await engine.add_captions(
+        await engine.streams.add_captions(
             [NewCaption("fire still", 8, 10), NewCaption("Fires", 100, 101)], stream=CAM, wait=True
         )
         [second] = await heard(engine, 1, after=first.number, alert=alert.id)
         assert (second.text, second.number > first.number) == ("Fires", True)
-        told = await engine.alert_events()
+        told = await engine.alerts.events()
         assert [(each.text, each.end) for each in told] == [("There is a FIRE!", 10.0), ("Fires", 101.0)]
-        assert await engine.alert_events(after=first.number, limit=1) == told[1:]
+        assert await engine.alerts.events(after=first.number, limit=1) == told[1:]
 
     async def test_a_listener_without_a_number_hears_what_comes_from_now_on(
         self, engine: AnyEngine, local: Engine
     ) -> None:
         """Not what was told before."""
-        await engine.put_stream(CAM)
-        await engine.put_alert(NewAlert("fire", "fire"))
-        await local.start_alerting()
-        await engine.add_captions(NewCaption("fire one", 0, 1), stream=CAM)
+        await engine.streams.put(CAM)
+        await engine.alerts.put(NewAlert("fire", "fire"))
+        await local.alerts.start()
+        await engine.streams.add_captions(NewCaption("fire one", 0, 1), stream=CAM)
         await heard(engine, 1, after=0)
         listening = asyncio.create_task(heard(engine, 1))
         for number in range(1, 300):
-            await engine.add_captions(NewCaption(f"fire {number}", 100 * number, None), stream=CAM)
+            await engine.streams.add_captions(NewCaption(f"fire {number}", 100 * number, None), stream=CAM)
             if (await asyncio.wait({listening}, timeout=0.1))[0]:
                 break
         assert (await listening)[0].text != "fire one"
 
     async def test_deleted_captions_take_what_was_told_along(self, engine: AnyEngine, local: Engine) -> None:
         """And with an alert goes all that it told."""
-        await engine.put_stream(CAM)
-        alert = await engine.put_alert(NewAlert("fire", "fire"))
-        await local.start_alerting()
+        await engine.streams.put(CAM)
+        alert = await engine.alerts.put(NewAlert("fire", "fire"))
+        await local.alerts.start()
         captions = [NewCaption(f"fire {place}", 100 * place, None) for place in range(2)]
-        written = await engine.add_captions(captions, stream=CAM)
+        written = await engine.streams.add_captions(captions, stream=CAM)
         await heard(engine, 2, after=0)
-        await engine.delete(written[0].id)
-        assert [each.document for each in await engine.alert_events()] == [written[1].id]
-        await engine.delete_alert(alert.id)
-        assert await engine.alert_events() == []
-        for unknown in (engine.alert_events(alert=alert.id), heard(engine, 1, alert=alert.id)):
+        await engine.documents.delete(written[0].id)
+        assert [each.document for each in await engine.alerts.events()] == [written[1].id]
+        await engine.alerts.delete(alert.id)
+        assert await engine.alerts.events() == []
+        for unknown in (engine.alerts.events(alert=alert.id), heard(engine, 1, alert=alert.id)):
             with pytest.raises(NotFound):
                 await unknown
 
@@ -234,4 +234,4 @@ class AlertingContract:
         """A limit that is none is refused."""
         for limit in (0, 1_001):
             with pytest.raises((InvalidInput, TooLarge)):
-                await engine.alert_events(limit=limit)
+                await engine.alerts.events(limit=limit)

@@ -52,8 +52,8 @@ class AskingContract:
         """With the names that led to each hit, and the same words of refusal."""
         await filled(engine)
         await engine.add(NewDocument("Ask Ann about Backups.", "Ann", key="ann"), wait=True)
-        await engine.keep_names()
-        await engine.settle_names()
+        await engine.graph.extract_entities()
+        await engine.graph.settle_entities()
         for question in ("who is ann?", Query("every night at two", graph=GraphExpansion(1.0, 5))):
             there = await engine.retrieve(
                 question, **({} if isinstance(question, Query) else {"graph": WALK})
@@ -100,16 +100,16 @@ class AskingContract:
         await filled(engine)
         await engine.add("Backups of another collection.", collection="other", wait=True)
         hits = (await engine.retrieve("backup")).hits
-        judged = await engine.rerank("backup", hits, top_n=2)
-        assert judged == await local.rerank("backup", hits, top_n=2)
+        judged = await engine.search.rerank("backup", hits, top_n=2)
+        assert judged == await local.search.rerank("backup", hits, top_n=2)
         assert ([each.hit for each in judged.results], judged.notice is not None) == (list(hits[:2]), True)
         asked = Query("backup", limit=1, floor=0.9, collection="default")
-        broad = await engine.search_and_rerank(asked, search_limit=4, top_n=3, floor=None)
-        assert broad == await local.search_and_rerank(asked, search_limit=4, top_n=3, floor=None)
-        window = await engine.augment(asked, 100, floor=0.0)
-        assert untimed(window) == untimed(await local.augment(asked, 100, floor=0.0))
+        broad = await engine.search.search_and_rerank(asked, search_limit=4, top_n=3, floor=None)
+        assert broad == await local.search.search_and_rerank(asked, search_limit=4, top_n=3, floor=None)
+        window = await engine.search.augment(asked, 100, floor=0.0)
+        assert untimed(window) == untimed(await local.search.augment(asked, 100, floor=0.0))
         assert {each.title for each in window.trace} >= {"", "Backups"}
-        assert untimed(await engine.augment("x", 9)) == untimed(await local.augment("x", 9))
+        assert untimed(await engine.search.augment("x", 9)) == untimed(await local.search.augment("x", 9))
 
     @pytest.mark.parametrize(
         "wrong", [{"limit": -1}, {"limit": 10**6}, {"floor": 7.0}, {"arms": ("ears",)}, {"colour": 1}]
@@ -141,23 +141,23 @@ class UpkeepContract:
     async def test_the_store_is_told_in_numbers(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of one collection or of all."""
         await filled(engine)
-        told, known = await engine.status(), await local.status()
+        told, known = await engine.maintenance.status(), await local.maintenance.status()
         [numbers] = told.collections
         assert (numbers.documents, numbers.vectors, numbers.pending) == (len(NOTES), numbers.chunks, 0)
         assert replace(told, bytes=0) == replace(known, bytes=0)
         assert told.bytes > 1_000 and known.bytes > 1_000
-        assert (await engine.status(collection="default")).collections == told.collections
+        assert (await engine.maintenance.status(collection="default")).collections == told.collections
         with pytest.raises(NotFound):
-            await engine.status(collection="none")
+            await engine.maintenance.status(collection="none")
 
     async def test_indexes_are_checked_and_built_anew(self, engine: AnyEngine, local: AnyEngine) -> None:
         """And the same is found afterwards."""
         await filled(engine)
         before = untimed(await engine.retrieve("backup"))
-        assert (await engine.check()) == (await local.check())
-        assert (await engine.check()).clean
-        await engine.reindex()
-        assert await engine.settle() == 0
+        assert (await engine.maintenance.check()) == (await local.maintenance.check())
+        assert (await engine.maintenance.check()).clean
+        await engine.maintenance.reindex()
+        assert await engine.documents.settle() == 0
         assert untimed(await engine.retrieve("backup")) == before
 
     async def test_a_collection_moves_only_to_an_embedder(self, engine: AnyEngine) -> None:
@@ -165,6 +165,6 @@ class UpkeepContract:
         await engine.add("a", wait=True)
         for name in ("none", "nonsense"):
             with pytest.raises(InvalidInput):
-                await engine.reembed(name)
+                await engine.maintenance.reembed(name)
         with pytest.raises(NotFound):
-            await engine.reembed("minilm", collection="none")
+            await engine.maintenance.reembed("minilm", collection="none")

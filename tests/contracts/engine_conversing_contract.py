@@ -34,23 +34,23 @@ class ConversingContract:
 
     async def test_messages_keep_what_was_said_of_them(self, engine: AnyEngine) -> None:
         """Who said it, when, in which thread, and what it answers."""
-        await engine.post(TALK, channel="help", wait=True)
-        said = await engine.latest(channel="help")
+        await engine.channels.post(TALK, channel="help", wait=True)
+        said = await engine.channels.latest(channel="help")
         assert [each.text for each in said] == [each.text for each in TALK]
         assert {each.document.thread for each in said} == {"1"}
         last = said[-1].document
         assert (last.author, last.key, last.metadata) == ("bo", "4", {"edited": False, REPLY_TO: "3"})
         assert last.occurred is not None
         assert last.occurred.start == parse_instant("2026-03-02T12:03:00Z")
-        assert (await engine.find_document("4", source="help")) == last
+        assert (await engine.documents.find("4", source="help")) == last
 
     async def test_a_message_of_a_known_key_is_an_edit(self, engine: AnyEngine) -> None:
         """The new text is found and the old one is not; its thread stays."""
-        await engine.post(TALK, channel="help", wait=True)
+        await engine.channels.post(TALK, channel="help", wait=True)
         changed = replace(TALK[1], text="Open the cogwheel menu", at=None, reply_to=None)
-        [written] = await engine.post(changed, channel="help", wait=True)
+        [written] = await engine.channels.post(changed, channel="help", wait=True)
         assert written.outcome == "replaced"
-        stored = await engine.get(written.id)
+        stored = await engine.documents.get(written.id)
         assert stored.thread == "1"
         assert stored.occurred is not None
         assert stored.occurred.start == parse_instant("2026-03-02T12:01:00Z")
@@ -59,32 +59,32 @@ class ConversingContract:
 
     async def test_deleting_a_message_leaves_what_was_answered(self, engine: AnyEngine) -> None:
         """Also where it is the first of its thread."""
-        await engine.post(TALK, channel="help")
-        first = await engine.find_document("1", source="help")
-        assert (await engine.delete(first.id)).documents == 1
-        fourth = await engine.find_document("4", source="help")
-        chain = await engine.chain(fourth.id)
+        await engine.channels.post(TALK, channel="help")
+        first = await engine.documents.find("1", source="help")
+        assert (await engine.documents.delete(first.id)).documents == 1
+        fourth = await engine.documents.find("4", source="help")
+        chain = await engine.channels.chain(fourth.id)
         assert [each.document.key for each in chain.messages] == ["2", "3", "4"]
         assert chain.message == fourth.id
 
     async def test_a_chain_is_cut_to_its_limit_and_says_so(self, engine: AnyEngine) -> None:
         """The message itself is always in it."""
-        await engine.post(TALK, channel="help")
-        fourth = await engine.find_document("4", source="help")
-        chain = await engine.chain(fourth.id, limit=2)
+        await engine.channels.post(TALK, channel="help")
+        fourth = await engine.documents.find("4", source="help")
+        chain = await engine.channels.chain(fourth.id, limit=2)
         assert fourth.id in {each.document.id for each in chain.messages}
         assert (len(chain.messages), chain.left_out) == (2, 2)
         for limit in (0, 100_000):
             with pytest.raises(InvalidInput):
-                await engine.chain(fourth.id, limit=limit)
+                await engine.channels.chain(fourth.id, limit=limit)
 
     async def test_windows_are_the_same_everywhere(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Byte for byte, never over the budget, and with the whole thread where there is room."""
-        await engine.post(TALK, channel="help", wait=True)
-        await engine.post(NewMessage("lunch?", author="cy", at=NOON), channel="random", wait=True)
+        await engine.channels.post(TALK, channel="help", wait=True)
+        await engine.channels.post(NewMessage("lunch?", author="cy", at=NOON), channel="random", wait=True)
         for tokens in (0, 30, 4_000):
-            there = await engine.channel_window(ASKED, tokens)
-            here = await local.channel_window(ASKED, tokens)
+            there = await engine.channels.window(ASKED, tokens)
+            here = await local.channels.window(ASKED, tokens)
             assert untimed(there.window) == untimed(here.window)
             assert (there.messages, there.tokens, there.channels) == (
                 here.messages,
@@ -97,27 +97,27 @@ class ConversingContract:
 
     async def test_what_is_not_there_is_not_found(self, engine: AnyEngine) -> None:
         """A channel, a message, a document."""
-        await engine.post(TALK[0], channel="help")
+        await engine.channels.post(TALK[0], channel="help")
         with pytest.raises(NotFound):
-            await engine.latest(channel="nowhere")
+            await engine.channels.latest(channel="nowhere")
         with pytest.raises(NotFound):
-            await engine.find_document("99", source="help")
+            await engine.documents.find("99", source="help")
         with pytest.raises(NotFound):
-            await engine.chain("nothing")
+            await engine.channels.chain("nothing")
         with pytest.raises(NotFound):
-            await engine.channel_window(replace(ASKED, channel="nowhere"), 100)
+            await engine.channels.window(replace(ASKED, channel="nowhere"), 100)
 
     async def test_an_archive_is_taken_in_once(self, engine: AnyEngine, tmp_path: Path) -> None:
         """From a path or as a file handed in; what cannot be read is an error."""
         rows = [{"channel": "ops", "id": str(n), "author": "ann", "text": f"note {n}"} for n in range(7)]
         text = "\n".join(map(json.dumps, rows))
         (tmp_path / "log.jsonl").write_text(text)
-        first = await engine.import_chat(tmp_path / "log.jsonl", kind="jsonl")
+        first = await engine.channels.import_chat(tmp_path / "log.jsonl", kind="jsonl")
         assert (first.channels, first.added, first.unchanged) == ({"ops": 7}, 7, 0)
-        again = await engine.import_chat(Upload("log.jsonl", text.encode()), kind="jsonl")
+        again = await engine.channels.import_chat(Upload("log.jsonl", text.encode()), kind="jsonl")
         assert (again.added, again.replaced, again.unchanged) == (0, 0, 7)
-        stored = await engine.list()
+        stored = await engine.documents.list()
         by_place = sorted(stored.documents, key=lambda each: each.sequence or 0)
         assert [each.key for each in by_place] == [str(n) for n in range(7)]
         with pytest.raises(UnreadableFile):
-            await engine.import_chat(tmp_path / "nothing.zip")
+            await engine.channels.import_chat(tmp_path / "nothing.zip")

@@ -32,62 +32,69 @@ class GraphingContract:
 
     async def drawn(self, engine: AnyEngine) -> None:
         """A small graph with a slash in its name."""
-        await engine.add_nodes(NODES, graph=GRAPH)
-        await engine.add_edges(EDGES, graph=GRAPH)
+        await engine.graph.add_nodes(NODES, graph=GRAPH)
+        await engine.graph.add_edges(EDGES, graph=GRAPH)
 
     async def test_nodes_and_edges_keep_what_was_said(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Whatever is in their ids, with exact times; the same again is unchanged."""
-        nodes = await engine.add_nodes(iter(NODES), graph=GRAPH)
-        edges = await engine.add_edges(iter(EDGES), graph=GRAPH)
+        nodes = await engine.graph.add_nodes(iter(NODES), graph=GRAPH)
+        edges = await engine.graph.add_edges(iter(EDGES), graph=GRAPH)
         assert {each.outcome for each in (*nodes, *edges)} == {"added"}
         assert [each.id for each in nodes] == [each.id for each in NODES]
-        for again in (await engine.add_nodes(NODES, graph=GRAPH), await engine.add_edges(EDGES, graph=GRAPH)):
+        for again in (
+            await engine.graph.add_nodes(NODES, graph=GRAPH),
+            await engine.graph.add_edges(EDGES, graph=GRAPH),
+        ):
             assert {each.outcome for each in again} == {"unchanged"}
-        ann = await engine.node("ann", graph=GRAPH)
+        ann = await engine.graph.node("ann", graph=GRAPH)
         assert (ann.name, ann.aliases, ann.properties) == (
             "Ann Lee",
             ("Annie", "A. Lee"),
             NODES[0].properties,
         )
-        city = await engine.node("köln 🎉", graph=GRAPH)
+        city = await engine.graph.node("köln 🎉", graph=GRAPH)
         assert city.valid_from == parse_instant("2020-01-01T00:00:00.5Z")
         for each in NODES:
-            assert await engine.node(each.id, graph=GRAPH) == await local.node(each.id, graph=GRAPH)
-        changed = await engine.add_nodes([replace(NODES[0], name="Ann")], graph=GRAPH)
+            assert await engine.graph.node(each.id, graph=GRAPH) == await local.graph.node(
+                each.id, graph=GRAPH
+            )
+        changed = await engine.graph.add_nodes([replace(NODES[0], name="Ann")], graph=GRAPH)
         assert [each.outcome for each in changed] == ["updated"]
-        assert (await engine.node("ann", graph=GRAPH)).name == "Ann"
+        assert (await engine.graph.node("ann", graph=GRAPH)).name == "Ann"
 
     async def test_graphs_are_made_listed_and_deleted(self, engine: AnyEngine, local: AnyEngine) -> None:
         """By id or by name, each in its collection."""
-        made = await engine.graph("empty", collection="wïki/1")
-        assert await engine.graph("empty", collection="wïki/1") == made
+        made = await engine.graph.get_or_create("empty", collection="wïki/1")
+        assert await engine.graph.get_or_create("empty", collection="wïki/1") == made
         await self.drawn(engine)
-        [summary] = await engine.graphs()
+        [summary] = await engine.graph.list()
         assert (summary.nodes, summary.edges) == (4, 3)
         assert summary.types == {"person": 2, "city": 2}
         assert summary.relations == {"knows": 1, "lives in": 1, "near": 1}
-        assert [summary] == await local.graphs()
+        assert [summary] == await local.graph.list()
         name = summary.source.name
-        assert await engine.node("ann", graph=name) == await engine.node("ann", graph=summary.source.id)
-        gone = await engine.delete_graph(summary.source.id)
+        assert await engine.graph.node("ann", graph=name) == await engine.graph.node(
+            "ann", graph=summary.source.id
+        )
+        gone = await engine.graph.delete(summary.source.id)
         assert (gone.nodes, gone.edges) == (4, 3)
         for work in (
-            engine.node("ann", graph=GRAPH),
-            engine.delete_graph(GRAPH),
-            engine.graphs(collection="x"),
+            engine.graph.node("ann", graph=GRAPH),
+            engine.graph.delete(GRAPH),
+            engine.graph.list(collection="x"),
         ):
             with pytest.raises(NotFound):
                 await work
-        assert [each.source for each in await engine.graphs(collection="wïki/1")] == [made]
+        assert [each.source for each in await engine.graph.list(collection="wïki/1")] == [made]
 
     async def test_edges_that_lead_nowhere_are_named(self, engine: AnyEngine) -> None:
         """And none of the call is written."""
-        await engine.add_nodes(NODES[:1], graph=GRAPH)
+        await engine.graph.add_nodes(NODES[:1], graph=GRAPH)
         wrong = [NewEdge("ann", "ann"), NewEdge("ann", "nobody"), NewEdge("nowhere", "nobody")]
         with pytest.raises(DanglingEdges) as caught:
-            await engine.add_edges(wrong, graph=GRAPH)
+            await engine.graph.add_edges(wrong, graph=GRAPH)
         assert set(caught.value.missing) == {"nobody", "nowhere"}
-        assert (await engine.edges(graph=GRAPH)).edges == ()
+        assert (await engine.graph.edges(graph=GRAPH)).edges == ()
 
     async def test_pages_go_on_where_they_ended(self, engine: AnyEngine) -> None:
         """And hold everything once; of one type, or of one node."""
@@ -95,26 +102,26 @@ class GraphingContract:
         nodes: list[Node] = []
         edges: list[Edge] = []
         after: str | None = None
-        while page := await engine.nodes(graph=GRAPH, after=after, limit=1):
+        while page := await engine.graph.nodes(graph=GRAPH, after=after, limit=1):
             nodes += page.nodes
             after = page.next
             if after is None:
                 break
-        while part := await engine.edges(graph=GRAPH, after=after, limit=2):
+        while part := await engine.graph.edges(graph=GRAPH, after=after, limit=2):
             edges += part.edges
             after = part.next
             if after is None:
                 break
         assert sorted(each.id for each in nodes) == sorted(each.id for each in NODES)
         assert [(each.source, each.target) for each in edges] == [(e.source, e.target) for e in EDGES]
-        people = (await engine.nodes(graph=GRAPH, type="person")).nodes
+        people = (await engine.graph.nodes(graph=GRAPH, type="person")).nodes
         assert {each.id for each in people} == {"ann", "bo/x?#"}
-        assert len((await engine.edges(graph=GRAPH, node="ann")).edges) == 2
+        assert len((await engine.graph.edges(graph=GRAPH, node="ann")).edges) == 2
 
     async def test_ways_are_walked(self, engine: AnyEngine, local: AnyEngine) -> None:
         """As far as is asked, over the edges that are asked for, each with its path and its decay."""
         await self.drawn(engine)
-        [near, *_] = await engine.neighbours("ann", Traversal(1, direction="out"), graph=GRAPH)
+        [near, *_] = await engine.graph.neighbors("ann", Traversal(1, direction="out"), graph=GRAPH)
         assert (near.node.id, near.hop, near.decay, near.path) == ("bo/x?#", 1, 0.9, ("ann", "bo/x?#"))
         walks = [
             (Traversal(2, direction="out"), {"bo/x?#": 0.9, "köln 🎉": 0.63}),
@@ -127,50 +134,50 @@ class GraphingContract:
             (Traversal(2, skip=1, limit=1), {"far": 0.5}),
         ]
         for walk, reached in walks:
-            there, here = [await one.neighbours("ann", walk, graph=GRAPH) for one in (engine, local)]
+            there, here = [await one.graph.neighbors("ann", walk, graph=GRAPH) for one in (engine, local)]
             assert there == here
             assert {each.node.id: each.decay for each in there} == pytest.approx(reached)
-        [against] = await engine.neighbours("ann", Traversal(1, direction="in"), graph=GRAPH)
+        [against] = await engine.graph.neighbors("ann", Traversal(1, direction="in"), graph=GRAPH)
         assert against.steps[0].backwards
 
     async def test_nodes_are_found_by_whole_words(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Never by a part of one."""
         await self.drawn(engine)
-        found = await engine.find_nodes("annie", graph=GRAPH)
+        found = await engine.graph.find_nodes("annie", graph=GRAPH)
         assert [each.node.id for each in found] == ["ann"]
-        assert found == await local.find_nodes("annie", graph=GRAPH)
-        assert await engine.find_nodes("an nn", graph=GRAPH) == []
+        assert found == await local.graph.find_nodes("annie", graph=GRAPH)
+        assert await engine.graph.find_nodes("an nn", graph=GRAPH) == []
 
     async def test_a_graph_shows_what_it_was(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Both ends of a span included; edges that lost an end are left out."""
         await self.drawn(engine)
         end = parse_instant("2021-01-01T00:00:00Z")
         for at, nodes, edges in ((end, 4, 3), (end + timedelta(microseconds=1), 3, 2)):
-            state = await engine.graph_at(at, graph=GRAPH)
+            state = await engine.graph.state_at(at, graph=GRAPH)
             assert (state.at, len(state.nodes), len(state.edges)) == (at, nodes, edges)
-            assert state == await local.graph_at(at, graph=GRAPH)
+            assert state == await local.graph.state_at(at, graph=GRAPH)
 
     async def test_a_newer_single_edge_ends_the_older_one(self, engine: AnyEngine) -> None:
         """Which stays, with what ended it."""
         await self.drawn(engine)
         first = NewEdge("ann", "far", "lives in", valid_from="2019-01-01", single=True)
-        [old] = await engine.add_edges([first], graph=GRAPH)
-        [new] = await engine.add_edges(
+        [old] = await engine.graph.add_edges([first], graph=GRAPH)
+        [new] = await engine.graph.add_edges(
             [replace(first, target="köln 🎉", valid_from="2020-06-01")], graph=GRAPH
         )
         assert new.closed == (old.id,)
-        ended = {each.id: each for each in (await engine.edges(graph=GRAPH, node="ann")).edges}[old.id]
+        ended = {each.id: each for each in (await engine.graph.edges(graph=GRAPH, node="ann")).edges}[old.id]
         assert (ended.closed_by, ended.valid_until is None) == (new.id, False)
 
     async def test_parts_are_deleted(self, engine: AnyEngine) -> None:
         """Nodes with their edges; what is not there counts as nothing."""
         await self.drawn(engine)
-        [first, *_] = (await engine.edges(graph=GRAPH)).edges
-        gone = await engine.delete_edges([first.id, "nothing"], graph=GRAPH)
+        [first, *_] = (await engine.graph.edges(graph=GRAPH)).edges
+        gone = await engine.graph.delete_edges([first.id, "nothing"], graph=GRAPH)
         assert (gone.nodes, gone.edges) == (0, 1)
-        gone = await engine.delete_nodes(["bo/x?#", "nobody"], graph=GRAPH)
+        gone = await engine.graph.delete_nodes(["bo/x?#", "nobody"], graph=GRAPH)
         assert (gone.nodes, gone.edges) == (1, 1)
-        assert (await engine.delete_nodes(["bo/x?#"], graph=GRAPH)).nodes == 0
+        assert (await engine.graph.delete_nodes(["bo/x?#"], graph=GRAPH)).nodes == 0
 
     async def test_a_graph_is_carried_elsewhere(self, engine: AnyEngine, local: AnyEngine) -> None:
         """In each form the same text, whoever is asked; of an instant too."""
@@ -179,21 +186,21 @@ class GraphingContract:
         when = parse_instant("2022-01-01")
         for form in forms:
             for at in (None, when):
-                there, here = [await one.export_graph(form, graph=GRAPH, at=at) for one in (engine, local)]
+                there, here = [await one.graph.export(form, graph=GRAPH, at=at) for one in (engine, local)]
                 assert there == here
                 assert ("köln 🎉" in there) == (at is None) or form == "svg"
-        json.loads(await engine.export_graph(graph=GRAPH))
-        etree.fromstring((await engine.export_graph("graphml", graph=GRAPH)).encode())
+        json.loads(await engine.graph.export(graph=GRAPH))
+        etree.fromstring((await engine.graph.export("graphml", graph=GRAPH)).encode())
 
     async def test_what_cannot_be_is_refused(self, engine: AnyEngine) -> None:
         """With what is wrong about it."""
         await self.drawn(engine)
         for node in (NewNode(""), NewNode("x", valid_from="noon"), NewNode("x", properties={"a": {1}})):
             with pytest.raises(InvalidInput):
-                await engine.add_nodes([node], graph=GRAPH)
+                await engine.graph.add_nodes([node], graph=GRAPH)
         for edge in (NewEdge("ann", "far", weight=0.0), NewEdge("ann", "far", weight=1.5)):
             with pytest.raises(InvalidInput):
-                await engine.add_edges([edge], graph=GRAPH)
+                await engine.graph.add_edges([edge], graph=GRAPH)
         for walk in (
             Traversal(-1),
             Traversal(100),
@@ -202,18 +209,21 @@ class GraphingContract:
             Traversal(limit=0),
         ):
             with pytest.raises(InvalidInput):
-                await engine.neighbours("ann", walk, graph=GRAPH)
+                await engine.graph.neighbors("ann", walk, graph=GRAPH)
         for letters in (
-            engine.delete_nodes("ann", graph=GRAPH),
-            engine.delete_edges("ann", graph=GRAPH),
-            engine.merge_nodes("ann", "far", graph=GRAPH),
+            engine.graph.delete_nodes("ann", graph=GRAPH),
+            engine.graph.delete_edges("ann", graph=GRAPH),
+            engine.graph.merge_nodes("ann", "far", graph=GRAPH),
         ):
             with pytest.raises(InvalidInput):
                 await letters
-        for limited in (engine.nodes(graph=GRAPH, limit=0), engine.find_nodes("x", graph=GRAPH, limit=0)):
+        for limited in (
+            engine.graph.nodes(graph=GRAPH, limit=0),
+            engine.graph.find_nodes("x", graph=GRAPH, limit=0),
+        ):
             with pytest.raises(InvalidInput):
                 await limited
-        for work in (engine.neighbours("nobody", graph=GRAPH), engine.node("nobody", graph=GRAPH)):
+        for work in (engine.graph.neighbors("nobody", graph=GRAPH), engine.graph.node("nobody", graph=GRAPH)):
             with pytest.raises(NotFound) as caught:
                 await work
             assert (caught.value.kind, caught.value.name) == ("node", "nobody")

@@ -35,43 +35,47 @@ class KeepingContract:
         """Four turns and a pinned one in one conversation, one in another, and one of another user; ids."""
         turns = [NewMemory(f"turn {each}", key=str(each), at=START + each * DAY) for each in range(4)]
         turns.append(NewMemory("keep this", key="p", at=START - DAY, pinned=True))
-        done = await engine.remember(turns, scope=ONE, wait=True)
-        await engine.remember(NewMemory("elsewhere", key="x", at=START), scope=TWO, wait=True)
-        await engine.remember(NewMemory("of bob", at=START), scope=OTHER, wait=True)
+        done = await engine.memory.remember(turns, scope=ONE, wait=True)
+        await engine.memory.remember(NewMemory("elsewhere", key="x", at=START), scope=TWO, wait=True)
+        await engine.memory.remember(NewMemory("of bob", at=START), scope=OTHER, wait=True)
         return [each.id for each in done]
 
     async def left(self, engine: AnyEngine, scope: Scope = ONE) -> list[str]:
         """The keys of what is left of a scope."""
-        page = await engine.memories(scope=scope)
+        page = await engine.memory.list(scope=scope)
         return [each.document.key for each in page.memories]
 
     async def test_memories_are_forgotten_by_their_ids(self, engine: AnyEngine) -> None:
         """Those of other scopes and unknown ones count as nothing; then they are nowhere."""
         ids = await self.carrying(engine)
-        [bobs] = (await engine.memories(scope=OTHER)).memories
+        [bobs] = (await engine.memory.list(scope=OTHER)).memories
         what = MemorySelection(ids=(ids[0], ids[4], bobs.id, "nothing"))
-        preview = await engine.forget(what, scope=ONE, preview=True)
+        preview = await engine.memory.forget(what, scope=ONE, preview=True)
         assert (preview.memories, preview.preview, set(preview.ids)) == (2, True, {ids[0], ids[4]})
         assert await self.left(engine) == ["p", "0", "1", "2", "3"]
-        gone = await engine.forget(what, scope=ONE, purge=True)
+        gone = await engine.memory.forget(what, scope=ONE, purge=True)
         assert (gone.memories, gone.chunks, gone.vectors, gone.purged) == (2, 2, 2, True)
         assert await self.left(engine) == ["1", "2", "3"]
-        assert (await engine.forget(what, scope=ONE)).memories == 0
-        found = await engine.recall(MemoryQuery("turn 0", ONE))
+        assert (await engine.memory.forget(what, scope=ONE)).memories == 0
+        found = await engine.memory.recall(MemoryQuery("turn 0", ONE))
         assert ids[0] not in {each.memory.id for each in found.memories}
-        assert ids[0] not in {each.memory.id for each in await engine.recent_memories(scope=ONE)}
-        assert (await engine.memory(bobs.id, scope=OTHER)).text == "of bob"
+        assert ids[0] not in {each.memory.id for each in await engine.memory.recent(scope=ONE)}
+        assert (await engine.memory.get(bobs.id, scope=OTHER)).text == "of bob"
 
     async def test_memories_are_forgotten_by_age_and_all(self, engine: AnyEngine) -> None:
         """The old ones and not the new ones; pinned ones only where it is said; never those of others."""
         await self.carrying(engine)
-        assert (await engine.forget(MemorySelection(before=START + DAY), scope=Scope(ONE.user))).memories == 2
+        assert (
+            await engine.memory.forget(MemorySelection(before=START + DAY), scope=Scope(ONE.user))
+        ).memories == 2
         assert (await self.left(engine), await self.left(engine, TWO)) == (["p", "1", "2", "3"], [])
-        assert (await engine.forget(MemorySelection(older_than_days=36_500.0), scope=ONE)).memories == 0
-        assert (await engine.forget(ALL, scope=ONE)).memories == 3
+        assert (
+            await engine.memory.forget(MemorySelection(older_than_days=36_500.0), scope=ONE)
+        ).memories == 0
+        assert (await engine.memory.forget(ALL, scope=ONE)).memories == 3
         assert await self.left(engine) == ["p"]
-        assert (await engine.forget(replace(ALL, pinned=True), scope=ONE)).memories == 1
-        assert await engine.count_memories(scope=OTHER) == 1
+        assert (await engine.memory.forget(replace(ALL, pinned=True), scope=ONE)).memories == 1
+        assert await engine.memory.count(scope=OTHER) == 1
 
     async def test_forgetting_needs_one_way(self, engine: AnyEngine) -> None:
         """None or several would be a guess."""
@@ -83,60 +87,60 @@ class KeepingContract:
             MemorySelection(older_than_days=-1.0),
         ):
             with pytest.raises(InvalidInput):
-                await engine.forget(what, scope=ONE)
+                await engine.memory.forget(what, scope=ONE)
         with pytest.raises(NotFound):
-            await engine.forget(ALL, scope=ONE, collection="nowhere")
+            await engine.memory.forget(ALL, scope=ONE, collection="nowhere")
         assert len(await self.left(engine)) == 5
 
     async def test_retentions_are_kept_and_carried_out(self, engine: AnyEngine, local: AnyEngine) -> None:
         """For each conversation of a scope, with a preview that says the same."""
         await self.carrying(engine)
-        await engine.retain(Retention(days=20_000.5, most=2), scope=Scope(ONE.user))
-        await engine.retain(Retention(most=9), scope=OTHER)
-        rules = {each.scope: each for each in await engine.retentions()}
+        await engine.retention.set(Retention(days=20_000.5, most=2), scope=Scope(ONE.user))
+        await engine.retention.set(Retention(most=9), scope=OTHER)
+        rules = {each.scope: each for each in await engine.retention.list()}
         assert rules[Scope(ONE.user)].retention == Retention(20_000.5, 2)
-        assert await engine.retentions() == await local.retentions()
-        preview = await engine.apply_retention(scope=ONE, preview=True)
-        gone = await engine.apply_retention(scope=ONE)
+        assert await engine.retention.list() == await local.retention.list()
+        preview = await engine.retention.apply(scope=ONE, preview=True)
+        gone = await engine.retention.apply(scope=ONE)
         assert preview.memories == gone.memories == 2
         assert (await self.left(engine), await self.left(engine, TWO)) == (["p", "2", "3"], ["x"])
-        assert (await engine.apply_retention()).memories == 0
+        assert (await engine.retention.apply()).memories == 0
         for each in (Scope(ONE.user), OTHER):
-            await engine.retain(None, scope=each)
-        assert await engine.retentions() == []
+            await engine.retention.set(None, scope=each)
+        assert await engine.retention.list() == []
         for wrong in (Retention(), Retention(days=-1.0), Retention(most=-1)):
             with pytest.raises(InvalidInput):
-                await engine.retain(wrong, scope=ONE)
+                await engine.retention.set(wrong, scope=ONE)
 
     async def test_a_job_carries_them_out(self, engine: AnyEngine, local: Engine) -> None:
         """And says what went."""
         await self.carrying(engine)
-        await engine.retain(Retention(most=1), scope=Scope(ONE.user))
-        await local.start_jobs()
-        job = await engine.wait_job((await engine.start_retention()).id)
+        await engine.retention.set(Retention(most=1), scope=Scope(ONE.user))
+        await local.jobs.start()
+        job = await engine.jobs.wait((await engine.retention.start_job()).id)
         assert (job.kind, job.state) == ("retention", "succeeded")
         assert job.result is not None
         assert job.result["memories"] == 3
         assert await self.left(engine) == ["p", "3"]
-        assert (await engine.retentions())[0].ran is not None
+        assert (await engine.retention.list())[0].ran is not None
 
     async def test_numbers(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of a scope and of its conversations, and of nobody else's."""
         await self.carrying(engine)
-        found = await engine.conversations(scope=Scope(ONE.user))
+        found = await engine.memory.conversations(scope=Scope(ONE.user))
         assert {each.scope: each.memories for each in found} == {ONE: 5, TWO: 1}
         assert ConversationSummary(TWO, 1, START, START) in found
-        stats = await engine.memory_stats(scope=Scope(ONE.user))
+        stats = await engine.memory.stats(scope=Scope(ONE.user))
         assert (stats.memories, stats.pinned, stats.conversations, stats.pending) == (6, 1, 2, 0)
         assert (stats.first, stats.last) == (START - DAY, START + 3 * DAY)
-        assert stats == await local.memory_stats(scope=Scope(ONE.user))
+        assert stats == await local.memory.stats(scope=Scope(ONE.user))
         nobody = Scope("nobody")
-        assert await engine.conversations(scope=nobody) == []
-        assert (await engine.memory_stats(scope=nobody)).memories == 0
+        assert await engine.memory.conversations(scope=nobody) == []
+        assert (await engine.memory.stats(scope=nobody)).memories == 0
 
     async def known(self, engine: AnyEngine) -> list[tuple[object, ...]]:
         """What is known of the memories of a user, apart from when it was written down."""
-        page = await engine.memories(scope=Scope(ONE.user))
+        page = await engine.memory.list(scope=Scope(ONE.user))
         return [_told(each) for each in page.memories]
 
     async def exported(self, engine: AnyEngine, scope: Scope, limit: int | None = 2) -> list[str]:
@@ -144,7 +148,7 @@ class KeepingContract:
         lines: list[str] = []
         after: str | None = None
         while True:
-            page = await engine.export_memories(scope=scope, after=after, limit=limit)
+            page = await engine.memory.export(scope=scope, after=after, limit=limit)
             assert limit is None or len(page.lines) <= limit
             lines += page.lines
             after = page.next
@@ -155,15 +159,15 @@ class KeepingContract:
         """Complete: times, versions, facts and metadata; again it changes nothing."""
         await self.carrying(engine)
         full = NewMemory("I live there.", key="f", fact=HOME, metadata={"a": [1]}, entities=("Ann",))
-        [done] = await engine.remember(full, scope=ONE)
-        await engine.update_memory(done.id, scope=ONE, text="I live in Köln.")
+        [done] = await engine.memory.remember(full, scope=ONE)
+        await engine.memory.update(done.id, scope=ONE, text="I live in Köln.")
         lines = await self.exported(engine, Scope(ONE.user))
         assert len(lines) == 7
         assert lines == await self.exported(local, Scope(ONE.user), None)
-        assert {each.outcome for each in await engine.import_memories(lines)} == {"unchanged"}
+        assert {each.outcome for each in await engine.memory.import_lines(lines)} == {"unchanged"}
         before = await self.known(engine)
-        await engine.forget(replace(ALL, pinned=True), scope=Scope(ONE.user))
-        assert {each.outcome for each in await engine.import_memories(lines)} == {"added"}
+        await engine.memory.forget(replace(ALL, pinned=True), scope=Scope(ONE.user))
+        assert {each.outcome for each in await engine.memory.import_lines(lines)} == {"added"}
         assert await self.exported(engine, Scope(ONE.user)) == lines
         assert await self.known(engine) == before
 
@@ -171,15 +175,15 @@ class KeepingContract:
         """Where one is named; and the line at fault is named by its number."""
         await self.carrying(engine)
         lines = await self.exported(engine, ONE)
-        await engine.import_memories(lines, scope=Scope("eve"))
+        await engine.memory.import_lines(lines, scope=Scope("eve"))
         assert await self.left(engine, Scope("eve")) == await self.left(engine)
         with pytest.raises(InvalidInput) as caught:
-            await engine.import_memories([lines[0], "", "{}"])
+            await engine.memory.import_lines([lines[0], "", "{}"])
         assert caught.value.field == "line 3"
         for limit in (0, 1_000_000):
             with pytest.raises(InvalidInput):
-                await engine.export_memories(scope=ONE, limit=limit)
-        assert await engine.import_memories([]) == []
+                await engine.memory.export(scope=ONE, limit=limit)
+        assert await engine.memory.import_lines([]) == []
 
 
 def _told(memory: Memory) -> tuple[object, ...]:

@@ -16,65 +16,69 @@ class PeopleContract:
 
     async def test_accounts_come_and_go(self, engine: AnyEngine, local: AnyEngine) -> None:
         """By name or by id, with a clear word where it cannot be."""
-        ann = await engine.create_user("ann b?#%")
-        assert await engine.find_user("ann b?#%") == await local.find_user(ann.id) == ann
-        assert ann in await engine.users()
-        assert (await engine.disable_user(ann.id)).disabled
-        assert not (await engine.disable_user("ann b?#%", disabled=False)).disabled
+        ann = await engine.people.create_user("ann b?#%")
+        assert await engine.people.get_user("ann b?#%") == await local.people.get_user(ann.id) == ann
+        assert ann in await engine.people.users()
+        assert (await engine.people.disable_user(ann.id)).disabled
+        assert not (await engine.people.disable_user("ann b?#%", disabled=False)).disabled
         with pytest.raises(Conflict):
-            await engine.create_user("ann b?#%")
+            await engine.people.create_user("ann b?#%")
         with pytest.raises(InvalidInput):
-            await engine.create_user("a/b")
-        await engine.delete_user(ann.id)
-        for call in (engine.find_user("ann b?#%"), engine.delete_user("ann"), engine.find_user("a/b")):
+            await engine.people.create_user("a/b")
+        await engine.people.delete_user(ann.id)
+        for call in (
+            engine.people.get_user("ann b?#%"),
+            engine.people.delete_user("ann"),
+            engine.people.get_user("a/b"),
+        ):
             with pytest.raises(NotFound) as caught:
                 await call
             assert caught.value.kind == "user"
 
     async def test_groups_have_members(self, engine: AnyEngine) -> None:
         """Who join and leave."""
-        ann, group = await engine.create_user("ann"), await engine.create_group("editors")
-        await engine.join("editors", "ann")
-        assert await engine.members(group.id) == [ann]
-        assert await engine.groups() == [group]
-        await engine.leave(group.id, ann.id)
-        assert await engine.members("editors") == []
-        await engine.delete_group("editors")
+        ann, group = await engine.people.create_user("ann"), await engine.people.create_group("editors")
+        await engine.people.add_member("editors", "ann")
+        assert await engine.people.members(group.id) == [ann]
+        assert await engine.people.groups() == [group]
+        await engine.people.remove_member(group.id, ann.id)
+        assert await engine.people.members("editors") == []
+        await engine.people.delete_group("editors")
         with pytest.raises(NotFound):
-            await engine.members("editors")
+            await engine.people.members("editors")
 
     async def test_keys_are_made_renewed_and_revoked(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Their secrets are shown once; they open what they are for."""
-        ann = await engine.create_user("ann")
+        ann = await engine.people.create_user("ann")
         expires = datetime.now(UTC) + timedelta(days=1)
-        made = await engine.create_key("ann", label="laptop", scopes=["read"], expires=expires)
+        made = await engine.people.create_key("ann", label="laptop", scopes=["read"], expires=expires)
         assert (made.key.user, made.key.scopes, made.key.expires) == (ann.id, ("read",), expires)
-        renewed = await engine.rotate_key(made.key.id)
+        renewed = await engine.people.rotate_key(made.key.id)
         assert renewed.secret != made.secret
-        assert [each.revoked is None for each in await engine.keys("ann")] == [False, True]
-        ended = await engine.revoke_key(renewed.key.id)
+        assert [each.revoked is None for each in await engine.people.keys("ann")] == [False, True]
+        ended = await engine.people.revoke_key(renewed.key.id)
         assert ended.revoked is not None
-        assert ended in await local.keys("ann")
+        assert ended in await local.people.keys("ann")
         with pytest.raises(Conflict):
-            await engine.rotate_key(renewed.key.id)
+            await engine.people.rotate_key(renewed.key.id)
         with pytest.raises(InvalidInput):
-            await engine.create_key(expires=expires - timedelta(days=9))
-        person = await engine.whoami()
+            await engine.people.create_key(expires=expires - timedelta(days=9))
+        person = await engine.people.whoami()
         assert (person.owner, person.scopes) == (True, SCOPES)
 
     async def test_roles_are_given_and_taken(self, engine: AnyEngine, local: AnyEngine) -> None:
         """On a collection and on a source of it."""
-        ann = await engine.create_user("ann")
-        source = await engine.source("s", collection="wiki")
-        whole = await engine.grant("wiki", Principal("user", "ann"), "viewer")
-        part = await engine.grant("wiki", Principal("user", ann.id), "editor", source="s")
+        ann = await engine.people.create_user("ann")
+        source = await engine.collections.get_or_create_source("s", collection="wiki")
+        whole = await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
+        part = await engine.people.grant("wiki", Principal("user", ann.id), "editor", source="s")
         assert (whole.source, part.source, part.grantee.id) == (None, source.id, ann.id)
-        assert await engine.grants("wiki") == await local.grants("wiki")
-        assert await engine.grants("wiki", source="s") == [part]
-        assert await engine.revoke("wiki", Principal("user", "ann"), source="s") is True
-        assert await engine.revoke("wiki", Principal("user", "ann"), source="s") is False
+        assert await engine.people.grants("wiki") == await local.people.grants("wiki")
+        assert await engine.people.grants("wiki", source="s") == [part]
+        assert await engine.people.revoke("wiki", Principal("user", "ann"), source="s") is True
+        assert await engine.people.revoke("wiki", Principal("user", "ann"), source="s") is False
         with pytest.raises(NotFound):
-            await engine.grant("wiki", Principal("group", "none"), "viewer")
+            await engine.people.grant("wiki", Principal("group", "none"), "viewer")
 
 
 class WorkContract:
@@ -86,37 +90,39 @@ class WorkContract:
         """From disk and from memory, with a report of what became of them."""
         (tmp_path / "boats.md").write_text("# Boats\n\nThe ferry leaves at noon.", encoding="utf-8")
         uploads = [Upload("boats.md", tmp_path / "boats.md"), Upload("Ä.txt", b"about cakes")]
-        job = await engine.ingest_files(uploads, collection="new", source="mine")
-        done = await engine.wait_job(job.id)
+        job = await engine.jobs.ingest_files(uploads, collection="new", source="mine")
+        done = await engine.jobs.wait(job.id)
         assert (done.state, done.code) == ("succeeded", None)
-        assert done == await engine.job(job.id) == await local.job(job.id)
+        assert done == await engine.jobs.get(job.id) == await local.jobs.get(job.id)
         found = await engine.retrieve("ferry", collection="new", limit=1)
         assert untimed(found) == untimed(await local.retrieve("ferry", collection="new", limit=1))
         assert found.hits[0].document.title == "Boats"
-        assert (await engine.jobs(collection="new", state="succeeded")).jobs == (done,)
-        assert (await engine.jobs(state="failed")).jobs == ()
-        assert (await engine.ingest_report()).states["succeeded"] == 1
-        assert (await engine.cancel_job(job.id)).state == "succeeded"
+        assert (await engine.jobs.list(collection="new", state="succeeded")).jobs == (done,)
+        assert (await engine.jobs.list(state="failed")).jobs == ()
+        assert (await engine.jobs.report()).states["succeeded"] == 1
+        assert (await engine.jobs.cancel(job.id)).state == "succeeded"
         with pytest.raises(Conflict):
-            await engine.retry_job(job.id)
+            await engine.jobs.retry(job.id)
 
     async def test_a_page_that_must_not_be_fetched_fails_its_job(self, engine: AnyEngine) -> None:
         """With the code of the reason; what is no address is refused at once."""
-        job = await engine.ingest_url("http://127.0.0.1:9/", headers={"X": "y"}, chunk_size=500, overlap=50)
-        done = await engine.wait_job(job.id, seconds=60)
+        job = await engine.jobs.ingest_url(
+            "http://127.0.0.1:9/", headers={"X": "y"}, chunk_size=500, overlap=50
+        )
+        done = await engine.jobs.wait(job.id, seconds=60)
         assert (done.state, done.code) == ("failed", "forbidden_address")
         for wrong in (
-            engine.ingest_url("nonsense"),
-            engine.ingest_url("http://a.example/", method="PROPFIND"),
+            engine.jobs.ingest_url("nonsense"),
+            engine.jobs.ingest_url("http://a.example/", method="PROPFIND"),
         ):
             with pytest.raises(InvalidInput):
                 await wrong
         with pytest.raises(InvalidInput):
-            await engine.ingest_url("http://a.example/", colour=1)
+            await engine.jobs.ingest_url("http://a.example/", colour=1)
         with pytest.raises(InvalidInput):
-            await engine.ingest_files([])
+            await engine.jobs.ingest_files([])
         with pytest.raises(NotFound) as caught:
-            await engine.wait_job("none")
+            await engine.jobs.wait("none")
         assert (caught.value.kind, caught.value.name) == ("job", "none")
 
     async def test_a_folder_is_followed(self, engine: AnyEngine, tmp_path: Path) -> None:
@@ -124,21 +130,21 @@ class WorkContract:
         files = tmp_path / "files"
         files.mkdir()
         (files / "a.md").write_text("# A\n\nabout ferries", encoding="utf-8")
-        made = await engine.connect("wiki", "markdown", {"path": str(files)}, collection="new")
-        assert [each.id for each in await engine.connections(collection="new")] == [made.id]
-        job = await engine.wait_job((await engine.sync("wiki", collection="new")).id)
-        assert (job.state, await engine.count(collection="new")) == ("succeeded", 1)
-        assert (await engine.disconnect("wiki", collection="new", delete=True)).documents == 1
+        made = await engine.connections.create("wiki", "markdown", {"path": str(files)}, collection="new")
+        assert [each.id for each in await engine.connections.list(collection="new")] == [made.id]
+        job = await engine.jobs.wait((await engine.connections.sync("wiki", collection="new")).id)
+        assert (job.state, await engine.documents.count(collection="new")) == ("succeeded", 1)
+        assert (await engine.connections.delete("wiki", collection="new", delete=True)).documents == 1
         with pytest.raises(NotFound) as caught:
-            await engine.sync("wiki", collection="new")
+            await engine.connections.sync("wiki", collection="new")
         assert caught.value.kind == "connection"
         with pytest.raises(InvalidInput):
-            await engine.connect("a/b", "markdown", {"path": str(files)})
+            await engine.connections.create("a/b", "markdown", {"path": str(files)})
 
     async def test_calls_to_providers_are_listed(self, engine: AnyEngine, local: AnyEngine) -> None:
         """As far as there were any."""
-        assert await engine.embedding_requests() == await local.embedding_requests()
-        assert await engine.request_totals(hours=1) == await local.request_totals(hours=1)
-        for wrong in (engine.embedding_requests(limit=0), engine.request_totals(hours=0)):
+        assert await engine.jobs.requests() == await local.jobs.requests()
+        assert await engine.jobs.request_totals(hours=1) == await local.jobs.request_totals(hours=1)
+        for wrong in (engine.jobs.requests(limit=0), engine.jobs.request_totals(hours=0)):
             with pytest.raises(InvalidInput):
                 await wrong

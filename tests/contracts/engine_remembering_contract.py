@@ -63,8 +63,8 @@ class RememberingContract:
 
     async def told(self, engine: AnyEngine) -> list[Memory]:
         """Memories of one conversation, in the order in which they were said."""
-        await engine.remember(SAID, scope=ANN, wait=True)
-        return [*(await engine.memories(scope=ANN)).memories]
+        await engine.memory.remember(SAID, scope=ANN, wait=True)
+        return [*(await engine.memory.list(scope=ANN)).memories]
 
     async def test_memories_keep_what_was_said_of_them(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Word for word, with exact times, facts and metadata."""
@@ -78,43 +78,47 @@ class RememberingContract:
         assert fact.valid_from == parse_instant("2020-01-01T00:00:00Z")
         assert (fact.metadata, fact.text) == (SAID[3].metadata, SAID[3].text)
         for each in (before, after, fact):
-            assert await engine.memory(each.id, scope=ANN) == await local.memory(each.id, scope=ANN) == each
+            assert (
+                await engine.memory.get(each.id, scope=ANN)
+                == await local.memory.get(each.id, scope=ANN)
+                == each
+            )
 
     async def test_the_same_again_is_unchanged_and_else_a_version(self, engine: AnyEngine) -> None:
         """Under one key there is one memory, with one id."""
-        first = await engine.remember(SAID, scope=ANN)
-        again = await engine.remember(SAID, scope=ANN)
+        first = await engine.memory.remember(SAID, scope=ANN)
+        again = await engine.memory.remember(SAID, scope=ANN)
         assert [each.outcome for each in again] == ["unchanged"] * len(SAID)
         assert [each.id for each in again] == [each.id for each in first]
-        [done] = await engine.remember(replace(SAID[0], text="I like black tea."), scope=ANN)
+        [done] = await engine.memory.remember(replace(SAID[0], text="I like black tea."), scope=ANN)
         assert (done.id, done.outcome) == (first[0].id, "replaced")
-        versions = await engine.memory_versions(done.id, scope=ANN)
+        versions = await engine.memory.versions(done.id, scope=ANN)
         assert [each.text for each in versions] == ["I like green tea.", "I like black tea."]
         assert versions[0].known_until is not None
         assert versions[0].known_until <= versions[1].known_from
 
     async def test_what_was_just_stored_is_found_at_once(self, engine: AnyEngine) -> None:
         """By its words, and among the last turns; one alone or a text alone will do."""
-        [done] = await engine.remember("The code word is xyzzy-42.", scope=ANN)
-        found = await engine.recall(MemoryQuery("xyzzy-42", ANN))
+        [done] = await engine.memory.remember("The code word is xyzzy-42.", scope=ANN)
+        found = await engine.memory.recall(MemoryQuery("xyzzy-42", ANN))
         assert [each.memory.id for each in found.memories] == [done.id]
-        [last] = await engine.recent_memories(scope=ANN)
+        [last] = await engine.memory.recent(scope=ANN)
         assert (last.memory.id, last.cut) == (done.id, False)
-        assert await engine.remember([], scope=ANN) == []
+        assert await engine.memory.remember([], scope=ANN) == []
 
     async def test_nothing_is_found_outside_of_its_scope(self, engine: AnyEngine) -> None:
         """In any way of reading, for scopes that differ in one name, or in where a name ends."""
         ids = {}
         for number, scope in enumerate(EVERYONE):
-            [done] = await engine.remember(NewMemory(f"secret {number}", key="k"), scope=scope)
+            [done] = await engine.memory.remember(NewMemory(f"secret {number}", key="k"), scope=scope)
             ids[done.id] = scope
         assert len(ids) == len(EVERYONE)
         for asked in EVERYONE:
             mine = {name for name, scope in ids.items() if _holds(asked, scope)}
-            listed = (await engine.memories(scope=asked)).memories
+            listed = (await engine.memory.list(scope=asked)).memories
             assert {each.id for each in listed} == mine
-            assert await engine.count_memories(scope=asked) == len(mine)
-            found = (await engine.recall(MemoryQuery("secret", asked, limit=50, graph=None))).memories
+            assert await engine.memory.count(scope=asked) == len(mine)
+            found = (await engine.memory.recall(MemoryQuery("secret", asked, limit=50, graph=None))).memories
             assert {each.memory.id for each in found} == mine
             for name in ids.keys() - mine:
                 await self.missing(engine, name, asked)
@@ -122,9 +126,9 @@ class RememberingContract:
     async def missing(self, engine: AnyEngine, memory: str, scope: Scope) -> None:
         """A memory of another scope is not there, whatever is done with it."""
         for work in (
-            engine.memory(memory, scope=scope),
-            engine.memory_versions(memory, scope=scope),
-            engine.update_memory(memory, scope=scope, text="x"),
+            engine.memory.get(memory, scope=scope),
+            engine.memory.versions(memory, scope=scope),
+            engine.memory.update(memory, scope=scope, text="x"),
         ):
             with pytest.raises(NotFound):
                 await work
@@ -143,24 +147,24 @@ class RememberingContract:
             replace(question, as_of=now),
             replace(question, scope=Scope("nobody")),
         ):
-            there, here = [await one.recall(asked) for one in (engine, local)]
+            there, here = [await one.memory.recall(asked) for one in (engine, local)]
             assert unclocked(there) == unclocked(here)
             for budget in (0, 60, Budget(200, "chars4_ceil", answer=10)):
-                windows = [await one.memory_window(asked, budget, renderer="xml") for one in (engine, local)]
+                windows = [await one.memory.window(asked, budget, renderer="xml") for one in (engine, local)]
                 assert unclocked_window(windows[0]) == unclocked_window(windows[1])
 
     async def test_an_instant_shows_what_was_known_then(self, engine: AnyEngine) -> None:
         """Without what was recorded since, and with what was changed since as it was."""
-        [done] = await engine.remember(NewMemory("My cat is called Tom.", key="cat"), scope=ANN)
-        then = (await engine.memory(done.id, scope=ANN)).known_from
-        await engine.update_memory(done.id, scope=ANN, text="My cat is called Tim.")
-        await engine.remember("My cat is grey.", scope=ANN)
+        [done] = await engine.memory.remember(NewMemory("My cat is called Tom.", key="cat"), scope=ANN)
+        then = (await engine.memory.get(done.id, scope=ANN)).known_from
+        await engine.memory.update(done.id, scope=ANN, text="My cat is called Tim.")
+        await engine.memory.remember("My cat is grey.", scope=ANN)
         asked = MemoryQuery("cat called", ANN, as_of=then, graph=None)
-        found = await engine.recall(asked)
+        found = await engine.memory.recall(asked)
         assert [each.memory.text for each in found.memories] == ["My cat is called Tom."]
         assert found.since is not None
         assert (found.since.recorded, found.since.changed) == (1, 1)
-        earlier = await engine.recall(replace(asked, as_of=then - timedelta(days=1)))
+        earlier = await engine.memory.recall(replace(asked, as_of=then - timedelta(days=1)))
         assert (earlier.outcome, earlier.memories) == ("nothing_relevant", ())
 
     async def test_pages_filters_and_orders(self, engine: AnyEngine) -> None:
@@ -170,32 +174,32 @@ class RememberingContract:
             found: list[Memory] = []
             after: str | None = None
             while True:
-                page = await engine.memories(scope=ANN, after=after, limit=1, newest_first=backwards)
+                page = await engine.memory.list(scope=ANN, after=after, limit=1, newest_first=backwards)
                 found += page.memories
                 after = page.next
                 if after is None:
                     break
             assert found == (stored[::-1] if backwards else stored)
-        notes = (await engine.memories(scope=ANN, kind="note")).memories
+        notes = (await engine.memory.list(scope=ANN, kind="note")).memories
         assert [each.document.key for each in notes] == ["n"]
-        named = (await engine.memories(scope=ANN, entity="Köln", limit=1)).memories
+        named = (await engine.memory.list(scope=ANN, entity="Köln", limit=1)).memories
         assert [each.document.key for each in named] == ["4"]
         where = Eq("role", "user")
-        assert [each.document.key for each in (await engine.memories(scope=ANN, where=where)).memories] == [
-            "1"
-        ]
-        assert await engine.count_memories(scope=ANN, where=where) == 1
+        assert [
+            each.document.key for each in (await engine.memory.list(scope=ANN, where=where)).memories
+        ] == ["1"]
+        assert await engine.memory.count(scope=ANN, where=where) == 1
 
     async def test_changes_keep_the_id_and_what_was_before(self, engine: AnyEngine) -> None:
         """Any field but the key; with a fingerprint, only of what was read."""
         [first, *_] = await self.told(engine)
         fingerprint = first.document.fingerprint
-        written = await engine.update_memory(
+        written = await engine.memory.update(
             first.id, scope=ANN, expected=fingerprint, pinned=True, metadata={"a": [1]}, speaker=None
         )
         assert (written.id, written.outcome) == (first.id, "updated")
-        await engine.settle(collection=MEMORY)
-        now = await engine.memory(first.id, scope=ANN)
+        await engine.documents.settle(collection=MEMORY)
+        now = await engine.memory.get(first.id, scope=ANN)
         assert (now.pinned, now.metadata, now.text, now.document.author) == (
             True,
             {"a": [1]},
@@ -203,32 +207,32 @@ class RememberingContract:
             None,
         )
         with pytest.raises(Changed):
-            await engine.update_memory(first.id, scope=ANN, expected=fingerprint, text="x")
+            await engine.memory.update(first.id, scope=ANN, expected=fingerprint, text="x")
         for wrong in ({"key": "x"}, {"colour": "red"}, {"vector": (1.0,)}, {"text": " "}, {"kind": "odd"}):
             with pytest.raises(InvalidInput):
-                await engine.update_memory(first.id, scope=ANN, **wrong)
-        assert await engine.memory(first.id, scope=ANN) == now
+                await engine.memory.update(first.id, scope=ANN, **wrong)
+        assert await engine.memory.get(first.id, scope=ANN) == now
 
     async def test_the_last_turns_fit(self, engine: AnyEngine, local: AnyEngine) -> None:
         """First in, first out, by number and by tokens; one that is too large is cut and marked."""
-        await engine.remember([f"turn number {each}" for each in range(5)], scope=ANN)
-        last = await engine.recent_memories(scope=ANN, turns=2)
+        await engine.memory.remember([f"turn number {each}" for each in range(5)], scope=ANN)
+        last = await engine.memory.recent(scope=ANN, turns=2)
         assert [each.text[-1] for each in last] == ["3", "4"]
-        assert await engine.recent_memories(scope=ANN, turns=0) == []
-        await engine.remember("word " * 500, scope=ANN, wait=True)
-        [cut] = await engine.recent_memories(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
+        assert await engine.memory.recent(scope=ANN, turns=0) == []
+        await engine.memory.remember("word " * 500, scope=ANN, wait=True)
+        [cut] = await engine.memory.recent(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
         assert (cut.cut, cut.tokens <= 20) == (True, True)
-        assert [cut] == await local.recent_memories(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
+        assert [cut] == await local.memory.recent(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
         with pytest.raises(UnknownTokenizer):
-            await engine.recent_memories(scope=ANN, tokenizer="abacus")
+            await engine.memory.recent(scope=ANN, tokenizer="abacus")
 
     async def test_a_newer_fact_ends_the_older_one(self, engine: AnyEngine) -> None:
         """And both say so."""
         old = NewMemory("I live in Bonn.", fact=Fact("Ann", "lives in", "Bonn"), valid_from="2019-01-01")
-        [first] = await engine.remember(old, scope=ANN)
-        [second] = await engine.remember(SAID[3], scope=ANN)
+        [first] = await engine.memory.remember(old, scope=ANN)
+        [second] = await engine.memory.remember(SAID[3], scope=ANN)
         assert second.closed == (first.id,)
-        before, after = [await engine.memory(each.id, scope=ANN) for each in (first, second)]
+        before, after = [await engine.memory.get(each.id, scope=ANN) for each in (first, second)]
         assert (before.closed_by, after.closes) == (after.id, (before.id,))
         assert before.valid_until == after.valid_from
 
@@ -236,22 +240,25 @@ class RememberingContract:
         """With what is wrong about it, and nothing is stored."""
         for wrong in (Scope(""), Scope("a\x00b"), Scope("ann", " "), Scope("x" * 2_000)):
             with pytest.raises(InvalidInput):
-                await engine.remember("x", scope=wrong)
+                await engine.memory.remember("x", scope=wrong)
         for memory in ("", NewMemory("x", at="noon"), NewMemory("x", metadata={"a": {1, 2}})):
             with pytest.raises(InvalidInput):
-                await engine.remember(memory, scope=ANN)
+                await engine.memory.remember(memory, scope=ANN)
         with pytest.raises(InvalidInput):
-            await engine.remember(
+            await engine.memory.remember(
                 NewMemory("x", valid_from="2021-01-01", valid_until="2020-01-01"), scope=ANN
             )
-        assert await engine.count_memories(scope=ANN) == 0
+        assert await engine.memory.count(scope=ANN) == 0
         for limit in (0, 1_001):
             with pytest.raises(InvalidInput):
-                await engine.memories(scope=ANN, limit=limit)
+                await engine.memory.list(scope=ANN, limit=limit)
         for asked in (replace(MemoryQuery("x", ANN), limit=-1), MemoryQuery("x" * 2_000_000, ANN)):
             with pytest.raises((InvalidInput, TooLarge)):
-                await engine.recall(asked)
-        for work in (engine.memories(scope=ANN, collection="nowhere"), engine.memory("a/b", scope=ANN)):
+                await engine.memory.recall(asked)
+        for work in (
+            engine.memory.list(scope=ANN, collection="nowhere"),
+            engine.memory.get("a/b", scope=ANN),
+        ):
             with pytest.raises(NotFound):
                 await work
 

@@ -36,7 +36,7 @@ SUBTITLES = b"1\n00:00:01,000 --> 00:00:02,500\nHello there.\n\n2\n00:00:03,000 
 
 async def texts(engine: AnyEngine, within: CaptionRange, stream: str = "gate") -> list[str]:
     """The first words of the captions of a range."""
-    page = await engine.captions(stream=stream, within=within)
+    page = await engine.streams.captions(stream=stream, within=within)
     return [each.text.split()[1] for each in page.captions]
 
 
@@ -61,9 +61,9 @@ class StreamingContract:
 
     async def test_captions_keep_what_was_said_of_them(self, engine: AnyEngine) -> None:
         """Their times in any form, who speaks, who is seen, and metadata."""
-        written = await engine.add_captions(SCENES, stream="gate", wait=True)
+        written = await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         assert [each.outcome for each in written] == ["added"] * len(SCENES)
-        page = await engine.captions(stream="gate")
+        page = await engine.streams.captions(stream="gate")
         first, second, third = page.captions[:3]
         assert [(each.start, each.end) for each in page.captions] == [
             *((0, 10), (10, 20), (20, 30), (50, 70), (90, 120))
@@ -72,37 +72,37 @@ class StreamingContract:
         assert (second.document.author, second.document.sequence) == ("camera 1", 1)
         assert third.document.metadata == {"confidence": 0.5, "box": [1, 2]}
         assert page.next is None
-        stream = await engine.find_stream("gate")
+        stream = await engine.streams.get("gate")
         assert (stream.captions, stream.wall, stream.live) == (5, False, False)
-        assert stream == await engine.find_stream(stream.source.id) == (await engine.streams())[0]
+        assert stream == await engine.streams.get(stream.source.id) == (await engine.streams.list())[0]
 
     async def test_the_order_of_arrival_does_not_matter(self, engine: AnyEngine) -> None:
         """Nor does how often they come."""
         for each in (SCENES[3], SCENES[0], SCENES[4]):
-            await engine.add_captions(each, stream="gate")
-        again = await engine.add_captions([*SCENES[::-1], SCENES[0]], stream="gate")
+            await engine.streams.add_captions(each, stream="gate")
+        again = await engine.streams.add_captions([*SCENES[::-1], SCENES[0]], stream="gate")
         assert [each.outcome for each in again].count("added") == 2
-        await engine.add_captions(SCENES, stream="other")
+        await engine.streams.add_captions(SCENES, stream="other")
         here, there = (
             [(each.text, each.start, each.end, each.document.key) for each in page.captions]
-            for page in [await engine.captions(stream=name) for name in ("gate", "other")]
+            for page in [await engine.streams.captions(stream=name) for name in ("gate", "other")]
         )
         assert here == there
 
     async def test_another_text_is_a_conflict(self, engine: AnyEngine) -> None:
         """And nothing of the batch is written, unless it is to take the place of the old one."""
-        await engine.add_captions(SCENES, stream="gate")
+        await engine.streams.add_captions(SCENES, stream="gate")
         changed = replace(SCENES[3], text="A cat runs across the yard.")
         with pytest.raises(Conflict):
-            await engine.add_captions([NewCaption("x y", 200, 201), changed], stream="gate")
+            await engine.streams.add_captions([NewCaption("x y", 200, 201), changed], stream="gate")
         assert await texts(engine, CaptionRange(40, 300)) == ["dog", "begins"]
-        [written] = await engine.add_captions(changed, stream="gate", replace=True)
+        [written] = await engine.streams.add_captions(changed, stream="gate", replace=True)
         assert written.outcome == "replaced"
         assert await texts(engine, CaptionRange(40, 80)) == ["cat"]
 
     async def test_ranges_overlap_or_contain(self, engine: AnyEngine) -> None:
         """Times in any form, bounds half open, 0 honoured; indexes with both ends."""
-        await engine.add_captions([*SCENES, NO_TIME], stream="gate")
+        await engine.streams.add_captions([*SCENES, NO_TIME], stream="gate")
         for within, found in (
             (CaptionRange("00:01:00", 120), ["dog", "begins"]),
             (CaptionRange(60, 120, contains=True), ["begins"]),
@@ -118,27 +118,27 @@ class StreamingContract:
             assert (within, await texts(engine, within)) == (within, found)
         for wrong in (CaptionRange(2, 1), CaptionRange("noon"), CaptionRange(first=2, last=1)):
             with pytest.raises(InvalidInput):
-                await engine.captions(stream="gate", within=wrong)
+                await engine.streams.captions(stream="gate", within=wrong)
 
     async def test_pages_go_on_where_they_ended(self, engine: AnyEngine) -> None:
         """And hold every caption once."""
-        await engine.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
+        await engine.streams.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
         found: list[Caption] = []
         after: str | None = None
         while True:
-            page = await engine.captions(stream="gate", after=after, limit=2)
+            page = await engine.streams.captions(stream="gate", after=after, limit=2)
             found += page.captions
             after = page.next
             if after is None:
                 break
-        assert found == [*(await engine.captions(stream="gate")).captions]
+        assert found == [*(await engine.streams.captions(stream="gate")).captions]
         for limit in (0, 1_001):
             with pytest.raises(InvalidInput):
-                await engine.captions(stream="gate", limit=limit)
+                await engine.streams.captions(stream="gate", limit=limit)
 
     async def test_a_clock_of_the_calendar(self, engine: AnyEngine) -> None:
         """Seconds count from the origin, instants are themselves; without a zone they are of the stream's."""
-        made = await engine.put_stream(
+        made = await engine.streams.put(
             NewStream("yard/cam", title="Yard", origin="2026-03-02T09:00:00", zone="Europe/Berlin", live=True)
         )
         assert (made.origin, made.wall, made.live) == (parse_instant("2026-03-02T08:00:00Z"), True, True)
@@ -146,35 +146,37 @@ class StreamingContract:
             NewCaption("A fox comes.", 60, 90),
             NewCaption("A hen goes.", "2026-03-02T08:02:00Z", "2026-03-02T09:03:00"),
         ]
-        await engine.add_captions(captions, stream="yard/cam")
-        page = await engine.captions(stream="yard/cam", within=CaptionRange("2026-03-02T08:01:10Z", 120))
+        await engine.streams.add_captions(captions, stream="yard/cam")
+        page = await engine.streams.captions(
+            stream="yard/cam", within=CaptionRange("2026-03-02T08:01:10Z", 120)
+        )
         assert [(each.start, each.end) for each in page.captions] == [(60, 90)]
-        stored = await engine.find_stream("yard/cam")
+        stored = await engine.streams.get("yard/cam")
         assert (stored.first, stored.last) == (
             parse_instant("2026-03-02T08:01:00Z"),
             parse_instant("2026-03-02T08:03:00Z"),
         )
         with pytest.raises(Conflict):
-            await engine.put_stream(NewStream("yard/cam", origin="2026-03-02T10:00:00Z"))
-        ended = await engine.put_stream(NewStream("yard/cam", live=False))
+            await engine.streams.put(NewStream("yard/cam", origin="2026-03-02T10:00:00Z"))
+        ended = await engine.streams.put(NewStream("yard/cam", live=False))
         assert (ended.title, ended.live, ended.origin) == ("Yard", False, made.origin)
 
     async def test_streams_do_not_mix(self, engine: AnyEngine) -> None:
         """Only what is asked is answered, each moment with its stream."""
-        await engine.add_captions(SCENES, stream="gate", wait=True)
-        await engine.add_captions(NewCaption("A red car leaves.", 5, 8), stream="exit", wait=True)
+        await engine.streams.add_captions(SCENES, stream="gate", wait=True)
+        await engine.streams.add_captions(NewCaption("A red car leaves.", 5, 8), stream="exit", wait=True)
         for streams in (("gate",), ("exit",), ("gate", "exit"), ()):
-            found = await engine.find_moments(StreamQuery("red car", streams))
+            found = await engine.streams.find_moments(StreamQuery("red car", streams))
             assert {each.stream.name for each in found.moments} == set(streams or ("gate", "exit"))
             for moment in found.moments:
                 assert {each.document.source for each in moment.captions} == {moment.stream.id}
         with pytest.raises(NotFound):
-            await engine.find_moments(StreamQuery("red car", ("gate", "nowhere")))
+            await engine.streams.find_moments(StreamQuery("red car", ("gate", "nowhere")))
         assert await texts(engine, CaptionRange(), "exit") == ["red"]
 
     async def test_questions_are_answered_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Moments and windows, with a range, with times that the question names, with a filter."""
-        await engine.add_captions(SCENES, stream="gate", wait=True)
+        await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         question = StreamQuery("what does the dog do?", ("gate",))
         for each in (
             question,
@@ -183,10 +185,12 @@ class StreamingContract:
             replace(question, prompt="in the first 15 seconds", read_times=False, limit=1),
             replace(question, where=Eq("sequence", 3)),
         ):
-            assert unclocked(await engine.find_moments(each)) == unclocked(await local.find_moments(each))
+            assert unclocked(await engine.streams.find_moments(each)) == unclocked(
+                await local.streams.find_moments(each)
+            )
             for tokens in (0, 25, 400):
                 there, here = [
-                    await one.video_window(each, tokens, renderer="guarded") for one in (engine, local)
+                    await one.streams.window(each, tokens, renderer="guarded") for one in (engine, local)
                 ]
                 assert untimed(there.window) == untimed(here.window)
                 assert replace(there, window=here.window) == here
@@ -194,48 +198,50 @@ class StreamingContract:
 
     async def test_a_range_bounds_the_answer(self, engine: AnyEngine) -> None:
         """No caption outside it is in a moment or in the window."""
-        await engine.add_captions(SCENES, stream="gate", wait=True)
+        await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         asked = StreamQuery("car dog gate rain", range=CaptionRange(15, 60))
-        found = await engine.find_moments(asked)
+        found = await engine.streams.find_moments(asked)
         keys = {each.document.key for moment in found.moments for each in moment.captions}
         assert {"0", "rain"} & keys == set()
         assert keys <= {"1", "2", "3"}
-        window = await engine.video_window(asked, 1_000)
+        window = await engine.streams.window(asked, 1_000)
         assert {each.key for each in window.captions} <= {"1", "2", "3"}
         assert "red car" not in window.window.text
 
     async def test_a_stretch_is_deleted(self, engine: AnyEngine) -> None:
         """Then the rest; the stream stays until it is deleted itself."""
-        await engine.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
-        await engine.add_captions(SCENES, stream="other")
-        cleared = await engine.clear_stream("gate", within=CaptionRange(15, 60), purge=True)
+        await engine.streams.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
+        await engine.streams.add_captions(SCENES, stream="other")
+        cleared = await engine.streams.clear("gate", within=CaptionRange(15, 60), purge=True)
         assert (cleared.documents, cleared.purged) == (3, True)
         assert await texts(engine, CaptionRange()) == ["red", "begins", "camera"]
-        assert (await engine.clear_stream("gate")).documents == 3
-        assert (await engine.find_stream("gate")).captions == 0
-        gate = await engine.find_stream("gate")
-        await engine.delete_source(gate.source.id)
+        assert (await engine.streams.clear("gate")).documents == 3
+        assert (await engine.streams.get("gate")).captions == 0
+        gate = await engine.streams.get("gate")
+        await engine.collections.delete_source(gate.source.id)
         for name in ("gate", gate.source.id):
             with pytest.raises(NotFound):
-                await engine.captions(stream=name)
-        assert [each.source.name for each in await engine.streams()] == ["other"]
-        assert (await engine.find_stream("other")).captions == 5
+                await engine.streams.captions(stream=name)
+        assert [each.source.name for each in await engine.streams.list()] == ["other"]
+        assert (await engine.streams.get("other")).captions == 5
 
     async def test_files_are_taken_in(self, engine: AnyEngine, tmp_path: Path) -> None:
         """From a path or handed in; the same again changes nothing, and one that fails stops no other."""
         (tmp_path / "talk.srt").write_bytes(SUBTITLES)
         broken = Upload("broken.srt", b"\x00\x01\x02 nothing")
-        first = await engine.import_captions([tmp_path / "talk.srt", broken], sentences=False, wait=True)
+        first = await engine.streams.import_captions(
+            [tmp_path / "talk.srt", broken], sentences=False, wait=True
+        )
         assert (dict(first.streams), first.added) == ({"talk": 2}, 2)
         assert [name for name, _ in first.failures] == ["broken.srt"]
-        again = await engine.import_captions([Upload("talk.srt", SUBTITLES)], sentences=False)
+        again = await engine.streams.import_captions([Upload("talk.srt", SUBTITLES)], sentences=False)
         assert (again.added, again.replaced, again.unchanged) == (0, 0, 2)
-        page = await engine.captions(stream="talk")
+        page = await engine.streams.captions(stream="talk")
         assert [(each.text, each.start, each.end) for each in page.captions] == [
             ("Hello there.", 1, 2.5),
             ("Good bye.", 3, 4),
         ]
-        named = await engine.import_captions([tmp_path / "talk.srt"], stream="both/talks")
+        named = await engine.streams.import_captions([tmp_path / "talk.srt"], stream="both/talks")
         assert [*named.streams] == ["both/talks"]
 
     async def test_a_folder_may_hold_other_files(self, engine: AnyEngine, tmp_path: Path) -> None:
@@ -246,51 +252,53 @@ class StreamingContract:
         (folder / "broken.srt").write_bytes(b"\x00\x01\x02 nothing")
         (folder / "notes.md").write_text("# Notes")
         (folder / "still.png").write_bytes(b"\x89PNG\r\n\x1a\n")
-        made = await engine.import_captions([folder], sentences=False)
+        made = await engine.streams.import_captions([folder], sentences=False)
         assert (dict(made.streams), made.skipped) == ({"talk": 2}, 2)
         assert [name for name, _ in made.failures] == ["broken.srt"]
-        named = await engine.import_captions([folder / "notes.md"])
+        named = await engine.streams.import_captions([folder / "notes.md"])
         assert ([name for name, _ in named.failures], named.skipped) == (["notes.md"], 0)
-        again = await engine.import_captions([folder / "notes.md"], skip_unsupported=True)
+        again = await engine.streams.import_captions([folder / "notes.md"], skip_unsupported=True)
         assert (again.failures, again.skipped) == ((), 1)
 
     async def test_new_captions_are_followed(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Those of the one stream, in their order, and after a break from where it was."""
-        await engine.put_stream("gate")
-        await engine.add_captions(SCENES[0], stream="gate")
-        begun = (await engine.find_collection("default")).sequence
-        await local.add_captions(SCENES[1], stream="gate")
-        await local.add_captions(SCENES[1], stream="other")
-        await local.add_captions(SCENES[3:], stream="gate")
-        seen = await some(engine.follow_captions(stream="gate", after=begun), 3)
+        await engine.streams.put("gate")
+        await engine.streams.add_captions(SCENES[0], stream="gate")
+        begun = (await engine.collections.get("default")).sequence
+        await local.streams.add_captions(SCENES[1], stream="gate")
+        await local.streams.add_captions(SCENES[1], stream="other")
+        await local.streams.add_captions(SCENES[3:], stream="gate")
+        seen = await some(engine.streams.subscribe(stream="gate", after=begun), 3)
         assert [each.caption.document.key for each in seen] == ["1", "3", "rain"]
         assert sorted(each.sequence for each in seen) == [each.sequence for each in seen]
-        rest = await some(engine.follow_captions(stream="gate", after=seen[0].sequence), 2)
+        rest = await some(engine.streams.subscribe(stream="gate", after=seen[0].sequence), 2)
         assert [each.caption.document.key for each in rest] == ["3", "rain"]
         assert rest[0].caption.start == 50
 
     async def test_from_now_on_means_from_now_on(self, engine: AnyEngine, local: AnyEngine) -> None:
         """What was there before is not told; what comes meanwhile is."""
-        await engine.add_captions(SCENES[0], stream="gate")
-        following = asyncio.create_task(some(engine.follow_captions(stream="gate"), 1))
+        await engine.streams.add_captions(SCENES[0], stream="gate")
+        following = asyncio.create_task(some(engine.streams.subscribe(stream="gate"), 1))
         number = 0
         while not following.done():
             number += 1
-            await local.add_captions(NewCaption("Something new.", number, index=number), stream="gate")
+            await local.streams.add_captions(
+                NewCaption("Something new.", number, index=number), stream="gate"
+            )
             await asyncio.sleep(0.05)
         [live] = await following
         assert live.caption.text == "Something new."
-        await engine.clear_stream("gate")
+        await engine.streams.clear("gate")
         with pytest.raises(NotFound):
-            await some(engine.follow_captions(stream="nowhere"), 1)
+            await some(engine.streams.subscribe(stream="nowhere"), 1)
 
     async def test_a_stream_that_is_gone_is_followed_no_more(self, engine: AnyEngine) -> None:
         """It ends with an error, and does not seem to be silent."""
-        await engine.add_captions(SCENES[0], stream="gate")
-        gate = await engine.find_stream("gate")
-        following = asyncio.create_task(some(engine.follow_captions(stream="gate", after=0), 2))
+        await engine.streams.add_captions(SCENES[0], stream="gate")
+        gate = await engine.streams.get("gate")
+        following = asyncio.create_task(some(engine.streams.subscribe(stream="gate", after=0), 2))
         await asyncio.sleep(0.2)
-        await engine.delete_source(gate.source.id)
+        await engine.collections.delete_source(gate.source.id)
         with pytest.raises(NotFound):
             await following
 
@@ -299,11 +307,11 @@ class StreamingContract:
         await engine.add("a page", source="notes")
         for name in ("nowhere", "notes", "a/b"):
             with pytest.raises(NotFound):
-                await engine.find_stream(name)
+                await engine.streams.get(name)
             with pytest.raises(NotFound):
-                await engine.captions(stream=name)
+                await engine.streams.captions(stream=name)
             with pytest.raises(NotFound):
-                await engine.clear_stream(name)
+                await engine.streams.clear(name)
         with pytest.raises(Conflict):
-            await engine.add_captions(SCENES, stream="notes")
-        assert await engine.streams() == []
+            await engine.streams.add_captions(SCENES, stream="notes")
+        assert await engine.streams.list() == []

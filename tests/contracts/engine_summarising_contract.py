@@ -21,48 +21,50 @@ class SummarisingContract:
 
     async def filled(self, engine: AnEngine) -> None:
         """A stream with a slash in its name."""
-        await engine.create_collection(REQUEST.collection)
-        await engine.add_captions(CAPTIONS, stream=REQUEST.stream, collection=REQUEST.collection, wait=True)
+        await engine.collections.create(REQUEST.collection)
+        await engine.streams.add_captions(
+            CAPTIONS, stream=REQUEST.stream, collection=REQUEST.collection, wait=True
+        )
 
     async def test_captions_are_chosen_in_their_order(self, engine: AnEngine) -> None:
         await self.filled(engine)
-        made = await engine.summarise(REQUEST)
+        made = await engine.summaries.summarize(REQUEST)
         assert (made.outcome, made.by, made.calls, made.data) == ("complete", "extractive", 0, None)
         lines = made.text.splitlines()
         assert len(lines) == 3
         assert lines == sorted(lines)
         assert all(line.startswith("[00:0") for line in lines)
         assert [(each.start, each.end, each.captions) for each in made.batches] == [(0.0, 300.0, 5)]
-        assert await engine.summary(REQUEST) == made
+        assert await engine.summaries.get(REQUEST) == made
 
     async def test_ranges_are_kept_to(self, engine: AnEngine) -> None:
         await self.filled(engine)
         for within in (CaptionRange("00:01:00", 180.0), CaptionRange(first=1, last=2)):
-            made = await engine.summarise(replace(REQUEST, range=within))
+            made = await engine.summaries.summarize(replace(REQUEST, range=within))
             assert [each.captions for each in made.batches] == [2]
         to_the_end = replace(REQUEST, range=CaptionRange(first=3, last=-1))
-        assert [each.captions for each in (await engine.summarise(to_the_end)).batches] == [2]
+        assert [each.captions for each in (await engine.summaries.summarize(to_the_end)).batches] == [2]
         for wrong in (CaptionRange(first=2, last=1), CaptionRange("00:02", "00:01")):
             with pytest.raises(InvalidInput):
-                await engine.summarise(replace(REQUEST, range=wrong))
+                await engine.summaries.summarize(replace(REQUEST, range=wrong))
             with pytest.raises(InvalidInput):
-                await engine.summary(replace(REQUEST, range=wrong))
+                await engine.summaries.get(replace(REQUEST, range=wrong))
 
     async def test_nothing_to_summarise_is_said_to_be_so(self, engine: AnEngine) -> None:
-        await engine.put_stream(NewStream("empty"))
-        made = await engine.summarise(SummaryRequest("empty"))
+        await engine.streams.put(NewStream("empty"))
+        made = await engine.summaries.summarize(SummaryRequest("empty"))
         assert (made.outcome, made.text, made.batches) == ("empty", "", ())
         nowhere = SummaryRequest("nothing")
         with pytest.raises(NotFound):
-            await engine.summarise(nowhere)
+            await engine.summaries.summarize(nowhere)
         with pytest.raises(NotFound):
-            await engine.summary(nowhere)
+            await engine.summaries.get(nowhere)
         with pytest.raises(NotFound):
-            await engine.start_summary(nowhere)
+            await engine.summaries.start_job(nowhere)
 
     async def test_a_job_reports_what_it_did(self, engine: AnEngine) -> None:
         await self.filled(engine)
-        ended = await engine.wait_job((await engine.start_summary(REQUEST)).id)
+        ended = await engine.jobs.wait((await engine.summaries.start_job(REQUEST)).id)
         assert (ended.kind, ended.state) == ("summary", "succeeded")
         assert ended.result is not None
         assert ended.result["outcome"] == "complete"
@@ -72,13 +74,13 @@ class SummarisingContract:
         await self.filled(engine)
         for wrong in (replace(REQUEST, batch_size=0), replace(REQUEST, schema={"type": "nothing"})):
             with pytest.raises(InvalidInput):
-                await engine.summarise(wrong)
+                await engine.summaries.summarize(wrong)
             with pytest.raises(InvalidInput):
-                await engine.summary(wrong)
+                await engine.summaries.get(wrong)
 
     async def test_without_a_model_nothing_is_kept_summarised(self, engine: AnEngine) -> None:
         await self.filled(engine)
         where = {"stream": REQUEST.stream, "collection": REQUEST.collection}
         with pytest.raises(ChatNotConfigured):
-            await engine.keep_summarised(REQUEST, **where)
-        await engine.keep_summarised(None, **where)
+            await engine.summaries.summarize_live(REQUEST, **where)
+        await engine.summaries.summarize_live(None, **where)

@@ -30,18 +30,18 @@ class VectorsContract:
 
     async def test_a_vector_is_stored_with_its_document(self, engine: AnyEngine, local: AnyEngine) -> None:
         """At unit length, at once; what brought none waits, is found by words, and never by meaning."""
-        await engine.create_collection("ours", embedder=OURS)
+        await engine.collections.create("ours", embedder=OURS)
         written = await engine.add(SOME, collection="ours", wait=True)
-        status = [(await local.get(each.id)).status for each in written]
+        status = [(await local.documents.get(each.id)).status for each in written]
         assert status == ["embedded", "embedded", "pending"]
         assert await nearest(engine, 9.0, 9.0, 0.0, collection="ours") == {"apple": 0.71, "pear": 0.71}
         found = await engine.retrieve("sky", collection="ours")
         assert [hit.document.key for hit in found.hits] == ["sky"]
-        assert (await engine.check()).index["ours"] == ()
+        assert (await engine.maintenance.check()).index["ours"] == ()
 
     async def test_every_chunk_gets_it(self, engine: AnyEngine) -> None:
         """A document of two chunks is found by either."""
-        await engine.create_collection("ours", embedder=OURS)
+        await engine.collections.create("ours", embedder=OURS)
         halves = NewDocument("in two halves", spans=((0, 6), (6, 13)), vector=(0.0, 0.0, 1.0))
         await engine.add(halves, collection="ours")
         asked = Query("", vector=(0.0, 0.0, 1.0), arms=("vectors",), collection="ours")
@@ -49,15 +49,15 @@ class VectorsContract:
 
     async def test_another_vector_takes_the_place_of_the_first(self, engine: AnyEngine) -> None:
         """With the same text by adding or changing; without one it stays, another text takes it away."""
-        await engine.create_collection("ours", embedder=OURS)
+        await engine.collections.create("ours", embedder=OURS)
         [first] = await engine.add(SOME[0], collection="ours")
         again = [NewDocument("a red apple", key="apple", vector=(0.0, 1.0, 0.0)), SOME[0], SOME[0]]
         outcomes = [(await engine.add(each, collection="ours"))[0].outcome for each in again]
         assert outcomes == ["updated", "updated", "unchanged"]
-        await engine.update(first.id, vector=(0.0, 0.0, 5.0))
-        await engine.update(first.id, metadata={"seen": True})
+        await engine.documents.update(first.id, vector=(0.0, 0.0, 5.0))
+        await engine.documents.update(first.id, metadata={"seen": True})
         assert await nearest(engine, 0.0, 0.0, 1.0, collection="ours") == {"apple": 1.0}
-        await engine.update(first.id, text="a red tomato")
+        await engine.documents.update(first.id, text="a red tomato")
         assert await nearest(engine, 0.0, 0.0, 1.0, collection="ours") == {}
 
     @pytest.mark.parametrize(
@@ -65,18 +65,18 @@ class VectorsContract:
     )
     async def test_what_is_no_vector_of_the_space_is_refused(self, engine: AnyEngine, vector: Any) -> None:
         """With everything in its batch."""
-        await engine.create_collection("ours", embedder=OURS)
+        await engine.collections.create("ours", embedder=OURS)
         with pytest.raises(InvalidInput, match="vector"):
             await engine.add([SOME[0], NewDocument("bad", vector=vector)], collection="ours")
-        assert await engine.count(collection="ours") == 0
+        assert await engine.documents.count(collection="ours") == 0
 
     async def test_a_collection_of_words_refuses_one(self, engine: AnyEngine) -> None:
         """It has no space; it can be moved to one without making any."""
-        await engine.create_collection("words", embedder="none")
+        await engine.collections.create("words", embedder="none")
         with pytest.raises(InvalidInput, match="keeps no vectors"):
             await engine.add(SOME, collection="words")
         await engine.add(SOME[2], collection="words")
-        assert await engine.reembed(OURS, collection="words") == 0
+        assert await engine.maintenance.reembed(OURS, collection="words") == 0
         await engine.add(SOME, collection="words")
         assert await nearest(engine, 1.0, 0.0, 0.0, collection="words") == {"apple": 1.0, "pear": 0.0}
 
@@ -93,4 +93,4 @@ class VectorsContract:
     async def test_such_a_space_has_a_size(self, engine: AnyEngine, setting: str) -> None:
         """One that can be kept."""
         with pytest.raises(InvalidInput, match="size"):
-            await engine.create_collection("ours", embedder=setting)
+            await engine.collections.create("ours", embedder=setting)

@@ -44,10 +44,10 @@ async def stored_by(running: Process, count: int) -> None:
 
 async def main(store: str, seed: str, count: str, cache: str = "") -> None:
     async with conspectus.open(store, settings=replace(SETTINGS, cache=cache)) as engine:
-        await engine.start_alerting()
+        await engine.alerts.start()
         print("ready", flush=True)
         for number in range(int(seed), int(seed) + int(count)):
-            await engine.add_captions(caption(number), stream=STREAM)
+            await engine.streams.add_captions(caption(number), stream=STREAM)
             print(number, flush=True)
         await asyncio.Event().wait()
 

@@ -24,7 +24,7 @@ async def say(engine: Engine, who: str) -> None:
 
     async def speak(task: int) -> None:
         for number in range(EACH):
-            await engine.remember(f"{who}-{task} says {number:03d}", scope=ANN)
+            await engine.memory.remember(f"{who}-{task} says {number:03d}", scope=ANN)
 
     await asyncio.gather(*map(speak, range(TASKS)))
 
@@ -34,25 +34,25 @@ async def state(engine: Engine, who: str) -> None:
     for number in range(ROUNDS):
         place = f"{who}town {number}"
         told = NewMemory(f"Ann lives in {place}", fact=Fact("Ann", "lives in", place))
-        await engine.remember(told, scope=ANN)
+        await engine.memory.remember(told, scope=ANN)
 
 
 async def change(engine: Engine, who: str) -> None:
     """Change what the others forget, until it is gone."""
     for number in range(ROUNDS):
-        [done] = await engine.remember(NewMemory(f"thing {number}", key=f"k{number}"), scope=ANN)
+        [done] = await engine.memory.remember(NewMemory(f"thing {number}", key=f"k{number}"), scope=ANN)
         try:
             for turn in range(3):
-                await engine.update_memory(done.id, scope=ANN, text=f"{who} {number} {turn}")
+                await engine.memory.update(done.id, scope=ANN, text=f"{who} {number} {turn}")
         except NotFound:
             continue
-        await engine.forget(MemorySelection(ids=(done.id,)), scope=ANN)
+        await engine.memory.forget(MemorySelection(ids=(done.id,)), scope=ANN)
 
 
 async def name(engine: Engine, who: str) -> None:
     """Say much that names are in, and begin to look for them."""
     told = [f"{who} saw {first_of(number)} Nagy in the harbour." for number in range(NAMED)]
-    await engine.remember(told, scope=ANN)
+    await engine.memory.remember(told, scope=ANN)
     print("told", flush=True)
     await asyncio.Event().wait()
 

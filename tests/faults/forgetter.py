@@ -16,9 +16,9 @@ async def main(store: str, how: str) -> None:
     async with conspectus.open(store, settings=SETTINGS) as engine:
         print("ready", flush=True)
         if how == "retention":
-            await engine.wait_job((await engine.start_retention()).id)
+            await engine.jobs.wait((await engine.retention.start_job()).id)
         else:
-            await engine.forget(MemorySelection(everything=True), scope=ANN)
+            await engine.memory.forget(MemorySelection(everything=True), scope=ANN)
         print("done", flush=True)
         await asyncio.Event().wait()
 

@@ -29,12 +29,12 @@ async def main(path: str, batches: int) -> None:
         for batch in range(batches):
             own = names(batch)
             print("nodes", batch, flush=True)
-            await engine.add_nodes(
+            await engine.graph.add_nodes(
                 [NewNode(HUB), *(NewNode(each, properties={"x": 50 * "y"}) for each in own)]
             )
             print("edges", batch, flush=True)
             chain = [NewEdge(a, b, weight=0.5) for a, b in pairwise(own)]
-            await engine.add_edges([*chain, *(NewEdge(each, HUB, "of") for each in own)])
+            await engine.graph.add_edges([*chain, *(NewEdge(each, HUB, "of") for each in own)])
             print("done", batch, flush=True)
 
 

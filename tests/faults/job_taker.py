@@ -24,12 +24,12 @@ def text_of(number: int) -> str:
 
 async def main(path: str, base: str, first: int, count: int) -> None:
     async with conspectus.open(path, settings=SETTINGS) as engine:
-        await engine.start_jobs()
+        await engine.jobs.start()
         for number in range(first, first + count):
             if number % 4 == 3:
-                job = await engine.ingest_files([Upload(f"files/{number}", text_of(number).encode())])
+                job = await engine.jobs.ingest_files([Upload(f"files/{number}", text_of(number).encode())])
             else:
-                job = await engine.ingest_url(f"{base}/{number}", headers={"X-Secret": SECRET})
+                job = await engine.jobs.ingest_url(f"{base}/{number}", headers={"X-Secret": SECRET})
             print(job.id, number, flush=True)
         await asyncio.sleep(60)
 

@@ -30,12 +30,12 @@ async def post(engine: Engine, channel: str, seed: int, count: int) -> None:
     ids: dict[str, DocumentId] = {}
     for number in range(count):
         key, text = f"{seed}-{number}", " ".join(chance.choices(WORDS, k=5)) + f" n{seed}x{number}"
-        said = await engine.latest(channel=channel, limit=KNOWN) if number % 5 == 1 else []
+        said = await engine.channels.latest(channel=channel, limit=KNOWN) if number % 5 == 1 else []
         answered = chance.choice(said).document.key if said else None
         if mine and chance.random() < 0.2:
             key = chance.choice(mine)
         print("try", "put", key, text, flush=True)
-        (written,) = await engine.post(
+        (written,) = await engine.channels.post(
             NewMessage(text, key=key, author=f"author{seed}", reply_to=answered), channel=channel
         )
         print("done", "put", key, text, flush=True)
@@ -50,7 +50,7 @@ async def post(engine: Engine, channel: str, seed: int, count: int) -> None:
 async def drop(engine: Engine, key: str, document: DocumentId) -> None:
     """Delete a message, if it is there."""
     print("try", "delete", key, "-", flush=True)
-    await engine.delete([document])
+    await engine.documents.delete([document])
     print("done", "delete", key, "-", flush=True)
 
 
@@ -58,10 +58,10 @@ async def main(store: str, what: str, *told: str) -> None:
     async with conspectus.open(store, settings=SETTINGS) as engine:
         if what == "import":
             print("ready", flush=True)
-            await engine.import_chat(Path(told[0]))
+            await engine.channels.import_chat(Path(told[0]))
             print("imported", flush=True)
         else:
-            await engine.source(told[0], kind="channel")
+            await engine.collections.get_or_create_source(told[0], kind="channel")
             print("ready", flush=True)
             await post(engine, told[0], int(told[1]), int(told[2]))
 

@@ -38,10 +38,10 @@ def slowly(messages: Sequence[Message]) -> list[str]:
 async def main(path: str) -> None:
     model = ScriptedChatModel(slowly)
     async with conspectus.open(path, settings=SETTINGS, chat_model=model) as engine:
-        await engine.add_captions(indexed(*range(6 * BATCHES)), stream="film")
-        job = await engine.start_summary(REQUEST)
+        await engine.streams.add_captions(indexed(*range(6 * BATCHES)), stream="film")
+        job = await engine.summaries.start_job(REQUEST)
         print(job.id, flush=True)
-        await engine.wait_job(job.id)
+        await engine.jobs.wait(job.id)
 
 
 if __name__ == "__main__":

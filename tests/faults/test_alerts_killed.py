@@ -26,8 +26,8 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 async def set_alert(store: Path, server: ScriptedServer, name: str = "fire") -> None:
     async with conspectus.open(store, settings=SETTINGS) as engine:
-        await engine.put_stream(STREAM)
-        await engine.put_alert(NewAlert(name, "fire", webhook=f"{server.base}/hook"))
+        await engine.streams.put(STREAM)
+        await engine.alerts.put(NewAlert(name, "fire", webhook=f"{server.base}/hook"))
 
 
 async def delivered(engine: Engine, hooked: int = 1) -> list[AlertEvent]:
@@ -35,11 +35,11 @@ async def delivered(engine: Engine, hooked: int = 1) -> list[AlertEvent]:
     events: list[AlertEvent] = []
 
     async def are_all() -> bool:
-        newest = (await engine.find_collection("default")).sequence
-        alerts = await engine.alerts()
+        newest = (await engine.collections.get("default")).sequence
+        alerts = await engine.alerts.list()
         if not all(each.checked >= newest for each in alerts):
             return False
-        found = [await engine.alert_events(alert=each.id, limit=1_000) for each in alerts[:hooked]]
+        found = [await engine.alerts.events(alert=each.id, limit=1_000) for each in alerts[:hooked]]
         events[:] = [each for some in found for each in some]
         return all(each.delivery == "delivered" for each in events)
 
@@ -64,7 +64,7 @@ async def test_killed_between_a_match_and_its_delivery(tmp_path: Path, server: S
         await until(lambda: bool(server.requests))
     server.answers["/hook"] = Answer(b"")
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        await engine.start_alerting()
+        await engine.alerts.start()
         events = await delivered(engine)
     assert numbers(events) == [0, 3, 6, 9, 12]
     sent = bodies(server)
@@ -80,10 +80,10 @@ async def killed_again_and_again(store: Path, server: ScriptedServer, times: int
             await stored_by(running, chance.randrange(1, 60))
             await asyncio.sleep(chance.uniform(0.0, 0.2))
     async with conspectus.open(store, settings=SETTINGS) as engine:
-        await engine.start_alerting()
+        await engine.alerts.start()
         events = await delivered(engine)
-        stored = (await engine.captions(stream=STREAM, limit=1_000)).captions
-        assert (await engine.check()).clean
+        stored = (await engine.streams.captions(stream=STREAM, limit=1_000)).captions
+        assert (await engine.maintenance.check()).clean
     fires = [int(str(each.document.sequence)) for each in stored if "fire" in each.text]
     assert numbers(events) == sorted(fires)
     assert set(bodies(server)) == {f"{each.alert}-{each.number}" for each in events}
@@ -119,7 +119,7 @@ async def test_when_the_one_that_checks_is_killed_another_goes_on(
             first.kill()
             await first.wait()
             async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-                await engine.add_captions(caption(60), stream=STREAM)
+                await engine.streams.add_captions(caption(60), stream=STREAM)
                 events = await delivered(engine)
     assert numbers(events) == [0, 3, 30, 33, 60]
     assert set(bodies(server)) == {f"{each.alert}-{each.number}" for each in events}
@@ -130,20 +130,20 @@ async def test_a_thousand_captions_at_once_against_twenty_alerts(
 ) -> None:
     words = [f"word{number:02}" for number in range(20)]
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        await engine.put_stream(STREAM)
+        await engine.streams.put(STREAM)
         for place, word in enumerate(words):
             hook = f"{server.base}/hook" if place < 2 else None
-            await engine.put_alert(NewAlert(word, word, webhook=hook))
-        await engine.start_alerting()
+            await engine.alerts.put(NewAlert(word, word, webhook=hook))
+        await engine.alerts.start()
         captions = [
             NewCaption(f"{words[number % 20]} and {words[(number + 7) % 20]}", 60 * number, 60 * number + 9)
             for number in range(1_000)
         ]
         random.Random(7).shuffle(captions)
-        await engine.add_captions([*captions, *captions[:100]], stream=STREAM)
+        await engine.streams.add_captions([*captions, *captions[:100]], stream=STREAM)
         await delivered(engine, hooked=2)
-        for alert in await engine.alerts():
-            events = await engine.alert_events(alert=alert.id, limit=1_000)
+        for alert in await engine.alerts.list():
+            events = await engine.alerts.events(alert=alert.id, limit=1_000)
             assert len(events) == 100
             assert all(alert.name in each.text for each in events)
     assert set(bodies(server).values()) == {1}
@@ -153,12 +153,12 @@ async def test_a_thousand_captions_at_once_against_twenty_alerts(
 async def test_a_slow_receiver_holds_up_nobody(tmp_path: Path, server: ScriptedServer) -> None:
     server.answers["/slow"] = Answer(b"", delay=3_600)
     async with conspectus.open(tmp_path, settings=replace(SETTINGS, webhook_timeout_seconds=1)) as engine:
-        await engine.put_stream(STREAM)
-        slow = await engine.put_alert(NewAlert("slow", "fire", webhook=f"{server.base}/slow"))
-        quick = await engine.put_alert(NewAlert("quick", "fire", webhook=f"{server.base}/hook"))
-        await engine.start_alerting()
-        await engine.add_captions([caption(number) for number in range(60)], stream=STREAM)
+        await engine.streams.put(STREAM)
+        slow = await engine.alerts.put(NewAlert("slow", "fire", webhook=f"{server.base}/slow"))
+        quick = await engine.alerts.put(NewAlert("quick", "fire", webhook=f"{server.base}/hook"))
+        await engine.alerts.start()
+        await engine.streams.add_captions([caption(number) for number in range(60)], stream=STREAM)
         await until(lambda: server.count("/hook") == 20)
-        waiting = await engine.alert_events(alert=slow.id)
+        waiting = await engine.alerts.events(alert=slow.id)
         assert "delivered" not in {each.delivery for each in waiting}
-        assert len(await engine.alert_events(alert=quick.id)) == 20
+        assert len(await engine.alerts.events(alert=quick.id)) == 20

@@ -51,9 +51,9 @@ async def stored(engine: Engine) -> dict[tuple[str, str], tuple[object, ...]]:
     """All messages with their threads and what they answer."""
     found: dict[tuple[str, str], tuple[object, ...]] = {}
     after = None
-    names = {each.id: each.name for each in await engine.sources()}
+    names = {each.id: each.name for each in await engine.collections.sources()}
     while True:
-        page = await engine.list(after=after, limit=1_000)
+        page = await engine.documents.list(after=after, limit=1_000)
         for each in page.documents:
             key = (names[each.source], each.key)
             assert key not in found
@@ -66,18 +66,18 @@ async def stored(engine: Engine) -> dict[tuple[str, str], tuple[object, ...]]:
 async def kill_imports(folder: Path, *, messages: int, times: int) -> None:
     export = archive(folder / "log.jsonl", messages)
     async with conspectus.open(folder / "whole", settings=SETTINGS) as engine:
-        await engine.import_chat(export)
+        await engine.channels.import_chat(export)
         whole = await stored(engine)
     assert len(whole) == messages
     chance = random.Random(times)
     for _ in range(times):
         run_and_kill(folder / "cut", chance.uniform(0.0, 1.2), "import", str(export))
     async with conspectus.open(folder / "cut", settings=SETTINGS) as engine:
-        report = await engine.import_chat(export)
+        report = await engine.channels.import_chat(export)
         assert report.added + report.unchanged == messages
         assert await stored(engine) == whole
-        assert (await engine.check()).clean
-        again = await engine.import_chat(export)
+        assert (await engine.maintenance.check()).clean
+        again = await engine.channels.import_chat(export)
         assert (again.added, again.replaced, again.unchanged) == (0, 0, messages)
 
 
@@ -90,7 +90,7 @@ async def kill_posts(folder: Path, times: int) -> None:
             after = content_hash(text) if operation == "put" else None
             possible[key] = {after} if state == "done" else possible.get(key, {None}) | {after}
         async with conspectus.open(folder / "store", settings=SETTINGS) as engine:
-            assert (await engine.check()).clean
+            assert (await engine.maintenance.check()).clean
             hashes = {key: told[-1] for (_, key), told in (await stored(engine)).items()}
             assert hashes.keys() <= possible.keys()
             assert all(hashes.get(key) in states for key, states in possible.items())

@@ -27,7 +27,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def documents(engine: Engine) -> dict[str, Document]:
-    page = await engine.list(limit=1_000)
+    page = await engine.documents.list(limit=1_000)
     assert page.next is None
     assert len({each.key for each in page.documents}) == len(page.documents)
     return {each.key: each for each in page.documents}
@@ -42,14 +42,14 @@ def assert_together(found: dict[str, Document]) -> None:
 
 
 async def test_many_tasks_answer_each_other(engine: Engine) -> None:
-    await engine.post(NewMessage("the first", key="0"), channel=CHANNEL)
+    await engine.channels.post(NewMessage("the first", key="0"), channel=CHANNEL)
     said = ["0"]
 
     async def person(name: int) -> None:
         chance = random.Random(name)
         for number in range(12):
             key, answered = f"{name}-{number}", chance.choice(said)
-            [written] = await engine.post(
+            [written] = await engine.channels.post(
                 NewMessage(f"note {key} on {answered}", key=key, author=str(name), reply_to=answered),
                 channel=CHANNEL,
             )
@@ -60,8 +60,8 @@ async def test_many_tasks_answer_each_other(engine: Engine) -> None:
     found = await documents(engine)
     assert found.keys() == set(said)
     assert {each.thread for each in found.values()} == {"0"}
-    assert len((await engine.chain(found["7-11"].id, limit=100)).messages) == 97
-    assert (await engine.check()).clean
+    assert len((await engine.channels.chain(found["7-11"].id, limit=100)).messages) == 97
+    assert (await engine.maintenance.check()).clean
 
 
 async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> None:
@@ -73,37 +73,37 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
             key = str(chance.randrange(4))
             try:
                 if chance.random() < 0.3:
-                    await engine.delete((await engine.find_document(key, source=CHANNEL)).id)
+                    await engine.documents.delete((await engine.documents.find(key, source=CHANNEL)).id)
                 elif chance.random() < 0.3:
-                    document = await engine.find_document(key, source=CHANNEL)
-                    await engine.update(
+                    document = await engine.documents.find(key, source=CHANNEL)
+                    await engine.documents.update(
                         document.id, text=f"changed {name} {number} " * chance.choice([1, 200])
                     )
                 else:
                     long = f"said {name} {number} " * chance.choice([1, 200])
-                    await engine.post(NewMessage(long, key=key, author=str(name)), channel=CHANNEL)
-                await engine.latest(channel=CHANNEL)
-                await engine.channel_window(ChannelQuery("said", CHANNEL), 300)
+                    await engine.channels.post(NewMessage(long, key=key, author=str(name)), channel=CHANNEL)
+                await engine.channels.latest(channel=CHANNEL)
+                await engine.channels.window(ChannelQuery("said", CHANNEL), 300)
             except ConspectusError as fault:
                 faults.append(fault)
 
-    await engine.source(CHANNEL, kind="channel")
+    await engine.collections.get_or_create_source(CHANNEL, kind="channel")
     await asyncio.gather(*map(person, range(6)))
     assert {type(each).__name__ for each in faults} <= {"NotFound", "Changed"}
-    for each in await engine.latest(channel=CHANNEL):
+    for each in await engine.channels.latest(channel=CHANNEL):
         assert len(set(each.text.split())) == 3
-        assert each.text == await engine.text(each.document.id)
-    assert (await engine.check()).clean
+        assert each.text == await engine.documents.text(each.document.id)
+    assert (await engine.maintenance.check()).clean
 
 
 async def test_a_message_is_edited_while_it_is_answered(engine: Engine) -> None:
-    await engine.post(
+    await engine.channels.post(
         [NewMessage("root", key="r"), NewMessage("in it", key="1", reply_to="r")], channel=CHANNEL
     )
     edits = [NewMessage(f"edited {number}", key="1") for number in range(10)]
     replies = [NewMessage(f"reply {number}", key=f"a{number}", reply_to="1") for number in range(10)]
     turns = [turn for pair in zip(edits, replies, strict=True) for turn in pair]
-    await asyncio.gather(*(engine.post(each, channel=CHANNEL) for each in turns))
+    await asyncio.gather(*(engine.channels.post(each, channel=CHANNEL) for each in turns))
     found = await documents(engine)
     assert len(found) == 12
     assert {each.thread for each in found.values()} == {"r"}
@@ -111,7 +111,7 @@ async def test_a_message_is_edited_while_it_is_answered(engine: Engine) -> None:
 
 
 async def test_two_processes_post_into_one_channel(engine: Engine, tmp_path: Path) -> None:
-    await engine.source(CHANNEL, kind="channel")
+    await engine.collections.get_or_create_source(CHANNEL, kind="channel")
     command = [str(POSTER), str(tmp_path / "store"), "post", CHANNEL]
     others = [
         await asyncio.create_subprocess_exec(sys.executable, *command, str(seed), "40", stdout=PIPE)
@@ -119,7 +119,9 @@ async def test_two_processes_post_into_one_channel(engine: Engine, tmp_path: Pat
     ]
     own = asyncio.gather(
         *(
-            engine.post(NewMessage(f"own {number}", key=f"own-{number}", author="own"), channel=CHANNEL)
+            engine.channels.post(
+                NewMessage(f"own {number}", key=f"own-{number}", author="own"), channel=CHANNEL
+            )
             for number in range(40)
         )
     )
@@ -136,4 +138,4 @@ async def test_two_processes_post_into_one_channel(engine: Engine, tmp_path: Pat
     found = await documents(engine)
     assert found.keys() == there
     assert_together(found)
-    assert (await engine.check()).clean
+    assert (await engine.maintenance.check()).clean

@@ -46,7 +46,7 @@ async def opened(path: str, cache: Path, clock: Clock) -> AsyncIterator[Engine]:
     parts = await parts_of(place_of(path, settings), settings, Models(settings, HashedEmbedder()))
     engine = Engine(replace(parts, clock=clock, chat_model=ScriptedChatModel(("at", " noon"))))
     try:
-        await engine.resume()
+        await engine.maintenance.resume()
         yield engine
     finally:
         await engine.close()
@@ -67,33 +67,33 @@ def path(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def engine(path: str, tmp_path: Path, clock: Clock) -> AsyncIterator[Engine]:
     async with opened(path, tmp_path / "cache", clock) as engine:
         yield engine
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean
 
 
 async def test_keys_stay_what_they_are(engine: Engine, clock: Clock) -> None:
-    await engine.create_user("ann")
-    lasting = await engine.create_key("ann", expires=clock.now + 2 * HOUR)
-    revoked = await engine.create_key("ann")
-    assert (await engine.authenticate(lasting.secret)).name == "ann"
-    await engine.revoke_key(revoked.key.id)
+    await engine.people.create_user("ann")
+    lasting = await engine.people.create_key("ann", expires=clock.now + 2 * HOUR)
+    revoked = await engine.people.create_key("ann")
+    assert (await engine.people.authenticate(lasting.secret)).name == "ann"
+    await engine.people.revoke_key(revoked.key.id)
     clock.move(-HOUR)
-    assert (await engine.authenticate(lasting.secret)).name == "ann"
+    assert (await engine.people.authenticate(lasting.secret)).name == "ann"
     with pytest.raises(Unauthenticated):
-        await engine.authenticate(revoked.secret)
-    fresh = await engine.create_key("ann", expires=clock.now + HOUR)
-    assert (await engine.authenticate(fresh.secret)).name == "ann"
+        await engine.people.authenticate(revoked.secret)
+    fresh = await engine.people.create_key("ann", expires=clock.now + HOUR)
+    assert (await engine.people.authenticate(fresh.secret)).name == "ann"
     clock.move(4 * HOUR)
     for key in (lasting, fresh):
         with pytest.raises(Unauthenticated):
-            await engine.authenticate(key.secret)
+            await engine.people.authenticate(key.secret)
 
 
 async def test_the_last_change_holds(engine: Engine, clock: Clock) -> None:
     await engine.add([NewDocument("first words", key="a"), NewDocument("a ferry", key="gone")], wait=True)
     clock.move(-HOUR)
     await engine.add([NewDocument("second words", key="a"), NewDocument("a boat", key="b")], wait=True)
-    (gone,) = [each for each in (await engine.list()).documents if each.key == "gone"]
-    await engine.delete(gone.id)
+    (gone,) = [each for each in (await engine.documents.list()).documents if each.key == "gone"]
+    await engine.documents.delete(gone.id)
     clock.move(-HOUR)
     await engine.add(NewDocument("third words", key="a"), wait=True)
     found = await engine.retrieve("words ferry boat")
@@ -101,25 +101,25 @@ async def test_the_last_change_holds(engine: Engine, clock: Clock) -> None:
 
 
 async def test_versions_of_memories_are_in_the_order_in_which_they_came(engine: Engine, clock: Clock) -> None:
-    await engine.remember(NewMemory("the tide is at one", key="tide"), scope=ANN, wait=True)
+    await engine.memory.remember(NewMemory("the tide is at one", key="tide"), scope=ANN, wait=True)
     for hour in ("two", "three"):
         clock.move(-HOUR)
-        await engine.remember(NewMemory(f"the tide is at {hour}", key="tide"), scope=ANN, wait=True)
-    told = await engine.recall(MemoryQuery("when is the tide?", ANN))
+        await engine.memory.remember(NewMemory(f"the tide is at {hour}", key="tide"), scope=ANN, wait=True)
+    told = await engine.memory.recall(MemoryQuery("when is the tide?", ANN))
     assert [each.memory.text for each in told.memories] == ["the tide is at three"]
-    versions = await engine.memory_versions(told.memories[0].memory.id, scope=ANN)
+    versions = await engine.memory.versions(told.memories[0].memory.id, scope=ANN)
     assert [each.text.rpartition(" ")[2] for each in versions] == ["one", "two", "three"]
 
 
 async def test_retention_lets_nothing_go_too_early_and_is_carried_out(engine: Engine, clock: Clock) -> None:
-    await engine.remember(NewMemory("the tide is at one"), scope=ANN)
-    await engine.retain(Retention(days=1), scope=ANN)
+    await engine.memory.remember(NewMemory("the tide is at one"), scope=ANN)
+    await engine.retention.set(Retention(days=1), scope=ANN)
     clock.move(-HOUR)
-    await engine.apply_retention()
-    assert await engine.count_memories(scope=ANN) == 1
+    await engine.retention.apply()
+    assert await engine.memory.count(scope=ANN) == 1
     clock.move(timedelta(days=2))
-    await engine.apply_retention()
-    assert await engine.count_memories(scope=ANN) == 0
+    await engine.retention.apply()
+    assert await engine.memory.count(scope=ANN) == 0
 
 
 async def test_retention_is_carried_out_although_it_was_in_the_future(
@@ -129,30 +129,30 @@ async def test_retention_is_carried_out_although_it_was_in_the_future(
         async with opened(path, tmp_path / "cache", clock) as engine:
 
             async def has_run(engine: Engine = engine) -> bool:
-                (rule,) = await engine.retentions()
+                (rule,) = await engine.retention.list()
                 return rule.ran is not None and rule.ran <= clock.now
 
             if not time:
-                await engine.retain(Retention(most=1), scope=ANN)
-            await engine.start_keeping()
+                await engine.retention.set(Retention(most=1), scope=ANN)
+            await engine.retention.start()
             await until(has_run)
             clock.move(-2 * HOUR)
             assert not await has_run()
 
 
 async def test_alerts_tell_of_what_comes_after_and_once(engine: Engine, clock: Clock) -> None:
-    await engine.put_stream("cam")
-    await engine.put_alert(NewAlert("fire", "fire"))
-    await engine.start_alerting()
+    await engine.streams.put("cam")
+    await engine.alerts.put(NewAlert("fire", "fire"))
+    await engine.alerts.start()
     for number in range(3):
-        await engine.add_captions(NewCaption(f"a fire, number {number}", 60 * number), stream="cam")
+        await engine.streams.add_captions(NewCaption(f"a fire, number {number}", 60 * number), stream="cam")
 
         async def has_told(count: int = number + 1) -> bool:
-            return len(await engine.alert_events()) >= count
+            return len(await engine.alerts.events()) >= count
 
         await until(has_told)
         clock.move(-HOUR)
-    texts = [event.text for event in await engine.alert_events()]
+    texts = [event.text for event in await engine.alerts.events()]
     assert texts == [f"a fire, number {number}" for number in range(3)]
 
 
@@ -160,19 +160,19 @@ async def test_chats_are_kept_whole(engine: Engine, clock: Clock) -> None:
     questions = ["when is the ferry?", "and the boat?"]
     for question in questions:
         request = ChatRequest(question, collection="default", keep_in="desk")
-        told = [event async for event in engine.chat(request)]
+        told = [event async for event in engine.chat.stream(request)]
         assert "".join(each.text for each in told if isinstance(each, Delta)) == "at noon"
         clock.move(-HOUR)
-    said = await engine.latest(channel="desk")
+    said = await engine.channels.latest(channel="desk")
     pairs = [(said[place].text, said[place + 1].text) for place in (0, 2)]
     assert sorted(pairs) == sorted((each, "at noon") for each in questions)
 
 
 async def test_jobs_go_on(engine: Engine, clock: Clock) -> None:
-    await engine.start_jobs()
-    before = await engine.ingest_files([Upload("a.md", b"# Ferries")])
+    await engine.jobs.start()
+    before = await engine.jobs.ingest_files([Upload("a.md", b"# Ferries")])
     clock.move(-HOUR)
-    after = await engine.ingest_files([Upload("b.md", b"# Boats")])
+    after = await engine.jobs.ingest_files([Upload("b.md", b"# Boats")])
     for job in (before, after):
-        assert (await engine.wait_job(job.id)).state == "succeeded"
-    assert {each.key for each in (await engine.list()).documents} == {"a.md", "b.md"}
+        assert (await engine.jobs.wait(job.id)).state == "succeeded"
+    assert {each.key for each in (await engine.documents.list()).documents} == {"a.md", "b.md"}

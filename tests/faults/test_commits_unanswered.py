@@ -126,7 +126,7 @@ async def owner_of(url: str, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     settings = replace(chosen, cache=str(folder))
     models = {"embedder": HashedEmbedder(), "chat_model": ScriptedChatModel()}
     async with bootstrap.open(url, settings=settings, **models) as engine:
-        owner = await engine.found_owner()
+        owner = await engine.people.create_owner()
         headers = {"Authorization": f"Bearer {owner.secret}"}
         transport = httpx.ASGITransport(application(engine, settings))
         address = f"http://localhost{PREFIX}"

@@ -37,17 +37,17 @@ async def write(engine: Engine, chance: random.Random) -> None:
 
 
 async def empty(engine: Engine, chance: random.Random) -> None:
-    await engine.delete_where(EVERYTHING, collection="shelf", purge=chance.random() < 0.5)
+    await engine.documents.delete_where(EVERYTHING, collection="shelf", purge=chance.random() < 0.5)
 
 
 async def build(engine: Engine, _: random.Random) -> None:
-    await engine.reindex(collection="shelf")
+    await engine.maintenance.reindex(collection="shelf")
 
 
 async def replace_it(engine: Engine, chance: random.Random) -> None:
     await asyncio.sleep(chance.random() * 0.4)
-    await engine.delete_collection("shelf", purge=chance.random() < 0.5)
-    await engine.create_collection("shelf")
+    await engine.collections.delete("shelf", purge=chance.random() < 0.5)
+    await engine.collections.create("shelf")
 
 
 async def test_every_race_with_a_deletion_is_told_as_one(tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ async def test_every_race_with_a_deletion_is_told_as_one(tmp_path: Path) -> None
         conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as one,
         conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as other,
     ):
-        await one.create_collection("shelf")
+        await one.collections.create("shelf")
         end = asyncio.get_running_loop().time() + SECONDS
 
         async def again(engine: Engine, seed: int) -> None:
@@ -70,7 +70,7 @@ async def test_every_race_with_a_deletion_is_told_as_one(tmp_path: Path) -> None
         async with asyncio.TaskGroup() as tasks:
             for seed in range(8):
                 tasks.create_task(again((one, other)[seed % 2], seed))
-        await one.delete_collection("shelf", purge=True)
+        await one.collections.delete("shelf", purge=True)
         assert holding(tmp_path, MARKER) == []
 
 

@@ -70,10 +70,10 @@ async def written_until_full(engine: Engine) -> int:
 
 async def require_whole(engine: Engine, batches: int) -> None:
     """All that was acknowledged is there and is found, and nothing else."""
-    keys = {each.key for each in (await engine.list(limit=1000)).documents}
+    keys = {each.key for each in (await engine.documents.list(limit=1000)).documents}
     assert keys == {"first"} | {each.key for number in range(batches) for each in batch(number)}
     assert (await engine.retrieve("ferry", arms=["words"])).hits[0].chunk.text == "a ferry"
-    assert (await engine.check()).records == ()
+    assert (await engine.maintenance.check()).records == ()
 
 
 async def require_recovery(engine: Engine, disk: Path) -> None:
@@ -82,16 +82,16 @@ async def require_recovery(engine: Engine, disk: Path) -> None:
     ballast = filled(disk)
     stored = await written_until_full(engine)
     with pytest.raises(StorageError, match="space left"):
-        await engine.ingest_files([Upload("a.md", b"# Ferries\n" * 100_000)])
+        await engine.jobs.ingest_files([Upload("a.md", b"# Ferries\n" * 100_000)])
     await require_whole(engine, stored)
     ballast.unlink()
     await engine.add(batch(stored))
-    await engine.resume()
-    await engine.settle()
+    await engine.maintenance.resume()
+    await engine.documents.settle()
     await require_whole(engine, stored + 1)
-    assert (await engine.check()).clean
-    assert (await engine.jobs()).jobs == ()
-    assert {each.status for each in (await engine.list(limit=1000)).documents} == {"embedded"}
+    assert (await engine.maintenance.check()).clean
+    assert (await engine.jobs.list()).jobs == ()
+    assert {each.status for each in (await engine.documents.list(limit=1000)).documents} == {"embedded"}
 
 
 async def test_a_folder_without_room_goes_on_when_there_is_some(tmp_path: Path) -> None:

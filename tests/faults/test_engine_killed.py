@@ -41,9 +41,11 @@ def follow(expected: dict[int, set[int | None]], said: list[list[str]]) -> None:
 
 async def verify(path: Path, expected: dict[int, set[int | None]]) -> None:
     async with conspectus.open(path, settings=SETTINGS) as engine:
-        report = await engine.check()
+        report = await engine.maintenance.check()
         assert report.clean, report
-        documents = {document.key: document for document in (await engine.list(limit=1000)).documents}
+        documents = {
+            document.key: document for document in (await engine.documents.list(limit=1000)).documents
+        }
         for key, possible in expected.items():
             stored = documents.get(str(key))
             found = await engine.retrieve(subject(key), limit=100)
@@ -52,9 +54,9 @@ async def verify(path: Path, expected: dict[int, set[int | None]]) -> None:
                 assert None in possible
                 assert texts == []
                 continue
-            version = int((await engine.text(stored.id)).split("x", 1)[1].split(" ", 1)[0])
+            version = int((await engine.documents.text(stored.id)).split("x", 1)[1].split(" ", 1)[0])
             assert version in possible
-            assert await engine.text(stored.id) == text_of(key, version)
+            assert await engine.documents.text(stored.id) == text_of(key, version)
             assert len(texts) == stored.chunks
             assert all(f"edition{key}x{version} " in text for text in texts)
 

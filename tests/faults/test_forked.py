@@ -21,8 +21,8 @@ def tried(work):
 with {opened} as engine:
     child = os.fork()
     if not child:
-        tried(lambda: engine.collections())
-        tried(lambda: next(engine.follow_captions(stream="s")))
+        tried(lambda: engine.collections.list())
+        tried(lambda: next(engine.streams.subscribe(stream="s")))
     else:
         os.waitpid(child, 0)
         {after}
@@ -45,7 +45,7 @@ child = os.fork()
 if not child:
     signal.alarm(60)
     try:
-        asyncio.run(engine.collections())
+        asyncio.run(engine.collections.list())
     except ConspectusError as error:
         print(error.code, flush=True)
     os._exit(0)
@@ -68,7 +68,10 @@ def printed(program: str, folder: Path) -> list[str]:
 
 @pytest.mark.parametrize(
     ("opened", "after"),
-    [(f"sync.open('data', {SETTINGS})", "print(len(engine.collections()))"), (f"sync.{REMOTE}", "print(0)")],
+    [
+        (f"sync.open('data', {SETTINGS})", "print(len(engine.collections.list()))"),
+        (f"sync.{REMOTE}", "print(0)"),
+    ],
     ids=["here", "remote"],
 )
 def test_a_blocking_engine_refuses_to_work_in_a_forked_child(opened: str, after: str, tmp_path: Path) -> None:
@@ -79,7 +82,10 @@ def test_a_blocking_engine_refuses_to_work_in_a_forked_child(opened: str, after:
 @pytest.mark.parametrize(
     ("opened", "after"),
     [
-        (f"conspectus.open('data', {SETTINGS})", "print(len(loop.run_until_complete(engine.collections())))"),
+        (
+            f"conspectus.open('data', {SETTINGS})",
+            "print(len(loop.run_until_complete(engine.collections.list())))",
+        ),
         (f"conspectus.{REMOTE}", "print(0)"),
     ],
     ids=["here", "remote"],

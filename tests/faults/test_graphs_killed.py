@@ -27,12 +27,12 @@ async def stored(engine: Engine) -> tuple[Counter[str], Counter[str]]:
     """How many nodes and edges each batch has."""
     nodes, edges, after = Counter[str](), Counter[str](), None
     while True:
-        page = await engine.nodes(after=after, limit=1_000)
+        page = await engine.graph.nodes(after=after, limit=1_000)
         nodes.update(each.id.partition("-")[0] for each in page.nodes)
         if (after := page.next) is None:
             break
     while True:
-        some = await engine.edges(after=after, limit=1_000)
+        some = await engine.graph.edges(after=after, limit=1_000)
         edges.update(each.source.partition("-")[0] for each in some.edges)
         if (after := some.next) is None:
             return nodes, edges
@@ -49,8 +49,8 @@ async def test_a_batch_is_there_as_a_whole_or_not_at_all(tmp_path: Path, seed: i
             heard.append((kind, f"{int(number):03}"))
         await asyncio.sleep(chance.uniform(0, 0.15))
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        assert await engine._core.records.check() == []
-        await engine.graph()
+        assert await engine._context.core.records.check() == []
+        await engine.graph.get_or_create()
         nodes, edges = await stored(engine)
         del nodes[HUB]
         assert set(nodes.values()) <= {SIZE}
@@ -70,6 +70,6 @@ async def test_processes_that_add_the_same_at_once_have_it_once(tmp_path: Path) 
         nodes, edges = await stored(engine)
         assert nodes == {HUB: 1, "000": SIZE, "001": SIZE}
         assert edges == {"000": EDGES, "001": EDGES}
-        found = await engine.neighbours(HUB, Traversal(hops=2, limit=1_000, skip=900))
+        found = await engine.graph.neighbors(HUB, Traversal(hops=2, limit=1_000, skip=900))
         assert [each.node.id for each in found] == (names(0) + names(1))[900:]
-        assert await engine._core.records.check() == []
+        assert await engine._context.core.records.check() == []

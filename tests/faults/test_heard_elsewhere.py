@@ -28,7 +28,7 @@ async def two(url: str, folder: Path) -> AsyncIterator[tuple[RemoteEngine, Remot
             )
             engine = await opened.enter_async_context(conspectus.open(url, settings=settings))
             if name == "first":
-                await engine.start_alerting()
+                await engine.alerts.start()
             place = await opened.enter_async_context(served(application(engine, settings)))
             remotes.append(await opened.enter_async_context(conspectus.connect(place)))
         yield remotes[0], remotes[1]
@@ -36,14 +36,14 @@ async def two(url: str, folder: Path) -> AsyncIterator[tuple[RemoteEngine, Remot
 
 async def test_captions_and_alerts_are_heard_at_another_server(postgres_url: str, tmp_path: Path) -> None:
     async with two(postgres_url, tmp_path) as (first, second):
-        await first.add_captions([NewCaption("nothing", 0.0, 1.0)], stream="gate")
-        await second.put_alert(NewAlert(name="fire", query="fire"))
+        await first.streams.add_captions([NewCaption("nothing", 0.0, 1.0)], stream="gate")
+        await second.alerts.put(NewAlert(name="fire", query="fire"))
         heard = asyncio.create_task(four(second))
         events = asyncio.create_task(told(second))
         await asyncio.sleep(0.5)
         for number in range(3):
             writer = (first, second)[number % 2]
-            await writer.add_captions(
+            await writer.streams.add_captions(
                 [NewCaption(f"fire {number}", 600.0 * number, 600.0 * number + 1)], stream="gate"
             )
         async with asyncio.timeout(LONG):
@@ -54,7 +54,7 @@ async def test_captions_and_alerts_are_heard_at_another_server(postgres_url: str
 async def four(remote: RemoteEngine) -> list[str]:
     """The texts of the first captions, as they come."""
     found = []
-    async with aclosing(remote.follow_captions(stream="gate", after=0)) as captions:
+    async with aclosing(remote.streams.subscribe(stream="gate", after=0)) as captions:
         async for each in captions:
             found.append(each.caption.text)
             if len(found) == 4:
@@ -65,7 +65,7 @@ async def four(remote: RemoteEngine) -> list[str]:
 async def told(remote: RemoteEngine) -> list[str]:
     """What alerts tell, when there is so much of it."""
     while True:
-        found = await remote.alert_events()
+        found = await remote.alerts.events()
         if len(found) == 3:
             return [each.text for each in found]
         await asyncio.sleep(0.1)

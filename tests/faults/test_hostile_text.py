@@ -47,8 +47,8 @@ async def stored_and_given_back(engine: Engine, texts: list[str]) -> None:
     written = await engine.add(news, wait=True)
     for text, each in zip(texts, written, strict=True):
         expected = clean(text) if text.strip() else ""
-        assert await engine.text(each.id) == expected
-        assert await engine.count(where=Eq(("k",), clean(text[:100]))) >= 1
+        assert await engine.documents.text(each.id) == expected
+        assert await engine.documents.count(where=Eq(("k",), clean(text[:100]))) >= 1
 
 
 async def asked_about(engine: Engine, texts: list[str]) -> None:
@@ -64,7 +64,7 @@ async def asked_about(engine: Engine, texts: list[str]) -> None:
 async def test_hostile_texts_are_stored_whole_and_packed_within_the_budget(engine: Engine) -> None:
     await stored_and_given_back(engine, HOSTILE)
     await asked_about(engine, HOSTILE)
-    assert (await engine.check()).clean
+    assert (await engine.maintenance.check()).clean
 
 
 @pytest.mark.data
@@ -72,7 +72,7 @@ async def test_the_big_list_of_naughty_strings(engine: Engine, evaluation: Calla
     texts = json.loads((evaluation("naughty_strings") / "blns.json").read_text(encoding="utf-8"))
     await stored_and_given_back(engine, texts)
     await asked_about(engine, texts[::9])
-    assert (await engine.check()).clean
+    assert (await engine.maintenance.check()).clean
 
 
 async def test_a_hundred_megabytes_of_text_are_refused_and_nothing_is_stored(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ async def test_a_hundred_megabytes_of_text_are_refused_and_nothing_is_stored(tmp
         with pytest.raises(conspectus.ConspectusError) as refusal:
             await engine.add("x" * 100_000_000)
         assert refusal.value.code == "too_large"
-        assert await engine.count() == 0
+        assert await engine.documents.count() == 0
 
 
 async def test_one_bad_document_keeps_its_whole_batch_out(tmp_path: Path) -> None:
@@ -91,4 +91,4 @@ async def test_one_bad_document_keeps_its_whole_batch_out(tmp_path: Path) -> Non
         with pytest.raises(conspectus.ConspectusError) as refusal:
             await engine.add(["fine", bad, "fine too"])
         assert "document 2 of 3" in refusal.value.__notes__[0]
-        assert await engine.count() == 0
+        assert await engine.documents.count() == 0

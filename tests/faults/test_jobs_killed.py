@@ -45,32 +45,32 @@ async def taking(path: Path, base: str, first: int, accepted: dict[str, int]) ->
 
 
 async def settled(engine: Engine) -> None:
-    await engine.start_jobs()
+    await engine.jobs.start()
     for state in ("queued", "running"):
-        while page := (await engine.jobs(state=state)).jobs:
-            await engine.wait_job(page[0].id)
+        while page := (await engine.jobs.list(state=state)).jobs:
+            await engine.jobs.wait(page[0].id)
 
 
 async def every_document(engine: Engine) -> list[Document]:
-    page = await engine.list(limit=1_000)
+    page = await engine.documents.list(limit=1_000)
     found = list(page.documents)
     while page.next is not None:
-        page = await engine.list(after=page.next, limit=1_000)
+        page = await engine.documents.list(after=page.next, limit=1_000)
         found += page.documents
     return found
 
 
 async def verify(engine: Engine, accepted: dict[str, int]) -> None:
     await settled(engine)
-    jobs = [await engine.job(each) for each in accepted]
+    jobs = [await engine.jobs.get(each) for each in accepted]
     assert Counter(job.state for job in jobs) == {"succeeded": len(accepted)}, jobs
     documents = await every_document(engine)
     numbers = Counter(int(each.key.rpartition("/")[2]) for each in documents)
     assert set(numbers) >= set(accepted.values())
     assert set(numbers.values()) == {1}
     for each in documents:
-        assert await engine.text(each.id) == text_of(int(each.key.rpartition("/")[2]))
-    assert (await engine.check()).clean
+        assert await engine.documents.text(each.id) == text_of(int(each.key.rpartition("/")[2]))
+    assert (await engine.maintenance.check()).clean
 
 
 def kept_secrets(path: Path) -> set[str]:
@@ -103,7 +103,7 @@ async def test_another_process_goes_on_with_what_the_killed_one_ran(tmp_path: Pa
     async with pages(EACH) as base, AsyncExitStack() as opened:
         async with taking(tmp_path, base, 0, accepted):
             engine = await opened.enter_async_context(conspectus.open(tmp_path, settings=SETTINGS))
-            await engine.start_jobs()
+            await engine.jobs.start()
         await verify(engine, accepted)
 
 

@@ -54,7 +54,7 @@ async def main():
     async with conspectus.open(sys.argv[1], settings=settings, embedder=Slow()) as engine:
         print("ready", flush=True)
         await engine.add([NewDocument(f"text {number}", key=str(number)) for number in range(20)])
-        await engine.settle()
+        await engine.documents.settle()
         print("settled", flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
@@ -80,11 +80,11 @@ async def delivered(engine: Engine, count: int) -> list[AlertEvent]:
     """Every event, when so many are delivered."""
 
     async def are() -> bool:
-        events = await engine.alert_events(limit=1_000)
+        events = await engine.alerts.events(limit=1_000)
         return sum(each.delivery == "delivered" for each in events) >= count
 
     await until(are)
-    return list(await engine.alert_events(limit=1_000))
+    return list(await engine.alerts.events(limit=1_000))
 
 
 async def test_who_stood_still_delivers_nothing_that_the_next_one_did(
@@ -92,18 +92,18 @@ async def test_who_stood_still_delivers_nothing_that_the_next_one_did(
 ) -> None:
     settings = replace(SETTINGS, cache=str(tmp_path))
     async with conspectus.open(postgres_url, settings=settings) as engine:
-        await engine.put_stream(STREAM)
-        await engine.put_alert(NewAlert("fire", "fire", webhook=f"{server.base}/hook"))
+        await engine.streams.put(STREAM)
+        await engine.alerts.put(NewAlert("fire", "fire", webhook=f"{server.base}/hook"))
         async with keeper(postgres_url, 0, 3, tmp_path) as first, keeper(postgres_url, 30, 3, tmp_path):
             await stored_by(first, 3)
             await delivered(engine, 2)
             frozen = first if holder_of(postgres_url, "alerts").endswith(f" {first.pid}") else None
             assert frozen is not None
             frozen.send_signal(signal.SIGSTOP)
-            await engine.add_captions([caption(number) for number in range(60, 90)], stream=STREAM)
+            await engine.streams.add_captions([caption(number) for number in range(60, 90)], stream=STREAM)
             events = await delivered(engine, 12)
             frozen.send_signal(signal.SIGCONT)
-            await engine.add_captions([caption(number) for number in range(120, 150)], stream=STREAM)
+            await engine.streams.add_captions([caption(number) for number in range(120, 150)], stream=STREAM)
             events = await delivered(engine, 22)
             assert frozen.returncode is None
             assert not holder_of(postgres_url, "alerts").endswith(f" {frozen.pid}")
@@ -123,7 +123,7 @@ async def test_vectors_of_who_stood_still_take_the_place_of_none(
         assert await said(frozen) == "embedding"
         assert holder_of(postgres_url, "embedding").endswith(f" {frozen.pid}")
         frozen.send_signal(signal.SIGSTOP)
-        assert await engine.settle() == 20
+        assert await engine.documents.settle() == 20
         before = vectors_in(postgres_url)
         frozen.send_signal(signal.SIGCONT)
         await tell(frozen, "")
@@ -131,7 +131,7 @@ async def test_vectors_of_who_stood_still_take_the_place_of_none(
         assert await said(frozen) == "settled"
         assert vectors_in(postgres_url) == before
         assert len(before) == 20
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean
         await frozen.communicate(b"")
         assert frozen.returncode == 0
 

@@ -69,7 +69,7 @@ async def pump(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> No
 @asynccontextmanager
 async def connected(folder: Path) -> AsyncIterator[tuple[RemoteEngine, Cable]]:
     async with conspectus.open(folder, settings=SETTINGS) as local:
-        first = await local.found_owner()
+        first = await local.people.create_owner()
         assert first is not None
         async with served(application(local, SETTINGS)) as url:
             cable = Cable(int(url.rpartition(":")[2]))
@@ -82,59 +82,59 @@ async def connected(folder: Path) -> AsyncIterator[tuple[RemoteEngine, Cable]]:
 
 async def test_documents_are_written_once(tmp_path: Path) -> None:
     async with connected(tmp_path) as (engine, cable):
-        await engine.collection()
+        await engine.collections.get_or_create()
         cable.losing = 2
         written = await engine.add(["the same text, twice", "the same text, twice"])
         assert [each.outcome for each in written] == ["added", "added"]
-        assert (cable.lost, await engine.count()) == (2, 2)
-        read = await engine.get(written[0].id)
+        assert (cable.lost, await engine.documents.count()) == (2, 2)
+        read = await engine.documents.get(written[0].id)
         cable.losing = 1
-        await engine.update(read.id, expected=read.fingerprint, title="changed")
-        assert (await engine.get(read.id)).title == "changed"
+        await engine.documents.update(read.id, expected=read.fingerprint, title="changed")
+        assert (await engine.documents.get(read.id)).title == "changed"
         cable.losing = 1
-        assert await engine.delete(read.id) == Receipt(documents=1, chunks=1)
-        assert (cable.lost, await engine.count()) == (4, 1)
+        assert await engine.documents.delete(read.id) == Receipt(documents=1, chunks=1)
+        assert (cable.lost, await engine.documents.count()) == (4, 1)
 
 
 async def test_names_are_taken_once(tmp_path: Path) -> None:
     async with connected(tmp_path) as (engine, cable):
         for number, write in enumerate(
             (
-                engine.create_collection("wiki"),
-                engine.create_user("ann"),
-                engine.create_group("editors"),
-                engine.update_collection("wiki", rename="book"),
-                engine.grant("book", Principal("user", "ann"), "viewer"),
+                engine.collections.create("wiki"),
+                engine.people.create_user("ann"),
+                engine.people.create_group("editors"),
+                engine.collections.update("wiki", rename="book"),
+                engine.people.grant("book", Principal("user", "ann"), "viewer"),
             )
         ):
             cable.losing = 1
             await write
             assert cable.lost == number + 1
         cable.losing = 1
-        assert await engine.revoke("book", Principal("user", "ann")) is True
+        assert await engine.people.revoke("book", Principal("user", "ann")) is True
 
 
 async def test_files_are_taken_in_once(tmp_path: Path) -> None:
     async with connected(tmp_path / "data") as (engine, cable):
         cable.losing = 1
-        job = await engine.ingest_files([Upload("a.md", b"# Ferries"), Upload("b.md", b"# Boats")])
-        assert (await engine.wait_job(job.id)).state == "succeeded"
-        assert [each.id for each in (await engine.jobs()).jobs] == [job.id]
-        assert (cable.lost, await engine.count()) == (1, 2)
+        job = await engine.jobs.ingest_files([Upload("a.md", b"# Ferries"), Upload("b.md", b"# Boats")])
+        assert (await engine.jobs.wait(job.id)).state == "succeeded"
+        assert [each.id for each in (await engine.jobs.list()).jobs] == [job.id]
+        assert (cable.lost, await engine.documents.count()) == (1, 2)
 
 
 async def test_a_key_that_was_lost_is_said_to_be(tmp_path: Path) -> None:
     async with connected(tmp_path) as (engine, cable):
         cable.losing = 1
         with pytest.raises(ServerUnavailable, match="the answer was lost"):
-            await engine.create_key(label="lost")
-        assert [each.label for each in await engine.keys()] == ["first key", "lost"]
+            await engine.people.create_key(label="lost")
+        assert [each.label for each in await engine.people.keys()] == ["first key", "lost"]
 
 
 async def test_a_large_batch_goes_through_whole(tmp_path: Path) -> None:
     async with connected(tmp_path) as (engine, cable):
-        await engine.collection()
+        await engine.collections.get_or_create()
         cable.losing = 1
         text = "Die Fähre legt um zwölf ab. " * 40_000
         [written] = await engine.add(NewDocument(text, key="long"))
-        assert (await engine.text(written.id), cable.lost) == (text, 1)
+        assert (await engine.documents.text(written.id), cable.lost) == (text, 1)

@@ -20,7 +20,7 @@ MANY = 1_000
 async def at_once(store: Path, what: str, processes: int = 2) -> None:
     """Let so many of the programs do the same at the same time, each to its end."""
     async with conspectus.open(store, settings=SETTINGS) as engine:
-        await engine.remember("We begin.", scope=ANN)
+        await engine.memory.remember("We begin.", scope=ANN)
     async with AsyncExitStack() as stack:
         running = [
             await stack.enter_async_context(companion(store, what, each)) for each in "abc"[:processes]
@@ -35,7 +35,7 @@ def companion(store: Path, what: str, name: str) -> AbstractAsyncContextManager[
 
 
 async def all_said(engine: Engine) -> list[Memory]:
-    return list((await engine.memories(scope=ANN, limit=MANY)).memories)
+    return list((await engine.memory.list(scope=ANN, limit=MANY)).memories)
 
 
 async def test_many_speak_into_one_conversation(tmp_path: Path) -> None:
@@ -51,20 +51,20 @@ async def test_many_speak_into_one_conversation(tmp_path: Path) -> None:
         for own in expected:
             begins = own[0].partition(" ")[0] + " "
             assert [text for text in said if text.startswith(begins)] == own
-        last = await engine.recent_memories(scope=ANN, turns=MANY, tokens=100_000)
+        last = await engine.memory.recent(scope=ANN, turns=MANY, tokens=100_000)
         stored = [each.memory.text for each in last]
         assert sorted(stored) == sorted(said)
         for own in expected:
             assert [text for text in stored if text in own] == own
-        few = await engine.recent_memories(scope=ANN, turns=5, tokens=100_000)
+        few = await engine.memory.recent(scope=ANN, turns=5, tokens=100_000)
         assert [each.memory.text for each in few] == stored[-5:]
-        assert await engine._core.records.check() == []
+        assert await engine._context.core.records.check() == []
 
 
 async def test_of_facts_that_contradict_each_other_one_stays_true(tmp_path: Path) -> None:
     await at_once(tmp_path, "state")
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        page = await engine.edges(graph="graph/ann/bot/monday", collection=MEMORY, limit=MANY)
+        page = await engine.graph.edges(graph="graph/ann/bot/monday", collection=MEMORY, limit=MANY)
         assert len(page.edges) == 2 * ROUNDS
         assert len([each for each in page.edges if each.valid_until is None]) == 1
         facts = {each.id: each for each in await all_said(engine) if each.fact is not None}
@@ -85,14 +85,14 @@ async def test_what_is_changed_and_forgotten_at_once_is_one_or_the_other(tmp_pat
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         left = await all_said(engine)
         for each in left:
-            versions = await engine.memory_versions(each.id, scope=ANN)
+            versions = await engine.memory.versions(each.id, scope=ANN)
             assert versions[-1] == each
-            assert (await engine.memory(each.id, scope=ANN)) == each
-        totals = await engine.memory_stats(scope=ANN)
-        kept = [await engine.memory_versions(each.id, scope=ANN) for each in left]
+            assert (await engine.memory.get(each.id, scope=ANN)) == each
+        totals = await engine.memory.stats(scope=ANN)
+        kept = [await engine.memory.versions(each.id, scope=ANN) for each in left]
         assert totals.memories == len(left)
         assert totals.versions == sum(len(each) - 1 for each in kept)
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean
 
 
 @pytest.mark.parametrize("seed", [1, 2, 3])
@@ -102,9 +102,9 @@ async def test_a_reader_of_names_that_is_killed_is_gone_on_with(tmp_path: Path, 
         assert await said(running) == "told"
         await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        await engine.settle_names(collection=MEMORY)
-        found = await engine.names(collection=MEMORY, begins="zol", limit=MANY)
+        await engine.graph.settle_entities(collection=MEMORY)
+        found = await engine.graph.entities(collection=MEMORY, begins="zol", limit=MANY)
         assert {each.name: each.passages for each in found} == {
             f"{first_of(number)} Nagy": 1 for number in range(NAMED)
         }
-        assert await engine._core.records.check() == []
+        assert await engine._context.core.records.check() == []

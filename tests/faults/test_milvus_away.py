@@ -37,7 +37,7 @@ async def is_told_why(engine: Engine) -> None:
     with pytest.raises(StorageBusy, match=WORDS):
         await engine.retrieve("meanwhile")
     async with served(application(engine, SETTINGS)) as url, httpx.AsyncClient(base_url=url) as web:
-        key = await engine.create_key(scopes=("read",))
+        key = await engine.people.create_key(scopes=("read",))
         headers = {"Authorization": f"Bearer {key.secret}"}
         answer = await web.post("/api/v1/search", json={"text": "meanwhile"}, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (503, "storage_busy")
@@ -50,7 +50,7 @@ async def test_milvus_away_and_back(tmp_path: Path, postgres_url: str, seconds: 
     with milvus_server(tmp_path / "milvus") as process:
         chosen = replace(chosen, milvus_uri=process.uri)
         async with conspectus.open(postgres_url, settings=chosen, embedder=HashedEmbedder()) as engine:
-            await engine.found_owner()
+            await engine.people.create_owner()
             await engine.add([NewDocument(f"before {n}", key=str(n)) for n in range(10)], wait=True)
             assert len((await engine.retrieve("before", limit=50)).hits) == 10
             writing = asyncio.create_task(writes(engine, seconds))
@@ -62,13 +62,13 @@ async def test_milvus_away_and_back(tmp_path: Path, postgres_url: str, seconds: 
                 await asking
             await is_told_why(engine)
             await engine.add(NewDocument("asked to wait", key="waited"), wait=True)
-            gone = (await engine.list()).documents[0]
-            await engine.delete([gone.id])
+            gone = (await engine.documents.list()).documents[0]
+            await engine.documents.delete([gone.id])
             process.start()
             found = await engine.retrieve("meanwhile before asked to wait", limit=number + 50)
             keys = {f"meanwhile-{each}" for each in range(number)} | {"waited", *map(str, range(10))}
             assert sorted(str(hit.document.key) for hit in found.hits) == sorted(keys - {gone.key})
-            assert list((await engine.check()).index.values()) == [()]
+            assert list((await engine.maintenance.check()).index.values()) == [()]
 
 
 async def test_a_collection_goes_with_its_index_or_stays_with_it(tmp_path: Path) -> None:
@@ -79,9 +79,9 @@ async def test_a_collection_goes_with_its_index_or_stays_with_it(tmp_path: Path)
             await engine.add("the fox", wait=True)
             process.kill()
             with pytest.raises(StorageBusy, match="does not answer"):
-                await engine.delete_collection("default")
+                await engine.collections.delete("default")
             process.start()
-            await engine.delete_collection("default")
+            await engine.collections.delete("default")
         server = MilvusServer(process.uri, seconds=20)
         assert await server.collections() == []
         await server.close()

@@ -37,17 +37,17 @@ async def test_from_adding_to_forgetting(tmp_path: Path, own_milvus: MilvusProce
         await engine.add([NewDocument(f"the fox number {n}", key=str(n)) for n in range(30)], wait=True)
         found = await engine.retrieve("fox number 7", limit=5)
         assert found.hits[0].document.key == "7"
-        await engine.delete([found.hits[0].document.id])
+        await engine.documents.delete([found.hits[0].document.id])
         again = await engine.retrieve("fox number 7", limit=50)
         assert len(again.hits) == 29
-        await engine.reindex()
-        status = (await engine.status()).collections[0].index
+        await engine.maintenance.reindex()
+        status = (await engine.maintenance.status()).collections[0].index
         assert (status.chunks, status.vectors) == (29, 29)
-        assert list((await engine.check()).index.values()) == [()]
-        home = await engine.find_collection("default")
+        assert list((await engine.maintenance.check()).index.values()) == [()]
+        home = await engine.collections.get("default")
         name = index_name("conspectus", home, home.space)
         assert [each.startswith(name) for each in await server.collections()] == [True] * 3
-        await engine.delete_collection("default")
+        await engine.collections.delete("default")
         assert await server.collections() == []
     await server.close()
 
@@ -64,7 +64,7 @@ async def test_two_engines_at_once(tmp_path: Path, own_milvus: MilvusProcess) ->
             assert len((await reader.retrieve(word)).hits) == 1
         await asyncio.gather(*(e.add(NewDocument("both", key=k)) for e, k in ((first, "a"), (second, "b"))))
         assert len((await first.retrieve("both")).hits) == len((await second.retrieve("both")).hits) == 2
-        assert list((await first.check()).index.values()) == [()]
+        assert list((await first.maintenance.check()).index.values()) == [()]
 
 
 async def test_a_file_in_the_stores_folder(tmp_path: Path) -> None:
@@ -72,8 +72,10 @@ async def test_a_file_in_the_stores_folder(tmp_path: Path) -> None:
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
             await engine.add(NewDocument(f"the {word} opening", key=word), wait=True)
             assert (await engine.retrieve(f"{word} opening")).hits[0].document.key == word
-            await engine.delete([(await engine.retrieve("opening")).hits[0].document.id], purge=True)
-            assert list((await engine.check()).index.values()) == [()]
+            await engine.documents.delete(
+                [(await engine.retrieve("opening")).hits[0].document.id], purge=True
+            )
+            assert list((await engine.maintenance.check()).index.values()) == [()]
     assert (tmp_path / "milvus.db").is_dir()
 
 
@@ -82,7 +84,7 @@ async def test_a_file_is_for_one_process(tmp_path: Path) -> None:
         program("-c", HOLDER, tmp_path / "milvus.db") as holder,
         conspectus.open(tmp_path, settings=replace(SETTINGS, embedder="none")) as engine,
     ):
-        await engine.create_collection("default")
+        await engine.collections.create("default")
         with pytest.raises(StorageBusy, match=r"open in another process, .*milvus-lite server"):
             await engine.retrieve("anything")
         await holder.communicate(b"\n")
@@ -98,7 +100,7 @@ async def test_settings_that_cannot_be_used(tmp_path: Path, field: str, value: s
     chosen = replace(SETTINGS, embedder="none", **{field: value})
     with pytest.raises(InvalidInput, match=field):
         async with conspectus.open(tmp_path, settings=chosen) as engine:
-            await engine.create_collection("default")
+            await engine.collections.create("default")
             await engine.retrieve("anything")
 
 
@@ -118,7 +120,7 @@ async def test_records_outlive_an_index_that_is_lost(tmp_path: Path, own_milvus:
         await lose(server, "_words")
         with pytest.raises(IndexDamaged, match="conspectus reindex"):
             await engine.retrieve("still here")
-        await engine.reindex()
+        await engine.maintenance.reindex()
         assert len((await engine.retrieve("still here")).hits) == 1
-        assert list((await engine.check()).index.values()) == [()]
+        assert list((await engine.maintenance.check()).index.values()) == [()]
     await server.close()

@@ -44,10 +44,10 @@ async def test_writers_and_askers_in_two_places(engines: list[Engine]) -> None:
         assert [hit.document.key for hit in (await reader.retrieve(word, arms=("words",))).hits] == [word]
     await asyncio.gather(*(_adds(engine, name) for engine, name in zip(engines, "ab", strict=True)))
     for engine in engines:
-        await engine.settle()
+        await engine.documents.settle()
         found = await engine.retrieve("together", limit=50)
         assert {hit.document.key for hit in found.hits} >= {f"{name}{n}" for name in "ab" for n in range(8)}
-    assert list((await engines[0].check()).index.values()) == [()]
+    assert list((await engines[0].maintenance.check()).index.values()) == [()]
 
 
 async def test_a_rebuild_beside_writers_and_askers(engines: list[Engine]) -> None:
@@ -56,17 +56,17 @@ async def test_a_rebuild_beside_writers_and_askers(engines: list[Engine]) -> Non
     done = asyncio.Event()
     asking = asyncio.create_task(_finds_all(second, "a", done))
     for name in "bc":
-        await asyncio.gather(first.reindex(), _adds(second, name))
+        await asyncio.gather(first.maintenance.reindex(), _adds(second, name))
     done.set()
     assert await asking > 0
-    assert list((await first.check()).index.values()) == [()]
+    assert list((await first.maintenance.check()).index.values()) == [()]
 
 
 async def test_one_generation_is_left(engines: list[Engine], milvus: MilvusProcess, prefix: str) -> None:
     await asyncio.gather(*(_adds(engine, name) for engine, name in zip(engines, "ab", strict=True)))
     for engine in engines:
-        await engine.settle()
-    await asyncio.gather(*(engine.reindex() for engine in engines))
+        await engine.documents.settle()
+    await asyncio.gather(*(engine.maintenance.reindex() for engine in engines))
     server = MilvusServer(milvus.uri)
     names = [name for name in await server.collections() if name.startswith(prefix)]
     words = next(name for name in names if name.endswith("_words"))

@@ -98,7 +98,7 @@ async def test_nothing_acknowledged_before_the_moment_is_missing(tmp_path: Path)
         await writing
     before = {key for key, at in acknowledged.items() if at < receipt.moved.moment}
     async with conspectus.open(target, settings=SETTINGS) as engine:
-        found = (await engine.list(limit=1_000)).documents
+        found = (await engine.documents.list(limit=1_000)).documents
         assert before <= {each.key for each in found}
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean
     assert before

@@ -82,14 +82,14 @@ async def test_a_purge_replaces_the_index_of_its_collection_alone(
     settings = replace(SETTINGS, index="pgvector", cache=str(tmp_path))
     with server.fresh() as url:
         async with conspectus.open(url, settings=settings, embedder=HashedEmbedder()) as engine:
-            await engine.create_collection("other")
+            await engine.collections.create("other")
             await engine.add("kept 1", collection="other", wait=True)
             other = files(url)
-            await engine.create_collection("mine")
+            await engine.collections.create("mine")
             (gone,) = await engine.add(f"{MARKER} fox", collection="mine", wait=True)
             assert await asyncio.to_thread(in_tables, server, MARKER.lower())
             mine = files(url) - other
-            await engine.delete(gone.id, purge=True)
+            await engine.documents.delete(gone.id, purge=True)
             assert files(url) >= other
             assert not files(url) & mine
             assert not await asyncio.to_thread(in_tables, server, MARKER)

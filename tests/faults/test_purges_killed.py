@@ -21,8 +21,8 @@ async def stocked(store: Path) -> tuple[str, str]:
     """A store with a text in its records and in the files of its index; the document and its collection."""
     async with conspectus.open(store, settings=SMALL, embedder=HashedEmbedder()) as engine:
         written = await engine.add([f"{MARKER} {each}" for each in range(3)], wait=True)
-        await engine.reindex()
-        return written[0].id, (await engine.find_collection("default")).id
+        await engine.maintenance.reindex()
+        return written[0].id, (await engine.collections.get("default")).id
 
 
 async def erased(store: Path) -> None:
@@ -62,6 +62,6 @@ async def test_a_purge_asked_for_again_erases_what_the_first_deleted(tmp_path: P
     await records.close()
     idle = replace(SMALL, run_background_jobs="off")
     async with conspectus.open(tmp_path, settings=idle, embedder=HashedEmbedder()) as engine:
-        assert (await engine.delete(document, purge=True)).purged
+        assert (await engine.documents.delete(document, purge=True)).purged
         await erased(tmp_path)
     assert holding(tmp_path, f"{MARKER} 0") == []

@@ -40,7 +40,7 @@ async def make_stores(closed: Path, killed: Path) -> None:
     """A store with a built index and newer documents; and the same as its writer's death would leave it."""
     async with conspectus.open(closed) as engine:
         await engine.add([NewDocument("The heron lives by the river.", key="a")])
-        await engine.reindex()
+        await engine.maintenance.reindex()
         await engine.add([NewDocument("Another heron is in the reeds.", key="b")])
         shutil.copytree(closed, killed)
 

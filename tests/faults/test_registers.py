@@ -192,7 +192,7 @@ async def check(site: Site, path: str | Path) -> None:
     assert [fault for register in site.registers for fault in register.faults()] == []
     assert {read.value is None for read in reads} == {True, False}
     async with conspectus.open(path, settings=SETTINGS) as engine:
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean
 
 
 @pytest.mark.slow

@@ -30,10 +30,10 @@ async def remembered(engine: Engine) -> None:
         )
         for number in range(MANY)
     ]
-    done = await engine.remember(told, scope=ANN)
+    done = await engine.memory.remember(told, scope=ANN)
     for each in done[::100]:
-        await engine.update_memory(each.id, scope=ANN, text="changed")
-    await engine.remember("Bob's own", scope=BOB)
+        await engine.memory.update(each.id, scope=ANN, text="changed")
+    await engine.memory.remember("Bob's own", scope=BOB)
 
 
 def fact_of(number: int) -> Fact:
@@ -41,7 +41,7 @@ def fact_of(number: int) -> Fact:
 
 
 async def count(engine: Engine) -> int:
-    return await engine.count_memories(scope=ANN)
+    return await engine.memory.count(scope=ANN)
 
 
 async def killed_in_the_middle(store: Path, how: str, engine: Engine) -> None:
@@ -58,19 +58,19 @@ async def killed_in_the_middle(store: Path, how: str, engine: Engine) -> None:
 
 async def require_whole(engine: Engine, left: int) -> None:
     """What is left is there in full and nothing is left of what went, in records, index and graph."""
-    exported = await engine.export_memories(scope=ANN)
-    stats = await engine.memory_stats(scope=ANN)
+    exported = await engine.memory.export(scope=ANN)
+    stats = await engine.memory.stats(scope=ANN)
     assert (len(exported.lines), stats.memories) == (min(left, 1_000), left)
     facts = stats.facts
     assert stats.versions == facts
-    [graph] = await engine.graphs(collection="memory")
+    [graph] = await engine.graph.list(collection="memory")
     assert (graph.nodes, graph.edges) == (2 * facts, facts)
-    assert await engine.count_memories(scope=BOB) == 1
-    assert (await engine.check()).clean
+    assert await engine.memory.count(scope=BOB) == 1
+    assert (await engine.maintenance.check()).clean
 
 
 async def last_job(engine: Engine) -> Job:
-    [job] = (await engine.jobs()).jobs
+    [job] = (await engine.jobs.list()).jobs
     return job
 
 
@@ -82,17 +82,17 @@ async def counted(engine: Engine) -> dict[str, Any]:
 async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await remembered(engine)
-        await engine.retain(Retention(most=STAY), scope=ANN)
+        await engine.retention.set(Retention(most=STAY), scope=ANN)
         await killed_in_the_middle(tmp_path, how, engine)
         left = await count(engine)
         assert STAY < left < MANY
         await require_whole(engine, left)
         if how == "forget":
-            receipt = await engine.forget(MemorySelection(everything=True), scope=ANN)
+            receipt = await engine.memory.forget(MemorySelection(everything=True), scope=ANN)
             assert (receipt.memories, await count(engine)) == (left, 0)
             return
         assert (await counted(engine))["memories"] == MANY - left
-        job = await engine.wait_job((await last_job(engine)).id)
+        job = await engine.jobs.wait((await last_job(engine)).id)
         assert (job.state, job.done, job.total) == ("succeeded", MANY - STAY, MANY - STAY)
         wanted = {
             "memories": MANY - STAY,
@@ -108,14 +108,14 @@ async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
 async def test_a_job_that_is_cancelled_tells_what_went(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await remembered(engine)
-        await engine.retain(Retention(most=0), scope=ANN)
-        job = await engine.start_retention()
-        assert (await engine.start_retention()).id == job.id
+        await engine.retention.set(Retention(most=0), scope=ANN)
+        job = await engine.retention.start_job()
+        assert (await engine.retention.start_job()).id == job.id
         for _ in range(PATIENCE):
             if await count(engine) < MANY:
                 break
             await asyncio.sleep(0.002)
-        cancelled = await engine.cancel_job(job.id)
+        cancelled = await engine.jobs.cancel(job.id)
         assert cancelled.state == "cancelled"
         for _ in range(PATIENCE):
             gone = MANY - await count(engine)

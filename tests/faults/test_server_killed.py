@@ -62,8 +62,8 @@ async def hand_in(address: str, key: str, base: str, numbers: range, accepted: d
 async def founded(path: Path) -> str:
     """The key of a new store's owner."""
     async with conspectus.open(path, settings=SETTINGS) as engine:
-        await engine.collection()
-        made = await engine.found_owner()
+        await engine.collections.get_or_create()
+        made = await engine.people.create_owner()
     assert made is not None
     return made.secret
 

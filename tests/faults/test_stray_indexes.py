@@ -47,37 +47,37 @@ async def delete_half(url: str, collection: str) -> None:
 
 async def test_what_a_killed_process_left_is_named_and_deleted(engine: Engine, postgres_url: str) -> None:
     every = told(postgres_url, TABLES)
-    await delete_half(postgres_url, (await engine.find_collection("gone")).id)
-    (line,) = (await engine.check()).records
+    await delete_half(postgres_url, (await engine.collections.get("gone")).id)
+    (line,) = (await engine.maintenance.check()).records
     assert line.startswith("no collection needs the index index_")
     assert of_index(line) in told(postgres_url, "SELECT name FROM conspectus_indexes")
-    await engine.reindex(collection="kept")
-    assert (await engine.check()).clean
+    await engine.maintenance.reindex(collection="kept")
+    assert (await engine.maintenance.check()).clean
     assert told(postgres_url, TABLES) != every
     assert len((await engine.retrieve("fox", collection="kept")).hits) == 1
 
 
 async def test_what_somebody_builds_stays(engine: Engine, postgres_url: str) -> None:
-    await delete_half(postgres_url, (await engine.find_collection("gone")).id)
+    await delete_half(postgres_url, (await engine.collections.get("gone")).id)
     with psycopg.connect(postgres_url) as builder:
-        (line,) = (await engine.check()).records
+        (line,) = (await engine.maintenance.check()).records
         builder.execute(f"{BUILDING} FROM (VALUES ('{of_index(line)}')) AS stray (name)".encode())
-        await engine.reindex(collection="kept")
-        assert (await engine.check()).records == (line,)
+        await engine.maintenance.reindex(collection="kept")
+        assert (await engine.maintenance.check()).records == (line,)
 
 
 async def test_what_a_collection_moves_to_is_not_stray(engine: Engine, postgres_url: str) -> None:
-    home = await engine.find_collection("kept")
+    home = await engine.collections.get("kept")
     records = await open_records(postgres_url)
     waiting = await records.unembedded(home.id, SPACE, limit=9)
     await records.put_vectors(SPACE, [(each.chunk.id, bytes(2 * SPACE.dimensions)) for each in waiting])
     names = set(told(postgres_url, "SELECT name FROM conspectus_indexes"))
-    shelf = await engine._core.shelves.another(home, SPACE)
+    shelf = await engine._context.core.shelves.another(home, SPACE)
     await shelf.index.rebuild()
     await shelf.index.close()
-    await engine.reindex(collection="kept")
+    await engine.maintenance.reindex(collection="kept")
     assert set(told(postgres_url, "SELECT name FROM conspectus_indexes")) > names
     await records.switch_space(home.id, SPACE)
-    (line,) = (await engine.check()).records
+    (line,) = (await engine.maintenance.check()).records
     assert of_index(line) in names
     await records.close()

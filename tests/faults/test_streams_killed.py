@@ -37,7 +37,7 @@ async def exported(engine: Engine | RemoteEngine) -> list[str]:
     lines: list[str] = []
     after = None
     while True:
-        page = await engine.captions(stream=STREAM, after=after, limit=200)
+        page = await engine.streams.captions(stream=STREAM, after=after, limit=200)
         lines += map(line_of, page.captions)
         after = page.next
         if after is None:
@@ -48,13 +48,13 @@ async def send(remote: RemoteEngine, waiting: list[NewCaption], chance: random.R
     """What is acknowledged waits no longer; what is not is sent again, by the next one who sends."""
     while waiting:
         batch = waiting[: chance.randint(1, 9)]
-        await remote.add_captions(batch, stream=STREAM)
+        await remote.streams.add_captions(batch, stream=STREAM)
         del waiting[: len(batch)]
 
 
 async def listen(remote: RemoteEngine, heard: dict[str, int]) -> None:
     after = max(heard.values(), default=0)
-    async for event in remote.follow_captions(stream=STREAM, after=after):
+    async for event in remote.streams.subscribe(stream=STREAM, after=after):
         heard[event.caption.document.key] = event.sequence
 
 
@@ -81,21 +81,21 @@ async def live_and_be_killed(path: Path, times: int, number: int) -> None:
     waiting, heard = arriving(said, chance), dict[str, int]()
     key = await founded(path / "live")
     async with conspectus.open(path / "live", settings=SETTINGS) as engine:
-        await engine.put_stream(STREAM)
+        await engine.streams.put(STREAM)
     for _ in range(times):
         await one_life(path / "live", key, waiting, heard, chance)
     async with conspectus.open(path / "live", settings=SETTINGS) as engine:
-        await engine.add_captions(waiting, stream=STREAM)
-        events = engine.follow_captions(stream=STREAM, after=max(heard.values(), default=0))
+        await engine.streams.add_captions(waiting, stream=STREAM)
+        events = engine.streams.subscribe(stream=STREAM, after=max(heard.values(), default=0))
         while len(heard) < number:
             event = await asyncio.wait_for(anext(events), timeout=20)
             heard[event.caption.document.key] = event.sequence
         await events.aclose()
         lived = await exported(engine)
-        report = await engine.check()
+        report = await engine.maintenance.check()
         assert (report.records, set(report.index.values())) == ((), {()})
     async with conspectus.open(path / "clean", settings=SETTINGS) as engine:
-        await engine.add_captions(said, stream=STREAM)
+        await engine.streams.add_captions(said, stream=STREAM)
         assert await exported(engine) == lived
     assert len(lived) == number
 

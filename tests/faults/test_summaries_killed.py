@@ -50,15 +50,15 @@ async def test_each_batch_that_was_answered_is_asked_once(tmp_path: Path, questi
     assert questions - SETTINGS.summary_concurrency <= stored <= BATCHES
     model = ScriptedChatModel(told)
     async with conspectus.open(tmp_path, settings=SETTINGS, chat_model=model) as engine:
-        ended = await engine.wait_job(job)
+        ended = await engine.jobs.wait(job)
         assert (ended.state, ended.done, ended.total) == ("succeeded", BATCHES, BATCHES)
         assert ended.result is not None
         assert (ended.result["captions"], ended.result["failures"]) == (6 * BATCHES, [])
         assert len(model.asked) == BATCHES - stored + 1
         batches = [each for each in asked_about(model) if len(each) == 6]
         assert len(batches) == BATCHES - stored
-        made = await engine.summary(REQUEST)
+        made = await engine.summaries.get(REQUEST)
         assert made is not None
         assert made.text == f"[{', '.join(scenes(*range(6 * BATCHES)))}]"
         assert sum(each.captions for each in made.batches) == 6 * BATCHES
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean

@@ -41,45 +41,45 @@ async def found(engine: Engine, question: str, collection: str) -> list[str]:
 
 async def test_keys_and_accounts_end_for_the_next_request(engines: Two) -> None:
     one, two = engines
-    await one.create_user("ada")
-    first, second = [await one.create_key("ada") for _ in range(2)]
+    await one.people.create_user("ada")
+    first, second = [await one.people.create_key("ada") for _ in range(2)]
     for _ in range(2):
-        assert (await two.authenticate(first.secret)).name == "ada"
-    await one.revoke_key(first.key.id)
+        assert (await two.people.authenticate(first.secret)).name == "ada"
+    await one.people.revoke_key(first.key.id)
     with pytest.raises(Unauthenticated):
-        await two.authenticate(first.secret)
-    assert (await two.authenticate(second.secret)).name == "ada"
-    await one.disable_user("ada")
+        await two.people.authenticate(first.secret)
+    assert (await two.people.authenticate(second.secret)).name == "ada"
+    await one.people.disable_user("ada")
     with pytest.raises(Unauthenticated):
-        await two.authenticate(second.secret)
-    await one.disable_user("ada", disabled=False)
-    assert (await two.authenticate(second.secret)).name == "ada"
-    await one.delete_user("ada")
+        await two.people.authenticate(second.secret)
+    await one.people.disable_user("ada", disabled=False)
+    assert (await two.people.authenticate(second.secret)).name == "ada"
+    await one.people.delete_user("ada")
     with pytest.raises(Unauthenticated):
-        await two.authenticate(second.secret)
+        await two.people.authenticate(second.secret)
 
 
 async def test_grants_and_memberships_hold_for_the_next_question(engines: Two) -> None:
     one, two = engines
-    await one.create_user("ada")
-    ada = two.answering(await two.authenticate((await one.create_key("ada")).secret))
+    await one.people.create_user("ada")
+    ada = two.answering(await two.people.authenticate((await one.people.create_key("ada")).secret))
     await one.add([NewDocument("an open word", key="a")], source="open", collection="wiki", wait=True)
     await one.add([NewDocument("a secret word", key="b")], source="secret", collection="wiki", wait=True)
     for _ in range(2):
         with pytest.raises(NotFound):
             await found(ada, "word", "wiki")
-        await one.grant("wiki", ADA, "viewer", source="open")
+        await one.people.grant("wiki", ADA, "viewer", source="open")
         assert await found(ada, "word", "wiki") == ["an open word"]
-        await one.grant("wiki", ADA, "viewer")
+        await one.people.grant("wiki", ADA, "viewer")
         assert await found(ada, "word", "wiki") == ["a secret word", "an open word"]
-        await one.revoke("wiki", ADA)
+        await one.people.revoke("wiki", ADA)
         assert await found(ada, "word", "wiki") == ["an open word"]
-        await one.revoke("wiki", ADA, source="open")
-    await one.create_group("all")
-    await one.grant("wiki", Principal("group", "all"), "viewer")
-    await one.join("all", "ada")
+        await one.people.revoke("wiki", ADA, source="open")
+    await one.people.create_group("all")
+    await one.people.grant("wiki", Principal("group", "all"), "viewer")
+    await one.people.add_member("all", "ada")
     assert len(await found(ada, "word", "wiki")) == 2
-    await one.leave("all", "ada")
+    await one.people.remove_member("all", "ada")
     with pytest.raises(NotFound):
         await found(ada, "word", "wiki")
 
@@ -89,16 +89,16 @@ async def test_collections_are_what_they_are_called_now(engines: Two) -> None:
     for engine, other in ((one, two), (two, one)):
         await engine.add(NewDocument("the old text", key="a"), collection="wiki", wait=True)
         assert await found(other, "text", "wiki") == ["the old text"]
-        await engine.update_collection("wiki", rename="notes")
+        await engine.collections.update("wiki", rename="notes")
         assert await found(other, "text", "notes") == ["the old text"]
         with pytest.raises(NotFound):
             await found(other, "text", "wiki")
         await engine.add(NewDocument("the new text", key="a"), collection="wiki", wait=True)
         assert await found(other, "text", "wiki") == ["the new text"]
-        await engine.delete_collection("notes")
-        await engine.update_collection("wiki", rename="notes")
+        await engine.collections.delete("notes")
+        await engine.collections.update("wiki", rename="notes")
         assert await found(other, "text", "notes") == ["the new text"]
-        await engine.delete_collection("notes")
+        await engine.collections.delete("notes")
         with pytest.raises(NotFound):
             await found(other, "text", "notes")
 
@@ -107,16 +107,16 @@ async def test_another_space_and_names_are_known_to_both(engines: Two) -> None:
     one, two = engines
     await one.add([NewDocument(f"Ada Lovelace met number {n}", key=str(n)) for n in range(9)], wait=True)
     assert len((await two.retrieve("number", arms=("vectors",))).hits) == 9
-    await one.reembed("minilm")
+    await one.maintenance.reembed("minilm")
     for engine in engines:
         answer = await engine.retrieve("whom did Lovelace meet", arms=("vectors",))
         assert len(answer.hits) == 9
-        assert (await engine.find_collection("default")).space is not None
-    await one.keep_names()
+        assert (await engine.collections.get("default")).space is not None
+    await one.graph.extract_entities()
     await two.add(NewDocument("Grace Hopper met Ada Lovelace", key="g"), wait=True)
-    await two.settle_names()
+    await two.graph.settle_entities()
     for engine in engines:
-        assert "Ada Lovelace" in {each.name for each in await engine.names()}
+        assert "Ada Lovelace" in {each.name for each in await engine.graph.entities()}
 
 
 async def test_what_both_write_at_once_has_numbers_of_its_own(engines: Two) -> None:
@@ -129,9 +129,9 @@ async def test_what_both_write_at_once_has_numbers_of_its_own(engines: Two) -> N
     await asyncio.gather(
         *(engine.add(each) for engine, batch in zip(engines, batches, strict=True) for each in batch)
     )
-    await asyncio.gather(*(engine.settle() for engine in engines))
+    await asyncio.gather(*(engine.documents.settle() for engine in engines))
     for engine in engines:
-        assert (await engine.count()) == 81
-        assert (await engine.check()).clean
+        assert (await engine.documents.count()) == 81
+        assert (await engine.maintenance.check()).clean
         hits = (await engine.retrieve("text", limit=200, arms=("words",))).hits
         assert len({hit.chunk.id for hit in hits}) == len(hits) == 80

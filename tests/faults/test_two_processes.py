@@ -29,8 +29,8 @@ async def main():
                 await engine.add(NewDocument(text=f"{word} is here", key=word), wait=True)
                 print("done", flush=True)
             elif command == "delete":
-                page = await engine.list(limit=1000)
-                await engine.delete([each.id for each in page.documents if each.key == word])
+                page = await engine.documents.list(limit=1000)
+                await engine.documents.delete([each.id for each in page.documents if each.key == word])
                 print("done", flush=True)
             else:
                 found = await engine.retrieve(word, arms=("words",))
@@ -62,7 +62,7 @@ async def test_each_sees_the_others_acknowledged_writes_at_once(tmp_path: Path) 
             found = await engine.retrieve(word)
             expected = [] if place % 2 else [f"{word} is here"]
             assert [hit.chunk.text for hit in found.hits if word in hit.chunk.text] == expected
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean
         await other.communicate(b"")
         assert other.returncode == 0
 
@@ -79,5 +79,5 @@ async def test_two_processes_may_make_one_new_store_at_the_same_time(tmp_path: P
     )
     assert [output for output, _ in outputs] == [b"ready\ndone\n"] * 2
     async with conspectus.open(tmp_path / "new", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        assert await engine.count() == 2
-        assert (await engine.check()).clean
+        assert await engine.documents.count() == 2
+        assert (await engine.maintenance.check()).clean

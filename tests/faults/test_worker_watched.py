@@ -41,7 +41,7 @@ async def probed(pulse: Path, seconds: str, *, code: int) -> bool:
 @pytest.mark.parametrize("task", UNREADABLE)
 async def test_a_worker_that_cannot_go_on_ends_and_says_why(tmp_path: Path, task: str) -> None:
     async with conspectus.open(tmp_path / "data", settings=SETTINGS) as engine:
-        await engine.collection()
+        await engine.collections.get_or_create()
     async with worker(str(tmp_path / "data"), tmp_path / "cache") as process:
         assert process.stderr is not None
         with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other, other:

@@ -61,9 +61,9 @@ async def submitted(engine: Engine, base: str) -> list[str]:
     made = []
     for number in range(COUNT):
         if number % 4 == 3:
-            job = await engine.ingest_files([Upload(f"files/{number}", text_of(number).encode())])
+            job = await engine.jobs.ingest_files([Upload(f"files/{number}", text_of(number).encode())])
         else:
-            job = await engine.ingest_url(f"{base}/{number}", headers={"X-Secret": "s3cr3t"})
+            job = await engine.jobs.ingest_url(f"{base}/{number}", headers={"X-Secret": "s3cr3t"})
         made.append(str(job.id))
     return made
 
@@ -71,18 +71,18 @@ async def submitted(engine: Engine, base: str) -> list[str]:
 async def verify(engine: Engine, jobs: list[str]) -> None:
     """Each has succeeded, its document is there once, and nothing that it needed is kept any more."""
     for each in jobs:
-        await engine.wait_job(each, seconds=LONG)
-    done = [await engine.job(each) for each in jobs]
+        await engine.jobs.wait(each, seconds=LONG)
+    done = [await engine.jobs.get(each) for each in jobs]
     assert Counter(job.state for job in done) == {"succeeded": COUNT}, done
-    documents = (await engine.list(limit=1000)).documents
+    documents = (await engine.documents.list(limit=1000)).documents
     assert Counter(int(each.key.rpartition("/")[2]) for each in documents) == Counter(range(COUNT))
-    assert (await engine.check()).clean
+    assert (await engine.maintenance.check()).clean
 
 
 async def begun(engine: Engine, least: int) -> None:
     async with asyncio.timeout(LONG):
         while True:
-            if sum(job.state != "queued" for job in (await engine.jobs()).jobs) >= least:
+            if sum(job.state != "queued" for job in (await engine.jobs.list()).jobs) >= least:
                 return
             await asyncio.sleep(0.05)
 
@@ -103,7 +103,10 @@ def page(number: int) -> list[Answer]:
 
 async def stored(engine: Engine) -> dict[str, str]:
     """Every document, by its key, with its text."""
-    return {each.key: await engine.text(each.id) for each in (await engine.list(limit=1000)).documents}
+    return {
+        each.key: await engine.documents.text(each.id)
+        for each in (await engine.documents.list(limit=1000)).documents
+    }
 
 
 @asynccontextmanager
@@ -118,7 +121,7 @@ async def site(url: str, cache: Path) -> AsyncIterator[tuple[Engine, list[str], 
 
 async def test_workers_share_jobs_and_take_over_what_one_left(postgres_url: str, tmp_path: Path) -> None:
     async with site(postgres_url, tmp_path / "server") as (engine, jobs, _):
-        assert {job.state for job in (await engine.jobs()).jobs} == {"queued"}
+        assert {job.state for job in (await engine.jobs.list()).jobs} == {"queued"}
         async with worker(postgres_url, tmp_path / "one") as first:
             await begun(engine, 2)
             first.kill()
@@ -138,13 +141,13 @@ async def test_a_worker_that_stood_still_ends_no_job_that_another_took(
             first.send_signal(signal.SIGSTOP)
             async with worker(postgres_url, tmp_path / "two"):
                 await verify(engine, jobs)
-                before = [await engine.job(each) for each in jobs], await stored(engine)
+                before = [await engine.jobs.get(each) for each in jobs], await stored(engine)
                 assert any(text.endswith("So it is.") for text in before[1].values())
                 first.send_signal(signal.SIGCONT)
                 await asyncio.sleep(2)
                 first.send_signal(signal.SIGTERM)
                 assert await first.wait() == 0
-                assert ([await engine.job(each) for each in jobs], await stored(engine)) == before
+                assert ([await engine.jobs.get(each) for each in jobs], await stored(engine)) == before
         await verify(engine, jobs)
 
 

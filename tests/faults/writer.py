@@ -34,10 +34,10 @@ async def main(path: str, seed: int) -> None:
         for version in range(seed * 100_000, (seed + 1) * 100_000):
             key = chance.randrange(KEYS)
             if chance.random() < 0.25:
-                page = await engine.list(limit=1000)
+                page = await engine.documents.list(limit=1000)
                 mine = [document.id for document in page.documents if document.key == str(key)]
                 print("try", "delete", key, version, flush=True)
-                await engine.delete(mine)
+                await engine.documents.delete(mine)
                 print("done", "delete", key, version, flush=True)
             else:
                 print("try", "put", key, version, flush=True)

@@ -10,8 +10,8 @@ from tests.mcp.conftest import client, refused, remembered, said
 
 async def test_moments_have_their_stream_their_times_and_their_captions(engine: Engine) -> None:
     scenes = [NewCaption("A red car stops at the gate.", 65, 70), NewCaption("A dog sleeps.", 300, 310)]
-    await engine.add_captions(scenes, stream="gate")
-    await engine.settle()
+    await engine.streams.add_captions(scenes, stream="gate")
+    await engine.documents.settle()
     async with client(engine) as asked:
         found = await said(asked, "find_moments", query="red car", streams=["gate"], limit=1)
         assert found.startswith("gate, 00:01:05 to 00:01:10 (score ")
@@ -23,8 +23,8 @@ async def test_moments_have_their_stream_their_times_and_their_captions(engine: 
 
 async def test_the_context_of_a_channel_is_of_its_messages(engine: Engine) -> None:
     talk = [NewMessage("How do I reset it?", key="1"), NewMessage("Hold the button.", key="2", reply_to="1")]
-    await engine.post(talk, channel="support")
-    await engine.settle()
+    await engine.channels.post(talk, channel="support")
+    await engine.documents.settle()
     async with client(engine) as asked:
         found = await said(asked, "channel_context", query="How do I reset it?", channel="support")
         assert "How do I reset it?" in found and "document " in found
@@ -34,7 +34,7 @@ async def test_the_context_of_a_channel_is_of_its_messages(engine: Engine) -> No
 async def test_a_channel_is_never_the_memory_of_somebody_else(engine: Engine) -> None:
     async with client(engine) as asked:
         await remembered(asked, "Bob likes green tea.", user="bob")
-    [home] = await engine.sources(collection="memory")
+    [home] = await engine.collections.sources(collection="memory")
     async with client(engine, Scope("ann")) as asked:
         fields = {"query": "tea", "collection": "memory"}
         assert (await refused(asked, "channel_context", channel=home.id, **fields)).startswith("not_found")

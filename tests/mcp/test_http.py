@@ -34,16 +34,16 @@ def keyless(tmp_path: Path) -> Iterator[Live]:
 async def keys(tmp_path: Path) -> dict[str, str]:
     """A store with accounts, each with something of its own; and their keys."""
     async with bootstrap.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        made = await engine.found_owner()
+        made = await engine.people.create_owner()
         assert made is not None
         found = {"owner": made.secret}
         for name in ("ann", "bob"):
-            await engine.create_user(name)
-            found[name] = (await engine.create_key(name)).secret
-            person = engine.answering(await engine.authenticate(found[name]))
+            await engine.people.create_user(name)
+            found[name] = (await engine.people.create_key(name)).secret
+            person = engine.answering(await engine.people.authenticate(found[name]))
             text = f"{name} keeps the spare key in the {name} shed."
             await person.add([NewDocument(text, title=name)], collection="notes", wait=True)
-        found["reads"] = (await engine.create_key("ann", scopes=("read",))).secret
+        found["reads"] = (await engine.people.create_key("ann", scopes=("read",))).secret
         return found
 
 
@@ -123,8 +123,8 @@ async def test_a_key_that_was_revoked_stops_at_once(live: Live, keys: dict[str, 
     async with client(live, keys["ann"]) as asked:
         await said(asked, "search", query="key")
         async with bootstrap.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-            for each in await engine.keys("ann"):
-                await engine.revoke_key(each.id)
+            for each in await engine.people.keys("ann"):
+                await engine.people.revoke_key(each.id)
         with pytest.raises(Exception, match=r"(?i)unauthori|401|error"):
             await asked.call_tool("search", {"query": "key"})
     assert post(live, {"Authorization": f"Bearer {keys['ann']}"}).status_code == 401

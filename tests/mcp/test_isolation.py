@@ -24,10 +24,10 @@ async def secret(engine: Engine) -> str:
     """The id of what Bob has told in confidence; names are kept of all that is remembered."""
     fact = Fact("Bob", "hides_in", SECRET)
     told = NewMemory(f"Bob hides in {SECRET}.", fact=fact, entities=(SECRET,))
-    (done,) = await engine.remember([told], scope=BOB, wait=True)
-    await engine.remember("Ann likes tea.", scope=ANN, wait=True)
-    await engine.keep_names(collection=MEMORY)
-    await engine.settle_names(collection=MEMORY)
+    (done,) = await engine.memory.remember([told], scope=BOB, wait=True)
+    await engine.memory.remember("Ann likes tea.", scope=ANN, wait=True)
+    await engine.graph.extract_entities(collection=MEMORY)
+    await engine.graph.settle_entities(collection=MEMORY)
     return done.id
 
 
@@ -73,7 +73,7 @@ async def test_no_tool_reaches_what_lies_outside(engine: Engine, secret: str, fi
 
 
 async def test_names_of_memories_are_not_told_where_there_is_a_wall(engine: Engine, secret: str) -> None:
-    await engine.graph("plain", collection=MEMORY)
+    await engine.graph.get_or_create("plain", collection=MEMORY)
     place = {"query": SECRET, "graph": "plain", "collection": MEMORY}
     async with client(engine, ANN) as asked:
         assert SECRET not in await said(asked, "find_entities", **place)
@@ -86,9 +86,9 @@ async def test_no_way_through_a_graph_of_memories_is_told(engine: Engine) -> Non
     texts = ["Bob wrote the plan.", f"The harbour of {SECRET} is deep.", "Ann likes tea."]
     await engine.add([NewDocument(each, title=each[:8]) for each in texts], collection=MEMORY, wait=True)
     memory = NewMemory(f"Bob hides in {SECRET}.", fact=Fact("Bob", "hides_in", SECRET))
-    await engine.remember([memory], scope=BOB, wait=True)
-    await engine.keep_names(collection=MEMORY)
-    await engine.settle_names(collection=MEMORY)
+    await engine.memory.remember([memory], scope=BOB, wait=True)
+    await engine.graph.extract_entities(collection=MEMORY)
+    await engine.graph.settle_entities(collection=MEMORY)
     asked_for = {"query": "Where is Bob?", "collection": MEMORY, "graph_weight": 0.5}
     async with client(engine) as open_to_all, client(engine, ANN) as walled:
         assert "found through" in await said(open_to_all, "search", **asked_for)
@@ -104,11 +104,11 @@ async def test_nothing_outside_is_changed_or_deleted(engine: Engine, secret: str
         own = {"subject": "bob", "predicate": "p", "object": "x"}
         place = {"graph": graph_name(BOB), "collection": MEMORY}
         assert (await refused(asked, "add_facts", facts=[own], **place)).startswith("invalid_input")
-    assert (await engine.memory(secret, scope=BOB)).text == f"Bob hides in {SECRET}."
+    assert (await engine.memory.get(secret, scope=BOB)).text == f"Bob hides in {SECRET}."
 
 
 async def test_the_graph_of_another_is_not_written_by_its_id(engine: Engine, secret: str) -> None:
-    graph = await engine.find_source(graph_name(BOB), collection=MEMORY)
+    graph = await engine.collections.get_source(graph_name(BOB), collection=MEMORY)
     fact = {"subject": "bob", "predicate": "p", "object": "x"}
     async with client(engine, ANN) as asked:
         why = await refused(asked, "add_facts", facts=[fact], graph=graph.id, collection=MEMORY)

@@ -42,7 +42,7 @@ async def test_before_anything_is_remembered_there_is_nothing(engine: Engine) ->
 async def test_a_memory_is_changed_and_what_it_was_is_known(engine: Engine) -> None:
     async with client(engine) as asked:
         (memory,) = await remembered(asked, "The door code is 4711.", **ANN)
-        before = (await engine.get(memory)).updated.isoformat()
+        before = (await engine.documents.get(memory)).updated.isoformat()
         changed = await told(asked, "update_memory", memory=memory, text="The door code is 1234.", **ANN)
         assert changed["id"] == memory
         assert "1234" in await said(asked, "recall", query="door code", **ANN)

@@ -71,18 +71,18 @@ class Rooms:
     async def begin(self) -> None:
         """A few people, and a few conversations of two users with a fact in each."""
         for _ in range(3):
-            user = await self.owner.create_user(self.word())
+            user = await self.owner.people.create_user(self.word())
             self.people.append(Someone(user.id, await self._enter(user.id)))
         for number in range(4):
             scope = Scope(f"user{number // 2}", "bot", f"talk{number % 2}")
-            [done] = await self.owner.remember("We begin.", scope=scope)
-            home = (await self.owner.get(done.id)).source
+            [done] = await self.owner.memory.remember("We begin.", scope=scope)
+            home = (await self.owner.documents.get(done.id)).source
             self.homes[home] = scope
             self.kept.append(Kept(done.id, home, []))
             await self._remember(self.owner, home)
         names = {f"graph/{each.user}/bot/{each.conversation}": home for home, each in self.homes.items()}
         self.graphs = {
-            names[each.source.name]: each.source.id for each in await self.owner.graphs(collection=MEMORY)
+            names[each.source.name]: each.source.id for each in await self.owner.graph.list(collection=MEMORY)
         }
 
     async def step(self) -> None:
@@ -98,7 +98,7 @@ class Rooms:
         who = self.chance.choice(self.people)
         where = self.chance.choice([None, *self.homes, *self.homes, *self.graphs.values()])
         role = self.chance.choice(ROLES)
-        await self.owner.grant(MEMORY, Principal("user", who.id), role, source=where)
+        await self.owner.people.grant(MEMORY, Principal("user", who.id), role, source=where)
         who.roles[where] = role
 
     async def take(self) -> None:
@@ -106,7 +106,7 @@ class Rooms:
         who = self.chance.choice(self.people)
         if who.roles:
             where = self.chance.choice(list(who.roles))
-            assert await self.owner.revoke(MEMORY, Principal("user", who.id), source=where)
+            assert await self.owner.people.revoke(MEMORY, Principal("user", who.id), source=where)
             del who.roles[where]
 
     async def tell(self) -> None:
@@ -121,7 +121,7 @@ class Rooms:
         """Someone changes a memory, where that is allowed; what it was stays as a version."""
         kept, who = self.chance.choice(self.kept), self.chance.choice(self.people)
         scope, word = self.homes[kept.home], self.word()
-        done, _ = await outcome(who.view.update_memory(kept.id, scope=scope, text=f"Later {word} came by."))
+        done, _ = await outcome(who.view.memory.update(kept.id, scope=scope, text=f"Later {word} came by."))
         seen = who.sees(kept.home)
         assert done == ("ok" if who.edits(kept.home) else "NotAllowed" if seen else "NotFound")
         (kept.words if done == "ok" else self.gone).append(word)
@@ -134,7 +134,7 @@ class Rooms:
         if not who.roles:
             return
         scope = self.homes[kept.home]
-        done, told = await outcome(who.view.forget(MemorySelection(ids=(kept.id,)), scope=scope))
+        done, told = await outcome(who.view.memory.forget(MemorySelection(ids=(kept.id,)), scope=scope))
         if not who.sees(kept.home):
             assert (done, told.memories) == ("ok", 0)
         elif not who.edits(kept.home):
@@ -149,7 +149,7 @@ class Rooms:
         fact = Fact(HUB, "knows", f"{named} Nagy", single=self.chance.random() < 0.5)
         stating = self.chance.random() < 0.6 or not self.graphs
         told = NewMemory(f"Today {HUB} met {word} Nagy.", fact=fact if stating else None)
-        done, answer = await outcome(view.remember(told, scope=self.homes[home]))
+        done, answer = await outcome(view.memory.remember(told, scope=self.homes[home]))
         if not able or (stating and not whole):
             assert done in {"NotAllowed", "NotFound"}
             self.gone += [word, named]
@@ -172,7 +172,7 @@ class Rooms:
 
     async def look(self) -> None:
         """Read all of it as one person: what was granted, and nothing else."""
-        await self.owner.settle_names(collection=MEMORY)
+        await self.owner.graph.settle_entities(collection=MEMORY)
         who = self.chance.choice(self.people)
         told = [*await self._collection(who.view), *await self._graphs(who)]
         for home, scope in self.homes.items():
@@ -190,15 +190,15 @@ class Rooms:
         return [
             (await outcome(work))[1]
             for work in (
-                view.sources(**place),
-                view.graphs(**place),
-                view.names(**place),
-                view.list(**place),
-                view.count(**place),
+                view.collections.sources(**place),
+                view.graph.list(**place),
+                view.graph.entities(**place),
+                view.documents.list(**place),
+                view.documents.count(**place),
                 view.retrieve(f"Whom did {HUB} meet?", graph=ask, **place),
                 view.retrieve(f"Whom did {HUB} meet?", graph=ask, as_of=self._then(), **place),
-                view.find_names(f"{HUB} was here", **place),
-                view.retentions(**place),
+                view.graph.find_mentions(f"{HUB} was here", **place),
+                view.retention.list(**place),
             )
         ]
 
@@ -214,25 +214,25 @@ class Rooms:
         view, seen = who.view, who.sees(home)
         asked = MemoryQuery(f"Whom did {HUB} meet today?", scope, limit=50, graph=GraphExpansion(hops=3))
         then = MemoryQuery(asked.text, scope, limit=50, as_of=self._then())
-        found, page = await outcome(view.memories(scope=scope, limit=MOST))
+        found, page = await outcome(view.memory.list(scope=scope, limit=MOST))
         assert found == ("ok" if who.roles else "NotFound")
         mine = [each for each in self.kept if each.home == home]
         if found == "ok":
             assert {each.id for each in page.memories} == ({each.id for each in mine} if seen else set())
-            assert await view.count_memories(scope=scope) == (len(mine) if seen else 0)
-            recalled = await view.recall(asked)
+            assert await view.memory.count(scope=scope) == (len(mine) if seen else 0)
+            recalled = await view.memory.recall(asked)
             assert {each.memory.id for each in recalled.memories} <= {each.id for each in mine if seen}
         return [page] + [
             (await outcome(work))[1]
             for work in (
-                view.recall(asked),
-                view.recall(then),
-                view.memory_window(asked, 400),
-                view.memory_window(then, 400),
-                view.recent_memories(scope=scope),
-                view.conversations(scope=Scope(scope.user)),
-                view.memory_stats(scope=Scope(scope.user)),
-                view.export_memories(scope=Scope(scope.user)),
+                view.memory.recall(asked),
+                view.memory.recall(then),
+                view.memory.window(asked, 400),
+                view.memory.window(then, 400),
+                view.memory.recent(scope=scope),
+                view.memory.conversations(scope=Scope(scope.user)),
+                view.memory.stats(scope=Scope(scope.user)),
+                view.memory.export(scope=Scope(scope.user)),
             )
         ]
 
@@ -242,14 +242,14 @@ class Rooms:
             place = {"graph": graph, "collection": MEMORY}
             ways = Traversal(hops=2, limit=MOST)
             for work in (
-                who.view.nodes(limit=MOST, **place),
-                who.view.edges(limit=MOST, **place),
-                who.view.neighbours("marta keller", ways, **place),
-                who.view.find_nodes("Nagy Keller", limit=MOST, **place),
-                who.view.graph_at(datetime.now(UTC), **place),
-                who.view.export_graph(**place),
-                who.view.link(f"{HUB} was here.", **place),
-                who.view.node_history(**place),
+                who.view.graph.nodes(limit=MOST, **place),
+                who.view.graph.edges(limit=MOST, **place),
+                who.view.graph.neighbors("marta keller", ways, **place),
+                who.view.graph.find_nodes("Nagy Keller", limit=MOST, **place),
+                who.view.graph.state_at(datetime.now(UTC), **place),
+                who.view.graph.export(**place),
+                who.view.graph.link(f"{HUB} was here.", **place),
+                who.view.graph.node_history(**place),
             ):
                 found, answer = await outcome(work)
                 assert who.sees(graph) or found == "NotFound"
@@ -271,10 +271,10 @@ class Rooms:
     async def _asked_of(self, view: View, scope: Scope, word: str) -> str:
         text = f"Where is {word} Nagy?"
         told = [
-            await view.recall(MemoryQuery(text, scope)),
+            await view.memory.recall(MemoryQuery(text, scope)),
             await view.retrieve(text, collection=MEMORY, graph=GraphExpansion()),
-            await view.names(collection=MEMORY, begins=word),
-            await view.find_names(text, collection=MEMORY),
+            await view.graph.entities(collection=MEMORY, begins=word),
+            await view.graph.find_mentions(text, collection=MEMORY),
         ]
         return _flat(told).replace(word.casefold(), "word")
 

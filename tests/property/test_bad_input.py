@@ -7,6 +7,7 @@ from contextlib import aclosing
 from dataclasses import MISSING, fields, is_dataclass, replace
 from datetime import datetime
 from itertools import product
+from operator import attrgetter
 from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, Union, Unpack, get_args, get_origin
@@ -16,6 +17,7 @@ from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Query, RemoteEngine, Settings
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.model.checks import Checked, hints, shown
 from conspectus.testing.embedders import HashedEmbedder
@@ -23,9 +25,11 @@ from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical", run_background_jobs="off")
 BUGS = (ArithmeticError, AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
-LEFT_OUT = {"answering", "close", "resume", "follow", "start_alerting", "start_following", "start_jobs"}
-"""What ends the engine, never returns, or begins background work."""
-LEFT_OUT |= {"start_keeping", "found_owner"}
+LEFT_OUT = {"connections.watch", "people.create_owner"}
+LEFT_OUT |= {f"{each}.start" for each in ("alerts", "connections", "jobs", "retention")}
+LEFT_OUT |= {"maintenance.resume", "maintenance.finish_purges"}
+"""What never returns, or begins background work."""
+SERVICES = sorted(name for name, each in vars(AnyEngine).items() if isinstance(each, property))
 WRONG: tuple[Callable[[], Any], ...] = (
     lambda: None, lambda: True, lambda: 0, lambda: -1, lambda: 2**70, lambda: 10**5_000, lambda: 100.5,
     lambda: math.nan, lambda: math.inf, lambda: "", lambda: "\0", lambda: "\ud800", lambda: "*",
@@ -47,11 +51,17 @@ SIMPLE = {
 }
 
 
-def operations(kind: type) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
+def methods(engine: Engine | RemoteEngine) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """The public methods of all services by their names, such as `documents.add`."""
+    for service in SERVICES:
+        for name, method in inspect.getmembers(type(getattr(engine, service)), inspect.isfunction):
+            if not name.startswith("_") and f"{service}.{name}" not in LEFT_OUT:
+                yield f"{service}.{name}", method
+
+
+def operations(engine: Engine | RemoteEngine) -> Iterator[tuple[str, Mapping[str, Any], Mapping[str, Any]]]:
     """The public methods with the annotations of all arguments, and values for the required ones."""
-    for name, method in inspect.getmembers(kind, inspect.isfunction):
-        if name.startswith("_") or name in LEFT_OUT:
-            continue
+    for name, method in methods(engine):
         known = hints(method)
         known.pop("return", None)
         needed = {}
@@ -81,7 +91,7 @@ def sample(annotation: Any) -> Any:
 
 
 async def call(engine: Any, name: str, arguments: Mapping[str, Any]) -> None:
-    method = getattr(engine, name)
+    method = attrgetter(name)(engine)
     positional = [
         each.name
         for each in inspect.signature(method).parameters.values()
@@ -91,7 +101,7 @@ async def call(engine: Any, name: str, arguments: Mapping[str, Any]) -> None:
     answer = method(*(arguments[each] for each in positional), **named)
     if inspect.isawaitable(answer):
         await answer
-    elif inspect.isasyncgen(answer) and name == "chat":
+    elif inspect.isasyncgen(answer) and name == "chat.stream":
         async with aclosing(answer) as events:
             await anext(events, None)
 
@@ -101,7 +111,7 @@ async def faults(engine: Engine | RemoteEngine, *, share: int) -> dict[str, str]
     found: dict[str, str] = {}
     tried = [
         (name, needed, argument, make)
-        for name, known, needed in operations(type(engine))
+        for name, known, needed in operations(engine)
         for argument in known
         for make in WRONG
     ]
@@ -132,7 +142,7 @@ async def test_an_engine_raises_errors_of_ours_alone_for_every_value(engine: Eng
 
 
 async def test_a_remote_engine_raises_errors_of_ours_alone(engine: Engine) -> None:
-    first = await engine.found_owner()
+    first = await engine.people.create_owner()
     assert first is not None
     async with (
         served(application(engine, SETTINGS)) as url,
@@ -181,15 +191,15 @@ async def test_a_mapping_is_a_document_and_a_filter(engine: Engine) -> None:
     await engine.add({"text": "a heron", "title": "birds", "key": "b", "metadata": {"year": 1999}}, wait=True)
     await engine.add([{"text": "a crane"}, "a stork", NewDocument("an ibis")], wait=True)
     await engine.add(({"text": text} for text in ("a gull",)), wait=True)
-    kept = (await engine.list()).documents
+    kept = (await engine.documents.list()).documents
     assert (kept[0].title, kept[0].key) == ("birds", "b")
     assert len(kept) == 5
     for where in ({"kind": "page"}, {"field": "kind", "eq": "page"}, {"kind": ["page", "task"]}, {}):
         assert len((await engine.retrieve("a", where=where)).hits) == 5
-        assert await engine.count(where=where) == 5
-    assert await engine.count(where={"metadata.year": 1999, "kind": "page"}) == 1
+        assert await engine.documents.count(where=where) == 5
+    assert await engine.documents.count(where={"metadata.year": 1999, "kind": "page"}) == 1
     with pytest.raises(InvalidInput, match=r"^where: 'king' is no field"):
-        await engine.count(where={"king": "page"})
+        await engine.documents.count(where={"king": "page"})
     with pytest.raises(InvalidInput, match=r"^'titel': is not a field of NewDocument; give text, "):
         await engine.add([{"text": "x", "titel": "y"}])
-    assert len((await engine.list()).documents) == 5
+    assert len((await engine.documents.list()).documents) == 5

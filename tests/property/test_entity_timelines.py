@@ -48,8 +48,8 @@ def expected(given: Sequence[NewCaption], name: str, start: float, end: float) -
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(tmp_path, settings=SETTINGS) as opened:
-        await opened.add_captions(captions(300), stream="cam")
-        await opened.add_captions(captions(30), stream="other")
+        await opened.streams.add_captions(captions(300), stream="cam")
+        await opened.streams.add_captions(captions(30), stream="other")
         yield opened
 
 
@@ -60,7 +60,9 @@ def times(found: Sequence[EntitySpan]) -> list[tuple[float, float]]:
 async def test_the_index_leaves_out_nobody(engine: Engine) -> None:
     given = captions(300)
     for name in NAMES:
-        assert times(await engine.entity_timeline(name, stream="cam")) == expected(given, name, 0, 1e9), name
+        assert times(await engine.events.entity_timeline(name, stream="cam")) == expected(
+            given, name, 0, 1e9
+        ), name
         within = CaptionRange(503, 1_207)
-        found = await engine.entity_timeline(name, stream="cam", within=within)
+        found = await engine.events.entity_timeline(name, stream="cam", within=within)
         assert times(found) == expected(given, name, 503, 1_207), name

@@ -133,7 +133,7 @@ class Life:
             )
             for each in items
         ]
-        done = await self.engine.remember(new, scope=items[0].home)
+        done = await self.engine.memory.remember(new, scope=items[0].home)
         for each, item in zip(done, items, strict=True):
             assert (each.outcome == "added") == ((item.home, item.key) not in self.model.items)
             self.ids[item.home, item.key] = each.id
@@ -145,7 +145,7 @@ class Life:
             changed = replace(item, word=word, pinned=pinned)
             if changed != item:
                 memory = self.ids[home, key]
-                await self.engine.update_memory(memory, scope=home, text=changed.text, pinned=pinned)
+                await self.engine.memory.update(memory, scope=home, text=changed.text, pinned=pinned)
                 self.model.put(changed)
 
     async def forget(self, asked: Scope, home: Scope, key: str) -> None:
@@ -163,26 +163,26 @@ class Life:
 
     async def rule(self, scope: Scope, days: int | None, most: int | None) -> None:
         if days is None and most is None:
-            await self.engine.retain(None, scope=scope)
+            await self.engine.retention.set(None, scope=scope)
             self.model.rules.pop(scope, None)
         else:
             self.model.rules[scope] = Retention(days, most)
-            await self.engine.retain(Retention(days, most), scope=scope)
+            await self.engine.retention.set(Retention(days, most), scope=scope)
 
     async def apply(self, asked: Scope | None) -> None:
         homes = [each for each in HOMES if asked is None or holds(asked, each)]
         gone = [each for home in homes for each in self.model.too_much(home)]
-        preview = await self.engine.apply_retention(scope=asked, preview=True)
-        receipt = await self.engine.apply_retention(scope=asked)
+        preview = await self.engine.retention.apply(scope=asked, preview=True)
+        receipt = await self.engine.retention.apply(scope=asked)
         assert replace(preview, preview=False) == receipt
         assert set(receipt.ids) == {self.ids[each.home, each.key] for each in gone}
         self.model.drop(gone)
 
     async def carry(self, scope: Scope) -> None:
-        lines = (await self.engine.export_memories(scope=scope)).lines
-        await self.engine.forget(MemorySelection(everything=True, pinned=True), scope=scope)
+        lines = (await self.engine.memory.export(scope=scope)).lines
+        await self.engine.memory.forget(MemorySelection(everything=True, pinned=True), scope=scope)
         for outcome in ("added", "unchanged"):
-            done = await self.engine.import_memories(lines)
+            done = await self.engine.memory.import_lines(lines)
             assert [each.outcome for each in done] == [outcome] * len(lines)
         for item in (carried := self.model.within(scope)):
             self.model.drop([item])
@@ -191,8 +191,8 @@ class Life:
         assert [each.id for each in done] == [self.ids[each.home, each.key] for each in carried]
 
     async def _let_go(self, what: MemorySelection, asked: Scope, gone: list[Item]) -> None:
-        preview = await self.engine.forget(what, scope=asked, preview=True)
-        receipt = await self.engine.forget(what, scope=asked)
+        preview = await self.engine.memory.forget(what, scope=asked, preview=True)
+        receipt = await self.engine.memory.forget(what, scope=asked)
         assert replace(preview, preview=False) == receipt
         assert (receipt.memories, receipt.versions) == (len(gone), sum(each.versions for each in gone))
         assert set(receipt.ids) == {self.ids[each.home, each.key] for each in gone}
@@ -202,20 +202,20 @@ class Life:
         """Every way of reading gives what the model keeps in a scope, and nothing else."""
         engine, kept = self.engine, self.model.within(scope)
         texts = [each.text for each in kept]
-        assert [each.text for each in (await engine.memories(scope=scope)).memories] == texts
-        lines = (await engine.export_memories(scope=scope)).lines
-        assert len(lines) == await engine.count_memories(scope=scope) == len(kept)
+        assert [each.text for each in (await engine.memory.list(scope=scope)).memories] == texts
+        lines = (await engine.memory.export(scope=scope)).lines
+        assert len(lines) == await engine.memory.count(scope=scope) == len(kept)
         turns = sorted((each for each in kept if not each.note), key=lambda each: each.stored)
-        recent = await engine.recent_memories(scope=scope, turns=1_000, tokens=10_000)
+        recent = await engine.memory.recent(scope=scope, turns=1_000, tokens=10_000)
         assert [each.text for each in recent] == [each.text for each in turns]
         for word in WORDS:
-            found = await engine.recall(question(word, scope, limit=100))
+            found = await engine.memory.recall(question(word, scope, limit=100))
             recalled = {each.memory.text for each in found.memories}
             assert {each.text for each in kept if each.word == word} <= recalled <= set(texts)
         await self._compare_numbers(scope, kept)
 
     async def _compare_numbers(self, scope: Scope, kept: list[Item]) -> None:
-        stats = await self.engine.memory_stats(scope=scope)
+        stats = await self.engine.memory.stats(scope=scope)
         told = (stats.memories, stats.notes, stats.pinned, stats.versions, stats.conversations)
         notes, pinned = sum(each.note for each in kept), sum(each.pinned for each in kept)
         assert told == (
@@ -225,7 +225,7 @@ class Life:
             sum(each.versions for each in kept),
             len({each.home for each in kept}),
         )
-        found = await self.engine.conversations(scope=scope)
+        found = await self.engine.memory.conversations(scope=scope)
         assert {each.scope: each.memories for each in found} == Counter(each.home for each in kept)
 
 
@@ -234,13 +234,13 @@ async def live(steps: list[tuple[Any, ...]], url: str | None = None) -> None:
         settings = replace(SETTINGS, cache=folder)
         opened = store(Path(folder)) if url is None else conspectus.open(url, settings=settings)
         async with opened as engine:
-            await engine.collection("memory")
+            await engine.collections.get_or_create("memory")
             life = Life(engine, datetime.now(UTC))
             for step in steps:
                 await life.take(step)
             for scope in HOMES:
                 await life.compare(scope)
-            assert (await engine.check()).clean
+            assert (await engine.maintenance.check()).clean
 
 
 @settings(max_examples=tries(20))

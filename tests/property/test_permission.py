@@ -60,9 +60,9 @@ class KeyDoor:
     async def entered(self, visitor: Visitor) -> Any:
         which = (visitor.user.id, visitor.scopes)
         if which not in self._secrets:
-            made = await self._engine.create_key(visitor.user.id, scopes=visitor.scopes)
+            made = await self._engine.people.create_key(visitor.user.id, scopes=visitor.scopes)
             self._secrets[which] = made.secret
-        return self._engine.answering(await self._engine.authenticate(self._secrets[which]))
+        return self._engine.answering(await self._engine.people.authenticate(self._secrets[which]))
 
 
 class HttpDoor:
@@ -77,7 +77,7 @@ class HttpDoor:
     async def entered(self, visitor: Visitor) -> Any:
         which = (visitor.user.id, visitor.scopes)
         if which not in self._known:
-            made = await self._engine.create_key(visitor.user.id, scopes=visitor.scopes)
+            made = await self._engine.people.create_key(visitor.user.id, scopes=visitor.scopes)
             http = httpx.AsyncClient(headers=authorization(made.secret), timeout=60)
             await self._clients.enter_async_context(http)
             channel = Transport(http, self._url, TransportLimits(seconds=60, answer_bytes=10_000_000))
@@ -117,9 +117,9 @@ async def tell(history: Looking, *, keys: bool) -> None:
 async def tell_all(
     engine: Engine, model: ScriptedChatModel, door: Door, seeds: range, *, keys: bool = False
 ) -> int:
-    await engine.create_key()
-    owner = await engine.find_user("local")
-    checker = engine._alert_service()._checker
+    await engine.people.create_key()
+    owner = await engine.people.get_user("local")
+    checker = engine.alerts._alert_service()._checker
 
     async def check() -> None:
         while await checker.round():

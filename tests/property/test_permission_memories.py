@@ -26,9 +26,9 @@ async def entering(engine: Engine, *, remote: bool) -> AsyncIterator[Enter]:
         url = await stack.enter_async_context(served(application(engine, SETTINGS))) if remote else ""
 
         async def enter(user: str) -> Any:
-            secret = (await engine.create_key(user, scopes=("read", "write"))).secret
+            secret = (await engine.people.create_key(user, scopes=("read", "write"))).secret
             if not remote:
-                return engine.answering(await engine.authenticate(secret))
+                return engine.answering(await engine.people.authenticate(secret))
             return await stack.enter_async_context(conspectus.connect(url, key=secret, settings=SETTINGS))
 
         yield enter
@@ -47,7 +47,7 @@ async def lived(rooms: Rooms) -> int:
 
 async def told(path: Path, seed: int, *, remote: bool = False) -> int:
     async with conspectus.open(path, settings=SETTINGS) as engine:
-        await engine.found_owner()
+        await engine.people.create_owner()
         async with entering(engine, remote=remote) as enter:
             return await lived(Rooms(engine, enter, seed))
 

@@ -28,7 +28,9 @@ from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.alerts import Alerting
+from conspectus.engine.graph import GraphService
+from conspectus.engine.memory import MemoryService
+from conspectus.engine.retention import RetentionService
 from conspectus.model.access import Principal, Role, Scope
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
@@ -38,7 +40,14 @@ COLLECTION = "memory"
 READS = {**READING, **READING_A_GRAPH}
 WRITES = {**CHANGING, **CHANGING_A_GRAPH}
 BEYOND = {**WRITES, **MANAGING}
-MAKING = {"remember", "import_memories", "retain", "add_nodes", "add_edges", "graph"}
+MAKING = {
+    "memory.remember",
+    "memory.import_lines",
+    "retention.set",
+    "graph.add_nodes",
+    "graph.add_edges",
+    "graph.get_or_create",
+}
 """What makes a collection of one's own where there is none of that name for oneself."""
 View = Callable[..., Any]
 
@@ -46,7 +55,7 @@ View = Callable[..., Any]
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
-        await opened.found_owner()
+        await opened.people.create_owner()
         yield opened
 
 
@@ -62,12 +71,12 @@ async def views(engine: Engine, *, remote: bool) -> AsyncIterator[View]:
             source: str | None = None,
             scopes: tuple[Scope, ...] = ("read", "write"),
         ) -> Any:
-            user = await engine.create_user(name)
+            user = await engine.people.create_user(name)
             if role is not None:
-                await engine.grant(COLLECTION, Principal("user", user.id), role, source=source)
-            secret = (await engine.create_key(name, scopes=scopes)).secret
+                await engine.people.grant(COLLECTION, Principal("user", user.id), role, source=source)
+            secret = (await engine.people.create_key(name, scopes=scopes)).secret
             if not remote:
-                return engine.answering(await engine.authenticate(secret))
+                return engine.answering(await engine.people.authenticate(secret))
             return await stack.enter_async_context(conspectus.connect(url, key=secret, settings=SETTINGS))
 
         yield view
@@ -78,10 +87,14 @@ def all_of(trials: Mapping[str, Any], result: str) -> dict[str, str]:
 
 
 def test_every_method_is_tried() -> None:
-    new = {name for name, _ in inspect.getmembers(Engine, inspect.iscoroutinefunction)}
-    old = {name for name, _ in inspect.getmembers(Alerting, inspect.iscoroutinefunction)}
-    public = {name for name in new - old if not name.startswith("_")}
-    assert public - {"start_keeping", "finish_purges", "close", "resume"} == methods()
+    services = {"graph": GraphService, "memory": MemoryService, "retention": RetentionService}
+    public = {
+        f"{attribute}.{name}"
+        for attribute, service in services.items()
+        for name, _ in inspect.getmembers(service, inspect.iscoroutinefunction)
+        if not name.startswith("_")
+    }
+    assert public - {"retention.start"} == methods()
 
 
 async def outside(engine: Engine, view: Any, made: Made) -> None:
@@ -114,7 +127,7 @@ async def test_who_may_do_what(engine: Engine, remote: bool) -> None:
 @pytest.mark.parametrize("remote", [False, True])
 async def test_nothing_of_others_is_seen(engine: Engine, remote: bool) -> None:
     made = await prepared(engine, COLLECTION)
-    home = (await engine.get(made.mine)).source
+    home = (await engine.documents.get(made.mine)).source
     async with views(engine, remote=remote) as view:
         ann = await view("ann", "editor", source=home)
         assert await tried(ann, made, READING) == all_of(READING, "ok")
@@ -124,10 +137,12 @@ async def test_nothing_of_others_is_seen(engine: Engine, remote: bool) -> None:
         listed = await told(ann, made, READING)
         assert [word for word in (made.others, "people", "bob", "bo2") if word in listed] == []
         missing = replace(made, others="nothing")
-        for name in ("memory", "memory_versions", "update_memory"):
+        for name in ("memory.get", "memory.versions", "memory.update"):
             hidden, ghost = [await told(ann, each, {name: PRYING[name]}) for each in (made, missing)]
             assert hidden.replace(made.others, "nothing") == ghost
-    assert (await engine.memory(made.others, scope=BOB, collection=COLLECTION)).text.endswith(f"{SECRET}.")
+    assert (await engine.memory.get(made.others, scope=BOB, collection=COLLECTION)).text.endswith(
+        f"{SECRET}."
+    )
 
 
 def _untimed(said: str) -> str:

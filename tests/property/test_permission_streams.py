@@ -23,15 +23,15 @@ FIRE = NewAlert("fire", "fire", streams=("cam",), floor=None, gap_seconds=0)
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as opened:
         for name in ("cam", "yard"):
-            await opened.put_stream(name)
+            await opened.streams.put(name)
         yield opened
 
 
 @pytest.fixture
 async def ann(engine: Engine) -> Engine:
     """Someone who sees one of two streams."""
-    user = await engine.create_user("ann")
-    await engine.grant("default", Principal("user", user.id), "viewer", source="cam")
+    user = await engine.people.create_user("ann")
+    await engine.people.grant("default", Principal("user", user.id), "viewer", source="cam")
     return engine.answering(Person("ann", False, user.id))
 
 
@@ -40,19 +40,19 @@ def fires(count: int, *, first: int = 0) -> list[NewCaption]:
 
 
 async def revoke(engine: Engine) -> None:
-    user = await engine.find_user("ann")
-    await engine.revoke("default", Principal("user", user.id), source="cam")
+    user = await engine.people.get_user("ann")
+    await engine.people.revoke("default", Principal("user", user.id), source="cam")
 
 
 async def check(engine: Engine) -> None:
-    checker = engine._alert_service()._checker
+    checker = engine.alerts._alert_service()._checker
     while await checker.round():
         pass
 
 
 async def test_who_takes_time_over_many_captions_is_asked_again(engine: Engine, ann: Engine) -> None:
-    await engine.add_captions(fires(50), stream="cam")
-    async with aclosing(ann.follow_captions(stream="cam", after=0)) as captions:
+    await engine.streams.add_captions(fires(50), stream="cam")
+    async with aclosing(ann.streams.subscribe(stream="cam", after=0)) as captions:
         for _ in range(3):
             await anext(captions)
         await revoke(engine)
@@ -62,39 +62,39 @@ async def test_who_takes_time_over_many_captions_is_asked_again(engine: Engine, 
 
 
 async def test_who_takes_time_over_many_alerts_is_told_of_few_more(engine: Engine, ann: Engine) -> None:
-    alert = await ann.put_alert(FIRE)
-    await engine.add_captions(fires(50), stream="cam")
+    alert = await ann.alerts.put(FIRE)
+    await engine.streams.add_captions(fires(50), stream="cam")
     await check(engine)
-    assert len(await ann.alert_events()) == 50
+    assert len(await ann.alerts.events()) == 50
     heard = []
-    async with aclosing(ann.listen(alert=alert.id, after=0)) as told:
+    async with aclosing(ann.alerts.subscribe(alert=alert.id, after=0)) as told:
         await anext(told)
         await revoke(engine)
         with pytest.raises(NotFound):
             while True:
                 heard.append(await anext(told))
     assert len(heard) < 10
-    assert await ann.alert_events() == []
+    assert await ann.alerts.events() == []
 
 
 async def test_alerts_tell_nothing_of_what_others_write_or_are_told(engine: Engine, ann: Engine) -> None:
-    mine = await ann.put_alert(FIRE)
-    before = mine.checked, await ann.newest_alert_event()
-    await engine.put_alert(replace(FIRE, streams=()))
-    await engine.add_captions(fires(5), stream="yard")
+    mine = await ann.alerts.put(FIRE)
+    before = mine.checked, await ann.alerts.newest_event()
+    await engine.alerts.put(replace(FIRE, streams=()))
+    await engine.streams.add_captions(fires(5), stream="yard")
     await check(engine)
-    assert len(await engine.alert_events()) == 5
-    assert ((await ann.find_alert(mine.id)).checked, await ann.newest_alert_event()) == before == (0, 0)
-    assert await ann.alert_events() == []
+    assert len(await engine.alerts.events()) == 5
+    assert ((await ann.alerts.get(mine.id)).checked, await ann.alerts.newest_event()) == before == (0, 0)
+    assert await ann.alerts.events() == []
 
 
 async def test_an_alert_is_not_there_while_its_collection_is_not(engine: Engine, ann: Engine) -> None:
-    alert = await ann.put_alert(FIRE)
+    alert = await ann.alerts.put(FIRE)
     await revoke(engine)
-    assert await ann.alerts() == []
-    for work in (ann.find_alert(alert.id), ann.delete_alert(alert.id), ann.alert_events(alert=alert.id)):
+    assert await ann.alerts.list() == []
+    for work in (ann.alerts.get(alert.id), ann.alerts.delete(alert.id), ann.alerts.events(alert=alert.id)):
         with pytest.raises(NotFound, match="alert"):
             await work
-    user = await engine.find_user("ann")
-    await engine.grant("default", Principal("user", user.id), "viewer", source="yard")
-    assert [each.id for each in await ann.alerts()] == [alert.id]
+    user = await engine.people.get_user("ann")
+    await engine.people.grant("default", Principal("user", user.id), "viewer", source="yard")
+    assert [each.id for each in await ann.alerts.list()] == [alert.id]

@@ -131,7 +131,7 @@ def test_a_permission_filter_elsewhere_is_found(planted: str) -> None:
         "Eq('source', name)",
         "In('document', ids)",
         "Or((a, b))",
-        "engine.list(collection=name)",
+        "engine.documents.list(collection=name)",
     ],
 )
 def test_what_is_allowed_is_not_found(allowed: str) -> None:

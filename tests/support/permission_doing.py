@@ -97,7 +97,7 @@ class Doing:
 
     async def come(self) -> None:
         """A new user."""
-        user = await (await self._as_owner()).create_user(self.word())
+        user = await (await self._as_owner()).people.create_user(self.word())
         self.world.users[user.id] = user
 
     async def go(self) -> None:
@@ -107,7 +107,7 @@ class Doing:
             return
         expected = "Conflict" if self.world.clash(leaving.id, heir) else "ok"
         view = await self._as_owner()
-        await self._expect(expected, view.delete_user(leaving.id, heir=heir.name))
+        await self._expect(expected, view.people.delete_user(leaving.id, heir=heir.name))
         if expected == "ok":
             self.world.drop_user(leaving.id, heir)
 
@@ -116,25 +116,25 @@ class Doing:
         user = self._some_user()
         if user is not None:
             view = await self._as_owner()
-            self.world.users[user.id] = await view.disable_user(user.name, disabled=not user.disabled)
+            self.world.users[user.id] = await view.people.disable_user(user.name, disabled=not user.disabled)
 
     async def found_group(self) -> None:
         """A new group."""
-        group = await (await self._as_owner()).create_group(self.word())
+        group = await (await self._as_owner()).people.create_group(self.word())
         self.world.groups[group.id] = set()
 
     async def join(self) -> None:
         """Someone becomes a member."""
         group, user = self.chance.choice(list(self.world.groups)), self._some_user()
         if user is not None:
-            await (await self._as_owner()).join(group, user.name)
+            await (await self._as_owner()).people.add_member(group, user.name)
             self.world.groups[group].add(user.id)
 
     async def leave(self) -> None:
         """Someone is no member any more."""
         group, user = self.chance.choice(list(self.world.groups)), self._some_user()
         if user is not None:
-            await (await self._as_owner()).leave(group, user.name)
+            await (await self._as_owner()).people.remove_member(group, user.name)
             self.world.groups[group].discard(user.id)
 
     async def open_room(self) -> None:
@@ -143,12 +143,14 @@ class Doing:
         view = await self.door.entered(who)
         embedder = None if embeds else "none"
         expected = "ok" if who.has("read", "write") else "NotAllowed"
-        made = await self._expect(expected, view.create_collection(name, embedder=embedder))
+        made = await self._expect(expected, view.collections.create(name, embedder=embedder))
         if expected == "ok":
             room = self.world.rooms[made.id] = Room(made.id, made.name, who.user.id, embeds)
             for _ in range(2):
                 kind = self.chance.choice(["manual", "channel", "channel"])
-                source = await view.source(self.word(), collection=room.id, kind=kind)
+                source = await view.collections.get_or_create_source(
+                    self.word(), collection=room.id, kind=kind
+                )
                 room.sources[source.id] = source.name
 
     async def write(self) -> None:
@@ -170,7 +172,7 @@ class Doing:
         papers = self._some_papers(2)
         who = self.guest(papers[0].collection, papers[0].source) if papers else self.visitor()
         asked = [paper.id for paper in papers] + [self.ghost()]
-        await self._shred(who, set(asked), lambda view: view.delete(asked))
+        await self._shred(who, set(asked), lambda view: view.documents.delete(asked))
 
     async def shred_matching(self) -> None:
         """Someone deletes what is in some sources, hidden ones among them, or holds some word."""
@@ -180,9 +182,9 @@ class Doing:
         where, asked = self._matching(room)
         if who.has("read") and not self.world.sees_room(who.user.id, room.id):
             view = await self.door.entered(who)
-            await self._expect("NotFound", view.delete_where(where, collection=room.id))
+            await self._expect("NotFound", view.documents.delete_where(where, collection=room.id))
             return
-        await self._shred(who, asked, lambda view: view.delete_where(where, collection=room.id))
+        await self._shred(who, asked, lambda view: view.documents.delete_where(where, collection=room.id))
 
     async def retitle(self) -> None:
         """Someone gives a document another title."""
@@ -192,7 +194,7 @@ class Doing:
             rank = self.world.rank(who.user.id, paper.collection, paper.source)
             expected = self._judged(who, seen=rank > 0, able=rank >= RANK["editor"], scope="write")
             view = await self.door.entered(who)
-            await self._expect(expected, view.update(paper.id, title=word))
+            await self._expect(expected, view.documents.update(paper.id, title=word))
             if expected == "ok":
                 paper.words += (word,)
 
@@ -202,7 +204,7 @@ class Doing:
         for paper in self._some_papers(1):
             if room is None or not room.sources:
                 return
-            await (await self._as_owner()).delete(paper.id)
+            await (await self._as_owner()).documents.delete(paper.id)
             self.world.drop_papers(self.world.tree({paper.id}))
             target = self.chance.choice(list(room.sources))
             key, words = (self.word(), paper.words[:3]) if paper.message else (paper.key, paper.words)
@@ -220,7 +222,7 @@ class Doing:
         able = self.world.rank(who.user.id, room.id) >= RANK["manager"]
         expected = self._judged(who, seen=rank > 0, able=able, scope="write")
         view = await self.door.entered(who)
-        await self._expect(expected, view.update_source(source, rename=name))
+        await self._expect(expected, view.collections.update_source(source, rename=name))
         if expected == "ok":
             room.sources[source] = name
 
@@ -236,7 +238,7 @@ class Doing:
         expected = self._judged(who, seen=True, able=able, scope="write")
         view = await self.door.entered(who)
         options = {"address": "https://wiki.example/api.php"}
-        await self._expect(expected, view.connect(name, "mediawiki", options, collection=room.id))
+        await self._expect(expected, view.connections.create(name, "mediawiki", options, collection=room.id))
         if expected == "ok":
             room.connections.add(name)
 
@@ -250,7 +252,7 @@ class Doing:
         rank = self.world.rank(who.user.id, room.id, source)
         expected = self._judged(who, seen=rank > 0, able=rank >= RANK["manager"], scope="write")
         view = await self.door.entered(who)
-        await self._expect(expected, view.delete_source(source))
+        await self._expect(expected, view.collections.delete_source(source))
         if expected == "ok":
             self.world.drop_source(room.id, source)
 
@@ -263,7 +265,7 @@ class Doing:
         seen = self.world.sees_room(who.user.id, room.id)
         expected = self._judged(who, seen=seen, able=able, scope="write")
         view = await self.door.entered(who)
-        await self._expect(expected, view.delete_collection(room.id))
+        await self._expect(expected, view.collections.delete(room.id))
         if expected == "ok":
             self.world.drop_room(room.id)
 
@@ -277,7 +279,7 @@ class Doing:
         part = self.chance.choice([None, *room.sources])
         expected = self._may_change(who, room, part, whom, rank=RANK[role])
         view = await self.door.entered(who)
-        await self._expect(expected, view.grant(room.id, whom, role, source=part))
+        await self._expect(expected, view.people.grant(room.id, whom, role, source=part))
         if expected == "ok":
             self.world.grants[room.id, part, whom] = role
 
@@ -293,7 +295,7 @@ class Doing:
             room = self.world.rooms[number]
         expected = self._may_change(who, room, part, whom, rank=1)
         view = await self.door.entered(who)
-        found = await self._expect(expected, view.revoke(room.id, whom, source=part))
+        found = await self._expect(expected, view.people.revoke(room.id, whom, source=part))
         if expected == "ok":
             assert found == ((room.id, part, whom) in self.world.grants)
             self.world.grants.pop((room.id, part, whom), None)

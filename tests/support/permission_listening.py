@@ -45,9 +45,9 @@ class Listening(Streaming):
         place = {"collection": paper.collection}
         answers = []
         for work in (
-            view.latest(channel=paper.source, limit=MOST, **place),
-            view.find_document(paper.key, source=paper.source, **place),
-            view.chain(paper.id),
+            view.channels.latest(channel=paper.source, limit=MOST, **place),
+            view.documents.find(paper.key, source=paper.source, **place),
+            view.channels.chain(paper.id),
         ):
             found, answer = await outcome(work)
             assert found == ("ok" if seen else "NotFound"), answer
@@ -72,7 +72,7 @@ class Listening(Streaming):
             floor=self.chance.choice([None, 0.0]),
             chain=self.chance.choice([0, 8]),
         )
-        found, window = await outcome(view.channel_window(question, BUDGET))
+        found, window = await outcome(view.channels.window(question, BUDGET))
         assert found == ("ok" if seen else "NotFound"), window
         if seen:
             self._all_visible(who, (each.id for each in window.messages))
@@ -87,7 +87,8 @@ class Listening(Streaming):
         self._model.asked.clear()
         near = paper.collection if seen and self.chance.random() < 0.5 else "*"
         events = [
-            event async for event in view.chat(ChatRequest(f"What of {word}?", collection=near, floor=None))
+            event
+            async for event in view.chat.stream(ChatRequest(f"What of {word}?", collection=near, floor=None))
         ]
         assert not any(isinstance(event, Failure) for event in events)
         assert self._model.asked
@@ -96,7 +97,7 @@ class Listening(Streaming):
     async def _texts(self, who: Visitor, view: Any, papers: list[Paper]) -> Any:
         """The texts of a few documents at once, of which some are hidden or not there."""
         asked = self.chance.sample(papers, min(4, len(papers)))
-        found = await view.texts([*(each.id for each in asked), self.ghost()])
+        found = await view.documents.texts([*(each.id for each in asked), self.ghost()])
         assert set(found) == {each.id for each in asked if self.world.sees_paper(who.user.id, each)}
         return found
 

@@ -28,35 +28,35 @@ BUDGET = 300
 def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
     """Every method that takes a collection which has to be there."""
     return {
-        "find": lambda view, name: view.find_collection(name),
-        "sources": lambda view, name: view.sources(collection=name),
-        "list": lambda view, name: view.list(collection=name),
-        "count": lambda view, name: view.count(collection=name),
-        "status": lambda view, name: view.status(collection=name),
-        "settle": lambda view, name: view.settle(collection=name),
+        "find": lambda view, name: view.collections.get(name),
+        "sources": lambda view, name: view.collections.sources(collection=name),
+        "list": lambda view, name: view.documents.list(collection=name),
+        "count": lambda view, name: view.documents.count(collection=name),
+        "status": lambda view, name: view.maintenance.status(collection=name),
+        "settle": lambda view, name: view.documents.settle(collection=name),
         "retrieve": lambda view, name: view.retrieve("anything", collection=name),
         "window": lambda view, name: view.window("anything", BUDGET, collection=name),
         "explain": lambda view, name: view.explain("anything", BUDGET, collection=name),
-        "rerank": lambda view, name: view.search_and_rerank("anything", collection=name),
-        "augment": lambda view, name: view.augment("anything", BUDGET, collection=name),
-        "source": lambda view, name: view.find_source("any", collection=name),
-        "latest": lambda view, name: view.latest(channel="any", collection=name),
-        "by key": lambda view, name: view.find_document("any", source="any", collection=name),
-        "channel": lambda view, name: view.channel_window(ChannelQuery("x", "any", name), BUDGET),
-        "change": lambda view, name: view.update_collection(name, description="x"),
-        "rename": lambda view, name: view.update_collection(name, rename="x"),
-        "delete": lambda view, name: view.delete_collection(name),
-        "delete where": lambda view, name: view.delete_where(EVERYTHING, collection=name),
-        "reindex": lambda view, name: view.reindex(collection=name),
-        "reembed": lambda view, name: view.reembed("none", collection=name),
-        "grants": lambda view, name: view.grants(name),
-        "grant": lambda view, name: view.grant(name, grantee, "viewer"),
-        "revoke": lambda view, name: view.revoke(name, grantee),
-        "jobs": lambda view, name: view.jobs(collection=name),
-        "connections": lambda view, name: view.connections(collection=name),
-        "disconnect": lambda view, name: view.disconnect("any", collection=name),
-        "sync": lambda view, name: view.sync("any", collection=name),
-        "report": lambda view, name: view.ingest_report(collection=name),
+        "rerank": lambda view, name: view.search.search_and_rerank("anything", collection=name),
+        "augment": lambda view, name: view.search.augment("anything", BUDGET, collection=name),
+        "source": lambda view, name: view.collections.get_source("any", collection=name),
+        "latest": lambda view, name: view.channels.latest(channel="any", collection=name),
+        "by key": lambda view, name: view.documents.find("any", source="any", collection=name),
+        "channel": lambda view, name: view.channels.window(ChannelQuery("x", "any", name), BUDGET),
+        "change": lambda view, name: view.collections.update(name, description="x"),
+        "rename": lambda view, name: view.collections.update(name, rename="x"),
+        "delete": lambda view, name: view.collections.delete(name),
+        "delete where": lambda view, name: view.documents.delete_where(EVERYTHING, collection=name),
+        "reindex": lambda view, name: view.maintenance.reindex(collection=name),
+        "reembed": lambda view, name: view.maintenance.reembed("none", collection=name),
+        "grants": lambda view, name: view.people.grants(name),
+        "grant": lambda view, name: view.people.grant(name, grantee, "viewer"),
+        "revoke": lambda view, name: view.people.revoke(name, grantee),
+        "jobs": lambda view, name: view.jobs.list(collection=name),
+        "connections": lambda view, name: view.connections.list(collection=name),
+        "disconnect": lambda view, name: view.connections.delete("any", collection=name),
+        "sync": lambda view, name: view.connections.sync("any", collection=name),
+        "report": lambda view, name: view.jobs.report(collection=name),
     }
 
 
@@ -64,25 +64,27 @@ def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
     """Every method that takes a source, in a collection of which something may be seen."""
     home = room.id
     return {
-        "find": lambda view, name: view.find_source(name, collection=home),
-        "find by id": lambda view, name: view.find_source(name),
-        "make": lambda view, name: view.source(name, collection=home),
-        "change": lambda view, name: view.source(name, collection=home, metadata={"a": 1}),
-        "rename": lambda view, name: view.update_source(name, collection=home, rename="x"),
-        "delete": lambda view, name: view.delete_source(name, collection=home),
+        "find": lambda view, name: view.collections.get_source(name, collection=home),
+        "find by id": lambda view, name: view.collections.get_source(name),
+        "make": lambda view, name: view.collections.get_or_create_source(name, collection=home),
+        "change": lambda view, name: view.collections.get_or_create_source(
+            name, collection=home, metadata={"a": 1}
+        ),
+        "rename": lambda view, name: view.collections.update_source(name, collection=home, rename="x"),
+        "delete": lambda view, name: view.collections.delete_source(name, collection=home),
         "add": lambda view, name: view.add("x", source=name, collection=home),
-        "grants": lambda view, name: view.grants(home, source=name),
-        "grant": lambda view, name: view.grant(home, grantee, "viewer", source=name),
-        "revoke": lambda view, name: view.revoke(home, grantee, source=name),
-        "list": lambda view, name: view.list(collection=home, where=Eq("source", name)),
-        "count": lambda view, name: view.count(collection=home, where=Eq("source", name)),
-        "delete where": lambda view, name: view.delete_where(Eq("source", name), collection=home),
+        "grants": lambda view, name: view.people.grants(home, source=name),
+        "grant": lambda view, name: view.people.grant(home, grantee, "viewer", source=name),
+        "revoke": lambda view, name: view.people.revoke(home, grantee, source=name),
+        "list": lambda view, name: view.documents.list(collection=home, where=Eq("source", name)),
+        "count": lambda view, name: view.documents.count(collection=home, where=Eq("source", name)),
+        "delete where": lambda view, name: view.documents.delete_where(Eq("source", name), collection=home),
         "retrieve": lambda view, name: view.retrieve("x", collection=home, where=Eq("source", name)),
         "window": lambda view, name: view.window("x", BUDGET, collection=home, where=Eq("source", name)),
-        "post": lambda view, name: view.post(NewMessage("x"), channel=name, collection=home),
-        "latest": lambda view, name: view.latest(channel=name, collection=home),
-        "by key": lambda view, name: view.find_document("any", source=name, collection=home),
-        "channel": lambda view, name: view.channel_window(ChannelQuery("x", name, home), BUDGET),
+        "post": lambda view, name: view.channels.post(NewMessage("x"), channel=name, collection=home),
+        "latest": lambda view, name: view.channels.latest(channel=name, collection=home),
+        "by key": lambda view, name: view.documents.find("any", source=name, collection=home),
+        "channel": lambda view, name: view.channels.window(ChannelQuery("x", name, home), BUDGET),
         "situation": lambda view, name: view.retrieve("x", collection=home, situation=QueryContext(name)),
     }
 
@@ -91,20 +93,20 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
     """Every method that takes a document; the source is one that may be seen."""
     home = room.id
     return {
-        "get": lambda view, name: view.get(name),
-        "text": lambda view, name: view.text(name),
-        "chunks": lambda view, name: view.chunks(name),
-        "chain": lambda view, name: view.chain(name),
-        "texts": lambda view, name: view.texts([name]),
-        "update": lambda view, name: view.update(name, title="x"),
-        "expected": lambda view, name: view.update(name, title="x", expected="y"),
-        "delete": lambda view, name: view.delete(name),
-        "delete chunks": lambda view, name: view.delete_chunks(name),
+        "get": lambda view, name: view.documents.get(name),
+        "text": lambda view, name: view.documents.text(name),
+        "chunks": lambda view, name: view.documents.chunks(name),
+        "chain": lambda view, name: view.channels.chain(name),
+        "texts": lambda view, name: view.documents.texts([name]),
+        "update": lambda view, name: view.documents.update(name, title="x"),
+        "expected": lambda view, name: view.documents.update(name, title="x", expected="y"),
+        "delete": lambda view, name: view.documents.delete(name),
+        "delete chunks": lambda view, name: view.documents.delete_chunks(name),
         "explain": lambda view, name: view.explain("x", BUDGET, document=name, collection=home),
-        "children": lambda view, name: view.count(collection=home, where=Eq("parent", name)),
+        "children": lambda view, name: view.documents.count(collection=home, where=Eq("parent", name)),
         "adopt": lambda view, name: view.add(NewDocument("x", parent=name), source=source, collection=home),
-        "list": lambda view, name: view.list(collection=home, where=In("document", (name,))),
-        "delete where": lambda view, name: view.delete_where(Eq("document", name), collection=home),
+        "list": lambda view, name: view.documents.list(collection=home, where=In("document", (name,))),
+        "delete where": lambda view, name: view.documents.delete_where(Eq("document", name), collection=home),
     }
 
 
@@ -152,7 +154,7 @@ class Looking(Watching):
         return await (await self.door.entered(who)).collections()
 
     async def _all_collections(self, who: Visitor, view: Any) -> Any:
-        found = await view.collections()
+        found = await view.collections.list()
         user = who.user.id
         mine = {each.id for each in found if each.id in self.world.rooms}
         assert mine == {room for room in self.world.rooms if self.world.sees_room(user, room)}
@@ -166,40 +168,42 @@ class Looking(Watching):
         """What can be read of a collection of which something may be seen."""
         user, name = who.user.id, self.chance.choice([room.id, room.name])
         papers, parts = self.world.papers_seen(user, room.id), self.world.sources_seen(user, room.id)
-        sources = await view.sources(collection=name)
+        sources = await view.collections.sources(collection=name)
         assert {each.id for each in sources} == parts
         listed, cursor = [], None
         while True:
-            page = await view.list(collection=name, after=cursor, limit=self.chance.choice([1, 2, 50]))
+            page = await view.documents.list(
+                collection=name, after=cursor, limit=self.chance.choice([1, 2, 50])
+            )
             listed += page.documents
             cursor = page.next
             if cursor is None:
                 break
         assert [each.id for each in listed] == list(dict.fromkeys(each.id for each in listed))
         assert {each.id for each in listed} == papers
-        assert await view.count(collection=name) == len(papers)
+        assert await view.documents.count(collection=name) == len(papers)
         where = self._condition(room)
-        matching = await view.list(collection=name, where=where)
-        assert await view.count(collection=name, where=where) == len(matching.documents)
-        answers = [sources, listed, matching, await view.find_collection(name)]
-        links = await view.connections(collection=name)
+        matching = await view.documents.list(collection=name, where=where)
+        assert await view.documents.count(collection=name, where=where) == len(matching.documents)
+        answers = [sources, listed, matching, await view.collections.get(name)]
+        links = await view.connections.list(collection=name)
         assert {each.name for each in links} == (
             room.connections if self.world.rank(user, room.id) else set()
         )
-        answers += [links, await view.jobs(collection=name), await view.ingest_report(collection=name)]
+        answers += [links, await view.jobs.list(collection=name), await view.jobs.report(collection=name)]
         return answers + await self._numbers(who, view, room) + await self._roles(who, view, room)
 
     async def _numbers(self, who: Visitor, view: Any, room: Room) -> list[Any]:
         """Only a collection of which everything may be seen has numbers."""
         user = who.user.id
         rank = self.world.rank(user, room.id)
-        found, status = await outcome(view.status(collection=room.id))
+        found, status = await outcome(view.maintenance.status(collection=room.id))
         assert found == ("ok" if rank else "NotAllowed")
         if rank:
             [numbers] = status.collections
             inside = [each for each in self.world.papers.values() if each.collection == room.id]
             assert (numbers.documents, numbers.sources) == (len(inside), len(room.sources))
-        everything = await view.status()
+        everything = await view.maintenance.status()
         named = {each.name for each in everything.collections}
         whole = {each.name for each in self.world.rooms.values() if self.world.rank(user, each.id)}
         assert named >= whole
@@ -210,7 +214,7 @@ class Looking(Watching):
         """Only managers see who was granted what."""
         user = who.user.id
         part = self.chance.choice([None, *sorted(self.world.sources_seen(user, room.id))])
-        found, grants = await outcome(view.grants(room.id, source=part))
+        found, grants = await outcome(view.people.grants(room.id, source=part))
         able = self.world.rank(user, room.id, part) >= RANK["manager"] and who.has("admin")
         assert found == ("ok" if able else "NotAllowed")
         if able:
@@ -228,8 +232,8 @@ class Looking(Watching):
         found = await view.retrieve(Query(word, near, where, limit=self.chance.choice([10, 100])))
         broad = await view.retrieve(word, collection="*")
         window = await view.window(word, BUDGET, collection=near)
-        augmented = await view.augment(word, BUDGET, floor=0.0)
-        reranked = await view.search_and_rerank(word, collection="*", where=where)
+        augmented = await view.search.augment(word, BUDGET, floor=0.0)
+        reranked = await view.search.search_and_rerank(word, collection="*", where=where)
         ids = {hit.document.id for hit in (*found.hits, *broad.hits)}
         assert all(self._visible(who.user.id, each) for each in ids)
         if seen and word in paper.words[:2]:
@@ -247,9 +251,9 @@ class Looking(Watching):
     async def _open(self, view: Any, paper: Paper, word: str, *, seen: bool) -> list[Any]:
         answers = []
         for work in (
-            view.get(paper.id),
-            view.text(paper.id),
-            view.chunks(paper.id),
+            view.documents.get(paper.id),
+            view.documents.text(paper.id),
+            view.documents.chunks(paper.id),
             view.explain(word, BUDGET, document=paper.id, collection="*"),
         ):
             found, answer = await outcome(work)
@@ -286,24 +290,24 @@ class Looking(Watching):
         other = self.chance.choice(list(self.world.users.values()))
         group = self.chance.choice(list(self.world.groups))
         attempts: Iterable[Attempt] = (
-            lambda each, _: each.users(),
-            lambda each, _: each.groups(),
-            lambda each, name: each.find_user(name),
-            lambda each, name: each.create_user(name),
-            lambda each, name: each.disable_user(name),
-            lambda each, name: each.delete_user(name),
-            lambda each, name: each.create_group(name),
-            lambda each, name: each.members(name),
-            lambda each, name: each.delete_group(name),
-            lambda each, name: each.join(name, who.user.id),
-            lambda each, _: each.check(),
+            lambda each, _: each.people.users(),
+            lambda each, _: each.people.groups(),
+            lambda each, name: each.people.get_user(name),
+            lambda each, name: each.people.create_user(name),
+            lambda each, name: each.people.disable_user(name),
+            lambda each, name: each.people.delete_user(name),
+            lambda each, name: each.people.create_group(name),
+            lambda each, name: each.people.members(name),
+            lambda each, name: each.people.delete_group(name),
+            lambda each, name: each.people.add_member(name, who.user.id),
+            lambda each, _: each.maintenance.check(),
         )
         for attempt in self._few(attempts, 4):
             for name in (other.name, group, self.ghost()):
                 assert (await outcome(attempt(view, name)))[0] == "NotAllowed"
         if other.id != who.user.id:
-            assert (await outcome(view.keys(other.name)))[0] == "NotAllowed"
-            assert (await outcome(view.create_key(other.id)))[0] == "NotAllowed"
+            assert (await outcome(view.people.keys(other.name)))[0] == "NotAllowed"
+            assert (await outcome(view.people.create_key(other.id)))[0] == "NotAllowed"
 
     async def _pry(self, view: Any, names: tuple[str, ...], attempts: Mapping[str, Attempt]) -> None:
         for what in self._few(sorted(attempts), 5):
@@ -331,7 +335,7 @@ class Looking(Watching):
 
 
 def _rename(part: str, view: Any, name: str) -> Awaitable[Any]:
-    work: Awaitable[Any] = view.update_source(part, rename=name)
+    work: Awaitable[Any] = view.collections.update_source(part, rename=name)
     return work
 
 

@@ -38,120 +38,126 @@ Trial = Callable[[Any, Made], Awaitable[Any]]
 def of_memories() -> Mapping[str, Attempt]:
     """Every method that takes a collection of memories or of graphs which has to be there."""
     return {
-        "recall": lambda view, name: view.recall(MemoryQuery("x", ANN, name)),
-        "window": lambda view, name: view.memory_window(MemoryQuery("x", ANN, name), BUDGET),
-        "last": lambda view, name: view.recent_memories(scope=ANN, collection=name),
-        "memory": lambda view, name: view.memory("any", scope=ANN, collection=name),
-        "versions": lambda view, name: view.memory_versions("any", scope=ANN, collection=name),
-        "history": lambda view, name: view.memories(scope=ANN, collection=name),
-        "how many": lambda view, name: view.count_memories(scope=ANN, collection=name),
-        "change": lambda view, name: view.update_memory("any", scope=ANN, collection=name, text="x"),
-        "forget": lambda view, name: view.forget(
+        "recall": lambda view, name: view.memory.recall(MemoryQuery("x", ANN, name)),
+        "window": lambda view, name: view.memory.window(MemoryQuery("x", ANN, name), BUDGET),
+        "last": lambda view, name: view.memory.recent(scope=ANN, collection=name),
+        "memory": lambda view, name: view.memory.get("any", scope=ANN, collection=name),
+        "versions": lambda view, name: view.memory.versions("any", scope=ANN, collection=name),
+        "history": lambda view, name: view.memory.list(scope=ANN, collection=name),
+        "how many": lambda view, name: view.memory.count(scope=ANN, collection=name),
+        "change": lambda view, name: view.memory.update("any", scope=ANN, collection=name, text="x"),
+        "forget": lambda view, name: view.memory.forget(
             MemorySelection(everything=True), scope=ANN, collection=name
         ),
-        "rules": lambda view, name: view.retentions(collection=name),
-        "no rule": lambda view, name: view.retain(None, scope=ANN, collection=name),
-        "apply": lambda view, name: view.apply_retention(collection=name),
-        "start": lambda view, name: view.start_retention(collection=name),
-        "conversations": lambda view, name: view.conversations(scope=ANN, collection=name),
-        "stats": lambda view, name: view.memory_stats(scope=ANN, collection=name),
-        "export": lambda view, name: view.export_memories(scope=ANN, collection=name),
-        "graphs": lambda view, name: view.graphs(collection=name),
-        "node": lambda view, name: view.node("ann", collection=name),
-        "nodes": lambda view, name: view.nodes(collection=name),
-        "edges": lambda view, name: view.edges(collection=name),
-        "neighbours": lambda view, name: view.neighbours("ann", collection=name),
-        "find": lambda view, name: view.find_nodes("ann", collection=name),
-        "at": lambda view, name: view.graph_at(WHEN, collection=name),
-        "drawn": lambda view, name: view.export_graph("svg", collection=name),
-        "no graph": lambda view, name: view.delete_graph("default", collection=name),
-        "no nodes": lambda view, name: view.delete_nodes(["ann"], collection=name),
-        "no edges": lambda view, name: view.delete_edges(["any"], collection=name),
-        "keep names": lambda view, name: view.keep_names(collection=name),
-        "settle names": lambda view, name: view.settle_names(collection=name),
-        "names": lambda view, name: view.names(collection=name),
-        "find names": lambda view, name: view.find_names("Ann Lee", collection=name),
-        "link": lambda view, name: view.link("Ann Lee", collection=name),
-        "merge": lambda view, name: view.merge_nodes("ann", ["bo"], collection=name),
-        "split": lambda view, name: view.split_node(1, collection=name),
-        "events": lambda view, name: view.node_history(collection=name),
+        "rules": lambda view, name: view.retention.list(collection=name),
+        "no rule": lambda view, name: view.retention.set(None, scope=ANN, collection=name),
+        "apply": lambda view, name: view.retention.apply(collection=name),
+        "start": lambda view, name: view.retention.start_job(collection=name),
+        "conversations": lambda view, name: view.memory.conversations(scope=ANN, collection=name),
+        "stats": lambda view, name: view.memory.stats(scope=ANN, collection=name),
+        "export": lambda view, name: view.memory.export(scope=ANN, collection=name),
+        "graphs": lambda view, name: view.graph.list(collection=name),
+        "node": lambda view, name: view.graph.node("ann", collection=name),
+        "nodes": lambda view, name: view.graph.nodes(collection=name),
+        "edges": lambda view, name: view.graph.edges(collection=name),
+        "neighbours": lambda view, name: view.graph.neighbors("ann", collection=name),
+        "find": lambda view, name: view.graph.find_nodes("ann", collection=name),
+        "at": lambda view, name: view.graph.state_at(WHEN, collection=name),
+        "drawn": lambda view, name: view.graph.export("svg", collection=name),
+        "no graph": lambda view, name: view.graph.delete("default", collection=name),
+        "no nodes": lambda view, name: view.graph.delete_nodes(["ann"], collection=name),
+        "no edges": lambda view, name: view.graph.delete_edges(["any"], collection=name),
+        "keep names": lambda view, name: view.graph.extract_entities(collection=name),
+        "settle names": lambda view, name: view.graph.settle_entities(collection=name),
+        "names": lambda view, name: view.graph.entities(collection=name),
+        "find names": lambda view, name: view.graph.find_mentions("Ann Lee", collection=name),
+        "link": lambda view, name: view.graph.link("Ann Lee", collection=name),
+        "merge": lambda view, name: view.graph.merge_nodes("ann", ["bo"], collection=name),
+        "split": lambda view, name: view.graph.split_node(1, collection=name),
+        "events": lambda view, name: view.graph.node_history(collection=name),
     }
 
 
 READING: Mapping[str, Trial] = {
-    "recall": lambda v, m: v.recall(MemoryQuery("tea", ANN, m.collection)),
-    "memory_window": lambda v, m: v.memory_window(MemoryQuery("tea", ANN, m.collection), BUDGET),
-    "recent_memories": lambda v, m: v.recent_memories(scope=ANN, collection=m.collection),
-    "memory": lambda v, m: v.memory(m.mine, scope=ANN, collection=m.collection),
-    "memory_versions": lambda v, m: v.memory_versions(m.mine, scope=ANN, collection=m.collection),
-    "memories": lambda v, m: v.memories(scope=ANN, collection=m.collection),
-    "count_memories": lambda v, m: v.count_memories(scope=ANN, collection=m.collection),
-    "retentions": lambda v, m: v.retentions(collection=m.collection),
-    "conversations": lambda v, m: v.conversations(scope=ANN, collection=m.collection),
-    "memory_stats": lambda v, m: v.memory_stats(scope=ANN, collection=m.collection),
-    "export_memories": lambda v, m: v.export_memories(scope=ANN, collection=m.collection),
-    "graphs": lambda v, m: v.graphs(collection=m.collection),
-    "settle_names": lambda v, m: v.settle_names(collection=m.collection),
-    "names": lambda v, m: v.names(collection=m.collection),
-    "find_names": lambda v, m: v.find_names("Ann Lee", collection=m.collection),
+    "memory.recall": lambda v, m: v.memory.recall(MemoryQuery("tea", ANN, m.collection)),
+    "memory.window": lambda v, m: v.memory.window(MemoryQuery("tea", ANN, m.collection), BUDGET),
+    "memory.recent": lambda v, m: v.memory.recent(scope=ANN, collection=m.collection),
+    "memory.get": lambda v, m: v.memory.get(m.mine, scope=ANN, collection=m.collection),
+    "memory.versions": lambda v, m: v.memory.versions(m.mine, scope=ANN, collection=m.collection),
+    "memory.list": lambda v, m: v.memory.list(scope=ANN, collection=m.collection),
+    "memory.count": lambda v, m: v.memory.count(scope=ANN, collection=m.collection),
+    "retention.list": lambda v, m: v.retention.list(collection=m.collection),
+    "memory.conversations": lambda v, m: v.memory.conversations(scope=ANN, collection=m.collection),
+    "memory.stats": lambda v, m: v.memory.stats(scope=ANN, collection=m.collection),
+    "memory.export": lambda v, m: v.memory.export(scope=ANN, collection=m.collection),
+    "graph.list": lambda v, m: v.graph.list(collection=m.collection),
+    "graph.settle_entities": lambda v, m: v.graph.settle_entities(collection=m.collection),
+    "graph.entities": lambda v, m: v.graph.entities(collection=m.collection),
+    "graph.find_mentions": lambda v, m: v.graph.find_mentions("Ann Lee", collection=m.collection),
 }
 """What whoever sees the memories may do."""
 
 READING_A_GRAPH: Mapping[str, Trial] = {
-    "node": lambda v, m: v.node("ann", **_graph(m)),
-    "nodes": lambda v, m: v.nodes(**_graph(m)),
-    "edges": lambda v, m: v.edges(**_graph(m)),
-    "neighbours": lambda v, m: v.neighbours("ann", Traversal(2), **_graph(m)),
-    "find_nodes": lambda v, m: v.find_nodes("Ann", **_graph(m)),
-    "graph_at": lambda v, m: v.graph_at(WHEN, **_graph(m)),
-    "export_graph": lambda v, m: v.export_graph(**_graph(m)),
-    "link": lambda v, m: v.link("Ann Lee was here.", **_graph(m)),
-    "node_history": lambda v, m: v.node_history(**_graph(m)),
+    "graph.node": lambda v, m: v.graph.node("ann", **_graph(m)),
+    "graph.nodes": lambda v, m: v.graph.nodes(**_graph(m)),
+    "graph.edges": lambda v, m: v.graph.edges(**_graph(m)),
+    "graph.neighbors": lambda v, m: v.graph.neighbors("ann", Traversal(2), **_graph(m)),
+    "graph.find_nodes": lambda v, m: v.graph.find_nodes("Ann", **_graph(m)),
+    "graph.state_at": lambda v, m: v.graph.state_at(WHEN, **_graph(m)),
+    "graph.export": lambda v, m: v.graph.export(**_graph(m)),
+    "graph.link": lambda v, m: v.graph.link("Ann Lee was here.", **_graph(m)),
+    "graph.node_history": lambda v, m: v.graph.node_history(**_graph(m)),
 }
 """What whoever sees the graph may do."""
 
 CHANGING: Mapping[str, Trial] = {
-    "remember": lambda v, m: v.remember(NewMemory("I like tea.", "t"), scope=ANN, collection=m.collection),
-    "update_memory": lambda v, m: v.update_memory(m.mine, scope=ANN, collection=m.collection, role="user"),
-    "import_memories": lambda v, m: v.import_memories(m.lines, collection=m.collection),
-    "retain": lambda v, m: v.retain(Retention(most=0), scope=ANN, collection=m.collection),
-    "apply_retention": lambda v, m: v.apply_retention(collection=m.collection, preview=True),
-    "start_retention": lambda v, m: v.start_retention(collection=m.collection),
-    "forget": lambda v, m: v.forget(MemorySelection(ids=(m.mine,)), scope=ANN, collection=m.collection),
+    "memory.remember": lambda v, m: v.memory.remember(
+        NewMemory("I like tea.", "t"), scope=ANN, collection=m.collection
+    ),
+    "memory.update": lambda v, m: v.memory.update(m.mine, scope=ANN, collection=m.collection, role="user"),
+    "memory.import_lines": lambda v, m: v.memory.import_lines(m.lines, collection=m.collection),
+    "retention.set": lambda v, m: v.retention.set(Retention(most=0), scope=ANN, collection=m.collection),
+    "retention.apply": lambda v, m: v.retention.apply(collection=m.collection, preview=True),
+    "retention.start_job": lambda v, m: v.retention.start_job(collection=m.collection),
+    "memory.forget": lambda v, m: v.memory.forget(
+        MemorySelection(ids=(m.mine,)), scope=ANN, collection=m.collection
+    ),
 }
 """What only editors of the memories may do, in an order in which all of it can be done."""
 
 CHANGING_A_GRAPH: Mapping[str, Trial] = {
-    "add_nodes": lambda v, m: v.add_nodes([NewNode("eve")], **_graph(m)),
-    "add_edges": lambda v, m: v.add_edges([NewEdge("ann", "eve")], **_graph(m)),
-    "split_node": lambda v, m: v.split_node(m.merge, **_graph(m)),
-    "merge_nodes": lambda v, m: v.merge_nodes("ann", ["bo"], **_graph(m)),
-    "delete_edges": lambda v, m: v.delete_edges([m.edge], **_graph(m)),
-    "delete_nodes": lambda v, m: v.delete_nodes(["eve"], **_graph(m)),
+    "graph.add_nodes": lambda v, m: v.graph.add_nodes([NewNode("eve")], **_graph(m)),
+    "graph.add_edges": lambda v, m: v.graph.add_edges([NewEdge("ann", "eve")], **_graph(m)),
+    "graph.split_node": lambda v, m: v.graph.split_node(m.merge, **_graph(m)),
+    "graph.merge_nodes": lambda v, m: v.graph.merge_nodes("ann", ["bo"], **_graph(m)),
+    "graph.delete_edges": lambda v, m: v.graph.delete_edges([m.edge], **_graph(m)),
+    "graph.delete_nodes": lambda v, m: v.graph.delete_nodes(["eve"], **_graph(m)),
 }
 """What only editors of the graph may do."""
 
 MANAGING: Mapping[str, Trial] = {
-    "graph": lambda v, m: v.graph("another", collection=m.collection),
-    "keep_names": lambda v, m: v.keep_names(collection=m.collection),
-    "delete_graph": lambda v, m: v.delete_graph(HIDDEN_GRAPH, collection=m.collection),
+    "graph.get_or_create": lambda v, m: v.graph.get_or_create("another", collection=m.collection),
+    "graph.extract_entities": lambda v, m: v.graph.extract_entities(collection=m.collection),
+    "graph.delete": lambda v, m: v.graph.delete(HIDDEN_GRAPH, collection=m.collection),
 }
 """What only managers may do."""
 
 PRYING: Mapping[str, Trial] = {
-    "recall": lambda v, m: v.recall(MemoryQuery(SECRET, BOB, m.collection)),
+    "memory.recall": lambda v, m: v.memory.recall(MemoryQuery(SECRET, BOB, m.collection)),
     "everybody's": lambda v, m: v.retrieve(SECRET, collection=m.collection),
-    "memory_window": lambda v, m: v.memory_window(MemoryQuery(SECRET, BOB, m.collection), BUDGET),
-    "recent_memories": lambda v, m: v.recent_memories(scope=BOB, collection=m.collection),
-    "memory": lambda v, m: v.memory(m.others, scope=BOB, collection=m.collection),
-    "memory_versions": lambda v, m: v.memory_versions(m.others, scope=BOB, collection=m.collection),
-    "memories": lambda v, m: v.memories(scope=BOB, collection=m.collection),
-    "conversations": lambda v, m: v.conversations(scope=BOB, collection=m.collection),
-    "export_memories": lambda v, m: v.export_memories(scope=BOB, collection=m.collection),
-    "forget": lambda v, m: v.forget(MemorySelection(everything=True), scope=BOB, collection=m.collection),
-    "names": lambda v, m: v.names(collection=m.collection),
-    "graphs": lambda v, m: v.graphs(collection=m.collection),
-    "update_memory": lambda v, m: v.update_memory(m.others, scope=BOB, collection=m.collection, text="x"),
+    "memory.window": lambda v, m: v.memory.window(MemoryQuery(SECRET, BOB, m.collection), BUDGET),
+    "memory.recent": lambda v, m: v.memory.recent(scope=BOB, collection=m.collection),
+    "memory.get": lambda v, m: v.memory.get(m.others, scope=BOB, collection=m.collection),
+    "memory.versions": lambda v, m: v.memory.versions(m.others, scope=BOB, collection=m.collection),
+    "memory.list": lambda v, m: v.memory.list(scope=BOB, collection=m.collection),
+    "memory.conversations": lambda v, m: v.memory.conversations(scope=BOB, collection=m.collection),
+    "memory.export": lambda v, m: v.memory.export(scope=BOB, collection=m.collection),
+    "memory.forget": lambda v, m: v.memory.forget(
+        MemorySelection(everything=True), scope=BOB, collection=m.collection
+    ),
+    "graph.entities": lambda v, m: v.graph.entities(collection=m.collection),
+    "graph.list": lambda v, m: v.graph.list(collection=m.collection),
+    "memory.update": lambda v, m: v.memory.update(m.others, scope=BOB, collection=m.collection, text="x"),
     **READING_A_GRAPH,
 }
 """Ways to what somebody else remembers, and to a graph that is hidden."""
@@ -160,17 +166,17 @@ PRYING: Mapping[str, Trial] = {
 async def prepared(owner: Any, collection: str) -> Made:
     """Memories of two users and a graph, as the owner makes them; everything of the second is secret."""
     home = {"collection": collection}
-    [mine] = await owner.remember(NewMemory("I like green tea.", "k"), scope=ANN, **home)
-    [others] = await owner.remember(NewMemory(f"The password is {SECRET}.", "k"), scope=BOB, **home)
-    await owner.retain(Retention(most=0), scope=ANN, **home)
+    [mine] = await owner.memory.remember(NewMemory("I like green tea.", "k"), scope=ANN, **home)
+    [others] = await owner.memory.remember(NewMemory(f"The password is {SECRET}.", "k"), scope=BOB, **home)
+    await owner.retention.set(Retention(most=0), scope=ANN, **home)
     people = [NewNode("ann", name="Ann Lee"), NewNode("bo"), NewNode("bo2", name=SECRET)]
-    await owner.add_nodes(people, graph=HIDDEN_GRAPH, **home)
-    [edge] = await owner.add_edges([NewEdge("ann", "bo")], graph=HIDDEN_GRAPH, **home)
-    await owner.merge_nodes("bo", ["bo2"], graph=HIDDEN_GRAPH, **home)
-    [merge] = await owner.node_history(graph=HIDDEN_GRAPH, **home)
-    await owner.settle(**home)
-    await owner.settle_names(**home)
-    page = await owner.export_memories(scope=ANN, **home)
+    await owner.graph.add_nodes(people, graph=HIDDEN_GRAPH, **home)
+    [edge] = await owner.graph.add_edges([NewEdge("ann", "bo")], graph=HIDDEN_GRAPH, **home)
+    await owner.graph.merge_nodes("bo", ["bo2"], graph=HIDDEN_GRAPH, **home)
+    [merge] = await owner.graph.node_history(graph=HIDDEN_GRAPH, **home)
+    await owner.documents.settle(**home)
+    await owner.graph.settle_entities(**home)
+    page = await owner.memory.export(scope=ANN, **home)
     return Made(collection, mine.id, others.id, page.lines, edge.id, merge.number)
 
 

@@ -77,7 +77,7 @@ class Streaming(Talking):
             hidden = not self.world.rank(who.user.id, room.id, stream)
             if who.has("read") and hidden:
                 view = await self.door.entered(who)
-                work = view.clear_stream(stream, collection=room.id, within=within)
+                work = view.streams.clear(stream, collection=room.id, within=within)
                 await self._expect("NotFound", work)
                 continue
             asked = {each.id for each in inside}
@@ -97,12 +97,12 @@ class Streaming(Talking):
             )
             view = await self.door.entered(who)
             allowed = self._may_write(who, paper)
-            work = view.add_events(told, stream=stream, collection=room.id)
+            work = view.events.add(told, stream=stream, collection=room.id)
             written = await self._expect("ok" if allowed else self._refused(who, paper), work)
             if allowed:
                 paper.id = written[0].id
                 self.world.papers[paper.id] = paper
-                await view.settle(collection=room.id)
+                await view.documents.settle(collection=room.id)
 
     async def wait_for(self) -> None:
         """Someone sets an alert, on streams that may be hidden."""
@@ -120,7 +120,7 @@ class Streaming(Talking):
         seen = seen and all(self.world.rank(who.user.id, room.id, each) for each in streams)
         expected = "NotAllowed" if not who.has("read", "write") else "ok" if seen else "NotFound"
         view = await self.door.entered(who)
-        made = await self._expect(expected, view.put_alert(alert))
+        made = await self._expect(expected, view.alerts.put(alert))
         if expected == "ok":
             watch = Watch(made.id, name, who.user.id, room.id, streams, query)
             self.world.watches[made.id] = watch
@@ -136,7 +136,7 @@ class Streaming(Talking):
             expected = "ok" if self.knows(who, watch) else "NotFound"
             expected = expected if who.has("read", "write") else "NotAllowed"
             view = await self.door.entered(who)
-            await self._expect(expected, view.delete_alert(watch.id))
+            await self._expect(expected, view.alerts.delete(watch.id))
             if expected == "ok":
                 del self.world.watches[watch.id]
 
@@ -160,7 +160,7 @@ class Streaming(Talking):
         expected = possible if allowed else self._refused(who, papers[0])
         given = [_caption(each) for each in papers]
         view = await self.door.entered(who)
-        work = view.add_captions(
+        work = view.streams.add_captions(
             given, stream=papers[0].source, collection=room.id, replace=replace, wait=room.embeds
         )
         written = await self._expect(expected, work)
@@ -179,7 +179,7 @@ class Streaming(Talking):
         able = self.world.rank(who.user.id, room.id) >= RANK["manager"]
         expected = self._judged(who, seen=True, able=able, scope="write")
         view = await self.door.entered(who)
-        work = view.put_stream(NewStream(name, room.id, title, live=True))
+        work = view.streams.put(NewStream(name, room.id, title, live=True))
         made = await self._expect(expected, work)
         if expected == "ok":
             room.sources[made.source.id] = name
@@ -216,4 +216,4 @@ def _caption(paper: Paper) -> NewCaption:
 
 
 def _cleared(stream: str, room: str, within: CaptionRange) -> Callable[[Any], Awaitable[Any]]:
-    return lambda view: view.clear_stream(stream, collection=room, within=within)
+    return lambda view: view.streams.clear(stream, collection=room, within=within)

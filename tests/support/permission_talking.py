@@ -71,7 +71,7 @@ class Talking(Doing):
         )
         view = await self.door.entered(who)
         waits = self.world.rooms[paper.collection].embeds
-        work = view.post(said, channel=paper.source, collection=paper.collection, wait=waits)
+        work = view.channels.post(said, channel=paper.source, collection=paper.collection, wait=waits)
         written = await self._expect("ok" if allowed else self._refused(who, paper), work)
         if allowed:
             before = self.world.papers.get(paper.id)
@@ -90,6 +90,6 @@ class Talking(Doing):
 
 
 async def _deleted(view: Any, paper: Paper) -> Any:
-    found = await view.find_document(paper.key, source=paper.source, collection=paper.collection)
+    found = await view.documents.find(paper.key, source=paper.source, collection=paper.collection)
     assert found.id == paper.id
-    return await view.delete(found.id)
+    return await view.documents.delete(found.id)

@@ -37,28 +37,30 @@ async def first_of(events: AsyncGenerator[Any, None]) -> Any:
 def on_a_stream(home: str) -> Mapping[str, Attempt]:
     """Every method that takes a stream, of which nobody may know that it is there."""
     return {
-        "find stream": lambda view, name: view.find_stream(name, collection=home),
-        "put stream": lambda view, name: view.put_stream(NewStream(name, home)),
-        "title": lambda view, name: view.put_stream(NewStream(name, home, "x", zone="Europe/Berlin")),
-        "origin": lambda view, name: view.put_stream(NewStream(name, home, origin="2020-01-01T00:00:00Z")),
-        "film": lambda view, name: view.add_captions(NewCaption("x", 0), stream=name, collection=home),
-        "report": lambda view, name: view.add_events(NewEvent("x", 0), stream=name, collection=home),
-        "captions": lambda view, name: view.captions(stream=name, collection=home),
-        "clear": lambda view, name: view.clear_stream(name, collection=home),
-        "clear some": lambda view, name: view.clear_stream(name, collection=home, within=CaptionRange(0, 9)),
-        "moments": lambda view, name: view.find_moments(StreamQuery("x", (name,), home)),
-        "at a time": lambda view, name: view.find_moments(StreamQuery("at 0:10", (name,), home)),
-        "video window": lambda view, name: view.video_window(StreamQuery("x", (name,), home), BUDGET),
-        "events": lambda view, name: view.events(stream=name, collection=home),
-        "entities": lambda view, name: view.entities(stream=name, collection=home),
-        "timeline": lambda view, name: view.entity_timeline("x", stream=name, collection=home),
-        "summary": lambda view, name: view.summary(SummaryRequest(name, home)),
-        "summarise": lambda view, name: view.summarise(SummaryRequest(name, home, extractive=True)),
-        "job": lambda view, name: view.start_summary(SummaryRequest(name, home)),
-        "keep": lambda view, name: view.keep_summarised(None, stream=name, collection=home),
-        "follow": lambda view, name: first_of(view.follow_captions(stream=name, collection=home, after=0)),
-        "follow on": lambda view, name: first_of(view.follow_captions(stream=name, collection=home)),
-        "alert": lambda view, name: view.put_alert(NewAlert("x", "x", home, (name,))),
+        "find stream": lambda view, name: view.streams.get(name, collection=home),
+        "put stream": lambda view, name: view.streams.put(NewStream(name, home)),
+        "title": lambda view, name: view.streams.put(NewStream(name, home, "x", zone="Europe/Berlin")),
+        "origin": lambda view, name: view.streams.put(NewStream(name, home, origin="2020-01-01T00:00:00Z")),
+        "film": lambda view, name: view.streams.add_captions(
+            NewCaption("x", 0), stream=name, collection=home
+        ),
+        "report": lambda view, name: view.events.add(NewEvent("x", 0), stream=name, collection=home),
+        "captions": lambda view, name: view.streams.captions(stream=name, collection=home),
+        "clear": lambda view, name: view.streams.clear(name, collection=home),
+        "clear some": lambda view, name: view.streams.clear(name, collection=home, within=CaptionRange(0, 9)),
+        "moments": lambda view, name: view.streams.find_moments(StreamQuery("x", (name,), home)),
+        "at a time": lambda view, name: view.streams.find_moments(StreamQuery("at 0:10", (name,), home)),
+        "video window": lambda view, name: view.streams.window(StreamQuery("x", (name,), home), BUDGET),
+        "events": lambda view, name: view.events.list(stream=name, collection=home),
+        "entities": lambda view, name: view.events.entities(stream=name, collection=home),
+        "timeline": lambda view, name: view.events.entity_timeline("x", stream=name, collection=home),
+        "summary": lambda view, name: view.summaries.get(SummaryRequest(name, home)),
+        "summarise": lambda view, name: view.summaries.summarize(SummaryRequest(name, home, extractive=True)),
+        "job": lambda view, name: view.summaries.start_job(SummaryRequest(name, home)),
+        "keep": lambda view, name: view.summaries.summarize_live(None, stream=name, collection=home),
+        "follow": lambda view, name: first_of(view.streams.subscribe(stream=name, collection=home, after=0)),
+        "follow on": lambda view, name: first_of(view.streams.subscribe(stream=name, collection=home)),
+        "alert": lambda view, name: view.alerts.put(NewAlert("x", "x", home, (name,))),
     }  # fmt: skip
 
 
@@ -67,21 +69,21 @@ def in_a_collection() -> Mapping[str, Attempt]:
     making = {"put stream", "title", "origin", "film", "report"}
     return {
         **{what: _anywhere(what) for what in on_a_stream("") if what not in making},
-        "streams": lambda view, name: view.streams(collection=name),
-        "all streams": lambda view, name: view.find_moments(StreamQuery("x", collection=name)),
-        "alerts": lambda view, name: view.alerts(collection=name),
-        "alert on all": lambda view, name: view.put_alert(NewAlert("x", "x", name)),
+        "streams": lambda view, name: view.streams.list(collection=name),
+        "all streams": lambda view, name: view.streams.find_moments(StreamQuery("x", collection=name)),
+        "alerts": lambda view, name: view.alerts.list(collection=name),
+        "alert on all": lambda view, name: view.alerts.put(NewAlert("x", "x", name)),
     }
 
 
 def on_an_alert() -> Mapping[str, Attempt]:
     """Every method that takes an alert."""
     return {
-        "find": lambda view, name: view.find_alert(name),
-        "delete": lambda view, name: view.delete_alert(name),
-        "told": lambda view, name: view.alert_events(alert=name),
-        "listen": lambda view, name: first_of(view.listen(alert=name, after=0)),
-        "listen on": lambda view, name: first_of(view.listen(alert=name)),
+        "find": lambda view, name: view.alerts.get(name),
+        "delete": lambda view, name: view.alerts.delete(name),
+        "told": lambda view, name: view.alerts.events(alert=name),
+        "listen": lambda view, name: first_of(view.alerts.subscribe(alert=name, after=0)),
+        "listen on": lambda view, name: first_of(view.alerts.subscribe(alert=name)),
     }
 
 
@@ -111,17 +113,17 @@ class Watching(Listening):
     async def _streams(self, who: Visitor, view: Any, room: Room) -> list[Any]:
         """The streams of a collection, and a question to all of them."""
         mine = self.world.sources_seen(who.user.id, room.id) & self.world.streams.keys()
-        found = await view.streams(collection=room.id)
+        found = await view.streams.list(collection=room.id)
         assert {each.source.id for each in found} == mine
         for each in found:
             assert each.captions == len(self.world.track(each.source.id, "caption"))
         asked = StreamQuery(SEEN, collection=room.id, limit=MOST)
-        moments = await view.find_moments(asked)
+        moments = await view.streams.find_moments(asked)
         assert {each.stream.id for each in moments.moments} <= mine
-        window = await view.video_window(asked, BUDGET)
+        window = await view.streams.window(asked, BUDGET)
         shown = [each.document.id for moment in moments.moments for each in moment.captions]
         self._all_visible(who, [*shown, *(each.id for each in window.captions)])
-        timed = await view.find_moments(replace(asked, prompt="What was seen in the first minute?"))
+        timed = await view.streams.find_moments(replace(asked, prompt="What was seen in the first minute?"))
         answers = [found, moments, window, timed]
         for stream in self._few(sorted(mine), 1):
             answers += await self._stream(view, room, stream)
@@ -133,15 +135,15 @@ class Watching(Listening):
         place = {"stream": self.chance.choice([stream, room.sources[stream]]), "collection": room.id}
         listed = await self._pages(view, place)
         assert [each.document.id for each in listed] == [each.id for each in captions]
-        told = await view.events(**place)
+        told = await view.events.list(**place)
         assert [each.documents for each in told] == [(each.id,) for each in events]
-        names = await view.entities(**place)
+        names = await view.events.entities(**place)
         mentioned = [*(each.words[3] for each in captions + events), *(each.words[2] for each in captions)]
         assert dict(names) == dict.fromkeys(mentioned, 1)
         request = SummaryRequest(stream, room.id, extractive=True)
-        summary = await view.summarise(request)
+        summary = await view.summaries.summarize(request)
         assert summary.outcome == ("complete" if captions else "empty")
-        answers = [listed, told, names, summary, await view.summary(request)]
+        answers = [listed, told, names, summary, await view.summaries.get(request)]
         for paper in self._few(captions, 1):
             answers += await self._caption(view, place, paper)
         return answers
@@ -149,14 +151,14 @@ class Watching(Listening):
     async def _caption(self, view: Any, place: Mapping[str, str], paper: Paper) -> list[Any]:
         """One caption, by its time, its words, and who is in it."""
         within = CaptionRange(paper.at, paper.at + LASTS)
-        [only] = (await view.captions(**place, within=within)).captions
+        [only] = (await view.streams.captions(**place, within=within)).captions
         assert only.document.id == paper.id
-        spans = await view.entity_timeline(self.chance.choice(paper.words[:4]), **place)
+        spans = await view.events.entity_timeline(self.chance.choice(paper.words[:4]), **place)
         assert [each.documents for each in spans] == [(paper.id,)]
         asked = StreamQuery(paper.words[0], (place["stream"],), place["collection"])
-        found = await view.find_moments(asked)
+        found = await view.streams.find_moments(asked)
         assert paper.id in {each.document.id for moment in found.moments for each in moment.captions}
-        window = await view.video_window(asked, BUDGET)
+        window = await view.streams.window(asked, BUDGET)
         assert paper.words[0] in window.window.text
         return [only, spans, found, window]
 
@@ -168,7 +170,7 @@ class Watching(Listening):
     async def _pages(self, view: Any, place: Mapping[str, str]) -> list[Any]:
         found, cursor = [], None
         while True:
-            page = await view.captions(**place, after=cursor, limit=self.chance.choice([1, 3, MOST]))
+            page = await view.streams.captions(**place, after=cursor, limit=self.chance.choice([1, 3, MOST]))
             found += page.captions
             cursor = page.next
             if cursor is None:
@@ -178,13 +180,13 @@ class Watching(Listening):
         """The own alerts, and what they told that can be seen now; of those of others, nothing."""
         mine = [each for each in self.world.watches.values() if each.owner == who.user.id]
         mine = [each for each in mine if self.world.sees_room(each.owner, each.collection)]
-        found = [each for each in await view.alerts() if each.id in self.world.watches]
+        found = [each for each in await view.alerts.list() if each.id in self.world.watches]
         assert {each.id for each in found} == {each.id for each in mine}
         for each in found:
             assert each.checked == 0 or self.world.rank(who.user.id, each.collection)
         events = []
         for watch in self._few(mine, 3):
-            told = await view.alert_events(alert=watch.id)
+            told = await view.alerts.events(alert=watch.id)
             self._told_rightly(who, watch.told, [each.document for each in told])
             events += told
         # What somebody named may be hidden by now: it is not news.
@@ -207,13 +209,13 @@ class Watching(Listening):
             await self._grant(room, stream, who)
             view = await self.door.entered(who)
             alert = NewAlert(self.word(), SEEN, room.id, (stream,), floor=None, gap_seconds=0)
-            made = await view.put_alert(alert)
+            made = await view.alerts.put(alert)
             watch = Watch(made.id, alert.name, who.user.id, room.id, alert.streams, alert.query)
             self.world.watches[made.id] = watch
             async with (
-                aclosing(view.follow_captions(stream=stream, collection=room.id, after=0)) as whole,
-                aclosing(view.follow_captions(stream=stream, collection=room.id)) as fresh,
-                aclosing(view.listen(alert=made.id, after=0)) as told,
+                aclosing(view.streams.subscribe(stream=stream, collection=room.id, after=0)) as whole,
+                aclosing(view.streams.subscribe(stream=stream, collection=room.id)) as fresh,
+                aclosing(view.alerts.subscribe(alert=made.id, after=0)) as told,
             ):
                 await self._heard(room, stream, whole, fresh, told)
                 await self._shut_out(room, who)
@@ -222,7 +224,7 @@ class Watching(Listening):
                     await _ended(events, secret=secret)
             secret |= await self._filmed_beside(room, stream, who)
             await self._grant(room, stream, who)
-            late = await view.alert_events(alert=made.id, limit=MOST)
+            late = await view.alerts.events(alert=made.id, limit=MOST)
             self._told_rightly(who, watch.told, [each.document for each in late])
             assert not secret & {each.document for each in late}
 
@@ -252,7 +254,7 @@ class Watching(Listening):
 
     async def _grant(self, room: Room, stream: str, who: Visitor) -> None:
         whom = Principal("user", who.user.id)
-        await (await self._as_owner()).grant(room.id, whom, "viewer", source=stream)
+        await (await self._as_owner()).people.grant(room.id, whom, "viewer", source=stream)
         self.world.grants[room.id, stream, whom] = "viewer"
 
     async def _shut_out(self, room: Room, who: Visitor) -> None:
@@ -261,7 +263,7 @@ class Watching(Listening):
         for place in list(self.world.grants):
             home, part, whom = place
             if home == room.id and whom.id in {who.user.id, *groups}:
-                await (await self._as_owner()).revoke(home, whom, source=part)
+                await (await self._as_owner()).people.revoke(home, whom, source=part)
                 del self.world.grants[place]
 
     async def _film(self, room: Room, stream: str) -> Paper:

@@ -41,21 +41,21 @@ class Scene:
     paper: str
 
     async def bob_is(self, role: Any, *, of: str | None = "shared") -> None:
-        await self.alice.grant("wiki", BOB, role, source=of)
+        await self.alice.people.grant("wiki", BOB, role, source=of)
 
 
 @pytest.fixture
 async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     settings = Settings(embedder="none", lock_timeout_seconds=5)
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as owner:
-        people = [await owner.create_user(name) for name in ("alice", "bob")]
+        people = [await owner.people.create_user(name) for name in ("alice", "bob")]
         alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
         await alice.add(NewDocument(MINE, key="a"), source="shared", collection="wiki", wait=True)
         [hidden] = await alice.add(
             NewDocument(THEIRS, key="a"), source="hidden", collection="wiki", wait=True
         )
-        ids = {each.name: str(each.id) for each in await alice.sources(collection="wiki")}
-        wiki = (await alice.find_collection("wiki")).id
+        ids = {each.name: str(each.id) for each in await alice.collections.sources(collection="wiki")}
+        wiki = (await alice.collections.get("wiki")).id
         yield Scene(owner, alice, bob, wiki, ids["shared"], ids["hidden"], hidden.id)
 
 
@@ -70,106 +70,112 @@ async def test_a_collection_named_like_anothers_id_opens_nothing(scene: Scene) -
     await scene.bob_is("viewer", of=None)
     for each in (scene.bob, scene.owner):
         with pytest.raises(InvalidInput, match="form of an id"):
-            await each.create_collection(scene.wiki)
+            await each.collections.create(scene.wiki)
     with pytest.raises(NotAllowed):
         await scene.bob.add("spoilt", source=scene.shared, collection="alice/wiki")
     with pytest.raises(NotAllowed):
-        await scene.bob.delete_where(EVERYTHING, collection=scene.wiki)
-    assert (await scene.bob.find_collection(scene.wiki)).name == "alice/wiki"
+        await scene.bob.documents.delete_where(EVERYTHING, collection=scene.wiki)
+    assert (await scene.bob.collections.get(scene.wiki)).name == "alice/wiki"
     with pytest.raises(NotFound):
-        await scene.bob.find_collection(f"bob/{scene.wiki}")
+        await scene.bob.collections.get(f"bob/{scene.wiki}")
 
 
 async def test_a_source_named_like_anothers_id_does_not_stand_in_for_it(scene: Scene) -> None:
-    await scene.alice.source(scene.shared, collection="wiki")
-    assert (await scene.alice.find_source(scene.shared, collection="wiki")).name == "shared"
+    await scene.alice.collections.get_or_create_source(scene.shared, collection="wiki")
+    assert (await scene.alice.collections.get_source(scene.shared, collection="wiki")).name == "shared"
 
 
 async def test_hidden_and_missing_collections_are_made_anew_alike(scene: Scene) -> None:
     await scene.bob.add("pears", collection="alice/wiki", wait=True)
     await scene.bob.add("pears", collection="alice/nothing", wait=True)
-    names = [each.name for each in await scene.bob.collections()]
+    names = [each.name for each in await scene.bob.collections.list()]
     assert names == ["bob/alice/nothing", "bob/alice/wiki"]
     found = await scene.bob.retrieve("quinces plums", collection="*")
     assert {hit.chunk.text for hit in found.hits} == {"pears"}
 
 
 async def test_renaming_does_not_tell_which_names_are_taken(scene: Scene) -> None:
-    await scene.alice.create_collection("diary")
+    await scene.alice.collections.create("diary")
     await scene.bob_is("manager")
-    assert await refusal(scene.bob.update_source(scene.shared, rename="hidden")) == await refusal(
-        scene.bob.update_source(scene.shared, rename="nothing")
+    assert await refusal(scene.bob.collections.update_source(scene.shared, rename="hidden")) == await refusal(
+        scene.bob.collections.update_source(scene.shared, rename="nothing")
     )
     await scene.bob_is("owner", of=None)
-    assert await refusal(scene.bob.update_collection("alice/wiki", rename="diary")) == await refusal(
-        scene.bob.update_collection("alice/wiki", rename="nothing")
+    assert await refusal(scene.bob.collections.update("alice/wiki", rename="diary")) == await refusal(
+        scene.bob.collections.update("alice/wiki", rename="nothing")
     )
     for taken in (
-        scene.alice.update_collection("wiki", rename="diary"),
-        scene.alice.update_source(scene.shared, rename="hidden"),
+        scene.alice.collections.update("wiki", rename="diary"),
+        scene.alice.collections.update_source(scene.shared, rename="hidden"),
     ):
         assert "exists already" in await refusal(taken)
 
 
 async def test_a_name_that_became_free_can_be_used_again(scene: Scene) -> None:
-    await scene.alice.update_source("shared", collection="wiki", rename="old")
-    await scene.alice.update_collection("wiki", rename="past")
+    await scene.alice.collections.update_source("shared", collection="wiki", rename="old")
+    await scene.alice.collections.update("wiki", rename="past")
     await scene.alice.add("anew", source="shared", collection="wiki")
-    assert [each.name for each in await scene.alice.collections()] == ["alice/past", "alice/wiki"]
-    assert {each.name for each in await scene.alice.sources(collection="past")} == {"hidden", "old"}
+    assert [each.name for each in await scene.alice.collections.list()] == ["alice/past", "alice/wiki"]
+    assert {each.name for each in await scene.alice.collections.sources(collection="past")} == {
+        "hidden",
+        "old",
+    }
 
 
 async def test_an_index_is_built_from_its_own_collection_whatever_it_is_called(tmp_path: Path) -> None:
     """It was built from whichever collection had taken the name that its own had before."""
     async with conspectus.open(tmp_path, settings=Settings(embedder="none", tail_chunks=1)) as owner:
-        people = [await owner.create_user(name) for name in ("alice", "bob")]
+        people = [await owner.people.create_user(name) for name in ("alice", "bob")]
         alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
         await alice.add(["old plums", "old pears"], collection="wiki")
-        await owner.delete_user("alice", heir="bob")
-        another = await owner.create_user("alice")
+        await owner.people.delete_user("alice", heir="bob")
+        another = await owner.people.create_user("alice")
         anew = owner.answering(Person("alice", False, another.id))
         await anew.add(["hidden plums", "hidden quinces"], collection="wiki")
-        await bob.reindex(collection="wiki")
+        await bob.maintenance.reindex(collection="wiki")
         found = await bob.retrieve("plums pears quinces", collection="*")
         assert {hit.chunk.text for hit in found.hits} == {"old plums", "old pears"}
-        assert (await owner.check()).clean
+        assert (await owner.maintenance.check()).clean
 
 
 async def test_an_index_that_names_rows_of_others_gives_none_of_them_away(scene: Scene) -> None:
     await scene.bob_is("viewer")
-    place = await scene.bob._sight.place(scene.wiki)
+    place = await scene.bob._context.sight.place(scene.wiki)
     chunks = [each.id for name in ("shared", "hidden") for each in await chunks_of(scene.alice, name)]
-    [row] = await scene.bob._sight.rows(place)(chunks)
+    [row] = await scene.bob._context.sight.rows(place)(chunks)
     assert row.chunk.text == MINE
 
 
 async def chunks_of(alice: Engine, source: str) -> Sequence[Chunk]:
-    found = await alice.find_source(source, collection="wiki")
-    [document] = (await alice.list(collection="wiki", where=Eq("source", found.id))).documents
-    return await alice.chunks(document.id)
+    found = await alice.collections.get_source(source, collection="wiki")
+    [document] = (await alice.documents.list(collection="wiki", where=Eq("source", found.id))).documents
+    return await alice.documents.chunks(document.id)
 
 
 async def test_a_renamed_collection_stays_its_accounts(scene: Scene) -> None:
-    made = await scene.alice.create_collection("a/b/c")
+    made = await scene.alice.collections.create("a/b/c")
     for name in ("x", "bob/x", "alice/x"):
-        await scene.alice.update_collection(made.id, rename=name)
-        assert (await scene.alice.find_collection(made.id)).name.startswith("alice/")
-    await scene.owner.create_collection("left/right")
-    assert (await scene.owner.update_collection("left/right", rename="right")).name == "right"
+        await scene.alice.collections.update(made.id, rename=name)
+        assert (await scene.alice.collections.get(made.id)).name.startswith("alice/")
+    await scene.owner.collections.create("left/right")
+    assert (await scene.owner.collections.update("left/right", rename="right")).name == "right"
 
 
 async def test_nothing_is_told_of_how_much_is_hidden(scene: Scene) -> None:
     told: list[tuple[str, int, int]] = []
     await scene.bob_is("editor")
-    [seen] = await scene.bob.collections()
-    assert seen.sequence == (await scene.bob.find_collection("alice/wiki")).sequence == 0
-    assert (await scene.bob.collection("alice/wiki")).sequence == 0
+    [seen] = await scene.bob.collections.list()
+    assert seen.sequence == (await scene.bob.collections.get("alice/wiki")).sequence == 0
+    assert (await scene.bob.collections.get_or_create("alice/wiki")).sequence == 0
     with pytest.raises(NotAllowed):
-        await scene.bob.status(collection="alice/wiki")
+        await scene.bob.maintenance.status(collection="alice/wiki")
     new = [NewDocument(f"{THEIRS} {number}") for number in range(99)]
     await scene.alice.add(new, source="hidden", collection="wiki")
-    assert await scene.bob.settle(collection="alice/wiki", progress=lambda *each: told.append(each)) == 0
-    assert (await scene.bob.status()).collections == ()
+    assert (
+        await scene.bob.documents.settle(collection="alice/wiki", progress=lambda *each: told.append(each))
+        == 0
+    )
+    assert (await scene.bob.maintenance.status()).collections == ()
     await scene.bob.add(
         "pears", source="shared", collection="alice/wiki", wait=True, progress=lambda *each: told.append(each)
     )
@@ -187,8 +193,8 @@ class Indiscreet(HashedEmbedder):
 
 async def test_an_error_is_not_told_to_whom_its_text_is_not(scene: Scene) -> None:
     await scene.bob_is("editor")
-    home = await scene.alice.find_collection("wiki")
-    work = scene.owner._core.backfill.wake(home, HashedEmbedder())
+    home = await scene.alice.collections.get("wiki")
+    work = scene.owner._context.core.backfill.wake(home, HashedEmbedder())
     assert work.task is not None
     await work.task
     work.error = ProviderUnavailable("vendor", f"will not take {THEIRS!r}")
@@ -200,16 +206,16 @@ async def test_an_error_is_not_told_to_whom_its_text_is_not(scene: Scene) -> Non
 async def test_a_vendor_that_repeats_a_text_tells_it_to_nobody_else(tmp_path: Path) -> None:
     settings = Settings(embedder="none")
     async with conspectus.open(tmp_path, settings=settings, embedder=Indiscreet()) as owner:
-        people = [await owner.create_user(name) for name in ("alice", "bob")]
+        people = [await owner.people.create_user(name) for name in ("alice", "bob")]
         alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
         await alice.add("plums", source="shared", collection="wiki", wait=True)
-        await alice.grant("wiki", BOB, "editor", source="shared")
+        await alice.people.grant("wiki", BOB, "editor", source="shared")
         for person, told in ((alice, True), (bob, False)):
             source, home = ("hidden", "wiki") if told else ("shared", "alice/wiki")
             text = THEIRS if told else "pears"
             said = await refusal(person.add(text, source=source, collection=home, wait=True))
             assert ("quinces" in said) is told
-        assert "quinces" not in await refusal(bob.settle(collection="alice/wiki"))
+        assert "quinces" not in await refusal(bob.documents.settle(collection="alice/wiki"))
 
 
 async def test_parents_threads_and_keys_of_other_sources_lead_nowhere(scene: Scene) -> None:
@@ -228,88 +234,97 @@ async def test_parents_threads_and_keys_of_other_sources_lead_nowhere(scene: Sce
         )
     [written] = await scene.bob.add(NewDocument("mine", key="a"), source="shared", collection=scene.wiki)
     assert (written.outcome, written.id == scene.paper) == ("replaced", False)
-    assert await scene.alice.text(scene.paper) == THEIRS
+    assert await scene.alice.documents.text(scene.paper) == THEIRS
     window = await scene.bob.window("one two quinces", 500, collection="*")
     assert "hidden" not in repr(window)
 
 
 async def test_a_read_only_key_writes_nothing_at_all(scene: Scene) -> None:
-    reader = scene.alice.answering(Person("alice", False, scene.alice._person.id, ("read",)))
+    reader = scene.alice.answering(Person("alice", False, scene.alice._context.person.id, ("read",)))
     for work in (
-        reader.delete([], purge=True),
-        reader.delete("nothing", purge=True),
-        reader.delete_where(EVERYTHING, collection="wiki"),
+        reader.documents.delete([], purge=True),
+        reader.documents.delete("nothing", purge=True),
+        reader.documents.delete_where(EVERYTHING, collection="wiki"),
         reader.add("x", collection="wiki"),
-        reader.update(scene.paper, title="x"),
-        reader.delete_chunks(scene.paper),
-        reader.create_collection("new"),
-        reader.collection("new"),
-        reader.delete_collection("wiki"),
-        reader.reindex(collection="wiki"),
-        reader.ingest_files([Upload("a.txt", b"x")], collection="wiki"),
-        reader.connect("w", "mediawiki", {}, collection="wiki"),
+        reader.documents.update(scene.paper, title="x"),
+        reader.documents.delete_chunks(scene.paper),
+        reader.collections.create("new"),
+        reader.collections.get_or_create("new"),
+        reader.collections.delete("wiki"),
+        reader.maintenance.reindex(collection="wiki"),
+        reader.jobs.ingest_files([Upload("a.txt", b"x")], collection="wiki"),
+        reader.connections.create("w", "mediawiki", {}, collection="wiki"),
     ):
         with pytest.raises(NotAllowed):
             await work
-    assert await scene.alice.count(collection="wiki") == 2
+    assert await scene.alice.documents.count(collection="wiki") == 2
 
 
 async def test_a_key_that_does_not_read_sees_nothing(scene: Scene) -> None:
-    writer = scene.alice.answering(Person("alice", False, scene.alice._person.id, ("write", "admin")))
-    for work in (writer.collections(), writer.get(scene.paper), writer.retrieve("x"), writer.status()):
+    writer = scene.alice.answering(Person("alice", False, scene.alice._context.person.id, ("write", "admin")))
+    for work in (
+        writer.collections.list(),
+        writer.documents.get(scene.paper),
+        writer.retrieve("x"),
+        writer.maintenance.status(),
+    ):
         with pytest.raises(NotAllowed):
             await work
 
 
 async def test_only_the_owner_lets_the_machine_read_its_own_files(scene: Scene, tmp_path: Path) -> None:
     for work in (
-        scene.alice.add_files([tmp_path]),
-        scene.alice.create_collection("x", embedder=f"static:{tmp_path}"),
-        scene.alice.create_collection("x", embedder="openai:text-embedding-3-large@3072"),
-        scene.alice.reembed(f"static:{tmp_path}", collection="wiki"),
+        scene.alice.documents.add_files([tmp_path]),
+        scene.alice.collections.create("x", embedder=f"static:{tmp_path}"),
+        scene.alice.collections.create("x", embedder="openai:text-embedding-3-large@3072"),
+        scene.alice.maintenance.reembed(f"static:{tmp_path}", collection="wiki"),
     ):
         with pytest.raises(NotAllowed):
             await work
-    assert (await scene.alice.create_collection("x", embedder="none")).space is None
+    assert (await scene.alice.collections.create("x", embedder="none")).space is None
 
 
 async def test_a_connection_writes_only_where_its_managers_say(scene: Scene) -> None:
     """A manager of one source could have had another space's pages written into it."""
     await scene.bob_is("manager")
     with pytest.raises(NotAllowed):
-        await scene.bob.update_source(scene.shared, metadata={"wiki": "w", "space": "Board"})
+        await scene.bob.collections.update_source(scene.shared, metadata={"wiki": "w", "space": "Board"})
     with pytest.raises(NotAllowed):
-        await scene.bob.source("shared", collection="alice/wiki", metadata={"space": "Board"})
-    await scene.alice.update_source(scene.shared, metadata={"wiki": "w", "space": "Open"})
+        await scene.bob.collections.get_or_create_source(
+            "shared", collection="alice/wiki", metadata={"space": "Board"}
+        )
+    await scene.alice.collections.update_source(scene.shared, metadata={"wiki": "w", "space": "Open"})
     told = {"wiki": "w", "space": "Open", "colour": "red"}
-    assert (await scene.bob.update_source(scene.shared, metadata=told)).metadata == told
+    assert (await scene.bob.collections.update_source(scene.shared, metadata=told)).metadata == told
 
 
 async def test_jobs_and_connections_are_seen_as_their_sources_are(scene: Scene) -> None:
-    job = await scene.alice.ingest_files([Upload("quinces.txt", b"q")], collection="wiki", source="hidden")
-    await scene.alice.wait_job(job.id)
+    job = await scene.alice.jobs.ingest_files(
+        [Upload("quinces.txt", b"q")], collection="wiki", source="hidden"
+    )
+    await scene.alice.jobs.wait(job.id)
     await scene.bob_is("owner")
     ghost = "00000000-0000-4000-8000-000000000000"
-    for method in (scene.bob.job, scene.bob.cancel_job, scene.bob.retry_job, scene.bob.wait_job):
+    for method in (scene.bob.jobs.get, scene.bob.jobs.cancel, scene.bob.jobs.retry, scene.bob.jobs.wait):
         told = [await refusal(method(each)) for each in (job.id, ghost)]
         assert told[0].replace(job.id, ghost) == told[1]
-    assert (await scene.bob.jobs()).jobs == (await scene.bob.jobs(collection=scene.wiki)).jobs == ()
-    assert "1" not in repr((await scene.bob.ingest_report(collection=scene.wiki)).states)
+    assert (await scene.bob.jobs.list()).jobs == (await scene.bob.jobs.list(collection=scene.wiki)).jobs == ()
+    assert "1" not in repr((await scene.bob.jobs.report(collection=scene.wiki)).states)
     options = {"address": "https://wiki.example/api.php"}
-    await scene.alice.connect("pages", "mediawiki", options, collection="wiki")
-    assert await scene.bob.connections(collection=scene.wiki) == ()
+    await scene.alice.connections.create("pages", "mediawiki", options, collection="wiki")
+    assert await scene.bob.connections.list(collection=scene.wiki) == ()
     with pytest.raises(NotFound):
-        await scene.bob.sync("pages", collection=scene.wiki)
+        await scene.bob.connections.sync("pages", collection=scene.wiki)
     await scene.bob_is("viewer", of="hidden")
-    assert [each.id for each in (await scene.bob.jobs()).jobs] == [job.id]
+    assert [each.id for each in (await scene.bob.jobs.list()).jobs] == [job.id]
 
 
 async def test_a_filter_cannot_widen_what_is_seen(scene: Scene) -> None:
     await scene.bob_is("viewer")
     for where in (Eq("source", scene.hidden), Eq("document", scene.paper)):
-        assert await scene.bob.count(collection=scene.wiki, where=where) == 0
-        assert (await scene.bob.list(collection=scene.wiki, where=where)).documents == ()
+        assert await scene.bob.documents.count(collection=scene.wiki, where=where) == 0
+        assert (await scene.bob.documents.list(collection=scene.wiki, where=where)).documents == ()
         assert (await scene.bob.retrieve("quinces", collection=scene.wiki, where=where)).hits == ()
-    page = await scene.alice.list(collection="wiki", limit=1)
-    follow = await scene.bob.list(collection=scene.wiki, after=page.next)
+    page = await scene.alice.documents.list(collection="wiki", limit=1)
+    follow = await scene.bob.documents.list(collection=scene.wiki, after=page.next)
     assert all(each.source == scene.shared for each in follow.documents)

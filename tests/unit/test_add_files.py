@@ -30,16 +30,16 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def keys(engine: Engine) -> set[str]:
-    return {document.key for document in (await engine.list(limit=1000)).documents}
+    return {document.key for document in (await engine.documents.list(limit=1000)).documents}
 
 
 async def test_files_are_added_skipped_when_unchanged_and_replaced_when_changed(
     engine: Engine, folder: Path
 ) -> None:
-    first = await engine.add_files([folder])
-    again = await engine.add_files([folder])
+    first = await engine.documents.add_files([folder])
+    again = await engine.documents.add_files([folder])
     (folder / "a.md").write_text("# Alpha\n\nabout anacondas", encoding="utf-8")
-    changed = await engine.add_files([folder])
+    changed = await engine.documents.add_files([folder])
     assert (first.added, again.unchanged, again.added) == (2, 2, 0)
     assert (changed.replaced, changed.unchanged) == (1, 1)
     assert (await engine.retrieve("alpacas", arms=("words",))).outcome == "nothing_relevant"
@@ -47,10 +47,10 @@ async def test_files_are_added_skipped_when_unchanged_and_replaced_when_changed(
 
 
 async def test_only_prune_removes_what_is_gone(engine: Engine, folder: Path) -> None:
-    await engine.add_files([folder])
+    await engine.documents.add_files([folder])
     (folder / "deep" / "b.txt").unlink()
-    assert (await engine.add_files([folder])).pruned == 0
-    assert (await engine.add_files([folder], prune=True)).pruned == 1
+    assert (await engine.documents.add_files([folder])).pruned == 0
+    assert (await engine.documents.add_files([folder], prune=True)).pruned == 1
     assert await keys(engine) == {"a.md"}
 
 
@@ -60,16 +60,16 @@ async def test_pruning_one_folder_leaves_the_others_alone(
     other = tmp_path / "other"
     other.mkdir()
     (other / "a.md").write_text("another alpha", encoding="utf-8")
-    await engine.add_files([folder, other], source="both")
+    await engine.documents.add_files([folder, other], source="both")
     (other / "a.md").unlink()
-    await engine.add_files([folder], source="both", prune=True)
+    await engine.documents.add_files([folder], source="both", prune=True)
     assert await keys(engine) == {"notes/a.md", "notes/deep/b.txt", "other/a.md"}
 
 
 async def test_what_cannot_be_read_this_time_is_not_pruned(engine: Engine, folder: Path) -> None:
-    await engine.add_files([folder])
+    await engine.documents.add_files([folder])
     (folder / "a.md").write_bytes(b"%PDF-1.7\x00\x00")
-    report = await engine.add_files([folder], prune=True)
+    report = await engine.documents.add_files([folder], prune=True)
     assert [failure.code for failure in report.failures] == ["unreadable_file"]
     assert report.pruned == 0
     assert (await engine.retrieve("alpacas", arms=("words",))).outcome == "found"
@@ -78,16 +78,16 @@ async def test_what_cannot_be_read_this_time_is_not_pruned(engine: Engine, folde
 async def test_a_record_that_left_its_file_is_deleted_without_prune(engine: Engine, folder: Path) -> None:
     lines = [json.dumps({"id": name, "text": f"about {name}"}) for name in ("cats", "dogs")]
     (folder / "c.jsonl").write_text("\n".join(lines), encoding="utf-8")
-    await engine.add_files([folder])
+    await engine.documents.add_files([folder])
     (folder / "c.jsonl").write_text(lines[0], encoding="utf-8")
-    assert (await engine.add_files([folder])).pruned == 1
+    assert (await engine.documents.add_files([folder])).pruned == 1
     assert {"c.jsonl#cats"} == {key for key in await keys(engine) if key.startswith("c.jsonl")}
 
 
 async def test_one_bad_record_fails_alone(engine: Engine, folder: Path) -> None:
     rows = [{"id": "good", "text": "fine"}, {"id": "bad", "text": "fine too", "extra": "x" * 1000}]
     (folder / "c.json").write_text(json.dumps(rows), encoding="utf-8")
-    report = await engine.add_files([folder])
+    report = await engine.documents.add_files([folder])
     assert [failure.code for failure in report.failures] == ["too_large"]
     assert "c.json#bad" in report.failures[0].name
     assert await keys(engine) == {"a.md", "deep/b.txt", "c.json#good"}
@@ -97,20 +97,20 @@ async def test_a_path_that_does_not_exist_is_an_error_and_none_is_a_no_op(
     engine: Engine, folder: Path
 ) -> None:
     with pytest.raises(UnreadableFile):
-        await engine.add_files([folder, folder / "missing"])
-    assert await engine.count() == 0
-    assert (await engine.add_files([])).added == 0
+        await engine.documents.add_files([folder, folder / "missing"])
+    assert await engine.documents.count() == 0
+    assert (await engine.documents.add_files([])).added == 0
 
 
 async def test_files_named_one_by_one_are_like_their_folder(engine: Engine, folder: Path) -> None:
     rows = folder / "rows.jsonl"
     rows.write_text("\n".join(json.dumps({"id": n, "text": f"row {n}"}) for n in range(3)), encoding="utf-8")
     files = [folder / "a.md", folder / "deep" / "b.txt", rows]
-    first = await engine.add_files(files, source="one")
+    first = await engine.documents.add_files(files, source="one")
     assert (first.added, len(await keys(engine))) == (5, 5)
     rows.write_text(json.dumps({"id": 1, "text": "row 1"}), encoding="utf-8")
-    second = await engine.add_files([rows], source="one")
+    second = await engine.documents.add_files([rows], source="one")
     assert (second.unchanged, second.pruned) == (1, 2)
     assert len(await keys(engine)) == 3
-    third = await engine.add_files(files, source="one", prune=True)
+    third = await engine.documents.add_files(files, source="one", prune=True)
     assert (third.unchanged, third.pruned) == (3, 0)

@@ -85,8 +85,8 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]
 @pytest.fixture(scope="module")
 def filled(engine: BlockingEngine) -> dict[tuple[str | None, ...], str]:
     made = fill(AgentContext(engine))
-    engine.settle(collection="memory")
-    engine.settle_names(collection="memory")
+    engine.documents.settle(collection="memory")
+    engine.graph.settle_entities(collection="memory")
     return made
 
 

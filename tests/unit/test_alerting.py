@@ -38,20 +38,20 @@ class House:
     name: str
 
     async def say(self, text: str, start: float, stream: str = "cam") -> str:
-        [written] = await self.owner.add_captions(NewCaption(text, start, start + 1), stream=stream)
+        [written] = await self.owner.streams.add_captions(NewCaption(text, start, start + 1), stream=stream)
         return written.id
 
     async def let_in(self, stream: str = "cam") -> None:
-        await self.owner.grant("default", Principal("user", self.name), "viewer", source=stream)
+        await self.owner.people.grant("default", Principal("user", self.name), "viewer", source=stream)
 
     async def shut_out(self, stream: str = "cam") -> None:
-        await self.owner.revoke("default", Principal("user", self.name), source=stream)
+        await self.owner.people.revoke("default", Principal("user", self.name), source=stream)
 
     async def all_checked(self) -> None:
         """Wait until no alert is behind, and no vector is still to come, with which it would look again."""
-        await self.owner.settle()
+        await self.owner.documents.settle()
         for _ in range(3_000):
-            if not await self.owner._parts.alerts.rows.behind():
+            if not await self.owner._context.parts.alerts.rows.behind():
                 return
             await asyncio.sleep(0.01)
         raise TimeoutError
@@ -60,10 +60,10 @@ class House:
 @pytest.fixture
 async def house(tmp_path: Path) -> AsyncIterator[House]:
     async with conspectus.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as owner:
-        user = await owner.create_user("ann")
-        await owner.put_stream("cam")
-        await owner.put_stream("yard")
-        await owner.start_alerting()
+        user = await owner.people.create_user("ann")
+        await owner.streams.put("cam")
+        await owner.streams.put("yard")
+        await owner.alerts.start()
         yield House(owner, owner.answering(Person("ann", owner=False, id=user.id)), user.id)
 
 
@@ -74,13 +74,13 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 
 async def texts(engine: Engine, **how) -> list[str]:
-    return [each.text for each in await engine.alert_events(**how)]
+    return [each.text for each in await engine.alerts.events(**how)]
 
 
 async def until_told(engine: Engine, state: str) -> AlertEvent:
     """The first event, when its delivery is in that state."""
     for _ in range(3_000):
-        events = await engine.alert_events()
+        events = await engine.alerts.events()
         if events and events[0].delivery == state:
             return events[0]
         await asyncio.sleep(0.01)
@@ -89,9 +89,9 @@ async def until_told(engine: Engine, state: str) -> AlertEvent:
 
 async def test_an_alert_sees_what_its_owner_sees_when_it_is_checked(house: House) -> None:
     with pytest.raises(NotFound):
-        await house.ann.put_alert(FIRE)
+        await house.ann.alerts.put(FIRE)
     await house.let_in()
-    await house.ann.put_alert(FIRE)
+    await house.ann.alerts.put(FIRE)
     await house.say("fire in the yard", 0, "yard")
     await house.say("fire at the cam", 0)
     await house.all_checked()
@@ -104,7 +104,7 @@ async def test_an_alert_sees_what_its_owner_sees_when_it_is_checked(house: House
 
 async def test_a_revoked_grant_silences_at_once_and_hides_what_was_told(house: House) -> None:
     await house.let_in()
-    alert = await house.ann.put_alert(FIRE)
+    alert = await house.ann.alerts.put(FIRE)
     await house.say("fire one", 0)
     await house.all_checked()
     await house.shut_out()
@@ -113,61 +113,65 @@ async def test_a_revoked_grant_silences_at_once_and_hides_what_was_told(house: H
     await house.all_checked()
     await house.let_in()
     assert await texts(house.ann) == ["fire one"]
-    assert await house.ann.find_alert(alert.id) == (await house.ann.alerts())[0]
+    assert await house.ann.alerts.get(alert.id) == (await house.ann.alerts.list())[0]
 
 
 async def test_a_disabled_account_is_told_nothing(house: House) -> None:
     await house.let_in()
-    await house.ann.put_alert(FIRE)
-    await house.owner.disable_user(house.name)
+    await house.ann.alerts.put(FIRE)
+    await house.owner.people.disable_user(house.name)
     await house.say("fire one", 0)
     await house.all_checked()
-    await house.owner.disable_user(house.name, disabled=False)
+    await house.owner.people.disable_user(house.name, disabled=False)
     assert await texts(house.ann) == []
 
 
 async def test_alerts_are_their_owners_alone(house: House) -> None:
     await house.let_in()
-    alert = await house.ann.put_alert(FIRE)
+    alert = await house.ann.alerts.put(FIRE)
     await house.say("fire one", 0)
     await house.all_checked()
     assert await texts(house.ann) == ["fire one"]
-    assert (await house.owner.alerts(), await texts(house.owner)) == ([], [])
+    assert (await house.owner.alerts.list(), await texts(house.owner)) == ([], [])
     for refused in (
-        house.owner.find_alert(alert.id),
-        house.owner.delete_alert(alert.id),
-        house.owner.alert_events(alert=alert.id),
+        house.owner.alerts.get(alert.id),
+        house.owner.alerts.delete(alert.id),
+        house.owner.alerts.events(alert=alert.id),
     ):
         with pytest.raises(NotFound):
             await refused
     with pytest.raises(NotFound):
-        async with aclosing(house.owner.listen(alert=alert.id)) as events:
+        async with aclosing(house.owner.alerts.subscribe(alert=alert.id)) as events:
             await anext(events)
-    same = await house.owner.put_alert(FIRE)
+    same = await house.owner.alerts.put(FIRE)
     assert same.id != alert.id
 
 
 async def test_a_key_for_reading_sets_no_alert(house: House) -> None:
-    reader = house.owner.answering(Person("ann", owner=False, id=house.ann._person.id, scopes=("read",)))
+    reader = house.owner.answering(
+        Person("ann", owner=False, id=house.ann._context.person.id, scopes=("read",))
+    )
     await house.let_in()
     with pytest.raises(NotAllowed):
-        await reader.put_alert(FIRE)
-    assert await reader.alerts() == []
+        await reader.alerts.put(FIRE)
+    assert await reader.alerts.list() == []
 
 
 async def test_an_owner_has_so_many_alerts_and_no_more(house: House) -> None:
     for number in range(3):
-        await house.owner.put_alert(replace(FIRE, name=f"alert {number}"))
+        await house.owner.alerts.put(replace(FIRE, name=f"alert {number}"))
     with pytest.raises(TooLarge):
-        await house.owner.put_alert(replace(FIRE, name="one more"))
-    await house.owner.put_alert(replace(FIRE, name="alert 1", query="smoke"))
+        await house.owner.alerts.put(replace(FIRE, name="one more"))
+    await house.owner.alerts.put(replace(FIRE, name="alert 1", query="smoke"))
     await house.let_in()
-    await house.ann.put_alert(FIRE)
+    await house.ann.alerts.put(FIRE)
 
 
 async def test_a_webhook_is_sent_what_was_told_signed_and_once(house: House, server: ScriptedServer) -> None:
-    await house.owner.put_stream(NewStream("clock", origin="2026-03-02T08:00:00Z"))
-    hooked = await house.owner.put_alert(replace(FIRE, streams=("clock",), webhook=f"{server.base}/hook?k=1"))
+    await house.owner.streams.put(NewStream("clock", origin="2026-03-02T08:00:00Z"))
+    hooked = await house.owner.alerts.put(
+        replace(FIRE, streams=("clock",), webhook=f"{server.base}/hook?k=1")
+    )
     await house.say("ein Feuer: fire 🔥", 60, "clock")
     event = await until_told(house.owner, "delivered")
     [request] = server.requests
@@ -188,7 +192,7 @@ async def test_a_receiver_that_is_away_for_a_while_is_told_when_it_is_back(
     house: House, server: ScriptedServer
 ) -> None:
     server.answers["/hook"] = [Answer(b"", 503), Answer(b"", 200)]
-    await house.owner.put_alert(replace(FIRE, webhook=f"{server.base}/hook"))
+    await house.owner.alerts.put(replace(FIRE, webhook=f"{server.base}/hook"))
     await house.say("fire one", 0)
     event = await until_told(house.owner, "delivered")
     assert (event.attempts, event.error) == (2, None)
@@ -198,11 +202,11 @@ async def test_a_receiver_that_is_away_for_a_while_is_told_when_it_is_back(
 async def test_what_was_revoked_is_not_sent(house: House, server: ScriptedServer) -> None:
     server.answers["/hook"] = Answer(b"", 503)
     await house.let_in()
-    await house.ann.put_alert(replace(FIRE, webhook=f"{server.base}/hook"))
+    await house.ann.alerts.put(replace(FIRE, webhook=f"{server.base}/hook"))
     await house.say("fire one", 0)
     await until_told(house.ann, "pending")
     await house.shut_out()
-    rows = house.owner._parts.alerts.rows
+    rows = house.owner._context.parts.alerts.rows
     for _ in range(3_000):
         [event] = await rows.events(UserId(house.name), limit=1)
         if event.delivery != "pending":
@@ -219,47 +223,49 @@ async def test_what_is_being_sent_when_the_store_is_closed_is_sent_once(
     for last in (False, True):
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
             if not last:
-                await engine.put_stream("cam")
-                await engine.put_alert(replace(FIRE, webhook=f"{server.base}/hook"))
-            await engine.start_alerting()
+                await engine.streams.put("cam")
+                await engine.alerts.put(replace(FIRE, webhook=f"{server.base}/hook"))
+            await engine.alerts.start()
             if last:
                 assert (await until_told(engine, "delivered")).attempts == 1
             else:
-                await engine.add_captions(NewCaption("fire", 0, 1), stream="cam")
+                await engine.streams.add_captions(NewCaption("fire", 0, 1), stream="cam")
                 await until_told(engine, "pending")
     assert len(server.requests) == 1
 
 
 async def test_alerts_are_checked_by_whoever_serves_next(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        await engine.put_stream("cam")
-        await engine.put_alert(FIRE)
-        await engine.add_captions(NewCaption("fire", 0, 1), stream="cam")
+        await engine.streams.put("cam")
+        await engine.alerts.put(FIRE)
+        await engine.streams.add_captions(NewCaption("fire", 0, 1), stream="cam")
         assert await texts(engine) == []
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        await engine.start_alerting()
-        await engine.start_alerting()
+        await engine.alerts.start()
+        await engine.alerts.start()
         assert (await until_told(engine, "none")).text == "fire"
 
 
 async def test_purged_captions_leave_nothing_of_what_was_told(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        await engine.put_stream("cam")
-        await engine.put_alert(FIRE)
-        await engine.start_alerting()
-        await engine.add_captions(NewCaption("fire xylophone", 0, 1), stream="cam")
+        await engine.streams.put("cam")
+        await engine.alerts.put(FIRE)
+        await engine.alerts.start()
+        await engine.streams.add_captions(NewCaption("fire xylophone", 0, 1), stream="cam")
         await until_told(engine, "none")
-        await engine.clear_stream("cam", purge=True)
+        await engine.streams.clear("cam", purge=True)
         assert await texts(engine) == []
         assert holding(tmp_path, "xylophone") == []
 
 
 def test_without_an_event_loop_alerts_are_heard_too(tmp_path: Path) -> None:
     with conspectus.sync.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        engine.put_stream("cam")
-        engine.put_alert(FIRE)
-        engine.start_alerting()
-        engine.add_captions([NewCaption("fire one", 0, 1), NewCaption("fire two", 60, 61)], stream="cam")
-        heard = engine.listen(after=0)
+        engine.streams.put("cam")
+        engine.alerts.put(FIRE)
+        engine.alerts.start()
+        engine.streams.add_captions(
+            [NewCaption("fire one", 0, 1), NewCaption("fire two", 60, 61)], stream="cam"
+        )
+        heard = engine.alerts.subscribe(after=0)
         assert [next(heard).text, next(heard).text] == ["fire one", "fire two"]
         heard.close()

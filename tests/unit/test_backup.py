@@ -58,8 +58,8 @@ async def test_a_backup_restores_to_the_same_store(store: Path, archive: Path, t
     pages = []
     for place in (store, restored):
         async with conspectus.open(place, settings=SETTINGS) as engine:
-            assert (await engine.check()).clean
-            pages.append(await engine.list(limit=100))
+            assert (await engine.maintenance.check()).clean
+            pages.append(await engine.documents.list(limit=100))
     assert pages[0] == pages[1]
 
 
@@ -81,8 +81,8 @@ async def test_a_store_at_work_is_backed_up_whole(tmp_path: Path) -> None:
         await writing
     restore(tmp_path / "b.zip", tmp_path / "restored", settings=SETTINGS)
     async with conspectus.open(tmp_path / "restored", settings=SETTINGS) as engine:
-        assert (await engine.check()).clean
-        assert (await engine.status()).path == str(tmp_path / "restored")
+        assert (await engine.maintenance.check()).clean
+        assert (await engine.maintenance.status()).path == str(tmp_path / "restored")
     assert receipt.manifest.tables["documents"].rows <= 9
 
 

@@ -24,7 +24,7 @@ async def engine(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
         if request.param == "embedded":
             yield local
             return
-        first = await local.found_owner()
+        first = await local.people.create_owner()
         assert first is not None
         async with (
             served(application(local, SETTINGS)) as url,
@@ -35,13 +35,13 @@ async def engine(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 
 async def test_one_that_was_changed_keeps_the_others_back(engine: Engine | RemoteEngine) -> None:
     ids = [each.id for each in await engine.add(OLD)]
-    read = [(await engine.get(each)).fingerprint for each in ids]
+    read = [(await engine.documents.get(each)).fingerprint for each in ids]
     new = [NewDocument("Uno.", key="a", expected=read[0]), NewDocument("Due.", key="b", expected=read[1])]
-    await engine.update(ids[1], title="Changed")
+    await engine.documents.update(ids[1], title="Changed")
     with pytest.raises(Changed):
         await engine.add(new)
-    assert [await engine.text(each) for each in ids] == ["One.", "Two."]
-    fresh = replace(new[1], expected=(await engine.get(ids[1])).fingerprint)
+    assert [await engine.documents.text(each) for each in ids] == ["One.", "Two."]
+    fresh = replace(new[1], expected=(await engine.documents.get(ids[1])).fingerprint)
     assert [each.outcome for each in await engine.add([new[0], fresh])] == ["replaced", "replaced"]
 
 
@@ -51,4 +51,4 @@ async def test_one_that_would_not_change_is_compared_too(engine: Engine | Remote
         await engine.add([replace(OLD[0], expected="other"), NewDocument("Three.", key="c")])
     with pytest.raises(Changed):
         await engine.add(NewDocument("Four.", key="d", expected="not there"))
-    assert await engine.count() == 2
+    assert await engine.documents.count() == 2

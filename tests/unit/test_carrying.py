@@ -37,7 +37,7 @@ async def exported(engine: Engine, scope: Scope, collection: str = "memory") -> 
     lines: list[str] = []
     after: str | None = None
     while True:
-        page = await engine.export_memories(scope=scope, collection=collection, after=after)
+        page = await engine.memory.export(scope=scope, collection=collection, after=after)
         lines += page.lines
         after = page.next
         if after is None:
@@ -47,9 +47,9 @@ async def exported(engine: Engine, scope: Scope, collection: str = "memory") -> 
 async def histories(engine: Engine, scope: Scope) -> list[list[Memory]]:
     """Every memory of a scope with its versions, as far as they are the same in every store."""
     found = []
-    for each in (await engine.memories(scope=scope, limit=1_000)).memories:
+    for each in (await engine.memory.list(scope=scope, limit=1_000)).memories:
         same = replace(each.document, fingerprint="", updated=each.document.recorded, metadata={})
-        versions = await engine.memory_versions(each.id, scope=scope)
+        versions = await engine.memory.versions(each.id, scope=scope)
         found.append([replace(one, document=same) for one in versions])
     return found
 
@@ -66,9 +66,9 @@ async def eventful(engine: Engine) -> None:
     )  # fmt: skip
     await say(engine, ANN, "Ann lives in Graz!")
     await say(engine, replace(ANN, conversation=None), NewMemory("\x85 odd \x1c lines", "g"))
-    [note] = [each for each in (await engine.memories(scope=ANN)).memories if each.kind == "note"]
+    [note] = [each for each in (await engine.memory.list(scope=ANN)).memories if each.kind == "note"]
     for text in ("Be short.", "Be brief."):
-        await engine.update_memory(note.id, scope=ANN, text=text)
+        await engine.memory.update(note.id, scope=ANN, text=text)
 
 
 async def test_two_hundred_and_fifty_are_two_hundred_and_fifty(engine: Engine) -> None:
@@ -76,11 +76,11 @@ async def test_two_hundred_and_fifty_are_two_hundred_and_fifty(engine: Engine) -
     await say(engine, ANN, *(NewMemory(f"item {number}", str(number), at=0) for number in range(250)))
     lines = await exported(engine, ANN)
     assert [json.loads(each)["key"] for each in lines] == [str(number) for number in range(250)]
-    few = await engine.export_memories(scope=ANN, limit=7)
+    few = await engine.memory.export(scope=ANN, limit=7)
     assert (len(few.lines), few.next is None) == (7, False)
     for limit in (0, -1, 101):
         with pytest.raises(InvalidInput):
-            await engine.export_memories(scope=ANN, limit=limit)
+            await engine.memory.export(scope=ANN, limit=limit)
 
 
 async def test_exporting_twice_gives_the_same_bytes(engine: Engine) -> None:
@@ -91,49 +91,51 @@ async def test_exporting_twice_gives_the_same_bytes(engine: Engine) -> None:
 async def test_a_store_that_takes_all_in_is_the_same_store(engine: Engine, elsewhere: Engine) -> None:
     await eventful(engine)
     lines = await exported(engine, Scope("ann"))
-    done = await elsewhere.import_memories("\n".join(lines) + "\n")
+    done = await elsewhere.memory.import_lines("\n".join(lines) + "\n")
     assert [each.outcome for each in done] == ["added"] * 6
     assert await exported(elsewhere, Scope("ann")) == lines
     assert await histories(elsewhere, Scope("ann")) == await histories(engine, Scope("ann"))
-    here, there = [await each.graph_at(datetime.now(UTC), graph="graph/ann/bot/monday", collection="memory")
-                   for each in (engine, elsewhere)]  # fmt: skip
+    where = {"graph": "graph/ann/bot/monday", "collection": "memory"}
+    here, there = [await each.graph.state_at(datetime.now(UTC), **where) for each in (engine, elsewhere)]
     assert [each.name for each in there.nodes] == [each.name for each in here.nodes]
     told = [[(e.id, e.valid_from, e.valid_until, e.evidence) for e in each.edges] for each in (here, there)]
     assert told[0] == told[1]
-    assert (await elsewhere.recall(question("brief", ANN))).memories[0].memory.text == "Be brief."
+    assert (await elsewhere.memory.recall(question("brief", ANN))).memories[0].memory.text == "Be brief."
 
 
 async def test_taking_in_again_changes_nothing(engine: Engine, elsewhere: Engine) -> None:
     await eventful(engine)
     lines = await exported(engine, Scope("ann"))
     for target, first in ((engine, "unchanged"), (elsewhere, "added"), (elsewhere, "unchanged")):
-        done = await target.import_memories(lines)
+        done = await target.memory.import_lines(lines)
         assert {each.outcome for each in done} == {first}
         assert await exported(target, Scope("ann")) == lines
-        graphs = await target.graphs(collection="memory")
+        graphs = await target.graph.list(collection="memory")
         assert [(each.nodes, each.edges) for each in graphs] == [(3, 2)]
 
 
 async def test_what_was_known_when_is_known_there_too(engine: Engine, elsewhere: Engine) -> None:
     [made] = await say(engine, ANN, NewMemory("the fox is red", "k"))
     before = datetime.now(UTC)
-    await engine.update_memory(made.id, scope=ANN, text="the fox is grey")
-    await elsewhere.import_memories(await exported(engine, ANN))
+    await engine.memory.update(made.id, scope=ANN, text="the fox is grey")
+    await elsewhere.memory.import_lines(await exported(engine, ANN))
     for asked, text in ((None, "the fox is grey"), (before, "the fox is red")):
-        found = await elsewhere.recall(question("fox", ANN, as_of=asked))
+        found = await elsewhere.memory.recall(question("fox", ANN, as_of=asked))
         assert [each.memory.text for each in found.memories] == [text]
-    assert not (await elsewhere.recall(question("fox", ANN, as_of=before - timedelta(days=1)))).memories
+    assert not (
+        await elsewhere.memory.recall(question("fox", ANN, as_of=before - timedelta(days=1)))
+    ).memories
 
 
 async def test_what_was_changed_on_both_sides_is_all_there(engine: Engine, elsewhere: Engine) -> None:
     [made] = await say(engine, ANN, NewMemory("one", "k"))
-    await elsewhere.import_memories(await exported(engine, ANN))
-    await engine.update_memory(made.id, scope=ANN, text="two")
-    await elsewhere.update_memory(made.id, scope=ANN, text="three")
+    await elsewhere.memory.import_lines(await exported(engine, ANN))
+    await engine.memory.update(made.id, scope=ANN, text="two")
+    await elsewhere.memory.update(made.id, scope=ANN, text="three")
     for source, target in ((engine, elsewhere), (elsewhere, engine), (engine, elsewhere)):
-        await target.import_memories(await exported(source, ANN))
+        await target.memory.import_lines(await exported(source, ANN))
     for each in (engine, elsewhere):
-        versions = await each.memory_versions(made.id, scope=ANN)
+        versions = await each.memory.versions(made.id, scope=ANN)
         assert [one.text for one in versions] == ["one", "two", "three"]
         assert [one.known_until for one in versions[:-1]] == [one.known_from for one in versions[1:]]
     assert await exported(engine, ANN) == await exported(elsewhere, ANN)
@@ -142,18 +144,18 @@ async def test_what_was_changed_on_both_sides_is_all_there(engine: Engine, elsew
 async def test_an_older_export_takes_nothing_back(engine: Engine) -> None:
     [made] = await say(engine, ANN, NewMemory("one", "k"))
     lines = await exported(engine, ANN)
-    await engine.update_memory(made.id, scope=ANN, text="two")
-    [done] = await engine.import_memories(lines)
+    await engine.memory.update(made.id, scope=ANN, text="two")
+    [done] = await engine.memory.import_lines(lines)
     assert done.outcome == "unchanged"
-    assert (await engine.memory(made.id, scope=ANN)).text == "two"
+    assert (await engine.memory.get(made.id, scope=ANN)).text == "two"
 
 
 async def test_what_was_forgotten_comes_back_when_it_is_taken_in(engine: Engine) -> None:
     [made] = await say(engine, ANN, NewMemory("one", "k"))
     lines = await exported(engine, ANN)
     for _ in range(2):
-        assert (await engine.forget(MemorySelection((made.id,)), scope=ANN)).memories == 1
-        [done] = await engine.import_memories(lines)
+        assert (await engine.memory.forget(MemorySelection((made.id,)), scope=ANN)).memories == 1
+        [done] = await engine.memory.import_lines(lines)
         assert (done.id, done.outcome) == (made.id, "added")
     assert await exported(engine, ANN) == lines
 
@@ -161,15 +163,15 @@ async def test_what_was_forgotten_comes_back_when_it_is_taken_in(engine: Engine)
 async def test_into_another_scope_and_collection(engine: Engine) -> None:
     await eventful(engine)
     lines = await exported(engine, ANN)
-    await engine.import_memories(lines, scope=Scope("eve"), collection="other")
+    await engine.memory.import_lines(lines, scope=Scope("eve"), collection="other")
     there = await exported(engine, Scope("eve", "bot", "monday"), "other")
     assert [json.loads(each) | {"user": "ann"} for each in there] == [json.loads(each) for each in lines]
-    await engine.import_memories(lines, scope=Scope("eve", "crow", "tuesday"))
+    await engine.memory.import_lines(lines, scope=Scope("eve", "crow", "tuesday"))
     assert len(await keys(engine, Scope("eve", "crow", "tuesday"))) == 5
     assert await exported(engine, ANN) == lines
     with pytest.raises(InvalidInput, match="line 2: would have the key of line 1"):
         both = [each for each in await exported(engine, Scope("ann")) if json.loads(each)["key"] == "g"]
-        await engine.import_memories(both, scope=Scope("eve", "crow", "both"))
+        await engine.memory.import_lines(both, scope=Scope("eve", "crow", "both"))
 
 
 async def test_nothing_of_a_batch_is_written_that_has_a_fault(engine: Engine, elsewhere: Engine) -> None:
@@ -179,15 +181,15 @@ async def test_nothing_of_a_batch_is_written_that_has_a_fault(engine: Engine, el
     empty = json.loads(lines[1]) | {"text": "  "}
     for bad in ("{", json.dumps(long), json.dumps(empty), pickle.dumps({}).decode("latin-1")):
         with pytest.raises(InvalidInput, match=r"^line 2"):
-            await elsewhere.import_memories([lines[0], bad, lines[2]])
-    assert await elsewhere.collections() == []
+            await elsewhere.memory.import_lines([lines[0], bad, lines[2]])
+    assert await elsewhere.collections.list() == []
 
 
 async def test_a_line_has_a_longest(tmp_path: Path) -> None:
     async with store(tmp_path, replace(SETTINGS, max_request_bytes=300)) as engine:
         await say(engine, ANN, NewMemory("short", "k"), NewMemory("x" * 400, "l"))
         with pytest.raises(TooLarge, match="line 2"):
-            await engine.import_memories(await exported(engine, ANN))
+            await engine.memory.import_lines(await exported(engine, ANN))
 
 
 async def test_only_who_may_write_there_takes_in(engine: Engine) -> None:
@@ -195,13 +197,13 @@ async def test_only_who_may_write_there_takes_in(engine: Engine) -> None:
     lines = await exported(engine, ANN)
     ann = await person(engine, "ann")
     with pytest.raises(NotFound):
-        await ann.export_memories(scope=ANN)
-    home = await engine.find_source("memory/ann/bot/monday", collection="memory")
-    await engine.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
-    assert (await ann.export_memories(scope=Scope("ann"))).lines == tuple(lines)
+        await ann.memory.export(scope=ANN)
+    home = await engine.collections.get_source("memory/ann/bot/monday", collection="memory")
+    await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
+    assert (await ann.memory.export(scope=Scope("ann"))).lines == tuple(lines)
     for scope in (None, Scope("carl")):
         with pytest.raises(NotAllowed):
-            await ann.import_memories(lines, collection=home.collection, scope=scope)
+            await ann.memory.import_lines(lines, collection=home.collection, scope=scope)
     assert await exported(engine, Scope("carl")) == []
 
 
@@ -211,9 +213,9 @@ async def test_many_stores_at_once_take_in_the_same(engine: Engine, tmp_path: Pa
     async with AsyncExitStack() as stack:
         places = [await stack.enter_async_context(store(tmp_path / "one", PAGES)) for _ in range(3)]
         for each in places:
-            await each.collection("memory")
+            await each.collections.get_or_create("memory")
         for _ in range(2):
             for each in places:
-                await each.import_memories(lines)
+                await each.memory.import_lines(lines)
         for each in places:
             assert await exported(each, ANN) == lines

@@ -345,11 +345,11 @@ async def test_an_engine_has_the_model_of_its_settings(server: ChatServer, tmp_p
         chat_timeout_seconds=20,
     )
     async with conspectus.open(tmp_path, settings=settings) as engine:
-        model = engine._core.parts.chat_model
+        model = engine._context.core.parts.chat_model
         assert (model.name, model.window, model.tokenizer) == ("openai:small", 50, "o200k_base")
         assert text(await answer(model, most=40)) == "Hello world"
     async with conspectus.open(tmp_path, settings=settings) as engine:
-        rows = await engine.embedding_requests()
+        rows = await engine.jobs.requests()
         assert [(row.kind, row.model, row.tokens) for row in rows] == [("chat", "openai:small", 5)]
 
 
@@ -357,7 +357,7 @@ async def test_a_model_that_is_handed_in_stays_its_owners(tmp_path) -> None:
     given = ScriptedChatModel()
     settings = Settings(embedder="none", chat_model="openai:small")
     async with conspectus.open(tmp_path, settings=settings, chat_model=given) as engine:
-        assert engine._core.parts.chat_model is given
+        assert engine._context.core.parts.chat_model is given
     assert not given.closed
     assert bootstrap.Models(Settings()).speaker() is None
 

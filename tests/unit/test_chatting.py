@@ -74,11 +74,11 @@ def opened(tmp_path: Path) -> Opening:
 
 
 async def events(engine: Engine, request: ChatRequest) -> list[ChatEvent]:
-    return [event async for event in engine.chat(request)]
+    return [event async for event in engine.chat.stream(request)]
 
 
 async def sources_of(engine: Engine, request: ChatRequest) -> Sources:
-    async with aclosing(engine.chat(request)) as chat:
+    async with aclosing(engine.chat.stream(request)) as chat:
         first = await anext(chat)
     assert isinstance(first, Sources)
     return first
@@ -100,7 +100,7 @@ async def test_events_come_in_their_order(opened: Opening) -> None:
 
 async def test_sources_are_out_before_the_model_is_asked(opened: Opening) -> None:
     model = ScriptedChatModel()
-    async with opened(model) as engine, aclosing(engine.chat(ChatRequest("anything"))) as chat:
+    async with opened(model) as engine, aclosing(engine.chat.stream(ChatRequest("anything"))) as chat:
         assert isinstance(await anext(chat), Sources)
         assert model.asked == []
         assert isinstance(await anext(chat), Delta)
@@ -110,7 +110,7 @@ async def test_sources_are_out_before_the_model_is_asked(opened: Opening) -> Non
 async def test_a_reader_who_leaves_ends_the_call(opened: Opening) -> None:
     model = ScriptedChatModel(["a", "b", "c"])
     async with opened(model) as engine:
-        async with aclosing(engine.chat(ChatRequest("anything"))) as chat:
+        async with aclosing(engine.chat.stream(ChatRequest("anything"))) as chat:
             await anext(chat)
             await anext(chat)
             assert model.open == 1
@@ -130,7 +130,7 @@ async def test_a_reader_who_is_cancelled_ends_a_call_that_hangs(opened: Opening)
 
 async def test_without_a_model_the_sources_are_still_told(opened: Opening) -> None:
     async with opened() as engine:
-        assert engine.chat_model is None
+        assert engine.chat.model is None
         await engine.add(HERON, wait=True)
         sources, failure = await events(engine, ChatRequest("heron", floor=None))
     assert isinstance(sources, Sources)
@@ -165,7 +165,7 @@ async def test_a_search_that_fails_does_not_break_the_chat(opened: Opening) -> N
     model = ScriptedChatModel(["Hello"])
     async with opened(model) as engine:
         await engine.add(HERON, wait=True)
-        blind = Engine(replace(engine._parts, open_index=busy))
+        blind = Engine(replace(engine._context.parts, open_index=busy))
         sources, delta, *_ = await events(blind, ChatRequest("heron"))
     assert isinstance(sources, Sources)
     assert (sources.outcome, sources.sources) == ("failed", ())
@@ -284,7 +284,7 @@ async def test_a_task_that_is_called_by_a_number_cannot_pass_for_a_citation(open
 async def test_only_what_a_person_may_see_is_found(opened: Opening) -> None:
     async with opened() as engine:
         await engine.add(HERON, wait=True)
-        ann = engine.answering(Person("ann", id=(await engine.create_user("ann")).id))
+        ann = engine.answering(Person("ann", id=(await engine.people.create_user("ann")).id))
         assert (await sources_of(engine, ChatRequest("heron"))).outcome == "found"
         assert (await sources_of(ann, ChatRequest("heron"))).outcome == "nothing_relevant"
 
@@ -329,7 +329,7 @@ async def test_message_and_answer_are_kept_with_what_the_answer_cites(opened: Op
         [source, *_] = (await sources_of(engine, ChatRequest("where did the heron stand"))).sources
         told = await events(engine, ChatRequest("where did the heron stand", keep_in="desk"))
         assert isinstance(told[-1], Usage)
-        asked, said = await engine.latest(channel="desk")
+        asked, said = await engine.channels.latest(channel="desk")
     assert (asked.text, asked.document.role) == ("where did the heron stand", None)
     assert (said.text, said.document.role) == ("In the reeds [1], not [7].", "assistant")
     assert said.document.metadata["reply_to"] == asked.document.key
@@ -349,12 +349,12 @@ async def test_an_answer_that_did_not_come_is_not_kept(opened: Opening) -> None:
     async with opened(model) as engine:
         await events(engine, ChatRequest("x", keep_in="desk"))
         model.fails = None
-        async with aclosing(engine.chat(ChatRequest("x", keep_in="desk"))) as chat:
+        async with aclosing(engine.chat.stream(ChatRequest("x", keep_in="desk"))) as chat:
             await anext(chat)
             await anext(chat)
         model.says = [" "]
         await events(engine, ChatRequest("x", keep_in="desk"))
-        assert await engine.latest(channel="desk") == []
+        assert await engine.channels.latest(channel="desk") == []
 
 
 async def test_an_answer_that_cannot_be_kept_is_told_all_the_same(opened: Opening) -> None:
@@ -368,9 +368,9 @@ async def test_an_answer_that_cannot_be_kept_is_told_all_the_same(opened: Openin
 async def test_only_who_may_write_in_a_channel_keeps_a_chat_there(opened: Opening) -> None:
     model = ScriptedChatModel()
     async with opened(model) as engine:
-        ann = await engine.create_user("ann")
-        await engine.source("desk", kind="channel")
-        await engine.grant("default", Principal("user", ann.id), "viewer", source="desk")
+        ann = await engine.people.create_user("ann")
+        await engine.collections.get_or_create_source("desk", kind="channel")
+        await engine.people.grant("default", Principal("user", ann.id), "viewer", source="desk")
         with pytest.raises(NotAllowed):
             await events(engine.answering(Person("ann", id=ann.id)), ChatRequest("x", keep_in="desk"))
     assert model.asked == []

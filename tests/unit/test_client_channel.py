@@ -87,21 +87,21 @@ async def test_a_busy_server_is_asked_again_when_it_says() -> None:
         engine,
         _,
     ):
-        assert (await engine.whoami()).name == "alice"
+        assert (await engine.people.whoami()).name == "alice"
     assert waits == [3.0, 2.0]
 
 
 async def test_patience_ends_with_what_the_server_said() -> None:
     async with remote({ME: BUSY}) as (engine, server):
         with pytest.raises(Overloaded, match="all places are taken") as caught:
-            await engine.whoami()
+            await engine.people.whoami()
         assert (server.count(), caught.value.retry_after) == (4, 3)
 
 
 async def test_nobody_waits_for_longer_than_is_sensible() -> None:
     async with remote({ME: problem(Overloaded("upgrading", retry_after=3600))}) as (engine, server):
         with pytest.raises(Overloaded):
-            await engine.whoami()
+            await engine.people.whoami()
         assert server.count() == 1
 
 
@@ -109,10 +109,10 @@ async def test_a_lost_answer_is_asked_for_again_with_the_same_key() -> None:
     made = {"id": "c", "name": "wiki", "space": None, "language": None, "created": "2024-05-01T00:00:00Z"}
     running = problem(Conflict("idempotency key", "k", "belongs to a request that is still being answered"))
     async with remote({f"{API}/collections": [LOST, running, ok(made)]}) as (engine, server):
-        assert (await engine.create_collection("wiki")).id == "c"
+        assert (await engine.collections.create("wiki")).id == "c"
         keys = {request.headers["idempotency-key"] for request in server.requests}
         assert (server.count(), len(keys)) == (3, 1)
-        await engine.create_collection("wiki")
+        await engine.collections.create("wiki")
         assert server.requests[-1].headers["idempotency-key"] not in keys
 
 
@@ -122,14 +122,14 @@ AWAY = problem(StorageBusy("the database does not answer"))
 async def test_a_store_that_comes_back_is_asked_again() -> None:
     waits = Waits()
     async with remote({ME: [AWAY, AWAY, ok(PERSON)]}, waits=waits) as (engine, server):
-        assert (await engine.whoami()).name == "alice"
+        assert (await engine.people.whoami()).name == "alice"
         assert (server.count(), waits) == (3, [1.0, 1.0])
 
 
 async def test_a_store_that_stays_away_is_told() -> None:
     async with remote({ME: AWAY}) as (engine, server):
         with pytest.raises(StorageBusy, match="ask again"):
-            await engine.whoami()
+            await engine.people.whoami()
         assert server.count() == 4
 
 
@@ -148,14 +148,14 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
         {**answers, f"{API}/collections": lost, f"{API}/keys": AWAY, f"{API}/messages": lost}
     ) as (engine, server):
         with pytest.raises(WriteUnknown, match="may or may not"):
-            await engine.create_collection("wiki")
+            await engine.collections.create("wiki")
         with pytest.raises(StorageBusy):
-            await engine.create_key()
+            await engine.people.create_key()
         assert server.count() == 2
         await engine.add(["no key", NewDocument("a key", key="k")])
         sent = [json.loads(each.body)["documents"] for each in server.requests if each.path == documents]
         with pytest.raises(WriteUnknown):
-            await engine.post(NewMessage("once"), channel="harbour")
+            await engine.channels.post(NewMessage("once"), channel="harbour")
         assert len(keys_of(server, f"{API}/messages")) == 1
         assert server.count(f"{API}/messages") == 4
     assert len(sent) == 3
@@ -168,7 +168,7 @@ async def test_another_conflict_is_final_and_questions_have_no_key() -> None:
     answers = {f"{API}/collections": problem(Conflict("collection", "wiki", "exists already"))}
     async with remote({**answers, f"{API}/search": [LOST, ok(found)]}) as (engine, server):
         with pytest.raises(Conflict):
-            await engine.create_collection("wiki")
+            await engine.collections.create("wiki")
         assert server.count() == 1
         assert (await engine.retrieve("a")).outcome == "found"
         assert "idempotency-key" not in server.requests[-1].headers
@@ -177,7 +177,7 @@ async def test_another_conflict_is_final_and_questions_have_no_key() -> None:
 async def test_a_secret_that_was_lost_is_not_asked_for_again() -> None:
     async with remote({f"{API}/keys": LOST}) as (engine, server):
         with pytest.raises(ServerUnavailable, match="the answer was lost"):
-            await engine.create_key()
+            await engine.people.create_key()
         assert server.count() == 1
         assert "idempotency-key" not in server.requests[0].headers
 
@@ -187,12 +187,12 @@ async def test_files_that_are_sent_again_are_the_same_byte_for_byte(tmp_path: Pa
     uploads = [Upload("Ä.md", tmp_path / "a.md"), Upload("b.txt", b"bytes")]
     async with remote({f"{API}/collections/default/ingest/files": BUSY}) as (engine, server):
         with pytest.raises(Overloaded):
-            await engine.ingest_files(uploads, source="notes")
+            await engine.jobs.ingest_files(uploads, source="notes")
         assert len({request.body for request in server.requests}) == 1
         body = server.requests[0].body
         assert all(part in body for part in (b"the file \xff\x00", b"bytes", "Ä.md".encode(), b"notes"))
         with pytest.raises(UnreadableFile, match=r"gone\.md"):
-            await engine.ingest_files([Upload("gone.md", tmp_path / "gone.md")])
+            await engine.jobs.ingest_files([Upload("gone.md", tmp_path / "gone.md")])
 
 
 @pytest.mark.parametrize(
@@ -215,7 +215,7 @@ async def test_files_that_are_sent_again_are_the_same_byte_for_byte(tmp_path: Pa
 async def test_what_is_no_answer_of_ours_is_said(answer: Answer, reason: str) -> None:
     async with remote({ME: answer}) as (engine, server):
         with pytest.raises(ServerUnavailable, match=reason) as caught:
-            await engine.whoami()
+            await engine.people.whoami()
         assert caught.value.url == server.base
 
 
@@ -224,7 +224,7 @@ async def test_answers_have_a_size() -> None:
         engine,
         _,
     ):
-        for call in (engine.whoami, engine.users):
+        for call in (engine.people.whoami, engine.people.users):
             with pytest.raises(TooLarge, match="answer: is"):
                 await call()
 
@@ -232,20 +232,20 @@ async def test_answers_have_a_size() -> None:
 async def test_a_compressed_answer_is_read() -> None:
     packed = compressed(json.dumps(PERSON).encode(), type="application/json")
     async with remote({ME: packed}) as (engine, _):
-        assert (await engine.whoami()).name == "alice"
+        assert (await engine.people.whoami()).name == "alice"
 
 
 async def test_silence_has_an_end_and_is_not_asked_again() -> None:
     async with remote({ME: Answer(delay=60)}, seconds=0.05) as (engine, server):
         with pytest.raises(ServerUnavailable, match=r"gave no answer within 0\.05 s"):
-            await engine.whoami()
+            await engine.people.whoami()
         assert server.count() <= 1
 
 
 async def test_work_that_grows_with_the_store_may_take_its_time() -> None:
     slow = replace(ok({"embedded": 3}), delay=0.3)
     async with remote({f"{API}/collections/default/settle": slow}, seconds=0.05) as (engine, _):
-        assert await engine.settle() == 3
+        assert await engine.documents.settle() == 3
 
 
 async def test_nobody_there_is_said_after_a_few_tries() -> None:
@@ -257,7 +257,7 @@ async def test_nobody_there_is_said_after_a_few_tries() -> None:
         with pytest.raises(ServerUnavailable, match="cannot be reached"):
             await RemoteEngine(
                 channel, bootstrap.local_files(SETTINGS), bootstrap.local_archives(SETTINGS)
-            ).create_key()
+            ).people.create_key()
     assert len(waits) == 3
 
 
@@ -284,9 +284,9 @@ async def test_the_key_goes_with_requests_to_the_server_and_nowhere_else() -> No
         server.answers = {f"/under{ME}": ok(PERSON), f"/under{API}/status": redirect(f"{other.base}{ME}")}
         settings = replace(SETTINGS, url=f"{server.base}/under/", api_key="csp_secret")
         async with conspectus.connect(settings=settings) as engine:
-            await engine.whoami()
+            await engine.people.whoami()
             with pytest.raises(ServerUnavailable):
-                await engine.status()
+                await engine.maintenance.status()
         assert server.requests[0].headers["authorization"] == "Bearer csp_secret"
         assert other.requests == []
 
@@ -296,7 +296,7 @@ async def test_address_and_key_come_from_the_environment(monkeypatch: pytest.Mon
         monkeypatch.setenv("CONSPECTUS_URL", server.base)
         monkeypatch.setenv("CONSPECTUS_API_KEY", "csp_secret")
         async with conspectus.connect() as engine:
-            assert (await engine.whoami()).name == "alice"
+            assert (await engine.people.whoami()).name == "alice"
         assert server.requests[0].headers["authorization"] == "Bearer csp_secret"
 
 
@@ -307,7 +307,7 @@ NAMES = ["wiki", "alice/wiki", "a b?c#d%2F&", "..", ".", "日本 🍏", "a//b"]
 async def test_names_reach_the_server_as_they_are(name: str) -> None:
     async with remote({}) as (engine, server):
         with pytest.raises(ServerUnavailable):
-            await engine.find_collection(name)
+            await engine.collections.get(name)
         raw = server.requests[0].target.removeprefix(f"{API}/collections/")
         assert httpx.URL(f"http://h/{raw}").path == f"/{name}"
 
@@ -316,12 +316,12 @@ async def test_names_reach_the_server_as_they_are(name: str) -> None:
 async def test_what_no_id_is_is_not_found_without_asking(name: str) -> None:
     async with remote({}) as (engine, server):
         with pytest.raises(NotFound) as caught:
-            await engine.get(name)
+            await engine.documents.get(name)
         assert (caught.value.kind, caught.value.name, server.requests) == ("document", name, [])
 
 
 async def test_a_filter_that_no_address_can_hold_is_refused() -> None:
     async with remote({}) as (engine, server):
         with pytest.raises(InvalidInput, match="too long to be sent"):
-            await engine.list(where=Eq("thread", "x" * 90_000))
+            await engine.documents.list(where=Eq("thread", "x" * 90_000))
         assert server.requests == []

@@ -17,7 +17,9 @@ from tests.support.web_server import Answer, Request, ScriptedServer
 
 import conspectus
 from conspectus import Engine, RemoteEngine
+from conspectus.client.chat import RemoteChat
 from conspectus.client.event_stream import ServerEvent, events_in
+from conspectus.engine.chat import ChatService
 from conspectus.errors import InvalidInput, NotFound, ServerUnavailable, TooLarge
 from conspectus.model.chat import Allocation, ChatEvent, ChatRequest, Delta, Sources, Usage
 from conspectus.model.filter import Eq
@@ -67,7 +69,7 @@ async def told_by(answers: dict[str, Answer | Sequence[Answer]]) -> tuple[list[C
         ScriptedServer(answers) as server,
         conspectus.connect(server.base, settings=SETTINGS) as engine,
     ):
-        events = [event async for event in engine.chat(ASKED)]
+        events = [event async for event in engine.chat.stream(ASKED)]
         return events, list(server.requests)
 
 
@@ -121,7 +123,7 @@ async def test_an_answer_without_an_end_is_given_up() -> None:
         conspectus.connect(server.base, settings=settings) as engine,
     ):
         with pytest.raises(TooLarge):
-            async for _ in engine.chat(ASKED):
+            async for _ in engine.chat.stream(ASKED):
                 pass
 
 
@@ -147,7 +149,7 @@ async def both(
 
 
 def test_it_is_asked_for_in_the_same_way() -> None:
-    assert inspect.signature(RemoteEngine.chat) == inspect.signature(Engine.chat)
+    assert inspect.signature(RemoteChat.stream) == inspect.signature(ChatService.stream)
 
 
 async def test_it_is_the_same_as_where_the_store_is(tmp_path: Path) -> None:
@@ -155,8 +157,8 @@ async def test_it_is_the_same_as_where_the_store_is(tmp_path: Path) -> None:
     async with both(tmp_path, model) as (local, remote):
         await local.add("Backups run at two.", collection="wiki", wait=True)
         for request in (ASKED, FULL, ChatRequest("backups", floor=None)):
-            here = [event async for event in local.chat(request)]
-            there = [event async for event in remote.chat(request)]
+            here = [event async for event in local.chat.stream(request)]
+            there = [event async for event in remote.chat.stream(request)]
             assert here == there
             assert isinstance(here[-1], Usage)
     first, second = model.asked[2:4]
@@ -180,7 +182,7 @@ async def test_what_is_asked_wrongly_is_refused_alike(
     async with both(tmp_path, model) as engines:
         for engine in engines:
             with pytest.raises(kind):
-                await anext(engine.chat(request_))
+                await anext(engine.chat.stream(request_))
     assert model.asked == []
 
 
@@ -188,7 +190,7 @@ async def test_who_stops_listening_ends_the_models_call(tmp_path: Path) -> None:
     model = ScriptedChatModel(hangs=True, after=1)
     settings = Settings(embedder="none", log_level="critical", chat_disconnect_grace_seconds=0)
     async with both(tmp_path, model, settings) as (_, remote):
-        events = remote.chat(ASKED)
+        events = remote.chat.stream(ASKED)
         assert [type(await anext(events)) for _ in range(2)] == [Sources, Delta]
         await events.aclose()
         for _ in range(1_000):
@@ -202,12 +204,12 @@ def test_without_an_event_loop_it_is_the_same(tmp_path: Path) -> None:
     model = ScriptedChatModel(["a", "b"])
     opened = conspectus.sync.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder(), chat_model=model)
     with opened as engine:
-        said = [event.text for event in engine.chat(ASKED) if isinstance(event, Delta)]
+        said = [event.text for event in engine.chat.stream(ASKED) if isinstance(event, Delta)]
         assert said == ["a", "b"]
         with pytest.raises(InvalidInput):
-            next(engine.chat(ChatRequest("")))
+            next(engine.chat.stream(ChatRequest("")))
         model.hangs, model.after = True, 1
-        events = engine.chat(ASKED)
+        events = engine.chat.stream(ASKED)
         assert [type(next(events)) for _ in range(2)] == [Sources, Delta]
         events.close()
     assert (model.open, model.broken_off) == (0, 1)

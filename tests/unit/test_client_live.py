@@ -59,7 +59,7 @@ async def followed(
     async with (
         ScriptedServer({PATH: answers}) as server,
         connected(server.base) as engine,
-        aclosing(engine.follow_captions(stream="gate", after=after)) as captions,
+        aclosing(engine.streams.subscribe(stream="gate", after=after)) as captions,
     ):
         async for each in captions:
             found.append(each)

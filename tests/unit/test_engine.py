@@ -38,29 +38,29 @@ async def test_whatever_writes_is_in_the_index_when_it_returns(tmp_path: Path) -
     (tmp_path / "note.txt").write_text("a note about otters")
     settings = replace(SETTINGS, embedder="none")
     async with conspectus.open(tmp_path / "store", settings=settings) as engine:
-        home = await engine.collection()
+        home = await engine.collections.get_or_create()
 
         async def behind() -> int:
-            sequence, _ = await engine._core.records.state(home.id)
-            return sequence - engine._core.shelves._shelves[home.id].index.applied()
+            sequence, _ = await engine._context.core.records.state(home.id)
+            return sequence - engine._context.core.shelves._shelves[home.id].index.applied()
 
         written = await engine.add("a heron")
         assert await behind() == 0
-        await engine.update(written[0].id, text="a crane")
+        await engine.documents.update(written[0].id, text="a crane")
         assert await behind() == 0
-        await engine.add_files([tmp_path / "note.txt"])
+        await engine.documents.add_files([tmp_path / "note.txt"])
         assert await behind() == 0
 
 
 async def test_with_wait_every_chunk_has_a_vector_on_return(engine: Engine) -> None:
     await engine.add([f"text number {number}" for number in range(30)], wait=True)
-    status = (await engine.status(collection="default")).collections[0]
+    status = (await engine.maintenance.status(collection="default")).collections[0]
     assert (status.chunks, status.vectors, status.pending, status.lag) == (30, 30, 0, 0)
 
 
 async def test_without_wait_the_vectors_come_behind_the_writer(engine: Engine) -> None:
     await engine.add("the tide comes in")
-    assert await engine.settle() >= 0
+    assert await engine.documents.settle() >= 0
     found = await engine.retrieve("tide", arms=("vectors",))
     assert found.hits[0].similarity is not None
 
@@ -85,15 +85,15 @@ async def test_the_same_key_replaces_and_the_old_text_is_gone(engine: Engine) ->
 
 async def test_emptied_text_removes_the_chunks(engine: Engine) -> None:
     written = await engine.add(NewDocument(text="something to forget", key="k"), wait=True)
-    await engine.update(written[0].id, text="")
+    await engine.documents.update(written[0].id, text="")
     assert (await engine.retrieve("forget", arms=("words",))).hits == ()
-    assert (await engine.get(written[0].id)).chunks == 0
+    assert (await engine.documents.get(written[0].id)).chunks == 0
 
 
 async def test_a_new_title_is_found_by_both_arms(engine: Engine) -> None:
     written = await engine.add(NewDocument(text="plain text", title="old"), wait=True)
-    await engine.update(written[0].id, title="zephyr")
-    await engine.settle()
+    await engine.documents.update(written[0].id, title="zephyr")
+    await engine.documents.settle()
     found = await engine.retrieve("zephyr")
     assert titles(found) == ["zephyr"]
     assert found.hits[0].similarity is not None
@@ -103,17 +103,17 @@ async def test_a_new_title_is_found_by_both_arms(engine: Engine) -> None:
 async def test_deleting_takes_children_along_and_says_so(engine: Engine) -> None:
     parent = (await engine.add(NewDocument(text="parent text", key="p")))[0].id
     await engine.add(NewDocument(text="child text", parent=parent), wait=True)
-    receipt = await engine.delete(parent)
+    receipt = await engine.documents.delete(parent)
     assert (receipt.documents, receipt.chunks, receipt.vectors) == (2, 2, 2)
     assert (await engine.retrieve("text")).outcome == "nothing_relevant"
-    assert (await engine.delete(parent)).documents == 0
+    assert (await engine.documents.delete(parent)).documents == 0
 
 
 async def test_purged_text_is_in_no_file(engine: Engine, tmp_path: Path) -> None:
     secret = "xylophone-secret-4711"
     written = await engine.add([secret, "something else"], wait=True)
     await engine.retrieve("secret")
-    await engine.delete(written[0].id, purge=True)
+    await engine.documents.delete(written[0].id, purge=True)
     assert holding(tmp_path, "4711") == []
     assert (await engine.retrieve("something else")).outcome == "found"
 
@@ -124,8 +124,10 @@ async def test_a_filter_holds_for_both_arms_and_for_lists(engine: Engine) -> Non
     where = Eq(("team",), "b")
     found = await engine.retrieve("same words", where=where)
     assert [hit.document.metadata["team"] for hit in found.hits] == ["b", "b"]
-    assert await engine.count(where=where) == 2
-    assert [each.metadata["team"] for each in (await engine.list(where=Not(where))).documents] == ["a"]
+    assert await engine.documents.count(where=where) == 2
+    assert [each.metadata["team"] for each in (await engine.documents.list(where=Not(where))).documents] == [
+        "a"
+    ]
 
 
 async def test_the_window_never_costs_more_than_its_budget(engine: Engine) -> None:
@@ -163,10 +165,10 @@ async def test_explain_says_when_a_document_could_not_be_ranked(engine: Engine) 
 async def test_a_poisoned_text_does_not_hold_up_the_others(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=PickyEmbedder(away=2)) as engine:
         written = await engine.add(["good one", "poison here", "good two"], wait=True)
-        status = (await engine.status()).collections[0]
+        status = (await engine.maintenance.status()).collections[0]
         assert (status.vectors, status.pending, status.errors) == (2, 0, 1)
-        assert (await engine.get(written[1].id)).status == "error"
-        assert "refused" in str((await engine.get(written[1].id)).error)
+        assert (await engine.documents.get(written[1].id)).status == "error"
+        assert "refused" in str((await engine.documents.get(written[1].id)).error)
         assert len((await engine.retrieve("poison", arms=("words",))).hits) == 1
 
 
@@ -186,7 +188,7 @@ async def test_everything_is_there_after_reopening(tmp_path: Path) -> None:
         before = await engine.retrieve("sentence 7", limit=50)
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         after = await engine.retrieve("sentence 7", limit=50)
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean
     assert before.hits == after.hits
 
 
@@ -195,11 +197,11 @@ async def test_reembedding_changes_the_space_and_keeps_answering(tmp_path: Path)
         await engine.add([f"sentence {number}" for number in range(20)], wait=True)
     new = HashedEmbedder(version="2")
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=new) as engine:
-        assert await engine.reembed("given") == 20
-        status = (await engine.status()).collections[0]
+        assert await engine.maintenance.reembed("given") == 20
+        status = (await engine.maintenance.status()).collections[0]
         assert (status.space, status.vectors) == ("hashed/64/2", 20)
         assert (await engine.retrieve("sentence 7", limit=1)).hits[0].chunk.text == "sentence 7"
-        assert (await engine.check()).clean
+        assert (await engine.maintenance.check()).clean
 
 
 async def test_many_writers_and_readers_at_once_lose_nothing(engine: Engine) -> None:
@@ -210,7 +212,7 @@ async def test_many_writers_and_readers_at_once_lose_nothing(engine: Engine) -> 
         assert (await engine.retrieve(f"branch number {number}", arms=("words",))).outcome == "found"
 
     await asyncio.gather(*(work(number) for number in range(20)))
-    assert await engine.count() == 21
+    assert await engine.documents.count() == 21
 
 
 @pytest.mark.parametrize(
@@ -248,13 +250,13 @@ async def test_a_file_cannot_be_a_store(tmp_path: Path) -> None:
 async def test_unknown_things_are_not_found(engine: Engine) -> None:
     await engine.add("anything")
     with pytest.raises(NotFound):
-        await engine.get("nothing")
+        await engine.documents.get("nothing")
     with pytest.raises(NotFound):
         await engine.retrieve(Query("x", collection="nothing"))
     with pytest.raises(TooLarge):
         await engine.retrieve("x" * 10_001)
     with pytest.raises(InvalidInput):
-        await engine.update((await engine.list()).documents[0].id, key="other")
+        await engine.documents.update((await engine.documents.list()).documents[0].id, key="other")
 
 
 async def test_an_empty_question_finds_nothing_and_says_so(engine: Engine) -> None:

@@ -81,7 +81,7 @@ async def test_of_a_window_with_a_long_thread_nothing_is_lost_count_of(engine: E
 
 async def test_a_deleted_parent_leaves_the_rest_of_the_thread(engine: Engine) -> None:
     written = await engine.add(conversation(), source="help")
-    await engine.delete(written[2].id)
+    await engine.documents.delete(written[2].id)
     found = await engine.retrieve("developer keys", limit=1, chain=8)
     assert [hit.document.key for hit in found.hits] == ["3", "1", "0"]
     assert found.threads[0].total == 3
@@ -89,11 +89,11 @@ async def test_a_deleted_parent_leaves_the_rest_of_the_thread(engine: Engine) ->
 
 async def test_a_chain_shows_nothing_that_is_hidden(engine: Engine) -> None:
     """Neither by permission, where a reply names a message of another channel, nor by the filter."""
-    people = {name: await engine.create_user(name) for name in ("alice", "bob")}
+    people = {name: await engine.people.create_user(name) for name in ("alice", "bob")}
     alice, bob = (engine.answering(Person(each.name, False, each.id)) for each in people.values())
     await alice.add(said(0, "a secret plum"), source="hidden", collection="wiki")
     await alice.add(conversation()[1:], source="open", collection="wiki")
-    await alice.grant("wiki", Principal("user", "bob"), "viewer", source="open")
+    await alice.people.grant("wiki", Principal("user", "bob"), "viewer", source="open")
     found = await bob.retrieve("developer keys", collection="alice/wiki", limit=1, chain=8)
     assert [hit.document.key for hit in found.hits] == ["3", "2", "1"]
     named = Not(Eq(("reply_to",), "1"))
@@ -113,7 +113,7 @@ async def test_chains_over_all_collections(engine: Engine) -> None:
 
 async def test_chains_come_over_http_as_they_are(engine: Engine) -> None:
     await engine.add(conversation(), source="help")
-    first = await engine.found_owner()
+    first = await engine.people.create_owner()
     assert first is not None
     quiet = Settings(log_level="critical")
     async with (

@@ -22,13 +22,13 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def spans(engine: Engine, document: str) -> list[tuple[int, int]]:
-    return [(each.start, each.end) for each in await engine.chunks(document)]
+    return [(each.start, each.end) for each in await engine.documents.chunks(document)]
 
 
 async def test_the_callers_own_chunks_survive_a_new_title(engine: Engine) -> None:
     new = NewDocument(text="abcdef", spans=((0, 2), (1, 6)), key="k")
     document = (await engine.add(new))[0].id
-    await engine.update(document, title="T")
+    await engine.documents.update(document, title="T")
     assert await spans(engine, document) == [(0, 2), (1, 6)]
     assert (await engine.add(replace(new, title="T")))[0].outcome == "unchanged"
 
@@ -39,7 +39,7 @@ async def test_chunks_that_do_not_make_up_the_text_are_refused(
 ) -> None:
     with pytest.raises(InvalidInput):
         await engine.add(NewDocument(text="abcdef", spans=wrong))
-    assert await engine.count() == 0
+    assert await engine.documents.count() == 0
 
 
 async def test_pages_survive_a_new_title(engine: Engine) -> None:
@@ -48,68 +48,68 @@ async def test_pages_survive_a_new_title(engine: Engine) -> None:
         text=text, places=(TextPosition(0, 1, ("Intro",)), TextPosition(12, 2, ("Intro", "More")))
     )
     document = (await engine.add(new))[0].id
-    before = [(each.page, each.heading) for each in await engine.chunks(document)]
-    await engine.update(document, title="T")
-    assert [(each.page, each.heading) for each in await engine.chunks(document)] == before
+    before = [(each.page, each.heading) for each in await engine.documents.chunks(document)]
+    await engine.documents.update(document, title="T")
+    assert [(each.page, each.heading) for each in await engine.documents.chunks(document)] == before
     assert before[0] == (1, "Intro")
     assert before[-1] == (2, "Intro > More")
 
 
 async def test_a_stored_fingerprint_guards_against_overwriting(engine: Engine) -> None:
     document = (await engine.add(NewDocument(text="one", key="k")))[0].id
-    seen = (await engine.get(document)).fingerprint
-    await engine.update(document, text="two", expected=seen)
+    seen = (await engine.documents.get(document)).fingerprint
+    await engine.documents.update(document, text="two", expected=seen)
     with pytest.raises(Changed):
-        await engine.update(document, text="three", expected=seen)
-    assert await engine.text(document) == "two"
+        await engine.documents.update(document, text="three", expected=seen)
+    assert await engine.documents.text(document) == "two"
 
 
 async def test_two_who_change_different_fields_both_succeed(engine: Engine) -> None:
     document = (await engine.add(NewDocument(text="one", key="k")))[0].id
     changes = [{"title": "T"}, {"author": "A"}, {"metadata": {"a": 1}}, {"text": "two"}]
-    await asyncio.gather(*(engine.update(document, **change) for change in changes))
-    found = await engine.get(document)
+    await asyncio.gather(*(engine.documents.update(document, **change) for change in changes))
+    found = await engine.documents.get(document)
     assert (found.title, found.author, found.metadata) == ("T", "A", {"a": 1})
-    assert await engine.text(document) == "two"
+    assert await engine.documents.text(document) == "two"
 
 
 async def test_a_document_without_chunks_stays(engine: Engine) -> None:
     document = (await engine.add("some heron text"))[0].id
-    assert await engine.delete_chunks(document) == 1
-    assert await engine.delete_chunks(document) == 0
-    assert (await engine.get(document)).chunks == 0
+    assert await engine.documents.delete_chunks(document) == 1
+    assert await engine.documents.delete_chunks(document) == 0
+    assert (await engine.documents.get(document)).chunks == 0
     assert (await engine.retrieve("heron")).hits == ()
 
 
 async def test_a_deleted_collection_leaves_nothing_to_one_of_the_same_name(engine: Engine) -> None:
     await engine.add(["heron one", "heron two"], collection="birds")
     assert len((await engine.retrieve("heron", collection="birds")).hits) == 2
-    receipt = await engine.delete_collection("birds")
+    receipt = await engine.collections.delete("birds")
     assert (receipt.documents, receipt.chunks) == (2, 2)
     with pytest.raises(NotFound):
         await engine.retrieve("heron", collection="birds")
     await engine.add("heron three", collection="birds")
     found = await engine.retrieve("heron", collection="birds")
     assert [hit.chunk.text for hit in found.hits] == ["heron three"]
-    assert (await engine.check()).clean
+    assert (await engine.maintenance.check()).clean
 
 
 async def test_a_renamed_collection_keeps_what_it_has(engine: Engine) -> None:
     await engine.add("heron", collection="birds")
-    await engine.update_collection("birds", rename="fowl", description="all of them")
+    await engine.collections.update("birds", rename="fowl", description="all of them")
     assert len((await engine.retrieve("heron", collection="fowl")).hits) == 1
     with pytest.raises(NotFound):
         await engine.retrieve("heron", collection="birds")
-    assert (await engine.find_collection("fowl")).description == "all of them"
+    assert (await engine.collections.get("fowl")).description == "all of them"
 
 
 async def test_deleting_a_source_takes_its_documents_along(engine: Engine) -> None:
     await engine.add(["heron one", "heron two"], source="pond")
     await engine.add("heron three", source="lake")
-    receipt = await engine.delete_source("pond", collection="default")
+    receipt = await engine.collections.delete_source("pond", collection="default")
     assert (receipt.documents, receipt.chunks) == (2, 2)
     assert [hit.chunk.text for hit in (await engine.retrieve("heron")).hits] == ["heron three"]
-    assert [each.name for each in await engine.sources()] == ["lake"]
+    assert [each.name for each in await engine.collections.sources()] == ["lake"]
 
 
 async def test_everywhere_is_every_collection(engine: Engine) -> None:
@@ -123,7 +123,7 @@ async def test_everywhere_is_every_collection(engine: Engine) -> None:
     }
     assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
     assert len((await engine.retrieve("heron", collection="*", limit=2)).hits) == 2
-    window = await engine.augment("heron", 200)
+    window = await engine.search.augment("heron", 200)
     assert "pond" in window.text
     assert "lake" in window.text
 
@@ -137,11 +137,11 @@ async def test_the_same_names_have_the_same_ids_in_every_store(engine: Engine, t
 
 
 async def test_a_name_that_was_given_up_can_be_given_again(engine: Engine) -> None:
-    first = await engine.collection("birds")
-    pond = await engine.source("pond", collection="birds")
-    await engine.update_source(pond.id, rename="lake")
-    assert (await engine.source("pond", collection="birds")).id != pond.id
-    await engine.update_collection("birds", rename="fowl")
-    second = await engine.collection("birds")
+    first = await engine.collections.get_or_create("birds")
+    pond = await engine.collections.get_or_create_source("pond", collection="birds")
+    await engine.collections.update_source(pond.id, rename="lake")
+    assert (await engine.collections.get_or_create_source("pond", collection="birds")).id != pond.id
+    await engine.collections.update("birds", rename="fowl")
+    second = await engine.collections.get_or_create("birds")
     assert second.id != first.id
-    assert [each.name for each in await engine.collections()] == ["birds", "fowl"]
+    assert [each.name for each in await engine.collections.list()] == ["birds", "fowl"]

@@ -59,11 +59,11 @@ async def test_a_set_needs_an_embedder_and_queries(tmp_path: Path) -> None:
 
 async def test_status_tells_what_was_measured_for_the_model(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path / "a", settings=Settings()) as engine:
-        await engine.collection()
-        await engine.collection("words", words_only=True)
-        told = {each.name: each.similarity for each in (await engine.status()).collections}
+        await engine.collections.get_or_create()
+        await engine.collections.get_or_create("words", words_only=True)
+        told = {each.name: each.similarity for each in (await engine.maintenance.status()).collections}
     assert told == {"default": MINILM, "words": None}
     assert MINILM.unrelated.p50 < MINILM.unrelated.p95 < MINILM.related.p50
     async with conspectus.open(tmp_path / "b", settings=Settings(), embedder=HashedEmbedder()) as engine:
-        await engine.collection()
-        assert (await engine.status()).collections[0].similarity is None
+        await engine.collections.get_or_create()
+        assert (await engine.maintenance.status()).collections[0].similarity is None

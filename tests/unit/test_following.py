@@ -36,9 +36,9 @@ async def found(engine: Engine, words: str) -> bool:
 
 
 async def test_what_is_saved_is_found(engine: Engine, wiki: Path) -> None:
-    await engine.connect("notes", "markdown", {"path": str(wiki)})
+    await engine.connections.create("notes", "markdown", {"path": str(wiki)})
     ended: list[Job] = []
-    following = asyncio.create_task(engine.follow("notes", told=ended.append))
+    following = asyncio.create_task(engine.connections.watch("notes", told=ended.append))
     await until(lambda: found(engine, "heron"))
     (wiki / "two.md").write_text("# Two\n\nA crane flies over.")
     await until(lambda: found(engine, "crane"))
@@ -55,22 +55,22 @@ async def test_what_is_saved_is_found(engine: Engine, wiki: Path) -> None:
 
 
 async def test_a_server_follows_what_it_is_told_to_watch(engine: Engine, wiki: Path) -> None:
-    await engine.start_following()
-    await engine.connect("notes", "markdown", {"path": str(wiki), "watch": True})
+    await engine.connections.start()
+    await engine.connections.create("notes", "markdown", {"path": str(wiki), "watch": True})
     await until(lambda: found(engine, "heron"))
     (wiki / "two.md").write_text("A crane flies over.")
     await until(lambda: found(engine, "crane"))
-    assert (await engine.connections())[0].state in {"complete", "running"}
+    assert (await engine.connections.list())[0].state in {"complete", "running"}
 
 
 async def test_only_what_can_be_watched_is(engine: Engine, wiki: Path) -> None:
-    await engine.connect("code", "git", {"address": str(wiki)})
+    await engine.connections.create("code", "git", {"address": str(wiki)})
     with pytest.raises(InvalidInput, match="cannot be watched"):
-        await engine.follow("code")
+        await engine.connections.watch("code")
     with pytest.raises(NotFound):
-        await engine.follow("nothing")
+        await engine.connections.watch("nothing")
     with pytest.raises(InvalidInput, match="watch"):
-        await engine.connect("notes", "markdown", {"path": str(wiki), "watch": "maybe"})
+        await engine.connections.create("notes", "markdown", {"path": str(wiki), "watch": "maybe"})
 
 
 class Things:

@@ -39,10 +39,10 @@ async def remembered(engine: Engine) -> dict[str, str]:
 
 async def test_a_memory_is_forgotten_once(engine: Engine) -> None:
     ids = await remembered(engine)
-    receipt = await engine.forget(MemorySelection((ids["new"],)), scope=ANN)
+    receipt = await engine.memory.forget(MemorySelection((ids["new"],)), scope=ANN)
     assert receipt == MemoryReceipt(1, chunks=1, ids=(ids["new"],))
     assert await keys(engine, ANN) == ["note", "pinned", "old"]
-    assert await engine.forget(MemorySelection((ids["new"],)), scope=ANN) == MemoryReceipt(0)
+    assert await engine.memory.forget(MemorySelection((ids["new"],)), scope=ANN) == MemoryReceipt(0)
     assert await keys(engine, BOB) == ["old", "new"]
 
 
@@ -50,7 +50,7 @@ async def test_a_memory_is_forgotten_once(engine: Engine) -> None:
 async def test_ninety_days_old_means_older_than_that(engine: Engine, preview: bool) -> None:
     ids = await remembered(engine)
     what = MemorySelection(older_than_days=90)
-    receipt = await engine.forget(what, scope=ANN, preview=preview)
+    receipt = await engine.memory.forget(what, scope=ANN, preview=preview)
     assert (set(receipt.ids), receipt.preview) == ({ids["old"], ids["note"]}, preview)
     stays = ["note", "pinned", "old", "new"] if preview else ["pinned", "new"]
     assert await keys(engine, ANN) == stays
@@ -63,9 +63,9 @@ async def test_the_instant_itself_stays(engine: Engine) -> None:
         engine, ANN, NewMemory("at noon", at=noon),
         NewMemory("just before", at=noon.replace(hour=11, minute=59, second=59, microsecond=999_999)),
     )  # fmt: skip
-    receipt = await engine.forget(MemorySelection(before=noon), scope=ANN)
+    receipt = await engine.memory.forget(MemorySelection(before=noon), scope=ANN)
     assert receipt.ids == (before.id,)
-    assert (await engine.memory(at.id, scope=ANN)).text == "at noon"
+    assert (await engine.memory.get(at.id, scope=ANN)).text == "at noon"
 
 
 UNCLEAR: list[dict[str, Any]] = [
@@ -81,35 +81,35 @@ async def test_what_is_meant_is_said_in_one_way(engine: Engine) -> None:
     await remembered(engine)
     for what in UNCLEAR:
         with pytest.raises(InvalidInput):
-            await engine.forget(MemorySelection(**what), scope=ANN)
+            await engine.memory.forget(MemorySelection(**what), scope=ANN)
     assert len(await keys(engine, ANN)) == 4
 
 
 async def test_zero_days_is_all_that_was_said(engine: Engine) -> None:
     await remembered(engine)
-    await engine.forget(MemorySelection(older_than_days=0), scope=ANN)
+    await engine.memory.forget(MemorySelection(older_than_days=0), scope=ANN)
     assert await keys(engine, ANN) == ["pinned"]
 
 
 async def test_pinned_memories_go_when_they_are_named(engine: Engine) -> None:
     ids = await remembered(engine)
-    assert (await engine.forget(MemorySelection(everything=True), scope=ANN)).memories == 3
+    assert (await engine.memory.forget(MemorySelection(everything=True), scope=ANN)).memories == 3
     assert await keys(engine, ANN) == ["pinned"]
-    assert (await engine.forget(MemorySelection((ids["pinned"],)), scope=ANN)).memories == 1
+    assert (await engine.memory.forget(MemorySelection((ids["pinned"],)), scope=ANN)).memories == 1
     assert await keys(engine, ANN) == []
 
 
 async def test_everything_may_mean_the_pinned_too(engine: Engine) -> None:
     await remembered(engine)
-    assert (await engine.forget(EVERYTHING, scope=ANN)).memories == 4
+    assert (await engine.memory.forget(EVERYTHING, scope=ANN)).memories == 4
     assert await keys(engine, BOB) == ["old", "new"]
 
 
 async def test_what_the_caller_calls_pinned_is_not(engine: Engine) -> None:
     await say(engine, ANN, NewMemory("x", metadata={"pinned": True, "fact": {"a": 1}}))
-    stats = await engine.memory_stats(scope=ANN)
+    stats = await engine.memory.stats(scope=ANN)
     assert (stats.pinned, stats.facts) == (0, 0)
-    assert (await engine.forget(MemorySelection(everything=True), scope=ANN)).memories == 1
+    assert (await engine.memory.forget(MemorySelection(everything=True), scope=ANN)).memories == 1
 
 
 OTHERS = [
@@ -122,16 +122,18 @@ async def test_other_scopes_reach_nothing(engine: Engine) -> None:
     ids = await remembered(engine)
     for scope in OTHERS:
         for preview in (True, False):
-            receipt = await engine.forget(MemorySelection(tuple(ids.values())), scope=scope, preview=preview)
+            receipt = await engine.memory.forget(
+                MemorySelection(tuple(ids.values())), scope=scope, preview=preview
+            )
             assert receipt == MemoryReceipt(0, preview=preview), scope
-        await engine.forget(EVERYTHING, scope=scope)
+        await engine.memory.forget(EVERYTHING, scope=scope)
         assert len(await keys(engine, ANN)) == 4, scope
 
 
 async def test_wider_scopes_reach_all_that_is_in_them(engine: Engine) -> None:
     for scope in (ANN, Scope("ann"), Scope("ann", "bot"), Scope("ann", None, "monday")):
         await remembered(engine)
-        assert (await engine.forget(EVERYTHING, scope=scope)).memories == 4, scope
+        assert (await engine.memory.forget(EVERYTHING, scope=scope)).memories == 4, scope
         assert await keys(engine, BOB) == ["old", "new"]
 
 
@@ -146,92 +148,92 @@ async def test_names_with_signs_of_names_are_only_names(engine: Engine) -> None:
     for scope in (*tricky, ANN):
         await say(engine, scope, "x")
     for scope in tricky:
-        assert (await engine.forget(EVERYTHING, scope=scope)).memories == 1
+        assert (await engine.memory.forget(EVERYTHING, scope=scope)).memories == 1
     assert len(await keys(engine, ANN)) == 1
 
 
 async def test_all_that_hangs_on_a_memory_is_counted_and_goes(engine: Engine) -> None:
     tea = NewMemory("Ann likes tea", key="k", fact=Fact("Ann", "likes", "tea"), metadata={"a": 1})
     [made] = await say(engine, ANN, tea)
-    await engine.update_memory(made.id, scope=ANN, text="Ann likes tea a lot")
-    await engine.update_memory(made.id, scope=ANN, metadata={"a": 2})
+    await engine.memory.update(made.id, scope=ANN, text="Ann likes tea a lot")
+    await engine.memory.update(made.id, scope=ANN, metadata={"a": 2})
     told = MemoryReceipt(1, versions=2, chunks=3, edges=1, ids=(made.id,))
     what = MemorySelection((made.id,))
-    assert await engine.forget(what, scope=ANN, preview=True) == replace(told, preview=True)
-    assert await engine.forget(what, scope=ANN) == told
-    [graph] = await engine.graphs(collection="memory")
+    assert await engine.memory.forget(what, scope=ANN, preview=True) == replace(told, preview=True)
+    assert await engine.memory.forget(what, scope=ANN) == told
+    [graph] = await engine.graph.list(collection="memory")
     assert (graph.nodes, graph.edges) == (0, 0)
     with pytest.raises(NotFound):
-        await engine.memory_versions(made.id, scope=ANN)
+        await engine.memory.versions(made.id, scope=ANN)
 
 
 async def test_a_fact_that_is_told_twice_stays_as_long_as_one_tells_it(engine: Engine) -> None:
     fact, at = Fact("Ann", "likes", "tea"), datetime(2026, 1, 1, tzinfo=UTC)
     [one, other] = await say(engine, ANN, *(NewMemory(each, fact=fact, valid_from=at) for each in "ab"))
-    assert (await engine.forget(MemorySelection((one.id,)), scope=ANN)).edges == 0
+    assert (await engine.memory.forget(MemorySelection((one.id,)), scope=ANN)).edges == 0
     both = MemorySelection((one.id, other.id))
-    assert (await engine.forget(both, scope=ANN, preview=True)).edges == 1
-    assert (await engine.forget(both, scope=ANN)).edges == 1
+    assert (await engine.memory.forget(both, scope=ANN, preview=True)).edges == 1
+    assert (await engine.memory.forget(both, scope=ANN)).edges == 1
 
 
 async def test_a_fact_that_was_changed_goes_with_all_it_was(engine: Engine) -> None:
     [made] = await say(engine, ANN, NewMemory("Tea!", fact=Fact("Ann", "likes", "tea")))
     milk = Fact("Ann", "likes", "milk")
-    await engine.update_memory(made.id, scope=ANN, text="Milk!", fact=milk)
-    found = (await engine.edges(graph="graph/ann/bot/monday", collection="memory")).edges
+    await engine.memory.update(made.id, scope=ANN, text="Milk!", fact=milk)
+    found = (await engine.graph.edges(graph="graph/ann/bot/monday", collection="memory")).edges
     assert [each.target for each in found if each.valid_until is None] == ["milk"]
-    assert (await engine.forget(MemorySelection((made.id,)), scope=ANN)).edges == len(found)
-    [graph] = await engine.graphs(collection="memory")
+    assert (await engine.memory.forget(MemorySelection((made.id,)), scope=ANN)).edges == len(found)
+    [graph] = await engine.graph.list(collection="memory")
     assert (graph.nodes, graph.edges) == (0, 0)
 
 
 async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
     [made] = await say(engine, ANN, NewMemory("the zeppelin lands", key="z", entities=("Zeppelin",)))
     before = datetime.now(UTC)
-    await engine.update_memory(made.id, scope=ANN, text="the zeppelin landed")
-    await engine.settle_names(collection="memory")
-    assert (await engine.recall(question("zeppelin", ANN))).memories
-    await engine.forget(MemorySelection((made.id,)), scope=ANN)
-    assert not (await engine.recall(question("zeppelin", ANN))).memories
-    assert not (await engine.recall(question("zeppelin", ANN, as_of=before))).memories
-    assert (await engine.memory_window(MemoryQuery("zeppelin", ANN), 500)).text == ""
-    assert await engine.recent_memories(scope=ANN) == []
-    assert (await engine.export_memories(scope=ANN)).lines == ()
-    assert await engine.names(collection="memory") == []
+    await engine.memory.update(made.id, scope=ANN, text="the zeppelin landed")
+    await engine.graph.settle_entities(collection="memory")
+    assert (await engine.memory.recall(question("zeppelin", ANN))).memories
+    await engine.memory.forget(MemorySelection((made.id,)), scope=ANN)
+    assert not (await engine.memory.recall(question("zeppelin", ANN))).memories
+    assert not (await engine.memory.recall(question("zeppelin", ANN, as_of=before))).memories
+    assert (await engine.memory.window(MemoryQuery("zeppelin", ANN), 500)).text == ""
+    assert await engine.memory.recent(scope=ANN) == []
+    assert (await engine.memory.export(scope=ANN)).lines == ()
+    assert await engine.graph.entities(collection="memory") == []
     assert not (await engine.retrieve(Query("zeppelin", collection="memory"))).hits
-    assert await engine.conversations(scope=ANN) == []
-    assert await engine.count_memories(scope=ANN) == 0
+    assert await engine.memory.conversations(scope=ANN) == []
+    assert await engine.memory.count(scope=ANN) == 0
 
 
 async def test_that_something_was_deleted_is_known_but_not_what(engine: Engine) -> None:
     ids = await remembered(engine)
     before = datetime.now(UTC)
-    await engine.forget(MemorySelection((ids["old"],)), scope=ANN)
-    found = await engine.recall(question("old", ANN, as_of=before))
+    await engine.memory.forget(MemorySelection((ids["old"],)), scope=ANN)
+    found = await engine.memory.recall(question("old", ANN, as_of=before))
     assert found.since is not None and found.since.deleted == 1
 
 
 async def test_purging_leaves_nothing_in_any_file(engine: Engine, tmp_path: Path) -> None:
     secret = "xylophonequartz"
     [made] = await say(engine, ANN, NewMemory(f"the {secret}", fact=Fact("Ann", "plays", secret)))
-    await engine.update_memory(made.id, scope=ANN, text=f"no {secret}")
-    await engine.settle_names(collection="memory")
+    await engine.memory.update(made.id, scope=ANN, text=f"no {secret}")
+    await engine.graph.settle_entities(collection="memory")
     assert holding(tmp_path, secret) != []
-    receipt = await engine.forget(MemorySelection((made.id,)), scope=ANN, purge=True)
+    receipt = await engine.memory.forget(MemorySelection((made.id,)), scope=ANN, purge=True)
     assert receipt.purged
     assert holding(tmp_path, secret) == []
 
 
 async def test_a_preview_purges_nothing(engine: Engine) -> None:
     ids = await remembered(engine)
-    receipt = await engine.forget(MemorySelection((ids["old"],)), scope=ANN, preview=True, purge=True)
+    receipt = await engine.memory.forget(MemorySelection((ids["old"],)), scope=ANN, preview=True, purge=True)
     assert (receipt.purged, receipt.memories) == (False, 1)
 
 
 async def test_more_than_a_page_goes_too(engine: Engine) -> None:
     await say(engine, ANN, *(said(str(number), 100) for number in range(1_203)))
-    preview = await engine.forget(MemorySelection(older_than_days=90), scope=ANN, preview=True)
-    receipt = await engine.forget(MemorySelection(older_than_days=90), scope=ANN)
+    preview = await engine.memory.forget(MemorySelection(older_than_days=90), scope=ANN, preview=True)
+    receipt = await engine.memory.forget(MemorySelection(older_than_days=90), scope=ANN)
     assert (receipt.memories, receipt.ids) == (1_203, preview.ids)
     assert await keys(engine, ANN) == []
 
@@ -240,7 +242,7 @@ async def test_those_who_forget_the_same_at_once_count_it_once(engine: Engine) -
     made = await say(engine, ANN, *(said(str(number), 1) for number in range(20)))
     unknown = tuple(str(number) for number in range(20_000))
     what = MemorySelection((*(each.id for each in made), *unknown))
-    receipts = await asyncio.gather(*(engine.forget(what, scope=ANN) for _ in range(4)))
+    receipts = await asyncio.gather(*(engine.memory.forget(what, scope=ANN) for _ in range(4)))
     assert sum(each.memories for each in receipts) == sum(len(each.ids) for each in receipts) == 20
     assert sum(each.chunks for each in receipts) == 20
 
@@ -252,7 +254,7 @@ async def test_what_is_told_while_all_is_forgotten_is_there_or_counted(engine: E
         for number in range(40):
             await say(engine, ANN, said(f"later {number}", 0))
 
-    receipt, _ = await asyncio.gather(engine.forget(EVERYTHING, scope=ANN), go_on())
+    receipt, _ = await asyncio.gather(engine.memory.forget(EVERYTHING, scope=ANN), go_on())
     left = await keys(engine, ANN)
     assert receipt.memories + len(left) == 640
     assert all(each.startswith("later") for each in left)
@@ -263,15 +265,15 @@ async def test_only_who_may_write_there_may_forget_there(engine: Engine) -> None
     ann = await person(engine, "ann")
     what = MemorySelection((ids["old"],))
     with pytest.raises(NotFound):
-        await ann.forget(what, scope=ANN)
-    home = (await engine.memory(ids["old"], scope=ANN)).document.source
-    await engine.grant("memory", Principal("user", "ann"), "viewer", source=home)
+        await ann.memory.forget(what, scope=ANN)
+    home = (await engine.memory.get(ids["old"], scope=ANN)).document.source
+    await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home)
     for each in (what, EVERYTHING):
         with pytest.raises(NotAllowed):
-            await ann.forget(each, scope=ANN)
-    await engine.grant("memory", Principal("user", "ann"), "editor", source=home)
-    assert (await ann.forget(what, scope=ANN)).memories == 1
-    assert (await ann.forget(EVERYTHING, scope=BOB)).memories == 0
+            await ann.memory.forget(each, scope=ANN)
+    await engine.people.grant("memory", Principal("user", "ann"), "editor", source=home)
+    assert (await ann.memory.forget(what, scope=ANN)).memories == 1
+    assert (await ann.memory.forget(EVERYTHING, scope=BOB)).memories == 0
     assert await keys(engine, BOB) == ["old", "new"]
 
 
@@ -279,18 +281,18 @@ async def test_conversations_are_told_by_their_last_word(engine: Engine) -> None
     for days, name in ((3, "old"), (1, "new"), (2, "between")):
         await say(engine, replace(ANN, conversation=name), said("a", days), said("b", days + 5))
     await say(engine, BOB, "x")
-    found = await engine.conversations(scope=Scope("ann"))
+    found = await engine.memory.conversations(scope=Scope("ann"))
     assert [each.scope.conversation for each in found] == ["new", "between", "old"]
     assert all(each.memories == 2 and each.first != each.last for each in found)
 
 
 async def test_a_scope_in_numbers(engine: Engine) -> None:
     ids = await remembered(engine)
-    await engine.update_memory(ids["new"], scope=ANN, text="newer word")
+    await engine.memory.update(ids["new"], scope=ANN, text="newer word")
     await say(engine, replace(ANN, conversation="other"), NewMemory("Tea.", fact=Fact("Ann", "likes", "tea")))
-    stats = await engine.memory_stats(scope=Scope("ann"))
+    stats = await engine.memory.stats(scope=Scope("ann"))
     counts = (stats.memories, stats.notes, stats.pinned, stats.facts, stats.versions, stats.conversations)
     assert counts == (5, 1, 1, 1, 1, 2)
     assert stats.tokens > 0 and stats.pending == 0
-    none = await engine.memory_stats(scope=Scope("nobody"))
+    none = await engine.memory.stats(scope=Scope("nobody"))
     assert (none.memories, none.conversations, none.tokens, none.first) == (0, 0, 0, None)

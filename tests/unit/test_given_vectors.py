@@ -94,12 +94,14 @@ def test_vectors_of_any_length_become_one(scale: float) -> None:
 
 async def test_who_may_make_a_collection_may_hand_its_vectors_in(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path / "data", settings=replace(SETTINGS, embedder="none")) as engine:
-        await engine.create_user("ann")
-        ann = engine.answering(await engine.authenticate((await engine.create_key("ann")).secret))
-        await ann.create_collection("films", embedder="vectors:2")
+        await engine.people.create_user("ann")
+        ann = engine.answering(
+            await engine.people.authenticate((await engine.people.create_key("ann")).secret)
+        )
+        await ann.collections.create("films", embedder="vectors:2")
         await ann.add(NewDocument("x", vector=(1.0, 0.0)), collection="films")
         with pytest.raises(NotAllowed):
-            await ann.create_collection("costly", embedder="openai:text-embedding-3-small@8")
+            await ann.collections.create("costly", embedder="openai:text-embedding-3-small@8")
         for wrong in ((1.0,), (0.0, 0.0), (1.0, 2.0, 3.0)):
             with pytest.raises(InvalidInput):
                 await ann.retrieve(Query("", vector=wrong, arms=("vectors",)), collection="films")
@@ -113,6 +115,6 @@ async def test_a_question_in_words_says_that_it_has_no_vector(tmp_path: Path) ->
         assert [hit.chunk.text for hit in found.hits] == ["red car"]
         assert "words only" in found.notices[0]
     async with conspectus.open(tmp_path / "data", settings=settings) as engine:
-        assert (await engine.status()).collections[0].pending == 1
+        assert (await engine.maintenance.status()).collections[0].pending == 1
         found = await engine.retrieve(Query("dog", vector=(2.0, 0.0)))
         assert {hit.chunk.text for hit in found.hits} == {"red car", "a dog"}

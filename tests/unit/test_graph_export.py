@@ -42,32 +42,32 @@ def read(graphml: str) -> networkx.MultiDiGraph:
 
 async def test_everything_is_exported_beyond_any_page(engine: Engine) -> None:
     names = [f"n{number:02}" for number in range(37)]
-    await engine.add_nodes(map(NewNode, names))
-    await engine.add_edges(NewEdge(a, b) for a in names[:5] for b in names)
-    whole = json.loads(await engine.export_graph())
+    await engine.graph.add_nodes(map(NewNode, names))
+    await engine.graph.add_edges(NewEdge(a, b) for a in names[:5] for b in names)
+    whole = json.loads(await engine.graph.export())
     assert [each["id"] for each in whole["nodes"]] == names
     assert [(each["source_id"], each["target_id"]) for each in whole["edges"]] == [
         (a, b) for a in names[:5] for b in names
     ]
-    graph = read(await engine.export_graph("graphml"))
+    graph = read(await engine.graph.export("graphml"))
     assert (len(graph), graph.size()) == (37, 185)
 
 
 async def test_an_instant_is_exported_as_it_was(engine: Engine) -> None:
-    await engine.add_nodes([NewNode("a"), NewNode("b", valid_until="2010")])
-    await engine.add_edges([NewEdge("a", "b"), NewEdge("a", "a", valid_from="2000")])
+    await engine.graph.add_nodes([NewNode("a"), NewNode("b", valid_until="2010")])
+    await engine.graph.add_edges([NewEdge("a", "b"), NewEdge("a", "a", valid_from="2000")])
     for form, old, new in (("json", '"b"', '"b"'), ("graphml", 'id="b"', 'id="b"'), ("svg", ">b<", ">b<")):
-        assert old in await engine.export_graph(form, at=year(2010))
-        assert new not in await engine.export_graph(form, at=year(2011))
-    assert json.loads(await engine.export_graph(at=year(1990)))["edges"][0]["target_id"] == "b"
+        assert old in await engine.graph.export(form, at=year(2010))
+        assert new not in await engine.graph.export(form, at=year(2011))
+    assert json.loads(await engine.graph.export(at=year(1990)))["edges"][0]["target_id"] == "b"
     with pytest.raises(InvalidInput):
-        await engine.export_graph("png")
+        await engine.graph.export("png")
 
 
 async def test_an_empty_graph_is_exported_in_every_form(engine: Engine) -> None:
-    await engine.graph()
+    await engine.graph.get_or_create()
     for form in GRAPH_FORMS:
-        assert "graph/default" in await engine.export_graph(form)
+        assert "graph/default" in await engine.graph.export(form)
 
 
 def test_json_has_the_words_of_the_published_design_and_the_dates() -> None:

@@ -60,7 +60,7 @@ class House:
     name: str
 
     async def let_in(self, source: str, role: Role = "viewer") -> None:
-        await self.owner.grant("default", Principal("user", self.name), role, source=source)
+        await self.owner.people.grant("default", Principal("user", self.name), role, source=source)
 
 
 @pytest.fixture
@@ -71,35 +71,35 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 @pytest.fixture
 async def house(engine: Engine) -> House:
-    await engine.collection("default")
-    user = await engine.create_user("ann")
+    await engine.collections.get_or_create("default")
+    user = await engine.people.create_user("ann")
     return House(engine, engine.answering(Person("ann", id=user.id)), user.id)
 
 
 async def ab(engine: Engine, **fields: Any) -> str:
     """Two nodes with an edge between them; its id."""
-    await engine.add_nodes([NewNode("a"), NewNode("b")])
-    return (await engine.add_edges([NewEdge("a", "b", **fields)]))[0].id
+    await engine.graph.add_nodes([NewNode("a"), NewNode("b")])
+    return (await engine.graph.add_edges([NewEdge("a", "b", **fields)]))[0].id
 
 
 async def test_the_case_of_the_published_design(engine: Engine) -> None:
-    await engine.add_nodes(NewNode(name) for name in "ABC")
-    await engine.add_edges([NewEdge("A", "B", "likes", 0.9), NewEdge("B", "C", "knows", 0.7)])
-    b, c = await engine.neighbours("A", Traversal(hops=2))
+    await engine.graph.add_nodes(NewNode(name) for name in "ABC")
+    await engine.graph.add_edges([NewEdge("A", "B", "likes", 0.9), NewEdge("B", "C", "knows", 0.7)])
+    b, c = await engine.graph.neighbors("A", Traversal(hops=2))
     assert (b.hop, b.decay, b.path) == (1, 0.9, ("A", "B"))
     assert (c.hop, round(c.decay, 9), c.path) == (2, 0.63, ("A", "B", "C"))
     for walk in (Traversal(), Traversal(hops=2, min_weight=0.8), Traversal(hops=2, types=("likes",))):
-        assert [each.node.id for each in await engine.neighbours("A", walk)] == ["B"]
+        assert [each.node.id for each in await engine.graph.neighbors("A", walk)] == ["B"]
 
 
 @pytest.mark.parametrize("bad", BAD_NODES, ids=range(len(BAD_NODES)))
 async def test_nodes_that_cannot_be_stored_are_refused_with_all_others(
     engine: Engine, bad: Callable[[], NewNode]
 ) -> None:
-    await engine.add_nodes([NewNode("first")])
+    await engine.graph.add_nodes([NewNode("first")])
     with pytest.raises(InvalidInput):
-        await engine.add_nodes([NewNode("good"), bad()])
-    assert [each.id for each in (await engine.nodes()).nodes] == ["first"]
+        await engine.graph.add_nodes([NewNode("good"), bad()])
+    assert [each.id for each in (await engine.graph.nodes()).nodes] == ["first"]
 
 
 @pytest.mark.parametrize("bad", BAD_EDGES, ids=range(len(BAD_EDGES)))
@@ -108,72 +108,78 @@ async def test_edges_that_cannot_be_stored_are_refused_with_all_others(
 ) -> None:
     await ab(engine)
     with pytest.raises(InvalidInput):
-        await engine.add_edges([NewEdge("b", "a"), bad()])
-    assert len((await engine.edges()).edges) == 1
+        await engine.graph.add_edges([NewEdge("b", "a"), bad()])
+    assert len((await engine.graph.edges()).edges) == 1
 
 
 @pytest.mark.parametrize("bad", BAD_WALKS, ids=range(len(BAD_WALKS)))
 async def test_walks_that_cannot_be_made_are_refused(engine: Engine, bad: dict[str, Any]) -> None:
     await ab(engine)
     with pytest.raises(InvalidInput):
-        await engine.neighbours("a", replace(Traversal(), **bad))
+        await engine.graph.neighbors("a", replace(Traversal(), **bad))
 
 
 async def test_no_more_than_the_settings_allow(engine: Engine) -> None:
     with pytest.raises(TooLarge):
-        await engine.add_nodes(NewNode(str(number)) for number in range(51))
-    await engine.add_nodes(NewNode(str(number)) for number in range(50))
+        await engine.graph.add_nodes(NewNode(str(number)) for number in range(51))
+    await engine.graph.add_nodes(NewNode(str(number)) for number in range(50))
     with pytest.raises(TooLarge):
-        await engine.add_edges(NewEdge("1", str(number % 50)) for number in range(51))
+        await engine.graph.add_edges(NewEdge("1", str(number % 50)) for number in range(51))
     with pytest.raises(TooLarge):
-        await engine.delete_nodes([str(number) for number in range(51)])
+        await engine.graph.delete_nodes([str(number) for number in range(51)])
     with pytest.raises(InvalidInput):
-        await engine.delete_edges("one id")
+        await engine.graph.delete_edges("one id")
     for limit in (0, 1_001):
         with pytest.raises(InvalidInput):
-            await engine.nodes(limit=limit)
+            await engine.graph.nodes(limit=limit)
         with pytest.raises(InvalidInput):
-            await engine.find_nodes("x", limit=limit)
+            await engine.graph.find_nodes("x", limit=limit)
 
 
 async def test_what_is_not_there_is_said(engine: Engine) -> None:
     with pytest.raises(NotFound, match="graph"):
-        await engine.nodes(graph="none", collection=(await engine.collection()).id)
+        await engine.graph.nodes(graph="none", collection=(await engine.collections.get_or_create()).id)
     await ab(engine)
-    for ask in (engine.node, engine.neighbours):
+    for ask in (engine.graph.node, engine.graph.neighbors):
         with pytest.raises(NotFound, match="node"):
             await ask("none")
     with pytest.raises(NotFound, match="node"):
-        await engine.edges(node="none")
+        await engine.graph.edges(node="none")
     with pytest.raises(NotFound, match="document"):
-        await engine.add_edges([NewEdge("a", "b", evidence="none")])
+        await engine.graph.add_edges([NewEdge("a", "b", evidence="none")])
     with pytest.raises(DanglingEdges) as refused:
-        await engine.add_edges([NewEdge("a", "x"), NewEdge("y", "b")])
+        await engine.graph.add_edges([NewEdge("a", "x"), NewEdge("y", "b")])
     assert refused.value.missing == ("x", "y")
-    assert (await engine.delete_nodes(["none"])).nodes == 0
+    assert (await engine.graph.delete_nodes(["none"])).nodes == 0
 
 
 async def test_graphs_and_other_sources_do_not_take_each_others_names(engine: Engine) -> None:
     await engine.add("a document", source="default")
     await ab(engine)
-    graph = await engine.graph()
+    graph = await engine.graph.get_or_create()
     assert (graph.name, graph.kind) == ("graph/default", "graph")
-    assert await engine.graph(graph.id) == await engine.graph("graph/default") == graph
-    assert await engine.count() == 1
+    assert (
+        await engine.graph.get_or_create(graph.id)
+        == await engine.graph.get_or_create("graph/default")
+        == graph
+    )
+    assert await engine.documents.count() == 1
     with pytest.raises(NotFound):
-        await engine.nodes(graph=(await engine.find_source("default", collection="default")).id)
-    await engine.source("graph/taken")
+        await engine.graph.nodes(
+            graph=(await engine.collections.get_source("default", collection="default")).id
+        )
+    await engine.collections.get_or_create_source("graph/taken")
     with pytest.raises(Conflict):
-        await engine.graph("taken")
-    odd = await engine.graph("a/b%🎉")
-    assert [each.source.name for each in await engine.graphs()] == [odd.name, "graph/default"]
+        await engine.graph.get_or_create("taken")
+    odd = await engine.graph.get_or_create("a/b%🎉")
+    assert [each.source.name for each in await engine.graph.list()] == [odd.name, "graph/default"]
     for bad in ("", 200 * "🎉"):
         with pytest.raises(InvalidInput):
-            await engine.graph(bad)
+            await engine.graph.get_or_create(bad)
 
 
 async def test_words_are_found_whole_and_in_their_forms(engine: Engine) -> None:
-    await engine.add_nodes(
+    await engine.graph.add_nodes(
         [
             NewNode("1", name="start"),
             NewNode(
@@ -182,36 +188,37 @@ async def test_words_are_found_whole_and_in_their_forms(engine: Engine) -> None:
             NewNode("3", name="artist", properties={"content": "art on a wall", "n": 3}),
         ]
     )
-    found = {each.node.id: each.score for each in await engine.find_nodes("ART wall")}
+    found = {each.node.id: each.score for each in await engine.graph.find_nodes("ART wall")}
     assert found == {"2": 1.0, "3": 1.0}
-    assert [each.node.id for each in await engine.find_nodes("art")] == ["2", "3"]
-    assert [(each.node.id, each.score) for each in await engine.find_nodes("the arts")] == [
+    assert [each.node.id for each in await engine.graph.find_nodes("art")] == ["2", "3"]
+    assert [(each.node.id, each.score) for each in await engine.graph.find_nodes("the arts")] == [
         ("2", 1.0),
         ("3", 1.0),
     ]
-    assert [each.score for each in await engine.find_nodes("paints music")] == [0.5]
-    assert await engine.find_nodes("tar") == await engine.find_nodes("?!") == []
+    assert [each.score for each in await engine.graph.find_nodes("paints music")] == [0.5]
+    assert await engine.graph.find_nodes("tar") == await engine.graph.find_nodes("?!") == []
     with pytest.raises(InvalidInput):
-        await engine.find_nodes(" ")
+        await engine.graph.find_nodes(" ")
     with pytest.raises(TooLarge):
-        await engine.find_nodes(10_001 * "x")
+        await engine.graph.find_nodes(10_001 * "x")
 
 
 async def test_who_sees_nothing_of_a_graph_is_told_that_there_is_none(house: House) -> None:
     edge = await ab(house.owner)
     await house.owner.add("seen", source="seen")
     await house.let_in("seen")
+    graph = house.ann.graph
     for ask in (
-        house.ann.nodes(), house.ann.edges(), house.ann.node("a"), house.ann.neighbours("a"),
-        house.ann.find_nodes("a"), house.ann.export_graph(), house.ann.delete_graph("default"),
-        house.ann.graph_at(datetime.now(UTC)), house.ann.delete_nodes(["a"]), house.ann.delete_edges([edge]),
+        graph.nodes(), graph.edges(), graph.node("a"), graph.neighbors("a"), graph.find_nodes("a"),
+        graph.export(), graph.delete("default"), graph.state_at(datetime.now(UTC)),
+        graph.delete_nodes(["a"]), graph.delete_edges([edge]),
     ):  # fmt: skip
         with pytest.raises(NotFound, match="graph"):
             await ask
-    assert await house.ann.graphs() == []
+    assert await house.ann.graph.list() == []
     with pytest.raises(NotAllowed):
-        await house.ann.add_nodes([NewNode("c")])
-    assert len((await house.owner.nodes()).nodes) == 2
+        await house.ann.graph.add_nodes([NewNode("c")])
+    assert len((await house.owner.graph.nodes()).nodes) == 2
 
 
 async def refused(*asked: Any) -> list[type[ConspectusError] | None]:
@@ -230,15 +237,15 @@ async def refused(*asked: Any) -> list[type[ConspectusError] | None]:
 async def test_readers_see_editors_write_and_managers_delete(house: House, role: Role, most: int) -> None:
     edge = await ab(house.owner)
     await house.let_in("graph/default", role)
-    assert [each.source.name for each in await house.ann.graphs()] == ["graph/default"]
+    assert [each.source.name for each in await house.ann.graph.list()] == ["graph/default"]
     ann = house.ann
     tried = await refused(
-        ann.nodes(),
-        ann.add_nodes([NewNode("c")]),
-        ann.add_edges([NewEdge("a", "c")]),
-        ann.delete_edges([edge]),
-        ann.delete_nodes(["a"]),
-        ann.delete_graph("default"),
+        ann.graph.nodes(),
+        ann.graph.add_nodes([NewNode("c")]),
+        ann.graph.add_edges([NewEdge("a", "c")]),
+        ann.graph.delete_edges([edge]),
+        ann.graph.delete_nodes(["a"]),
+        ann.graph.delete("default"),
     )
     assert tried == [None] * most + [NotAllowed] * (6 - most)
 
@@ -247,22 +254,22 @@ async def test_evidence_that_may_not_be_seen_is_not_revealed(house: House) -> No
     secret = (await house.owner.add("a secret", source="secrets"))[0].id
     known = (await house.owner.add("known", source="seen"))[0].id
     await ab(house.owner, evidence=secret)
-    await house.owner.add_edges([NewEdge("b", "a", evidence=known)])
+    await house.owner.graph.add_edges([NewEdge("b", "a", evidence=known)])
     for source in ("graph/default", "seen"):
         await house.let_in(source, "editor")
-    assert [each.evidence for each in (await house.owner.edges()).edges] == [secret, known]
-    assert [each.evidence for each in (await house.ann.edges()).edges] == [None, known]
-    state = await house.ann.graph_at(datetime.now(UTC))
+    assert [each.evidence for each in (await house.owner.graph.edges()).edges] == [secret, known]
+    assert [each.evidence for each in (await house.ann.graph.edges()).edges] == [None, known]
+    state = await house.ann.graph.state_at(datetime.now(UTC))
     assert [each.evidence for each in state.edges] == [None, known]
     for form in ("json", "graphml"):
-        assert secret not in await house.ann.export_graph(form)
-        assert secret in await house.owner.export_graph(form)
+        assert secret not in await house.ann.graph.export(form)
+        assert secret in await house.owner.graph.export(form)
     for unseen in (secret, "none"):
         with pytest.raises(NotFound):
-            await house.ann.add_edges([NewEdge("a", "b", "says", evidence=unseen)])
+            await house.ann.graph.add_edges([NewEdge("a", "b", "says", evidence=unseen)])
     elsewhere = (await house.owner.add("far", collection="other"))[0].id
     with pytest.raises(NotFound):
-        await house.owner.add_edges([NewEdge("a", "b", "says", evidence=elsewhere)])
+        await house.owner.graph.add_edges([NewEdge("a", "b", "says", evidence=elsewhere)])
 
 
 async def test_facts_go_with_the_documents_that_state_them(engine: Engine) -> None:
@@ -270,24 +277,24 @@ async def test_facts_go_with_the_documents_that_state_them(engine: Engine) -> No
     ends = [NewNode("ada"), NewNode("rome")]
     for document in told:
         fact = NewEdge("ada", "rome", "lives", valid_from="2020", evidence=document)
-        [written] = await engine._add_facts(ends, [fact], graph="default", collection="default")
+        [written] = await engine._graphs.add_facts(ends, [fact], graph="default", collection="default")
         assert written.outcome == ("added" if document == told[0] else "updated")
-    resting_on = engine._parts.graphs.resting_on
+    resting_on = engine._context.parts.graphs.resting_on
     assert [await resting_on(some) for some in (told[:1], told, [])] == [0, 1, 0]
-    await engine.delete(told[0])
-    assert [each.evidence for each in (await engine.edges()).edges] == [told[1]]
-    await engine.delete_source("default", collection="default")
-    assert (await engine.nodes()).nodes == ()
+    await engine.documents.delete(told[0])
+    assert [each.evidence for each in (await engine.graph.edges()).edges] == [told[1]]
+    await engine.collections.delete_source("default", collection="default")
+    assert (await engine.graph.nodes()).nodes == ()
 
 
 async def test_two_graphs_of_a_collection_and_two_collections_do_not_mix(engine: Engine) -> None:
     await ab(engine)
-    await engine.add_nodes([NewNode("a", type="other")], graph="second")
-    await engine.add_nodes([NewNode("a", type="far")], collection="elsewhere")
-    assert (await engine.node("a")).type == "entity"
-    assert (await engine.node("a", graph="second")).type == "other"
-    assert (await engine.node("a", collection="elsewhere")).type == "far"
-    assert await engine.neighbours("a", graph="second") == []
-    receipt = await engine.delete_graph("default")
+    await engine.graph.add_nodes([NewNode("a", type="other")], graph="second")
+    await engine.graph.add_nodes([NewNode("a", type="far")], collection="elsewhere")
+    assert (await engine.graph.node("a")).type == "entity"
+    assert (await engine.graph.node("a", graph="second")).type == "other"
+    assert (await engine.graph.node("a", collection="elsewhere")).type == "far"
+    assert await engine.graph.neighbors("a", graph="second") == []
+    receipt = await engine.graph.delete("default")
     assert (receipt.nodes, receipt.edges) == (2, 1)
-    assert [each.nodes for each in await engine.graphs()] == [1]
+    assert [each.nodes for each in await engine.graph.list()] == [1]

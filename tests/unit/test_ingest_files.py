@@ -34,18 +34,18 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def taken(engine: Engine, *files: Upload) -> Job:
-    job = await engine.ingest_files(files)
-    ended = await engine.wait_job(job.id, seconds=60)
+    job = await engine.jobs.ingest_files(files)
+    ended = await engine.jobs.wait(job.id, seconds=60)
     assert ended.result is not None
     return ended
 
 
 async def synced(engine: Engine, name: str) -> Job:
-    return await engine.wait_job((await engine.sync(name)).id, seconds=60)
+    return await engine.jobs.wait((await engine.connections.sync(name)).id, seconds=60)
 
 
 async def keys(engine: Engine) -> list[str]:
-    return sorted(document.key for document in (await engine.list()).documents)
+    return sorted(document.key for document in (await engine.documents.list()).documents)
 
 
 def git(folder: Path, *arguments: str) -> None:
@@ -58,9 +58,9 @@ async def test_files_become_documents_under_their_names(engine: Engine, tmp_path
     job = await taken(engine, NOTE, Upload("deep/ü.txt", tmp_path / "kept elsewhere"))
     assert (job.state, job.title, job.done, job.total) == ("succeeded", "2 files: note.md, …", 2, 2)
     assert await keys(engine) == ["deep/ü.txt", "note.md"]
-    [source] = await engine.sources()
+    [source] = await engine.collections.sources()
     assert (source.name, source.kind, job.source) == ("uploads", "upload", source.id)
-    assert str(tmp_path) not in repr((await engine.list()).documents)
+    assert str(tmp_path) not in repr((await engine.documents.list()).documents)
     assert list((tmp_path / "store" / "uploads").iterdir()) == []
 
 
@@ -71,16 +71,16 @@ async def test_the_same_file_again_changes_nothing(engine: Engine) -> None:
     changed = await taken(engine, replace(NOTE, data=b"# Note\n\nThey are in the attic.\n"))
     assert changed.result is not None and changed.result["replaced"] == 1
     assert not (await engine.retrieve("cellar")).hits
-    assert await engine.count() == 1
+    assert await engine.documents.count() == 1
 
 
 async def test_records_that_left_their_file_are_deleted(engine: Engine) -> None:
     rows = [b'{"id": %d, "text": "ticket number %d"}' % (number, number) for number in range(3)]
     await taken(engine, NOTE, Upload("tickets.jsonl", b"\n".join(rows)))
-    assert await engine.count() == 4
+    assert await engine.documents.count() == 4
     job = await taken(engine, Upload("tickets.jsonl", rows[1]))
     assert job.result is not None and job.result["deleted"] == 2
-    assert await engine.count() == 2
+    assert await engine.documents.count() == 2
 
 
 async def test_a_file_that_fails_stops_no_other(engine: Engine) -> None:
@@ -97,7 +97,7 @@ async def test_where_every_file_fails_so_does_the_job(engine: Engine) -> None:
     assert (job.state, job.code) == ("cancelled", "unsupported_content")
     assert job.result is not None and job.result["failures"] != []
     with pytest.raises(Conflict):
-        await engine.retry_job(job.id)
+        await engine.jobs.retry(job.id)
 
 
 @pytest.mark.parametrize(
@@ -116,17 +116,17 @@ async def test_what_cannot_be_taken_in_makes_no_job(
     engine: Engine, tmp_path: Path, files: list[Upload], error: type[Exception]
 ) -> None:
     with pytest.raises(error):
-        await engine.ingest_files(files)
-    assert (await engine.jobs()).jobs == ()
+        await engine.jobs.ingest_files(files)
+    assert (await engine.jobs.list()).jobs == ()
     assert not (tmp_path / "store" / "uploads").exists()
 
 
 async def test_a_file_that_cannot_be_copied_leaves_nothing_behind(engine: Engine, tmp_path: Path) -> None:
     for path, error in (("/proc/self", UnreadableFile), ("/proc/self/mem", StorageError)):
         with pytest.raises(error):
-            await engine.ingest_files([NOTE, Upload("other", Path(path))])
+            await engine.jobs.ingest_files([NOTE, Upload("other", Path(path))])
     assert list((tmp_path / "store" / "uploads").iterdir()) == []
-    assert (await engine.jobs()).jobs == ()
+    assert (await engine.jobs.list()).jobs == ()
 
 
 async def test_names_never_leave_the_folder(engine: Engine, tmp_path: Path) -> None:
@@ -140,18 +140,18 @@ async def test_a_folder_is_kept_in_step(engine: Engine, tmp_path: Path) -> None:
     (pages / "team").mkdir(parents=True)
     (pages / "start.md").write_text("# Start\n\nhere\n", encoding="utf-8")
     (pages / "team" / "people.md").write_text("# People\n\nAnn\n", encoding="utf-8")
-    made = await engine.connect("docs", "markdown", {"path": str(pages)})
+    made = await engine.connections.create("docs", "markdown", {"path": str(pages)})
     job = await synced(engine, "docs")
     assert job.state == "succeeded" and job.result is not None and job.result["added"] == 2
-    assert {source.name for source in await engine.sources()} == {"docs", "docs/team"}
-    assert {source.kind for source in await engine.sources()} == {"wiki"}
+    assert {source.name for source in await engine.collections.sources()} == {"docs", "docs/team"}
+    assert {source.kind for source in await engine.collections.sources()} == {"wiki"}
     (pages / "team" / "people.md").unlink()
     job = await synced(engine, "docs")
     assert job.result is not None and (job.result["deleted"], job.result["unchanged"]) == (1, 0)
-    [after] = await engine.connections()
+    [after] = await engine.connections.list()
     assert (after.id, after.state, after.error, after.ran is not None) == (made.id, "complete", None, True)
-    receipt = await engine.disconnect("docs", delete=True)
-    assert (receipt.documents, await engine.count(), await engine.connections()) == (1, 0, [])
+    receipt = await engine.connections.delete("docs", delete=True)
+    assert (receipt.documents, await engine.documents.count(), await engine.connections.list()) == (1, 0, [])
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,8 @@ async def test_a_citation_names_the_path_that_a_page_has_now(
         folder.mkdir(parents=True)
     (pages / old).write_text("# Printers\n\nThey are in the cellar.\n", encoding="utf-8")
     git(pages, "init", "--quiet")
-    await engine.connect("folder", "markdown", {"path": str(pages)})
-    await engine.connect("git", "git", {"address": str(pages)})
+    await engine.connections.create("folder", "markdown", {"path": str(pages)})
+    await engine.connections.create("git", "git", {"address": str(pages)})
     for path in (old, new):
         if path == new:
             git(pages, "mv", old, new)
@@ -185,44 +185,46 @@ async def test_a_folder_that_is_gone_is_an_error_and_nothing_is_deleted(
     pages = tmp_path / "pages"
     pages.mkdir()
     (pages / "start.md").write_text("# Start\n\nhere\n", encoding="utf-8")
-    await engine.connect("docs", "markdown", {"path": str(pages)})
+    await engine.connections.create("docs", "markdown", {"path": str(pages)})
     await synced(engine, "docs")
     pages.rename(tmp_path / "elsewhere")
     job = await synced(engine, "docs")
     assert (job.state, job.code, job.attempts) == ("failed", "fetch_failed", 3)
-    [after] = await engine.connections()
-    assert (after.state, after.error is not None, await engine.count()) == ("error", True, 1)
+    [after] = await engine.connections.list()
+    assert (after.state, after.error is not None, await engine.documents.count()) == ("error", True, 1)
 
 
 async def test_who_may_connect(engine: Engine) -> None:
     """The machine's own files are for the owner of the store; the rest takes a manager."""
-    wiki = await engine.collection("wiki")
+    wiki = await engine.collections.get_or_create("wiki")
     people = {}
     for name, role in (("ann", "manager"), ("bob", "editor")):
-        user = await engine.create_user(name)
-        await engine.grant("wiki", Principal("user", user.id), role)  # type: ignore[arg-type]
+        user = await engine.people.create_user(name)
+        await engine.people.grant("wiki", Principal("user", user.id), role)  # type: ignore[arg-type]
         people[name] = engine.answering(Person(user.name, user.owner, user.id))
     address = {"address": "https://example.org/w/api.php"}
     web = {"address": "https://example.org/r.git"}
     for options in ({"path": "/", **web}, {"path": "/"}, {"address": "/etc"}, {"address": "ssh://host/x"}):
         connector = "markdown" if "path" in options else "git"
         with pytest.raises(NotAllowed):
-            await people["ann"].connect("files", connector, options, collection=wiki.id)
+            await people["ann"].connections.create("files", connector, options, collection=wiki.id)
     with pytest.raises(NotAllowed):
-        await people["bob"].connect("w", "mediawiki", address, collection=wiki.id)
-    made = await people["ann"].connect("w", "mediawiki", address, collection=wiki.id)
-    assert await people["bob"].connections(collection=wiki.id) == [made]
+        await people["bob"].connections.create("w", "mediawiki", address, collection=wiki.id)
+    made = await people["ann"].connections.create("w", "mediawiki", address, collection=wiki.id)
+    assert await people["bob"].connections.list(collection=wiki.id) == [made]
     with pytest.raises(Conflict):
-        await people["ann"].connect("w", "mediawiki", address, collection=wiki.id)
+        await people["ann"].connections.create("w", "mediawiki", address, collection=wiki.id)
     with pytest.raises(NotFound):
-        await people["ann"].sync("nothing", collection=wiki.id)
+        await people["ann"].connections.sync("nothing", collection=wiki.id)
 
 
 @pytest.mark.parametrize("name", ["token", "apiKey", "api_key", "Password", "client_secret", "Authorization"])
 async def test_no_secret_is_kept_with_a_connection(engine: Engine, name: str) -> None:
     with pytest.raises(InvalidInput):
-        await engine.connect("w", "mediawiki", {"address": "https://example.org/w/api.php", name: "x"})
-    assert await engine.connections() == []
+        await engine.connections.create(
+            "w", "mediawiki", {"address": "https://example.org/w/api.php", name: "x"}
+        )
+    assert await engine.connections.list() == []
 
 
 @pytest.mark.parametrize(
@@ -236,12 +238,12 @@ async def test_no_secret_is_kept_with_a_connection(engine: Engine, name: str) ->
 async def test_no_secret_is_kept_in_an_address(engine: Engine, address: str) -> None:
     for connector in ("git", "mediawiki"):
         with pytest.raises(InvalidInput) as refusal:
-            await engine.connect("w", connector, {"address": address})
+            await engine.connections.create("w", connector, {"address": address})
         assert "s3cr3t" not in str(refusal.value)
-    assert await engine.connections() == []
+    assert await engine.connections.list() == []
 
 
 @pytest.mark.parametrize("address", ["ssh://git@example.org:22/r.git", "https://example.org/r.git"])
 async def test_an_address_without_a_secret_is_kept(engine: Engine, address: str) -> None:
-    made = await engine.connect("w", "git", {"address": address})
-    assert await engine.connections() == [made]
+    made = await engine.connections.create("w", "git", {"address": address})
+    assert await engine.connections.list() == [made]

@@ -39,13 +39,13 @@ async def engine(path: Path) -> AsyncIterator[Engine]:
 
 
 async def ended(engine: Engine, url: str, **fields: object) -> Job:
-    job = await engine.ingest_url(url, **fields)  # type: ignore[arg-type]
+    job = await engine.jobs.ingest_url(url, **fields)  # type: ignore[arg-type]
     assert job.state == "queued"
-    return await engine.wait_job(job.id, seconds=60)
+    return await engine.jobs.wait(job.id, seconds=60)
 
 
 async def documents(engine: Engine) -> tuple[Document, ...]:
-    return (await engine.list()).documents
+    return (await engine.documents.list()).documents
 
 
 async def test_a_page_becomes_a_document_with_its_title(engine: Engine, server: ScriptedServer) -> None:
@@ -63,10 +63,10 @@ async def test_a_page_becomes_a_document_with_its_title(engine: Engine, server: 
 async def test_one_domain_is_one_source(engine: Engine, server: ScriptedServer) -> None:
     server.answers |= {"/a": HTML, "/b": Answer(b"plain text")}
     first, second = [await ended(engine, f"{server.base}{each}") for each in ("/a", "/b")]
-    [source] = await engine.sources()
+    [source] = await engine.collections.sources()
     assert (source.name, source.kind) == (server.base.removeprefix("http://"), "web")
     assert first.source == second.source == source.id
-    assert await engine.count() == 2
+    assert await engine.documents.count() == 2
 
 
 async def test_the_same_content_makes_no_second_document(engine: Engine, server: ScriptedServer) -> None:
@@ -78,7 +78,7 @@ async def test_the_same_content_makes_no_second_document(engine: Engine, server:
         outcomes.append(
             [name for name in ("added", "unchanged", "updated", "replaced") if job.result.get(name)]
         )
-        assert await engine.count() == 1
+        assert await engine.documents.count() == 1
     assert outcomes == [["added"], ["unchanged"], ["replaced"]]
     assert not (await engine.retrieve("off and on again")).hits
     assert (await engine.retrieve("buy a new one")).hits
@@ -88,7 +88,7 @@ async def test_an_emptied_page_leaves_nothing_behind(engine: Engine, server: Scr
     server.answers["/a"] = [Answer(b"something"), Answer(b"")]
     for expected in (1, 0):
         assert (await ended(engine, f"{server.base}/a")).state == "succeeded"
-        assert await engine.count() == expected
+        assert await engine.documents.count() == expected
 
 
 @pytest.mark.parametrize("kind", ["image/png", "application/octet-stream", "video/mp4"])
@@ -96,7 +96,7 @@ async def test_what_holds_no_text_is_cancelled(engine: Engine, server: ScriptedS
     server.answers["/a"] = Answer(b"\x00\x01", type=kind)
     job = await ended(engine, f"{server.base}/a")
     assert (job.state, job.code, job.attempts, server.count()) == ("cancelled", "unsupported_content", 1, 1)
-    assert await engine.sources() == []
+    assert await engine.collections.sources() == []
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ async def test_text_of_any_kind_is_stored(
     server.answers["/data"] = Answer(body, type=kind)
     assert (await ended(engine, f"{server.base}/data")).state == "succeeded"
     [document] = await documents(engine)
-    assert await engine.text(document.id) == body.decode()
+    assert await engine.documents.text(document.id) == body.decode()
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])
@@ -129,7 +129,7 @@ async def test_a_server_in_trouble_is_asked_three_times(
     server.answers["/a"] = Answer(b"no", status)
     job = await ended(engine, f"{server.base}/a")
     assert (job.state, job.code, job.attempts, server.count()) == ("failed", "fetch_failed", 3, 3)
-    report = await engine.ingest_report()
+    report = await engine.jobs.report()
     assert (report.rates["1h"].failure_rate, report.rates["1h"].retry_rate) == (100.0, 100.0)
 
 
@@ -157,19 +157,19 @@ async def test_chunks_have_the_size_asked_for(engine: Engine, server: ScriptedSe
 )  # fmt: skip
 async def test_what_cannot_be_done_is_refused_at_once(engine: Engine, field: str, value: object) -> None:
     with pytest.raises(InvalidInput):
-        await engine.ingest_url("http://127.0.0.1/", **{field: value})  # type: ignore[arg-type]
-    assert (await engine.jobs()).jobs == ()
+        await engine.jobs.ingest_url("http://127.0.0.1/", **{field: value})  # type: ignore[arg-type]
+    assert (await engine.jobs.list()).jobs == ()
 
 
 @pytest.mark.parametrize("url", ["", "no address", "ftp://example.org/", "file:///etc/passwd"])
 async def test_what_is_no_address_is_refused_at_once(engine: Engine, url: str) -> None:
     with pytest.raises(InvalidInput):
-        await engine.ingest_url(url)
+        await engine.jobs.ingest_url(url)
 
 
 async def test_a_password_in_an_address_is_refused(engine: Engine, path: Path) -> None:
     with pytest.raises(InvalidInput) as refusal:
-        await engine.ingest_url(f"http://me:{SECRET}@127.0.0.1/")
+        await engine.jobs.ingest_url(f"http://me:{SECRET}@127.0.0.1/")
     assert SECRET not in str(refusal.value)
 
 
@@ -188,7 +188,7 @@ async def test_headers_reach_the_server_and_no_file_keeps_them(path: Path, serve
         assert job.state == "succeeded" and SECRET not in repr(job)
         assert holding(path, SECRET) == []
         with pytest.raises(Conflict):
-            await engine.retry_job(job.id)
+            await engine.jobs.retry(job.id)
     assert server.requests[0].headers["authorization"] == f"Bearer {SECRET}"
     assert holding(path, SECRET) == []
     assert list((path / "secrets").iterdir()) == []
@@ -197,11 +197,11 @@ async def test_headers_reach_the_server_and_no_file_keeps_them(path: Path, serve
 async def test_headers_are_kept_from_other_accounts_meanwhile(path: Path, server: ScriptedServer) -> None:
     server.answers["/a"] = Answer(b"x", delay=60)
     async with conspectus.open(path, settings=replace(SETTINGS, job_grace_seconds=0)) as engine:
-        job = await engine.ingest_url(f"{server.base}/a?key={SECRET}", headers={"X-Key": SECRET})
-        assert SECRET not in repr(await engine.job(job.id))
+        job = await engine.jobs.ingest_url(f"{server.base}/a?key={SECRET}", headers={"X-Key": SECRET})
+        assert SECRET not in repr(await engine.jobs.get(job.id))
         [file] = holding(path, SECRET)
         assert (file.stat().st_mode & 0o777, file.parent.stat().st_mode & 0o777) == (0o600, 0o700)
-        assert (await engine.cancel_job(job.id)).state == "cancelled"
+        assert (await engine.jobs.cancel(job.id)).state == "cancelled"
         assert holding(path, SECRET) == []
 
 
@@ -210,18 +210,18 @@ async def test_a_query_is_part_of_the_page_but_not_of_the_job(engine: Engine, se
     jobs = [await ended(engine, f"{server.base}/a?id={number}") for number in (1, 2)]
     assert [job.title for job in jobs] == [f"{server.base}/a"] * 2
     assert "id=1" not in repr(jobs)
-    assert await engine.count() == 2
+    assert await engine.documents.count() == 2
 
 
 async def test_a_failed_page_can_be_tried_again(engine: Engine, server: ScriptedServer) -> None:
     server.answers["/a"] = [*[Answer(b"no", 500)] * 3, HTML]
     job = await ended(engine, f"{server.base}/a")
     assert job.state == "failed"
-    again = await engine.retry_job(job.id)
+    again = await engine.jobs.retry(job.id)
     assert (again.id, again.state, again.error) == (job.id, "queued", None)
-    done = await engine.wait_job(job.id, seconds=60)
+    done = await engine.jobs.wait(job.id, seconds=60)
     assert (done.state, done.attempts) == ("succeeded", 4)
     with pytest.raises(Conflict):
-        await engine.retry_job(job.id)
+        await engine.jobs.retry(job.id)
     with pytest.raises(NotFound):
-        await engine.retry_job("no such job")
+        await engine.jobs.retry("no such job")

@@ -32,7 +32,7 @@ async def server() -> AsyncIterator[ScriptedServer]:
 @pytest.fixture
 async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(tmp_path / "store", settings=SETTINGS) as opened:
-        await opened.collection("wiki")
+        await opened.collections.get_or_create("wiki")
         yield opened
 
 
@@ -40,15 +40,15 @@ async def someone(
     engine: Engine, name: str, role: Role | None = None, *, source: str | None = None
 ) -> Engine:
     """A new user, with a role on the collection or on one source of it."""
-    user = await engine.create_user(name)
+    user = await engine.people.create_user(name)
     if role is not None:
-        await engine.grant("wiki", Principal("user", user.id), role, source=source)
+        await engine.people.grant("wiki", Principal("user", user.id), role, source=source)
     return engine.answering(Person(user.name, user.owner, user.id))
 
 
 async def sees(person: Engine, job: str) -> bool:
     try:
-        return (await person.job(job)).id == job
+        return (await person.jobs.get(job)).id == job
     except NotFound:
         return False
 
@@ -56,10 +56,10 @@ async def sees(person: Engine, job: str) -> bool:
 async def test_a_job_is_seen_by_those_who_see_what_it_is_about(
     engine: Engine, server: ScriptedServer
 ) -> None:
-    made = await engine.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
-    await engine.wait_job(made.id, seconds=60)
-    other = await engine.ingest_url(f"{server.base}/page", collection="wiki", source="other")
-    await engine.wait_job(other.id, seconds=60)
+    made = await engine.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
+    await engine.jobs.wait(made.id, seconds=60)
+    other = await engine.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="other")
+    await engine.jobs.wait(other.id, seconds=60)
     viewer, partial, stranger = (
         await someone(engine, "ann", "viewer"),
         await someone(engine, "bob", "viewer", source="docs"),
@@ -67,11 +67,11 @@ async def test_a_job_is_seen_by_those_who_see_what_it_is_about(
     )
     both = [other.id, made.id]
     for person, expected in ((engine, both), (viewer, both), (partial, [made.id]), (stranger, [])):
-        assert [job.id for job in (await person.jobs()).jobs] == expected
-        assert sum((await person.ingest_report()).states.values()) == len(expected)
+        assert [job.id for job in (await person.jobs.list()).jobs] == expected
+        assert sum((await person.jobs.report()).states.values()) == len(expected)
         assert [job for job in both if await sees(person, job)] == expected
     with pytest.raises(NotFound):
-        await stranger.jobs(collection="wiki")
+        await stranger.jobs.list(collection="wiki")
 
 
 async def test_a_job_is_stopped_by_its_owner_or_an_editor(engine: Engine, server: ScriptedServer) -> None:
@@ -80,22 +80,22 @@ async def test_a_job_is_stopped_by_its_owner_or_an_editor(engine: Engine, server
         await someone(engine, "bob", "editor"),
         await someone(engine, "eve"),
     )
-    job = await engine.ingest_url(f"{server.base}/slow", collection="wiki")
+    job = await engine.jobs.ingest_url(f"{server.base}/slow", collection="wiki")
     with pytest.raises(NotAllowed):
-        await viewer.cancel_job(job.id)
+        await viewer.jobs.cancel(job.id)
     with pytest.raises(NotFound):
-        await stranger.cancel_job(job.id)
-    assert (await editor.cancel_job(job.id)).state == "cancelled"
-    assert (await editor.cancel_job(job.id)).state == "cancelled"
+        await stranger.jobs.cancel(job.id)
+    assert (await editor.jobs.cancel(job.id)).state == "cancelled"
+    assert (await editor.jobs.cancel(job.id)).state == "cancelled"
     with pytest.raises(NotAllowed):
-        await viewer.retry_job(job.id)
-    assert (await editor.retry_job(job.id)).state == "queued"
+        await viewer.jobs.retry(job.id)
+    assert (await editor.jobs.retry(job.id)).state == "queued"
 
 
 async def test_what_one_may_not_write_is_refused_before_there_is_a_job(
     engine: Engine, server: ScriptedServer
 ) -> None:
-    await engine.source("docs", collection="wiki")
+    await engine.collections.get_or_create_source("docs", collection="wiki")
     viewer, editor, stranger = (
         await someone(engine, "ann", "viewer"),
         await someone(engine, "bob", "editor"),
@@ -103,14 +103,14 @@ async def test_what_one_may_not_write_is_refused_before_there_is_a_job(
     )
     place = {"collection": "wiki"}
     with pytest.raises(NotAllowed):
-        await viewer.ingest_url(f"{server.base}/page", source="docs", **place)
+        await viewer.jobs.ingest_url(f"{server.base}/page", source="docs", **place)
     with pytest.raises(NotAllowed):
-        await editor.ingest_url(f"{server.base}/page", **place)
-    mine = await stranger.ingest_url(f"{server.base}/page", **place)
-    assert mine.collection != (await engine.find_collection("wiki")).id
-    done = await editor.ingest_url(f"{server.base}/page", source="docs", **place)
-    assert (await editor.wait_job(done.id, seconds=60)).state == "succeeded"
-    assert [job.id for job in (await engine.jobs(collection="wiki")).jobs] == [done.id]
+        await editor.jobs.ingest_url(f"{server.base}/page", **place)
+    mine = await stranger.jobs.ingest_url(f"{server.base}/page", **place)
+    assert mine.collection != (await engine.collections.get("wiki")).id
+    done = await editor.jobs.ingest_url(f"{server.base}/page", source="docs", **place)
+    assert (await editor.jobs.wait(done.id, seconds=60)).state == "succeeded"
+    assert [job.id for job in (await engine.jobs.list(collection="wiki")).jobs] == [done.id]
 
 
 @pytest.mark.parametrize("how", ["revoked", "disabled", "demoted"])
@@ -118,33 +118,33 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
     engine: Engine, server: ScriptedServer, how: str
 ) -> None:
     bob = await someone(engine, "bob", "editor")
-    await engine.source("docs", collection="wiki")
-    grantee = Principal("user", (await bob.whoami()).id)
+    await engine.collections.get_or_create_source("docs", collection="wiki")
+    grantee = Principal("user", (await bob.people.whoami()).id)
     server.answers["/page"] = [Answer(b"busy", 503, delay=0.2), Answer(b"a page", delay=0.2)]
-    job = await bob.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
+    job = await bob.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
     await Site().until(lambda: server.count("/page") == 1)
     if how == "revoked":
-        await engine.revoke("wiki", grantee)
+        await engine.people.revoke("wiki", grantee)
     elif how == "demoted":
-        await engine.grant("wiki", grantee, "viewer")
+        await engine.people.grant("wiki", grantee, "viewer")
     else:
-        await engine.disable_user("bob")
-    ended = await engine.wait_job(job.id, seconds=60)
+        await engine.people.disable_user("bob")
+    ended = await engine.jobs.wait(job.id, seconds=60)
     assert (ended.state, ended.code in {"not_found", "not_allowed"}) == ("failed", True)
-    assert await engine.count(collection="wiki") == 0
-    assert [each.name for each in await engine.collections()] == ["wiki"]
+    assert await engine.documents.count(collection="wiki") == 0
+    assert [each.name for each in await engine.collections.list()] == ["wiki"]
     if how == "revoked":
         with pytest.raises(NotFound):
-            await bob.job(job.id)
+            await bob.jobs.get(job.id)
 
 
 async def test_only_the_owner_account_sees_calls_to_providers(engine: Engine) -> None:
-    assert list(await engine.embedding_requests()) == list(await engine.request_totals()) == []
+    assert list(await engine.jobs.requests()) == list(await engine.jobs.request_totals()) == []
     bob = await someone(engine, "bob", "editor")
-    for asked in (bob.embedding_requests(), bob.request_totals()):
+    for asked in (bob.jobs.requests(), bob.jobs.request_totals()):
         with pytest.raises(NotAllowed):
             await asked
-    for asked in (engine.embedding_requests(limit=0), engine.request_totals(hours=0)):
+    for asked in (engine.jobs.requests(limit=0), engine.jobs.request_totals(hours=0)):
         with pytest.raises(InvalidInput):
             await asked
 
@@ -155,11 +155,11 @@ async def test_what_a_close_interrupts_goes_on_at_the_next_opening(
     server.answers["/page"] = [SLOW, Answer(b"a page")]
     headers = {"Authorization": "s3cr3t"}
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        job = await engine.ingest_url(f"{server.base}/page", headers=headers)
+        job = await engine.jobs.ingest_url(f"{server.base}/page", headers=headers)
         await Site().until(lambda: server.count() == 1)
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        assert (await engine.job(job.id)).state == "queued"
-        ended = await engine.wait_job(job.id, seconds=60)
+        assert (await engine.jobs.get(job.id)).state == "queued"
+        ended = await engine.jobs.wait(job.id, seconds=60)
         assert (ended.state, ended.attempts) == ("succeeded", 2)
     assert [request.headers["authorization"] for request in server.requests] == ["s3cr3t"] * 2
 
@@ -172,9 +172,10 @@ async def test_two_stores_in_one_process_run_their_jobs_at_once(
         conspectus.open(tmp_path / "2", settings=SETTINGS) as two,
         conspectus.open(tmp_path / "2", settings=SETTINGS) as again,
     ):
-        jobs = [await each.ingest_url(f"{server.base}/page") for each in (one, two, again)]
+        jobs = [await each.jobs.ingest_url(f"{server.base}/page") for each in (one, two, again)]
         ended = [
-            await each.wait_job(job.id, seconds=60) for each, job in zip((one, two, again), jobs, strict=True)
+            await each.jobs.wait(job.id, seconds=60)
+            for each, job in zip((one, two, again), jobs, strict=True)
         ]
         assert [job.state for job in ended] == ["succeeded"] * 3
         assert server.count() == 3
@@ -187,22 +188,22 @@ async def test_a_job_is_cancelled_by_a_process_that_does_not_run_it(
         conspectus.open(tmp_path, settings=SETTINGS) as runs,
         conspectus.open(tmp_path, settings=SETTINGS) as asks,
     ):
-        job = await runs.ingest_url(f"{server.base}/slow")
+        job = await runs.jobs.ingest_url(f"{server.base}/slow")
         await Site().until(lambda: server.count() == 1)
-        assert (await asks.cancel_job(job.id)).state == "cancelled"
-        next_job = await asks.ingest_url(f"{server.base}/page")
-        assert (await asks.wait_job(next_job.id, seconds=60)).state == "succeeded"
-        assert (await runs.job(job.id)).state == "cancelled"
+        assert (await asks.jobs.cancel(job.id)).state == "cancelled"
+        next_job = await asks.jobs.ingest_url(f"{server.base}/page")
+        assert (await asks.jobs.wait(next_job.id, seconds=60)).state == "succeeded"
+        assert (await runs.jobs.get(job.id)).state == "cancelled"
 
 
 async def test_waiting_ends_with_the_time_given(engine: Engine, server: ScriptedServer) -> None:
-    job = await engine.ingest_url(f"{server.base}/slow")
-    assert (await engine.wait_job(job.id, seconds=0.3)).state in {"queued", "running"}
+    job = await engine.jobs.ingest_url(f"{server.base}/slow")
+    assert (await engine.jobs.wait(job.id, seconds=0.3)).state in {"queued", "running"}
     with pytest.raises(NotFound):
-        await engine.wait_job("none", seconds=0)
+        await engine.jobs.wait("none", seconds=0)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
-            await engine.wait_job(job.id)
+            await engine.jobs.wait(job.id)
 
 
 def test_a_store_is_opened_without_dbos(tmp_path: Path) -> None:
@@ -210,7 +211,7 @@ def test_a_store_is_opened_without_dbos(tmp_path: Path) -> None:
         "import asyncio, sys, conspectus\n"
         "async def main():\n"
         "    async with conspectus.open(sys.argv[1]) as engine:\n"
-        "        await engine.jobs()\n"
+        "        await engine.jobs.list()\n"
         "        print([name for name in ('dbos', 'httpcore') if name in sys.modules])\n"
         "asyncio.run(main())\n"
     )

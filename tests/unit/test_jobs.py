@@ -31,7 +31,7 @@ from conspectus.errors import (
 )
 from conspectus.ingest.job_execution import MOST_STARTS, Outcome, Runner, Tell, Work, fate
 from conspectus.ingest.job_runner import InProcessJobs
-from conspectus.ingest.job_service import ORPHANED, JobService
+from conspectus.ingest.job_worker import ORPHANED, JobWorker
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.model.retry_policy import RetryPolicy
@@ -237,14 +237,14 @@ async def always() -> AsyncIterator[FileHold]:
     yield FileHold(mine=True)
 
 
-def service(bench: Bench, files: LocalJobFiles, *, ahead: timedelta = timedelta()) -> JobService:
+def service(bench: Bench, files: LocalJobFiles, *, ahead: timedelta = timedelta()) -> JobWorker:
     async def open_jobs() -> Jobs:
         return InProcessJobs(workers=2)
 
     def clock() -> datetime:
         return datetime.now(UTC) + ahead
 
-    return JobService(bench.ledger, files, turn=always, open_jobs=open_jobs, clock=clock)
+    return JobWorker(bench.ledger, files, turn=always, open_jobs=open_jobs, clock=clock)
 
 
 async def test_jobs_that_nobody_submitted_are_found(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 @pytest.fixture
 async def ada(engine: Engine) -> str:
-    return (await engine.create_user("ada")).id
+    return (await engine.people.create_user("ada")).id
 
 
 async def document_in(base: KnowledgeBase, user: str, content: str = "") -> str:
@@ -49,7 +49,7 @@ async def test_chunks_that_the_model_refuses_are_an_error(engine: Engine, ada: s
 async def test_chunks_for_which_the_model_is_missing_are_an_error(tmp_path: Path) -> None:
     settings = Settings()
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as engine:
-        ada = (await engine.create_user("ada")).id
+        ada = (await engine.people.create_user("ada")).id
         document = await document_in(KnowledgeBase(engine), ada)
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder(version="2")) as engine:
         base = KnowledgeBase(engine)
@@ -78,7 +78,7 @@ async def test_a_hit_knows_the_source_of_its_document(engine: Engine, ada: str) 
     base = KnowledgeBase(engine)
     document = await document_in(base, ada, "a heron in the reeds")
     stored = await base.get_document(document, ada)
-    await engine.settle(collection=stored.collection_id)
+    await engine.documents.settle(collection=stored.collection_id)
     near = await base.search(stored.collection_id, "heron", ada)
     best = await base.search_and_rerank(stored.collection_id, "heron", ada)
     around = await base.augment_context("heron", ada)
@@ -115,7 +115,7 @@ async def test_collections_of_one_model_have_sizes_of_their_own(
 ) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         base = KnowledgeBase(engine)
-        ada = (await engine.create_user("ada")).id
+        ada = (await engine.people.create_user("ada")).id
         attrs = {"name": "Notes", "embedding_dimensions": dimensions}
         made = await base.create_collection(attrs, ada)
         source = await base.create_source(made.id, {"name": "manual"}, ada)
@@ -130,12 +130,12 @@ async def test_a_call_to_the_model_names_the_user_who_asked(tmp_path: Path, serv
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         base, users = KnowledgeBase(engine), []
         for name in ("ada", "bo"):
-            users.append((await engine.create_user(name)).id)
+            users.append((await engine.people.create_user(name)).id)
             made = await base.create_collection({"name": "Notes"}, users[-1])
             source = await base.create_source(made.id, {"name": "manual"}, users[-1])
             await base.create_document(source.id, {"content": "a heron"}, users[-1])
-            await engine.settle(collection=made.id)
+            await engine.documents.settle(collection=made.id)
             await base.search(made.id, "heron", users[-1])
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        logged = [each.user_id for each in await engine.embedding_requests()]
+        logged = [each.user_id for each in await engine.jobs.requests()]
     assert sorted(filter(None, logged)) == sorted(users) and logged.count(None) == 2

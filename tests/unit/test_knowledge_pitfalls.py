@@ -50,27 +50,29 @@ async def test_a_page_whose_new_text_cannot_be_embedded_stays_findable(
     await engine.add(NewDocument(text="a heron and a crane", key="page"))
     found = await engine.retrieve("crane")
     assert [hit.chunk.text for hit in found.hits] == ["a heron and a crane"]
-    await engine.settle()
+    await engine.documents.settle()
     found = await engine.retrieve("crane")
     assert [hit.chunk.text for hit in found.hits] == ["a heron and a crane"]
     document = found.hits[0].document
-    assert (await engine.get(document.id)).status == "error"
-    assert "no" in str((await engine.get(document.id)).error)
+    assert (await engine.documents.get(document.id)).status == "error"
+    assert "no" in str((await engine.documents.get(document.id)).error)
 
 
 async def test_many_who_make_the_same_source_make_one(engine: Engine) -> None:
-    made = await asyncio.gather(*(engine.source("Wiki", collection="new") for _ in range(20)))
+    made = await asyncio.gather(
+        *(engine.collections.get_or_create_source("Wiki", collection="new") for _ in range(20))
+    )
     assert len({each.id for each in made}) == 1
-    assert [each.name for each in await engine.sources(collection="new")] == ["Wiki"]
+    assert [each.name for each in await engine.collections.sources(collection="new")] == ["Wiki"]
 
 
 async def test_the_same_document_again_is_one_document(engine: Engine) -> None:
     page = NewDocument(text="a heron " * 600, key="https://example.org/")
     await asyncio.gather(*(engine.add(page) for _ in range(5)))
-    assert await engine.count() == 1
-    first = await engine.chunks((await engine.list()).documents[0].id)
+    assert await engine.documents.count() == 1
+    first = await engine.documents.chunks((await engine.documents.list()).documents[0].id)
     assert (await engine.add(page))[0].outcome == "unchanged"
-    assert await engine.chunks((await engine.list()).documents[0].id) == first
+    assert await engine.documents.chunks((await engine.documents.list()).documents[0].id) == first
 
 
 async def test_a_collection_of_another_size_of_vector_has_its_index_too(
@@ -79,12 +81,12 @@ async def test_a_collection_of_another_size_of_vector_has_its_index_too(
     await engine.add([f"heron {number}" for number in range(50)], wait=True)
     wider = HashedEmbedder(128, version="2")
     async with conspectus.open(tmp_path, settings=Settings(), embedder=wider) as moved:
-        assert await moved.reembed("given") == 50
-        status = (await moved.status()).collections[0]
+        assert await moved.maintenance.reembed("given") == 50
+        status = (await moved.maintenance.status()).collections[0]
         assert (status.space, status.vectors, status.lag) == ("hashed/128/2", 50, 0)
         found = await moved.retrieve("heron 7", arms=("vectors",), limit=1)
         assert found.hits[0].chunk.text == "heron 7"
-        assert (await moved.check()).clean
+        assert (await moved.maintenance.check()).clean
 
 
 async def test_a_question_that_cannot_be_embedded_is_asked_by_its_words(
@@ -100,7 +102,7 @@ async def test_a_question_that_cannot_be_embedded_is_asked_by_its_words(
 
 
 async def test_collections_that_cannot_be_asked_cost_no_others(engine: Engine, embedder: Refusing) -> None:
-    await engine.collection("words", words_only=True)
+    await engine.collections.get_or_create("words", words_only=True)
     await engine.add("a heron", collection="words")
     await engine.add("a heron too", collection="both", wait=True)
     found = await engine.retrieve("heron", collection="*", arms=("vectors",))

@@ -85,7 +85,7 @@ def test_nothing_is_made_by_reading(engine: BlockingEngine) -> None:
     assert list(store.yield_keys()) == []
     store.mdelete(["a"])
     store.mset([])
-    assert engine.collections() == []
+    assert engine.collections.list() == []
 
 
 def test_keys_are_replaced_deleted_and_listed_by_prefix(engine: BlockingEngine) -> None:
@@ -200,7 +200,7 @@ def test_passages_say_where_they_are_from_and_why(told: BlockingEngine) -> None:
     assert best.metadata["stored"] == {"n": 7}
     assert best.metadata["score"] == pytest.approx(sum(best.metadata["parts"].values()))
     cited = best.metadata["citation"]
-    text = told.text(cited["document"])
+    text = told.documents.text(cited["document"])
     assert text[cited["start"] : cited["end"]] == best.page_content
     assert best.id == best.metadata["id"]
 
@@ -215,7 +215,7 @@ def test_all_passages_together_fit_into_the_budget(told: BlockingEngine, budget:
     assert count("\n\n".join(texts)) <= budget or not texts
     for document in documents:
         cited = document.metadata["citation"]
-        assert told.text(cited["document"])[cited["start"] : cited["end"]] == document.page_content
+        assert told.documents.text(cited["document"])[cited["start"] : cited["end"]] == document.page_content
         assert document.metadata["parts"]
 
 
@@ -257,7 +257,7 @@ def test_messages_come_back_as_they_were_given(engine: BlockingEngine) -> None:
     history.add_messages(TALK)
     history.add_user_message("And Basel?")
     assert history.messages == [*TALK, HumanMessage("And Basel?")]
-    roles = [each.document.role for each in engine.memories(scope=Scope("ann")).memories]
+    roles = [each.document.role for each in engine.memory.list(scope=Scope("ann")).memories]
     assert roles == ["system", "user", "assistant", "tool", "assistant", "user", "user", "user"]
     history.messages = TALK[:2]
     assert history.messages == TALK[:2]
@@ -303,14 +303,14 @@ def test_what_was_remembered_in_another_way_is_a_plain_message(engine: BlockingE
     history.add_user_message("Hi")
     scope = Scope("ann", None, "c")
     given = [("assistant", "Hello"), (None, "anonymous"), ("narrator", "Later")]
-    engine.remember([NewMemory(text, role=role) for role, text in given], scope=scope)
-    engine.remember(NewMemory("A standing note.", kind="note"), scope=scope)
+    engine.memory.remember([NewMemory(text, role=role) for role, text in given], scope=scope)
+    engine.memory.remember(NewMemory("A standing note.", kind="note"), scope=scope)
     said = [(each.type, getattr(each, "role", None), each.content) for each in history.messages]
     assert said[1:] == [
         ("ai", None, "Hello"), ("human", None, "anonymous"), ("chat", "narrator", "Later")
     ]  # fmt: skip
     history.clear()
-    assert [each.text for each in engine.memories(scope=scope).memories] == ["A standing note."]
+    assert [each.text for each in engine.memory.list(scope=scope).memories] == ["A standing note."]
 
 
 def test_a_history_survives_a_restart_and_is_recalled(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_history_survives_a_restart_and_is_recalled(tmp_path: Path) -> None:
     with conspectus.sync.open(tmp_path, embedder=HashedEmbedder()) as engine:
         assert ConspectusChatMessageHistory("c", engine, user="ann").messages == TALK
         question = MemoryQuery("Switzerland", Scope("ann"))
-        assert "In Switzerland." in [each.memory.text for each in engine.recall(question).memories]
+        assert "In Switzerland." in [each.memory.text for each in engine.memory.recall(question).memories]
 
 
 async def test_messages_that_come_at_once_stay_whole_and_in_order(tmp_path: Path) -> None:

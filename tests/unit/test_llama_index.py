@@ -54,7 +54,7 @@ def test_nodes_say_where_they_are_from_and_why(engine: BlockingEngine) -> None:
     assert (best.metadata["title"], best.metadata["source"]) == ("Plan 7", "plans")
     assert best.score == pytest.approx(sum(best.metadata["parts"].values()))
     cited = best.metadata["citation"]
-    assert engine.text(cited["document"])[cited["start"] : cited["end"]] == best.text
+    assert engine.documents.text(cited["document"])[cited["start"] : cited["end"]] == best.text
     assert best.node.get_content(MetadataMode.LLM) == best.text == best.node.get_content(MetadataMode.EMBED)
 
 
@@ -72,7 +72,7 @@ def test_the_ask_holds(engine: BlockingEngine) -> None:
 async def test_a_server_gives_the_same(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
         await local.add([f"Meeting {number} is in room {number}." for number in range(9)], wait=True)
-        owner = await local.found_owner()
+        owner = await local.people.create_owner()
         assert owner is not None
         async with (
             served(application(local, SETTINGS)) as url,
@@ -235,9 +235,9 @@ async def test_a_block_gives_what_answers_within_its_budget(tmp_path: Path) -> N
         assert (await block.aget(asked), await block.aget([]), await block.aget(None)) == ("", "", "")
         said = [ChatMessage(content=f"The meeting {n} is in room {n}. " * 3) for n in range(9)]
         await block.aput(said, session_id="c")
-        await engine.remember(NewMemory("A secret of the meeting."), scope=Scope("bob"))
+        await engine.memory.remember(NewMemory("A secret of the meeting."), scope=Scope("bob"))
         text = await block.aget(asked, session_id="d")
         assert "room" in text
         assert "secret" not in text
         assert engine.counter()(text) <= 60
-        assert len((await engine.memories(scope=Scope("ann", None, "c"))).memories) == 9
+        assert len((await engine.memory.list(scope=Scope("ann", None, "c"))).memories) == 9

@@ -49,51 +49,53 @@ def listings(seen: list[str]) -> int:
 
 async def test_a_thousand_channels_are_read_once_at_most(engine: Engine) -> None:
     for number in range(CHANNELS):
-        await engine.source(f"channel {number}", kind="channel")
+        await engine.collections.get_or_create_source(f"channel {number}", kind="channel")
     for number in range(5):
         message = NewMessage(f"the deploy failed, {number}", key="1")
-        await engine.post(message, channel=f"channel {number}", wait=True)
+        await engine.channels.post(message, channel=f"channel {number}", wait=True)
     with statements() as seen:
-        await engine.post(NewMessage("did it?", key="2", reply_to="1"), channel="channel 1")
+        await engine.channels.post(NewMessage("did it?", key="2", reply_to="1"), channel="channel 1")
     assert listings(seen) == 0
     question = ChannelQuery("why did the deploy fail?", "channel 1", floor=0.0)
     for related in (False, True):
         with statements() as seen:
-            window = await engine.channel_window(replace(question, related=related), 4_000)
+            window = await engine.channels.window(replace(question, related=related), 4_000)
         assert listings(seen) == int(related)
         assert len(window.channels) == (4 if related else 1)
 
 
 async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) -> None:
-    ann = await engine.create_user("ann")
+    ann = await engine.people.create_user("ann")
     for number in range(60):
-        source = await engine.source(f"channel {number}", kind="channel")
-        await engine.post(NewMessage(f"the deploy failed, {number}", key="1"), channel=source.id)
+        source = await engine.collections.get_or_create_source(f"channel {number}", kind="channel")
+        await engine.channels.post(NewMessage(f"the deploy failed, {number}", key="1"), channel=source.id)
         if number % 2:
-            await engine.grant("default", Principal("user", ann.id), "viewer", source=source.id)
-    await engine.settle()
+            await engine.people.grant("default", Principal("user", ann.id), "viewer", source=source.id)
+    await engine.documents.settle()
     theirs = engine.answering(Person("ann", id=ann.id))
     question = ChannelQuery("why did the deploy fail?", "channel 1", related=True, floor=0.0)
-    window = await theirs.channel_window(question, 4_000)
+    window = await theirs.channels.window(question, 4_000)
     assert len(window.channels) == 4
     assert all(int(name.split()[1]) % 2 for name in window.channels)
 
 
 async def test_sources_that_are_no_channels_are_not_related(engine: Engine) -> None:
-    await engine.post(NewMessage("the deploy failed", key="1"), channel="here", wait=True)
-    await engine.source("notes")
-    await engine.post(NewMessage("the deploy failed in the notes", key="1"), channel="notes", wait=True)
+    await engine.channels.post(NewMessage("the deploy failed", key="1"), channel="here", wait=True)
+    await engine.collections.get_or_create_source("notes")
+    await engine.channels.post(
+        NewMessage("the deploy failed in the notes", key="1"), channel="notes", wait=True
+    )
     question = ChannelQuery("why did the deploy fail?", "here", related=True, floor=0.0)
-    assert (await engine.channel_window(question, 4_000)).channels == ("here",)
+    assert (await engine.channels.window(question, 4_000)).channels == ("here",)
 
 
 async def test_one_message_costs_a_few_reads(tmp_path: Path) -> None:
     talk = [NewMessage(f"note {number}", key=str(number)) for number in range(60)]
     async with conspectus.open(tmp_path / "words", settings=replace(SETTINGS, embedder="none")) as engine:
-        await engine.post(talk, channel="here")
+        await engine.channels.post(talk, channel="here")
         with statements() as told:
-            await engine.post(NewMessage("told", key="a", reply_to="3"), channel="here")
+            await engine.channels.post(NewMessage("told", key="a", reply_to="3"), channel="here")
         with statements() as guessed:
-            await engine.post(NewMessage("guessed", key="b"), channel="here")
+            await engine.channels.post(NewMessage("guessed", key="b"), channel="here")
     assert told.count("BEGIN") + told.count("BEGIN IMMEDIATE") <= 8
     assert guessed.count("BEGIN") - told.count("BEGIN") == 1

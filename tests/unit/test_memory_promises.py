@@ -30,7 +30,7 @@ def lives(place: str, at: str, **more: Any) -> NewMemory:
 
 async def edges(engine: Engine, scope: Scope = ANN) -> list[Edge]:
     graph = f"graph/{scope.user}/{scope.agent}/{scope.conversation}"
-    return list((await engine.edges(graph=graph, collection=MEMORY)).edges)
+    return list((await engine.graph.edges(graph=graph, collection=MEMORY)).edges)
 
 
 async def told(engine: Engine, scope: Scope = ANN) -> str:
@@ -38,28 +38,28 @@ async def told(engine: Engine, scope: Scope = ANN) -> str:
     asked = question("Ann lives in cat mat", scope)
     return repr(
         [
-            await engine.memories(scope=scope),
-            await engine.recent_memories(scope=scope),
-            (await engine.recall(asked)).memories,
-            (await engine.memory_window(asked, 500)).text,
-            [await engine.memory_versions(each.id, scope=scope) for each in
-             (await engine.memories(scope=scope)).memories],
-            await engine.export_memories(scope=scope),
+            await engine.memory.list(scope=scope),
+            await engine.memory.recent(scope=scope),
+            (await engine.memory.recall(asked)).memories,
+            (await engine.memory.window(asked, 500)).text,
+            [await engine.memory.versions(each.id, scope=scope) for each in
+             (await engine.memory.list(scope=scope)).memories],
+            await engine.memory.export(scope=scope),
         ]
     )  # fmt: skip
 
 
 async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine) -> None:
-    await engine.remember("Yesterday we met Marta Keller again", scope=ANN)
-    await engine.remember("The boat of Zoltan Nagy sank in the harbour", scope=ANN)
-    await engine.settle_names(collection=MEMORY)
+    await engine.memory.remember("Yesterday we met Marta Keller again", scope=ANN)
+    await engine.memory.remember("The boat of Zoltan Nagy sank in the harbour", scope=ANN)
+    await engine.graph.settle_entities(collection=MEMORY)
     then = datetime.now(UTC)
     married = Fact("Marta Keller", "married to", "Zoltan Nagy", single=False)
-    await engine.remember(NewMemory("They married", fact=married), scope=ANN)
-    await engine.settle_names(collection=MEMORY)
+    await engine.memory.remember(NewMemory("They married", fact=married), scope=ANN)
+    await engine.graph.settle_entities(collection=MEMORY)
     asked = MemoryQuery("Who is close to Marta Keller?", ANN, graph=GraphExpansion())
-    now = await engine.recall(asked)
-    before = await engine.recall(replace(asked, as_of=then))
+    now = await engine.memory.recall(asked)
+    before = await engine.memory.recall(replace(asked, as_of=then))
     ways = [{each.memory.text: each.through for each in found.memories} for found in (now, before)]
     assert ways[0]["The boat of Zoltan Nagy sank in the harbour"] == ("Marta Keller", "Zoltan Nagy")
     assert set(ways[1].values()) == {()}
@@ -67,98 +67,100 @@ async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine
 
 
 async def test_as_of_an_instant_notes_say_what_they_said_then(engine: Engine) -> None:
-    [note] = await engine.remember(NewMemory("Answer in French", kind="note"), scope=ANN)
+    [note] = await engine.memory.remember(NewMemory("Answer in French", kind="note"), scope=ANN)
     then = datetime.now(UTC)
-    await engine.update_memory(note.id, scope=ANN, text="Answer in Latin")
-    [late] = await engine.remember(NewMemory("Answer briefly", kind="note"), scope=ANN)
+    await engine.memory.update(note.id, scope=ANN, text="Answer in Latin")
+    [late] = await engine.memory.remember(NewMemory("Answer briefly", kind="note"), scope=ANN)
     asked = question("weather", ANN)
-    before = await engine.memory_window(replace(asked, as_of=then), 300)
+    before = await engine.memory.window(replace(asked, as_of=then), 300)
     assert [each.text for each in before.notes] == ["Answer in French"]
     assert "Latin" not in before.text
-    now = await engine.memory_window(asked, 300)
+    now = await engine.memory.window(asked, 300)
     assert {each.text for each in now.notes} == {"Answer in Latin", "Answer briefly"}
-    await engine.forget(MemorySelection(ids=(note.id, late.id)), scope=ANN)
-    assert (await engine.memory_window(replace(asked, as_of=then), 300)).notes == ()
+    await engine.memory.forget(MemorySelection(ids=(note.id, late.id)), scope=ANN)
+    assert (await engine.memory.window(replace(asked, as_of=then), 300)).notes == ()
 
 
 async def test_what_is_deleted_is_named_by_nothing_that_stays(engine: Engine) -> None:
-    [near] = await engine.remember("The cat sat on the mat in the hall", scope=ANN)
-    [stays] = await engine.remember("The cat sat on the mat in the hall!", scope=ANN)
+    [near] = await engine.memory.remember("The cat sat on the mat in the hall", scope=ANN)
+    [stays] = await engine.memory.remember("The cat sat on the mat in the hall!", scope=ANN)
     assert stays.near == (near.id,)
-    await engine.remember(lives("Paris", PARIS), scope=ANN)
-    [rome] = await engine.remember(lives("Rome", ROME), scope=ANN)
+    await engine.memory.remember(lives("Paris", PARIS), scope=ANN)
+    [rome] = await engine.memory.remember(lives("Rome", ROME), scope=ANN)
     assert near.id in await told(engine)
     assert rome.id in await told(engine)
-    await engine.forget(MemorySelection(ids=(near.id, rome.id)), scope=ANN)
+    await engine.memory.forget(MemorySelection(ids=(near.id, rome.id)), scope=ANN)
     said = await told(engine)
     assert near.id not in said
     assert rome.id not in said
-    [paris] = [each for each in (await engine.memories(scope=ANN)).memories if each.fact]
+    [paris] = [each for each in (await engine.memory.list(scope=ANN)).memories if each.fact]
     assert paris.valid_until == datetime(2025, 1, 1, tzinfo=UTC)
 
 
 async def test_a_fact_that_is_told_late_is_ended_by_the_later_one(engine: Engine) -> None:
-    [rome] = await engine.remember(lives("Rome", ROME), scope=ANN)
-    [paris] = await engine.remember(lives("Paris", PARIS), scope=ANN)
-    old, new = (await engine.memories(scope=ANN)).memories
+    [rome] = await engine.memory.remember(lives("Rome", ROME), scope=ANN)
+    [paris] = await engine.memory.remember(lives("Paris", PARIS), scope=ANN)
+    old, new = (await engine.memory.list(scope=ANN)).memories
     assert (old.id, old.closed_by, old.valid_until) == (paris.id, rome.id, datetime(2025, 1, 1, tzinfo=UTC))
     assert (new.id, new.closes, new.valid_until) == (rome.id, (paris.id,), None)
 
 
 async def test_a_fact_that_has_ended_and_is_told_again_stays_so(engine: Engine) -> None:
-    await engine.remember(lives("Paris", PARIS, key="p"), scope=ANN)
-    [rome] = await engine.remember(lives("Rome", ROME), scope=ANN)
-    before = (await engine.memories(scope=ANN)).memories
-    [again] = await engine.remember(lives("Paris", PARIS, key="p"), scope=ANN)
+    await engine.memory.remember(lives("Paris", PARIS, key="p"), scope=ANN)
+    [rome] = await engine.memory.remember(lives("Rome", ROME), scope=ANN)
+    before = (await engine.memory.list(scope=ANN)).memories
+    [again] = await engine.memory.remember(lives("Paris", PARIS, key="p"), scope=ANN)
     assert again.outcome == "unchanged"
-    assert (await engine.memories(scope=ANN)).memories == before
-    await engine.remember(replace(lives("Paris", PARIS, key="p"), text="She lived in Paris"), scope=ANN)
-    paris = (await engine.memories(scope=ANN)).memories[0]
+    assert (await engine.memory.list(scope=ANN)).memories == before
+    await engine.memory.remember(
+        replace(lives("Paris", PARIS, key="p"), text="She lived in Paris"), scope=ANN
+    )
+    paris = (await engine.memory.list(scope=ANN)).memories[0]
     assert (paris.text, paris.closed_by) == ("She lived in Paris", rome.id)
     assert paris.valid_until == datetime(2025, 1, 1, tzinfo=UTC)
 
 
 async def test_a_fact_that_is_corrected_does_not_stay_true(engine: Engine) -> None:
-    [done] = await engine.remember(lives("Rome", ROME), scope=ANN)
-    await engine.update_memory(done.id, scope=ANN, fact=Fact("Ann", "lives in", "Oslo"))
+    [done] = await engine.memory.remember(lives("Rome", ROME), scope=ANN)
+    await engine.memory.update(done.id, scope=ANN, fact=Fact("Ann", "lives in", "Oslo"))
     assert [each.target for each in await edges(engine) if each.valid_until is None] == ["oslo"]
-    await engine.update_memory(done.id, scope=ANN, fact=Fact("Ann", "works in", "Oslo"))
+    await engine.memory.update(done.id, scope=ANN, fact=Fact("Ann", "works in", "Oslo"))
     assert [each.type for each in await edges(engine) if each.valid_until is None] == ["works in"]
-    await engine.update_memory(done.id, scope=ANN, fact=None)
+    await engine.memory.update(done.id, scope=ANN, fact=None)
     assert [each for each in await edges(engine) if each.valid_until is None] == []
-    assert (await engine.forget(MemorySelection(ids=(done.id,)), scope=ANN)).edges == 3
+    assert (await engine.memory.forget(MemorySelection(ids=(done.id,)), scope=ANN)).edges == 3
     assert await edges(engine) == []
 
 
 async def test_another_fact_of_an_ended_memory_is_not_born_ended(engine: Engine) -> None:
-    [paris] = await engine.remember(lives("Paris", PARIS), scope=ANN)
-    await engine.remember(lives("Rome", ROME), scope=ANN)
-    await engine.update_memory(paris.id, scope=ANN, fact=Fact("Ann", "visited", "Paris", single=False))
-    memory = await engine.memory(paris.id, scope=ANN)
+    [paris] = await engine.memory.remember(lives("Paris", PARIS), scope=ANN)
+    await engine.memory.remember(lives("Rome", ROME), scope=ANN)
+    await engine.memory.update(paris.id, scope=ANN, fact=Fact("Ann", "visited", "Paris", single=False))
+    memory = await engine.memory.get(paris.id, scope=ANN)
     assert (memory.closed_by, memory.valid_until) == (None, None)
 
 
 @pytest.mark.parametrize("bad", [Fact("Ann", "x" * 1_001, "Rome"), Fact("A" * 1_001, "is", "b")], ids=str)
 async def test_a_fact_that_cannot_be_stated_is_refused_with_all_others(engine: Engine, bad: Fact) -> None:
-    await engine.remember("here", scope=ANN)
+    await engine.memory.remember("here", scope=ANN)
     with pytest.raises(InvalidInput):
-        await engine.remember(["good", NewMemory("bad", fact=bad)], scope=ANN)
-    assert await engine.count_memories(scope=ANN) == 1
-    [kept] = (await engine.memories(scope=ANN)).memories
+        await engine.memory.remember(["good", NewMemory("bad", fact=bad)], scope=ANN)
+    assert await engine.memory.count(scope=ANN) == 1
+    [kept] = (await engine.memory.list(scope=ANN)).memories
     with pytest.raises(InvalidInput):
-        await engine.update_memory(kept.id, scope=ANN, fact=bad)
-    assert (await engine.memory_versions(kept.id, scope=ANN)) == [kept]
+        await engine.memory.update(kept.id, scope=ANN, fact=bad)
+    assert (await engine.memory.versions(kept.id, scope=ANN)) == [kept]
 
 
 async def test_who_may_not_write_a_graph_states_no_fact(engine: Engine) -> None:
-    await engine.found_owner()
-    [first] = await engine.remember("here", scope=ANN)
-    await engine.remember("there", scope=BOB)
+    await engine.people.create_owner()
+    [first] = await engine.memory.remember("here", scope=ANN)
+    await engine.memory.remember("there", scope=BOB)
     eve = await person(engine, "eve")
-    user = next(each for each in await engine.users() if each.name == "eve")
-    home = (await engine.get(first.id)).source
-    await engine.grant(MEMORY, Principal("user", user.id), "editor", source=home)
-    await eve.remember("a plain word", scope=ANN)
+    user = next(each for each in await engine.people.users() if each.name == "eve")
+    home = (await engine.documents.get(first.id)).source
+    await engine.people.grant(MEMORY, Principal("user", user.id), "editor", source=home)
+    await eve.memory.remember("a plain word", scope=ANN)
     with pytest.raises(NotAllowed):
-        await eve.remember(["one", lives("Rome", ROME)], scope=ANN)
-    assert [each.text for each in (await eve.memories(scope=ANN)).memories] == ["here", "a plain word"]
+        await eve.memory.remember(["one", lives("Rome", ROME)], scope=ANN)
+    assert [each.text for each in (await eve.memory.list(scope=ANN)).memories] == ["here", "a plain word"]

@@ -67,8 +67,8 @@ async def test_a_spacy_pipeline_finds_its_entities(pipeline):
 async def test_the_settings_choose_a_spacy_pipeline(pipeline, tmp_path):
     settings = replace(SETTINGS, entity_extractor=f"spacy:{pipeline}")
     async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
-        await engine.graph()
-        assert brief(await engine.find_names("Ann Smith met Bob in Paris")) == [
+        await engine.graph.get_or_create()
+        assert brief(await engine.graph.find_mentions("Ann Smith met Bob in Paris")) == [
             ("Ann Smith", "person"), ("Paris", "place"),
         ]  # fmt: skip
 
@@ -111,9 +111,9 @@ async def test_without_gliner_the_line_that_installs_it_is_said(tmp_path):
         GlinerNames.load(tmp_path, key_of)
     settings = replace(SETTINGS, entity_extractor=f"gliner:{tmp_path}")
     async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
-        await engine.graph()
+        await engine.graph.get_or_create()
         with pytest.raises(MissingExtra):
-            await engine.find_names("Ann")
+            await engine.graph.find_mentions("Ann")
 
 
 @pytest.mark.parametrize("names", ["", "spacy", "spacy:", "gliner:", "bert:x", "Rules"])
@@ -178,8 +178,8 @@ async def test_the_settings_choose_the_chat_model(tmp_path):
     settings = replace(SETTINGS, entity_extractor="chat")
     model = ScriptedChatModel(['[{"name": "ann", "type": "person"}]'])
     async with bootstrap.open(tmp_path, settings=settings, chat_model=model) as engine:
-        await engine.graph()
-        assert brief(await engine.find_names("so ann said")) == [("ann", "person")]
+        await engine.graph.get_or_create()
+        assert brief(await engine.graph.find_mentions("so ann said")) == [("ann", "person")]
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         with pytest.raises(ChatNotConfigured):
-            await engine.find_names("so ann said")
+            await engine.graph.find_mentions("so ann said")

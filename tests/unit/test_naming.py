@@ -39,8 +39,8 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 @pytest.fixture
 async def filled(engine: Engine) -> Engine:
     await engine.add(PAGES, source="pages")
-    await engine.keep_names()
-    await engine.settle_names()
+    await engine.graph.extract_entities()
+    await engine.graph.settle_entities()
     return engine
 
 
@@ -108,8 +108,10 @@ async def test_impossible_walks_are_refused(filled: Engine, ask: dict[str, Any])
 
 
 async def test_stored_edges_lead_to_passages_too(filled: Engine) -> None:
-    await filled.add_nodes([NewNode("hot", name="Soup"), NewNode("cold", name="Django", aliases=("DJ",))])
-    await filled.add_edges([NewEdge("hot", "cold", weight=0.9)])
+    await filled.graph.add_nodes(
+        [NewNode("hot", name="Soup"), NewNode("cold", name="Django", aliases=("DJ",))]
+    )
+    await filled.graph.add_edges([NewEdge("hot", "cold", weight=0.9)])
     found = await filled.retrieve("nothing to do", graph=GraphExpansion(hops=1))
     assert through(found)["django"] == ("Soup", "Django")
     none = await filled.retrieve("nothing to do", graph=GraphExpansion(hops=1, graphs=()))
@@ -125,49 +127,49 @@ async def test_a_filter_leaves_nothing_to_walk_over_outside_of_it(filled: Engine
 
 
 async def of(engine: Engine, key: str) -> str:
-    return next(each.id for each in (await engine.list()).documents if each.key == key)
+    return next(each.id for each in (await engine.documents.list()).documents if each.key == key)
 
 
 async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engine) -> None:
     secret = NewDocument("Guido van Rossum met Django there.", title="Atlantis", key="secret")
     await filled.add([secret], source="hidden", wait=True)
-    user = await filled.create_user("bob")
-    home = (await filled.collection()).id
-    await filled.grant(home, Principal("user", user.id), "viewer", source="pages")
+    user = await filled.people.create_user("bob")
+    home = (await filled.collections.get_or_create()).id
+    await filled.people.grant(home, Principal("user", user.id), "viewer", source="pages")
     bob = filled.answering(Person("bob", False, user.id))
     seen = await bob.retrieve("django in atlantis", graph=GraphExpansion(hops=5), collection=home)
     assert seen.hits
     assert "atlantis" not in repr(seen).casefold()
     assert "atlantis" in repr(await filled.retrieve("django in atlantis", graph=WALK)).casefold()
-    assert "atlantis" not in {each.key for each in await bob.names(collection=home)}
+    assert "atlantis" not in {each.key for each in await bob.graph.entities(collection=home)}
     with pytest.raises(NotFound):
-        await bob.names(collection=home, source="hidden")
+        await bob.graph.entities(collection=home, source="hidden")
     with pytest.raises(NotAllowed):
-        await bob.keep_names(collection=home)
+        await bob.graph.extract_entities(collection=home)
 
 
 async def test_a_hostile_text_of_names_alone_is_kept_in_bounds(filled: Engine) -> None:
     await filled.add([NewDocument(", ".join(f"Name{each}ly" for each in range(10_000)))], wait=True)
     found = await filled.retrieve("amsterdam Name7ly", graph=GraphExpansion(hops=5))
     assert through(found)["python"] == ("Python",)
-    assert len(await filled.names(limit=1_000)) <= 1_000
+    assert len(await filled.graph.entities(limit=1_000)) <= 1_000
 
 
 async def test_what_is_written_is_looked_through_and_what_is_deleted_goes(filled: Engine) -> None:
     await filled.add([NewDocument("Ada Lovelace wrote.", key="ada")], wait=True)
-    assert [each.name for each in await filled.names(begins="ADA")] == ["Ada Lovelace"]
-    await filled.delete([await of(filled, "python")])
+    assert [each.name for each in await filled.graph.entities(begins="ADA")] == ["Ada Lovelace"]
+    await filled.documents.delete([await of(filled, "python")])
     assert "python" not in through(await filled.retrieve("amsterdam", graph=WALK))
-    await filled.delete([await of(filled, "ada")])
-    assert await filled.names(begins="ada") == []
-    await filled.keep_names(False)
-    assert await filled.names() == []
-    assert not (await filled.collection()).names
+    await filled.documents.delete([await of(filled, "ada")])
+    assert await filled.graph.entities(begins="ada") == []
+    await filled.graph.extract_entities(False)
+    assert await filled.graph.entities() == []
+    assert not (await filled.collections.get_or_create()).names
 
 
 async def test_deleting_beneath_a_walk_spoils_nothing(filled: Engine) -> None:
     asking = [filled.retrieve("amsterdam", graph=WALK) for _ in range(20)]
-    deleting = [filled.delete([await of(filled, each)]) for each in ("python", "django")]
+    deleting = [filled.documents.delete([await of(filled, each)]) for each in ("python", "django")]
     answers = await asyncio.gather(*asking, *deleting)
     assert all("guido" in through(each) for each in answers if isinstance(each, Retrieval))
 
@@ -200,8 +202,8 @@ async def test_messages_in_threads_keep_the_parts_of_their_scores(filled: Engine
 
 async def test_names_are_of_one_source_or_all(filled: Engine) -> None:
     await filled.add([NewDocument("Eve met Ada Lovelace.")], source="diary", wait=True)
-    assert "ada lovelace" in {each.key for each in await filled.names(source="diary")}
-    assert "ada lovelace" not in {each.key for each in await filled.names(source="pages")}
+    assert "ada lovelace" in {each.key for each in await filled.graph.entities(source="diary")}
+    assert "ada lovelace" not in {each.key for each in await filled.graph.entities(source="pages")}
     for limit in (-1, 1_001):
         with pytest.raises(InvalidInput):
-            await filled.names(limit=limit)
+            await filled.graph.entities(limit=limit)

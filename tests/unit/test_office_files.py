@@ -228,7 +228,7 @@ async def test_a_page_of_a_pdf_is_cited(tmp_path: Path) -> None:
     async with conspectus.open(
         tmp_path / "store", settings=Settings(embedder="none", chunk_size=25, chunk_overlap=0)
     ) as engine:
-        report = await engine.add_files([tmp_path / "animals.pdf"])
+        report = await engine.documents.add_files([tmp_path / "animals.pdf"])
         assert (report.added, report.failures) == (1, ())
         window = await engine.window("cat runs", 20)
     assert window.text.startswith("[1] animals.pdf, p. 2, Results\n")

@@ -69,11 +69,11 @@ async def test_items_come_back_verbatim_in_their_order(engine: Engine) -> None:
     assert await session.pop_item() is None
     await session.clear_session()
     await session.add_items([])
-    assert await engine.collections() == []
+    assert await engine.collections.list() == []
     await session.add_items(ITEMS[:4])
     await session.add_items(ITEMS[4:])
     assert await session.get_items() == ITEMS
-    roles = [each.document.role for each in (await engine.memories(scope=Scope("ann"))).memories]
+    roles = [each.document.role for each in (await engine.memory.list(scope=Scope("ann"))).memories]
     assert roles[:6] == ["user", "assistant", "assistant", "tool", "tool", "assistant"]
 
 
@@ -112,7 +112,7 @@ async def test_a_closed_session_is_named(tmp_path: Path, engine: Engine) -> None
         ):
             with pytest.raises(RuntimeError, match="closed"):
                 await call()
-    assert await engine.collections() == []
+    assert await engine.collections.list() == []
 
 
 async def test_more_items_than_a_page(engine: Engine) -> None:
@@ -186,20 +186,20 @@ async def test_it_survives_a_restart_and_what_was_said_is_recalled(tmp_path: Pat
     async with conspectus.open(tmp_path) as engine:
         again = ConspectusSession("c", engine, user="ann")
         assert await again.get_items() == ITEMS
-        found = await engine.recall(MemoryQuery("weather 東京", Scope("ann")))
+        found = await engine.memory.recall(MemoryQuery("weather 東京", Scope("ann")))
         assert any("weather" in each.memory.text for each in found.memories)
-        assert (await engine.recall(MemoryQuery("weather 東京", Scope("bob")))).memories == ()
+        assert (await engine.memory.recall(MemoryQuery("weather 東京", Scope("bob")))).memories == ()
 
 
 async def test_turns_that_were_remembered_otherwise_are_messages(engine: Engine) -> None:
     session = ConspectusSession("c", engine, user="ann")
     scope = Scope("ann", None, "c")
-    await engine.remember([NewMemory("Hi"), NewMemory("Hello", role="assistant")], scope=scope)
-    await engine.remember(NewMemory("Always be brief.", kind="note"), scope=scope)
+    await engine.memory.remember([NewMemory("Hi"), NewMemory("Hello", role="assistant")], scope=scope)
+    await engine.memory.remember(NewMemory("Always be brief.", kind="note"), scope=scope)
     expected = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     assert await session.get_items() == expected
     await session.clear_session()
-    assert [each.text for each in (await engine.memories(scope=scope)).memories] == ["Always be brief."]
+    assert [each.text for each in (await engine.memory.list(scope=scope)).memories] == ["Always be brief."]
 
 
 def _answer(request: Request) -> Answer:

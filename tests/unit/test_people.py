@@ -21,7 +21,7 @@ ALICE, BOB, TEAM = Principal("user", "alice"), Principal("user", "bob"), Princip
 async def owner(tmp_path: Path) -> AsyncIterator[Engine]:
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
         for name in ("alice", "bob", "carol"):
-            await engine.create_user(name)
+            await engine.people.create_user(name)
         yield engine
 
 
@@ -30,78 +30,78 @@ def enter(owner: Engine) -> Enter:
     """The store as someone may use it who came with a key."""
 
     async def entered(name: str, *scopes: Any) -> Engine:
-        made = await owner.create_key(name, scopes=scopes or SCOPES)
-        return owner.answering(await owner.authenticate(made.secret))
+        made = await owner.people.create_key(name, scopes=scopes or SCOPES)
+        return owner.answering(await owner.people.authenticate(made.secret))
 
     return entered
 
 
 async def test_the_owner_account_is_made_once_and_its_key_shown_once(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
-        first = await engine.found_owner()
+        first = await engine.people.create_owner()
         assert first is not None
-        assert await engine.authenticate(first.secret) == Person("owner", True, first.key.user, SCOPES)
-        assert await engine.found_owner() is None
-        await engine.revoke_key(first.key.id)
-        assert await engine.found_owner() is None
+        assert await engine.people.authenticate(first.secret) == Person("owner", True, first.key.user, SCOPES)
+        assert await engine.people.create_owner() is None
+        await engine.people.revoke_key(first.key.id)
+        assert await engine.people.create_owner() is None
 
 
 async def test_a_store_with_users_but_without_keys_gets_its_first(owner: Engine) -> None:
-    assert [each.name for each in await owner.users()] == ["alice", "bob", "carol", "owner"]
-    assert await owner.found_owner() is not None
-    assert len(await owner.users()) == 4
+    assert [each.name for each in await owner.people.users()] == ["alice", "bob", "carol", "owner"]
+    assert await owner.people.create_owner() is not None
+    assert len(await owner.people.users()) == 4
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "local", "*", ".", "..", "x" * 101, "a\n", "\u202ea", " a"])
 async def test_names_that_stand_for_something_else_are_refused(owner: Engine, name: str) -> None:
-    for made in (owner.create_user, owner.create_group):
+    for made in (owner.people.create_user, owner.people.create_group):
         with pytest.raises(InvalidInput):
             await made(name)
 
 
 async def test_names_that_are_taken_are_refused(owner: Engine) -> None:
-    await owner.create_collection("dora/notes")
+    await owner.collections.create("dora/notes")
     for name in ("alice", "owner", "dora"):
         with pytest.raises(Conflict):
-            await owner.create_user(name)
-    await owner.create_user("Äñna 🎉 O'Brien; --")
+            await owner.people.create_user(name)
+    await owner.people.create_user("Äñna 🎉 O'Brien; --")
     with pytest.raises(Conflict):
-        await owner.create_collection("alice/notes")
+        await owner.collections.create("alice/notes")
     with pytest.raises(Conflict):
-        await owner.update_collection("dora/notes", rename="alice/notes")
+        await owner.collections.update("dora/notes", rename="alice/notes")
     with pytest.raises(Conflict):
         await owner.add("x", collection="bob/new")
 
 
 async def test_the_owner_account_stays(owner: Engine) -> None:
-    for work in (owner.disable_user("owner"), owner.delete_user("local", heir="alice")):
+    for work in (owner.people.disable_user("owner"), owner.people.delete_user("local", heir="alice")):
         with pytest.raises(Conflict):
             await work
     with pytest.raises(InvalidInput):
-        await owner.delete_user("alice", heir="alice")
+        await owner.people.delete_user("alice", heir="alice")
     with pytest.raises(NotFound):
-        await owner.delete_user("alice", heir="nobody")
+        await owner.people.delete_user("alice", heir="nobody")
 
 
 async def test_only_the_owner_keeps_accounts(enter: Enter) -> None:
     alice = await enter("alice")
     for work in (
-        alice.users(),
-        alice.find_user("bob"),
-        alice.find_user("nobody"),
-        alice.create_user("dora"),
-        alice.disable_user("bob"),
-        alice.delete_user("bob"),
-        alice.groups(),
-        alice.create_group("team"),
-        alice.delete_group("team"),
-        alice.members("team"),
-        alice.join("team", "alice"),
-        alice.leave("team", "bob"),
-        alice.keys("bob"),
-        alice.keys("*"),
-        alice.create_key("bob"),
-        alice.found_owner(),
+        alice.people.users(),
+        alice.people.get_user("bob"),
+        alice.people.get_user("nobody"),
+        alice.people.create_user("dora"),
+        alice.people.disable_user("bob"),
+        alice.people.delete_user("bob"),
+        alice.people.groups(),
+        alice.people.create_group("team"),
+        alice.people.delete_group("team"),
+        alice.people.members("team"),
+        alice.people.add_member("team", "alice"),
+        alice.people.remove_member("team", "bob"),
+        alice.people.keys("bob"),
+        alice.people.keys("*"),
+        alice.people.create_key("bob"),
+        alice.people.create_owner(),
     ):
         with pytest.raises(NotAllowed):
             await work
@@ -109,58 +109,69 @@ async def test_only_the_owner_keeps_accounts(enter: Enter) -> None:
 
 async def test_an_owners_key_without_the_scope_keeps_none(owner: Engine, enter: Enter) -> None:
     boss = await enter("owner", "read", "write")
-    for work in (boss.users(), boss.create_user("dora"), boss.create_key("alice"), boss.keys()):
+    for work in (
+        boss.people.users(),
+        boss.people.create_user("dora"),
+        boss.people.create_key("alice"),
+        boss.people.keys(),
+    ):
         with pytest.raises(NotAllowed):
             await work
-    assert await boss.collections() == []
+    assert await boss.collections.list() == []
 
 
 async def test_a_deleted_users_collections_are_the_heirs(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
     await alice.add("the harvest of plums", collection="wiki")
     with pytest.raises(Conflict):
-        await owner.delete_user("alice")
-    await owner.delete_user("alice", heir="bob")
-    assert [each.name for each in await bob.collections()] == ["bob/wiki"]
+        await owner.people.delete_user("alice")
+    await owner.people.delete_user("alice", heir="bob")
+    assert [each.name for each in await bob.collections.list()] == ["bob/wiki"]
     assert (await bob.retrieve("plums", collection="wiki")).hits
-    assert await alice.collections() == []
-    await owner.create_user("alice")
+    assert await alice.collections.list() == []
+    await owner.people.create_user("alice")
     await (await enter("alice")).add("another harvest", collection="wiki")
-    assert len(await bob.collections()) == 1
+    assert len(await bob.collections.list()) == 1
 
 
 async def test_own_keys_are_ones_own_business(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
-    made = await alice.create_key(label="laptop")
-    assert (await owner.answering(await owner.authenticate(made.secret)).whoami()).name == "alice"
+    made = await alice.people.create_key(label="laptop")
     assert (
-        [each.label for each in await alice.keys()]
+        await owner.answering(await owner.people.authenticate(made.secret)).people.whoami()
+    ).name == "alice"
+    assert (
+        [each.label for each in await alice.people.keys()]
         == ["", "laptop"]
-        == [each.label for each in await alice.keys("alice")]
+        == [each.label for each in await alice.people.keys("alice")]
     )
     told = set()
-    for work in (bob.revoke_key(made.key.id), bob.rotate_key(made.key.id), bob.revoke_key("f" * 16)):
+    for work in (
+        bob.people.revoke_key(made.key.id),
+        bob.people.rotate_key(made.key.id),
+        bob.people.revoke_key("f" * 16),
+    ):
         with pytest.raises(NotFound) as refused:
             await work
         told.add(str(refused.value).replace(made.key.id, "f" * 16))
     assert len(told) == 1
-    await owner.revoke_key(made.key.id)
+    await owner.people.revoke_key(made.key.id)
     with pytest.raises(Unauthenticated):
-        await owner.authenticate(made.secret)
+        await owner.people.authenticate(made.secret)
 
 
 async def test_no_key_is_worth_more_than_the_one_that_made_it(enter: Enter) -> None:
     narrow = await enter("alice", "read", "admin")
-    broad = await (await enter("alice")).create_key()
+    broad = await (await enter("alice")).people.create_key()
     for work in (
-        narrow.create_key(),
-        narrow.create_key(scopes=("write",)),
-        narrow.rotate_key(broad.key.id),
-        (await enter("alice", "read", "write")).create_key(scopes=("read",)),
+        narrow.people.create_key(),
+        narrow.people.create_key(scopes=("write",)),
+        narrow.people.rotate_key(broad.key.id),
+        (await enter("alice", "read", "write")).people.create_key(scopes=("read",)),
     ):
         with pytest.raises(NotAllowed):
             await work
-    assert (await narrow.create_key(scopes=("admin", "read", "read"))).key.scopes == ("read", "admin")
+    assert (await narrow.people.create_key(scopes=("admin", "read", "read"))).key.scopes == ("read", "admin")
 
 
 async def test_keys_that_make_no_sense_are_refused(owner: Engine) -> None:
@@ -174,77 +185,77 @@ async def test_keys_that_make_no_sense_are_refused(owner: Engine) -> None:
         {"label": "a\nb"},
     ):
         with pytest.raises(InvalidInput):
-            await owner.create_key("alice", **fields)
+            await owner.people.create_key("alice", **fields)
     with pytest.raises(NotFound):
-        await owner.create_key("nobody")
-    assert (await owner.create_key(expires=now + timedelta(days=1))).key.expires is not None
+        await owner.people.create_key("nobody")
+    assert (await owner.people.create_key(expires=now + timedelta(days=1))).key.expires is not None
 
 
 async def test_a_rotated_key_is_the_same_with_another_secret(owner: Engine) -> None:
     ends = datetime.now(UTC) + timedelta(days=1)
-    old = await owner.create_key("alice", label="laptop", scopes=("read",), expires=ends)
-    new = await owner.rotate_key(old.key.id)
+    old = await owner.people.create_key("alice", label="laptop", scopes=("read",), expires=ends)
+    new = await owner.people.rotate_key(old.key.id)
     assert (new.key.user, new.key.label, new.key.scopes, new.key.expires) == (
         old.key.user, "laptop", ("read",), ends,
     )  # fmt: skip
-    assert (await owner.authenticate(new.secret)).name == "alice"
+    assert (await owner.people.authenticate(new.secret)).name == "alice"
     with pytest.raises(Unauthenticated):
-        await owner.authenticate(old.secret)
+        await owner.people.authenticate(old.secret)
     with pytest.raises(Conflict):
-        await owner.rotate_key(old.key.id)
+        await owner.people.rotate_key(old.key.id)
 
 
 async def test_a_disabled_user_does_nothing_and_keeps_all(owner: Engine) -> None:
-    made = await owner.create_key("alice")
-    await owner.disable_user("alice")
+    made = await owner.people.create_key("alice")
+    await owner.people.disable_user("alice")
     with pytest.raises(Unauthenticated):
-        await owner.authenticate(made.secret)
-    await owner.disable_user("alice", disabled=False)
-    assert (await owner.authenticate(made.secret)).name == "alice"
+        await owner.people.authenticate(made.secret)
+    await owner.people.disable_user("alice", disabled=False)
+    assert (await owner.people.authenticate(made.secret)).name == "alice"
 
 
 async def test_managers_give_and_take_up_to_editor(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
-    await alice.create_collection("wiki")
-    await alice.grant("wiki", BOB, "manager")
+    await alice.collections.create("wiki")
+    await alice.people.grant("wiki", BOB, "manager")
     carol = Principal("user", "carol")
-    await bob.grant("alice/wiki", carol, "editor")
+    await bob.people.grant("alice/wiki", carol, "editor")
     for role in ("manager", "owner"):
         with pytest.raises(NotAllowed):
-            await bob.grant("alice/wiki", carol, role)
-    await alice.grant("wiki", carol, "manager")
-    for work in (bob.grant("alice/wiki", carol, "viewer"), bob.revoke("alice/wiki", carol)):
+            await bob.people.grant("alice/wiki", carol, role)
+    await alice.people.grant("wiki", carol, "manager")
+    for work in (bob.people.grant("alice/wiki", carol, "viewer"), bob.people.revoke("alice/wiki", carol)):
         with pytest.raises(NotAllowed):
             await work
-    assert {each.role for each in await bob.grants("alice/wiki")} == {"manager"}
+    assert {each.role for each in await bob.people.grants("alice/wiki")} == {"manager"}
     with pytest.raises(InvalidInput):
-        await alice.grant("wiki", BOB, "king")
+        await alice.people.grant("wiki", BOB, "king")
 
 
 async def test_the_account_that_owns_it_cannot_be_touched(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
-    await alice.create_collection("wiki")
-    await alice.grant("wiki", BOB, "owner")
+    await alice.collections.create("wiki")
+    await alice.people.grant("wiki", BOB, "owner")
     for whom in (ALICE, Principal("user", "owner")):
-        for work in (bob.grant("alice/wiki", whom, "viewer"), bob.revoke("alice/wiki", whom)):
+        for work in (bob.people.grant("alice/wiki", whom, "viewer"), bob.people.revoke("alice/wiki", whom)):
             with pytest.raises(Conflict):
                 await work
     for whom in (Principal("user", "nobody"), Principal("group", "alice"), TEAM):
         with pytest.raises(NotFound):
-            await alice.grant("wiki", whom, "viewer")
-    assert len(await owner.grants("alice/wiki")) == 1
+            await alice.people.grant("wiki", whom, "viewer")
+    assert len(await owner.people.grants("alice/wiki")) == 1
 
 
 async def test_a_role_holds_for_the_next_request_and_not_after(owner: Engine, enter: Enter) -> None:
     alice, bob = await enter("alice"), await enter("bob")
     await alice.add("the harvest of plums", collection="wiki")
-    await owner.create_group("team")
-    await alice.grant("wiki", TEAM, "viewer")
-    assert await bob.collections() == []
-    await owner.join("team", "bob")
+    await owner.people.create_group("team")
+    await alice.people.grant("wiki", TEAM, "viewer")
+    assert await bob.collections.list() == []
+    await owner.people.add_member("team", "bob")
     assert (await bob.retrieve("plums", collection="alice/wiki")).hits
-    assert await alice.revoke("wiki", TEAM)
-    assert not await alice.revoke("wiki", TEAM)
+    assert await alice.people.revoke("wiki", TEAM)
+    assert not await alice.people.revoke("wiki", TEAM)
     with pytest.raises(NotFound):
         await bob.retrieve("plums", collection="alice/wiki")
 
@@ -253,11 +264,11 @@ async def test_a_manager_of_one_source_lets_others_into_it_alone(enter: Enter) -
     alice, bob, carol = [await enter(name) for name in ("alice", "bob", "carol")]
     for source in ("open", "closed"):
         await alice.add(f"a harvest, {source}", source=source, collection="wiki")
-    await alice.grant("wiki", BOB, "manager", source="open")
-    await bob.grant("alice/wiki", Principal("user", "carol"), "viewer", source="open")
-    assert [each.name for each in await carol.sources(collection="alice/wiki")] == ["open"]
+    await alice.people.grant("wiki", BOB, "manager", source="open")
+    await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer", source="open")
+    assert [each.name for each in await carol.collections.sources(collection="alice/wiki")] == ["open"]
     with pytest.raises(NotAllowed):
-        await bob.grant("alice/wiki", Principal("user", "carol"), "viewer")
+        await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer")
     with pytest.raises(NotAllowed):
-        await bob.grants("alice/wiki")
-    assert len(await bob.grants("alice/wiki", source="open")) == 2
+        await bob.people.grants("alice/wiki")
+    assert len(await bob.people.grants("alice/wiki", source="open")) == 2

@@ -43,14 +43,14 @@ async def test_a_backup_of_a_database_restores_to_another(
     with postgres.fresh() as url, postgres.fresh(empty=True) as empty:
         async with conspectus.open(url, settings=settings) as engine:
             await engine.add([NewDocument(f"note {n} about printers", key=f"k{n}") for n in range(20)])
-            before = (await engine.list(limit=100), (await engine.retrieve("note 3")).hits)
+            before = (await engine.documents.list(limit=100), (await engine.retrieve("note 3")).hits)
         made = script("postgres_backup.sh", postgres, url, file)
         assert made.returncode == 0, made.stderr
         restored = script("postgres_restore.sh", postgres, file, empty)
         assert restored.returncode == 0, restored.stderr
         async with conspectus.open(empty, settings=settings) as engine:
-            assert (await engine.list(limit=100), (await engine.retrieve("note 3")).hits) == before
-            assert (await engine.check()).clean
+            assert (await engine.documents.list(limit=100), (await engine.retrieve("note 3")).hits) == before
+            assert (await engine.maintenance.check()).clean
         again = script("postgres_restore.sh", postgres, file, empty)
         assert (again.returncode, "empty" in again.stderr) == (1, True)
 

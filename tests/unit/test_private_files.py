@@ -45,14 +45,14 @@ def repository(folder: Path) -> None:
 async def work_with(engine: Engine, repository: Path) -> None:
     """Use what writes files: documents, an index, jobs, a copy of a repository, a purge."""
     await engine.add([NewDocument(f"note {n} about printers", key=f"k{n}") for n in range(50)], wait=True)
-    await engine.connect("wiki", "git", {"address": str(repository)})
+    await engine.connections.create("wiki", "git", {"address": str(repository)})
     for job in (
-        await engine.ingest_files([Upload("a.md", b"# Note\n\nCellar.\n")]),
-        await engine.sync("wiki"),
+        await engine.jobs.ingest_files([Upload("a.md", b"# Note\n\nCellar.\n")]),
+        await engine.connections.sync("wiki"),
     ):
-        assert (await engine.wait_job(job.id, seconds=60)).state == "succeeded"
-    await engine.reindex()
-    await engine.delete((await engine.list()).documents[0].id, purge=True)
+        assert (await engine.jobs.wait(job.id, seconds=60)).state == "succeeded"
+    await engine.maintenance.reindex()
+    await engine.documents.delete((await engine.documents.list()).documents[0].id, purge=True)
 
 
 @pytest.mark.usefixtures("umask")
@@ -69,7 +69,7 @@ async def test_a_store_is_private_while_it_is_used_and_after(tmp_path: Path) -> 
     assert open_to_others(tmp_path / "above") == {}
     restore(tmp_path / "a.zip", tmp_path / "restored", settings=SETTINGS)
     async with conspectus.open(tmp_path / "restored", settings=SETTINGS) as engine:
-        assert await engine.count() == 51
+        assert await engine.documents.count() == 51
     assert open_to_others(tmp_path / "restored") == open_to_others(tmp_path / "a.zip") == {}
 
 

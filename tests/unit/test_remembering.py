@@ -34,102 +34,102 @@ def asked(text: str, scope: Scope = ANN) -> MemoryQuery:
 
 
 async def said(engine: Engine, scope: Scope) -> list[str]:
-    return [each.text for each in (await engine.memories(scope=scope)).memories]
+    return [each.text for each in (await engine.memory.list(scope=scope)).memories]
 
 
 async def recalled(engine: Engine, question: MemoryQuery) -> list[str]:
-    return [each.memory.text for each in (await engine.recall(question)).memories]
+    return [each.memory.text for each in (await engine.memory.recall(question)).memories]
 
 
 async def test_what_was_just_stored_is_found_by_its_exact_words(engine: Engine) -> None:
     for number in range(30):
-        await engine.remember(f"turn {number} about the weather", scope=ANN)
-    await engine.remember("the code of the door is XK-42/b", scope=ANN)
+        await engine.memory.remember(f"turn {number} about the weather", scope=ANN)
+    await engine.memory.remember("the code of the door is XK-42/b", scope=ANN)
     assert (await recalled(engine, asked("XK-42/b")))[0] == "the code of the door is XK-42/b"
 
 
 @pytest.mark.parametrize("text", ["Line one\n\n  two \u2028 three\t", "👩‍👩‍👧 'quote\" \\ %_", "x" * 30_000])
 async def test_a_memory_is_kept_word_for_word(engine: Engine, text: str) -> None:
-    done = (await engine.remember(text, scope=ANN))[0]
-    assert (await engine.memory(done.id, scope=ANN)).text == text
+    done = (await engine.memory.remember(text, scope=ANN))[0]
+    assert (await engine.memory.get(done.id, scope=ANN)).text == text
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])
 async def test_nothing_is_no_memory(engine: Engine, text: str) -> None:
     with pytest.raises(InvalidInput):
-        await engine.remember(text, scope=ANN)
+        await engine.memory.remember(text, scope=ANN)
 
 
 @pytest.mark.parametrize("scope", [Scope(""), Scope("a", " "), Scope("a\x00"), Scope("a", None, "x" * 301)])
 async def test_a_name_that_is_none_makes_no_scope(engine: Engine, scope: Scope) -> None:
     with pytest.raises(InvalidInput):
-        await engine.remember("hello", scope=scope)
+        await engine.memory.remember("hello", scope=scope)
     with pytest.raises(InvalidInput):
-        await engine.memories(scope=scope)
+        await engine.memory.list(scope=scope)
 
 
 async def test_names_that_look_like_paths_stay_apart(engine: Engine) -> None:
     scopes = [Scope("a/b"), Scope("a", "b"), Scope("a"), Scope("a%2Fb"), Scope("a/"), Scope("A")]
     for number, scope in enumerate(scopes):
-        await engine.remember(f"secret {number}", scope=scope)
+        await engine.memory.remember(f"secret {number}", scope=scope)
     assert await said(engine, Scope("a")) == ["secret 1", "secret 2"]
     for number in (0, 3, 4, 5):
         assert await said(engine, scopes[number]) == [f"secret {number}"]
 
 
 async def test_what_belongs_to_nobody_is_not_everybodys(engine: Engine) -> None:
-    await engine.remember("of nobody", scope=Scope())
-    await engine.remember("of ann", scope=ANN)
+    await engine.memory.remember("of nobody", scope=Scope())
+    await engine.memory.remember("of ann", scope=ANN)
     assert await said(engine, Scope()) == ["of nobody"]
     assert await recalled(engine, asked("nobody ann", Scope())) == ["of nobody"]
 
 
 async def test_a_memory_of_another_scope_does_not_exist(engine: Engine) -> None:
-    done = (await engine.remember("mine alone", scope=ANN))[0]
+    done = (await engine.memory.remember("mine alone", scope=ANN))[0]
     for scope in (BOB, TUESDAY, replace(ANN, agent="other")):
         with pytest.raises(NotFound):
-            await engine.memory(done.id, scope=scope)
+            await engine.memory.get(done.id, scope=scope)
         with pytest.raises(NotFound):
-            await engine.memory_versions(done.id, scope=scope)
+            await engine.memory.versions(done.id, scope=scope)
         with pytest.raises(NotFound):
-            await engine.update_memory(done.id, scope=scope, text="taken")
+            await engine.memory.update(done.id, scope=scope, text="taken")
     assert await said(engine, ANN) == ["mine alone"]
 
 
 async def test_history_is_in_order_and_paged_behind_its_filter(engine: Engine) -> None:
-    await engine.remember(["first", "second", "third"], scope=ANN)
-    await engine.remember([f"other {n}" for n in range(120)], scope=TUESDAY)
-    page = await engine.memories(scope=ANN, limit=2)
+    await engine.memory.remember(["first", "second", "third"], scope=ANN)
+    await engine.memory.remember([f"other {n}" for n in range(120)], scope=TUESDAY)
+    page = await engine.memory.list(scope=ANN, limit=2)
     assert [each.text for each in page.memories] == ["first", "second"]
-    rest = await engine.memories(scope=ANN, limit=2, after=page.next)
+    rest = await engine.memory.list(scope=ANN, limit=2, after=page.next)
     assert ([each.text for each in rest.memories], rest.next) == (["third"], None)
-    back = await engine.memories(scope=ANN, newest_first=True, limit=1)
+    back = await engine.memory.list(scope=ANN, newest_first=True, limit=1)
     assert [each.text for each in back.memories] == ["third"]
 
 
 async def test_a_filter_never_empties_a_page(engine: Engine) -> None:
     many = [NewMemory(f"turn {n}", metadata={"topic": "a" if n % 100 else "b"}) for n in range(1_201)]
-    await engine.remember(many, scope=ANN)
+    await engine.memory.remember(many, scope=ANN)
     where = Eq(("own", "topic"), "b")
-    page = await engine.memories(scope=ANN, where=where, limit=10)
+    page = await engine.memory.list(scope=ANN, where=where, limit=10)
     assert [each.text for each in page.memories] == [f"turn {n}" for n in range(0, 1_000, 100)]
-    rest = await engine.memories(scope=ANN, where=where, limit=10, after=page.next)
+    rest = await engine.memory.list(scope=ANN, where=where, limit=10, after=page.next)
     assert [each.text for each in rest.memories] == [f"turn {n}" for n in (1_000, 1_100, 1_200)]
-    assert await engine.count_memories(scope=ANN, where=where) == 13
+    assert await engine.memory.count(scope=ANN, where=where) == 13
 
 
 async def test_the_last_turns_are_first_in_first_out(engine: Engine) -> None:
     items = ["First small item", "Second small item", "Third small item"]
-    await engine.remember(items, scope=ANN)
-    last = await engine.recent_memories(scope=ANN, tokens=10, tokenizer="chars4_floor")
+    await engine.memory.remember(items, scope=ANN)
+    last = await engine.memory.recent(scope=ANN, tokens=10, tokenizer="chars4_floor")
     assert [each.text for each in last] == items[1:]
-    assert [each.text for each in await engine.recent_memories(scope=ANN, turns=1)] == items[2:]
-    assert await engine.recent_memories(scope=ANN, turns=0) == []
+    assert [each.text for each in await engine.memory.recent(scope=ANN, turns=1)] == items[2:]
+    assert await engine.memory.recent(scope=ANN, turns=0) == []
 
 
 async def test_a_turn_larger_than_the_limit_stays_cut_with_a_mark(engine: Engine) -> None:
-    await engine.remember(["before", "A long story. " * 500], scope=ANN)
-    last = await engine.recent_memories(scope=ANN, tokens=50)
+    await engine.memory.remember(["before", "A long story. " * 500], scope=ANN)
+    last = await engine.memory.recent(scope=ANN, tokens=50)
     assert [each.cut for each in last] == [True]
     assert last[0].text.endswith("…")
     assert last[0].tokens <= 50
@@ -138,122 +138,124 @@ async def test_a_turn_larger_than_the_limit_stays_cut_with_a_mark(engine: Engine
 
 async def test_the_last_turns_are_there_after_a_restart(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=WORDS_ONLY) as engine:
-        await engine.remember(["one", "two"], scope=ANN)
+        await engine.memory.remember(["one", "two"], scope=ANN)
     async with conspectus.open(tmp_path, settings=WORDS_ONLY) as engine:
-        assert [each.text for each in await engine.recent_memories(scope=ANN)] == ["one", "two"]
+        assert [each.text for each in await engine.memory.recent(scope=ANN)] == ["one", "two"]
 
 
 async def test_what_is_stored_last_is_recent_though_it_is_old(engine: Engine) -> None:
-    await engine.remember("new", scope=ANN)
-    await engine.remember(NewMemory("old", at=LONG_AGO), scope=ANN)
-    assert [each.text for each in await engine.recent_memories(scope=ANN)] == ["new", "old"]
+    await engine.memory.remember("new", scope=ANN)
+    await engine.memory.remember(NewMemory("old", at=LONG_AGO), scope=ANN)
+    assert [each.text for each in await engine.memory.recent(scope=ANN)] == ["new", "old"]
     assert await said(engine, ANN) == ["old", "new"]
 
 
 async def test_near_duplicates_are_linked_and_kept(engine: Engine) -> None:
-    first = (await engine.remember("My dog is called Rex.", scope=ANN))[0]
-    again = (await engine.remember("my dog is called rex", scope=ANN))[0]
-    other = (await engine.remember("My dog is called Rex.", scope=BOB))[0]
+    first = (await engine.memory.remember("My dog is called Rex.", scope=ANN))[0]
+    again = (await engine.memory.remember("my dog is called rex", scope=ANN))[0]
+    other = (await engine.memory.remember("My dog is called Rex.", scope=BOB))[0]
     assert again.near == (first.id,)
     assert other.near == ()
     assert await said(engine, ANN) == ["My dog is called Rex.", "my dog is called rex"]
-    assert (await engine.memory(again.id, scope=ANN)).near == (first.id,)
+    assert (await engine.memory.get(again.id, scope=ANN)).near == (first.id,)
 
 
 async def test_texts_that_differ_in_a_number_are_not_near(engine: Engine) -> None:
-    await engine.remember("The rent of the flat in the old town is 900 euros a month", scope=ANN)
-    done = await engine.remember("The rent of the flat in the old town is 950 euros a month", scope=ANN)
+    await engine.memory.remember("The rent of the flat in the old town is 900 euros a month", scope=ANN)
+    done = await engine.memory.remember(
+        "The rent of the flat in the old town is 950 euros a month", scope=ANN
+    )
     assert done[0].near == ()
 
 
 async def test_an_update_keeps_the_id_and_what_was_said_before(engine: Engine) -> None:
-    done = (await engine.remember("I live in Paris", scope=ANN))[0]
-    await engine.update_memory(done.id, scope=ANN, text="I live in Berlin", pinned=True)
-    now = await engine.memory(done.id, scope=ANN)
+    done = (await engine.memory.remember("I live in Paris", scope=ANN))[0]
+    await engine.memory.update(done.id, scope=ANN, text="I live in Berlin", pinned=True)
+    now = await engine.memory.get(done.id, scope=ANN)
     assert (now.id, now.text, now.pinned) == (done.id, "I live in Berlin", True)
     assert await recalled(engine, asked("Paris")) == []
-    versions = await engine.memory_versions(done.id, scope=ANN)
+    versions = await engine.memory.versions(done.id, scope=ANN)
     assert [each.text for each in versions] == ["I live in Paris", "I live in Berlin"]
     assert [each.id for each in versions] == [done.id] * 2
     assert versions[0].known_until == versions[1].known_from
-    assert await engine.count_memories(scope=ANN) == 1
+    assert await engine.memory.count(scope=ANN) == 1
 
 
 async def test_an_update_of_what_changed_meanwhile_is_refused(engine: Engine) -> None:
-    done = (await engine.remember("one", scope=ANN))[0]
-    read = (await engine.memory(done.id, scope=ANN)).document.fingerprint
-    await engine.update_memory(done.id, scope=ANN, text="two")
+    done = (await engine.memory.remember("one", scope=ANN))[0]
+    read = (await engine.memory.get(done.id, scope=ANN)).document.fingerprint
+    await engine.memory.update(done.id, scope=ANN, text="two")
     with pytest.raises(Changed):
-        await engine.update_memory(done.id, scope=ANN, text="three", expected=read)
+        await engine.memory.update(done.id, scope=ANN, text="three", expected=read)
     with pytest.raises(InvalidInput):
-        await engine.update_memory(done.id, scope=ANN, key="x")
+        await engine.memory.update(done.id, scope=ANN, key="x")
     assert await said(engine, ANN) == ["two"]
 
 
 async def test_a_key_that_is_stored_is_a_new_version(engine: Engine) -> None:
-    first = (await engine.remember(NewMemory("tea", key="drink"), scope=ANN))[0]
-    again = (await engine.remember(NewMemory("tea", key="drink"), scope=ANN))[0]
-    other = (await engine.remember(NewMemory("coffee", key="drink"), scope=ANN))[0]
+    first = (await engine.memory.remember(NewMemory("tea", key="drink"), scope=ANN))[0]
+    again = (await engine.memory.remember(NewMemory("tea", key="drink"), scope=ANN))[0]
+    other = (await engine.memory.remember(NewMemory("coffee", key="drink"), scope=ANN))[0]
     assert (first.outcome, again.outcome, other.outcome) == ("added", "unchanged", "replaced")
     assert first.id == again.id == other.id
-    assert [each.text for each in await engine.memory_versions(first.id, scope=ANN)] == ["tea", "coffee"]
+    assert [each.text for each in await engine.memory.versions(first.id, scope=ANN)] == ["tea", "coffee"]
 
 
 async def test_as_of_tells_apart_what_came_changed_and_went_since(engine: Engine) -> None:
-    kept, changed, gone = await engine.remember(
+    kept, changed, gone = await engine.memory.remember(
         ["Rex likes bones", "Rex is two years old", "Rex bit the postman"], scope=ANN
     )
     then = datetime.now(UTC)
-    await engine.update_memory(changed.id, scope=ANN, text="Rex is three years old")
-    await engine.delete(gone.id)
-    await engine.remember("Rex likes carrots", scope=ANN)
-    now = await engine.recall(asked("Rex"))
+    await engine.memory.update(changed.id, scope=ANN, text="Rex is three years old")
+    await engine.documents.delete(gone.id)
+    await engine.memory.remember("Rex likes carrots", scope=ANN)
+    now = await engine.memory.recall(asked("Rex"))
     assert {each.memory.text for each in now.memories} == {
         "Rex likes bones",
         "Rex is three years old",
         "Rex likes carrots",
     }
-    before = await engine.recall(replace(asked("Rex"), as_of=then))
+    before = await engine.memory.recall(replace(asked("Rex"), as_of=then))
     assert {each.memory.text for each in before.memories} == {"Rex likes bones", "Rex is two years old"}
     assert {each.memory.id for each in before.memories} == {kept.id, changed.id}
     assert before.since is not None
     assert (before.since.recorded, before.since.changed, before.since.deleted) == (1, 1, 1)
-    assert (await engine.recall(replace(asked("Rex"), as_of=LONG_AGO))).memories == ()
+    assert (await engine.memory.recall(replace(asked("Rex"), as_of=LONG_AGO))).memories == ()
 
 
 async def test_a_deleted_memory_takes_its_versions_along(engine: Engine) -> None:
-    done = (await engine.remember("the password is swordfish", scope=ANN))[0]
-    await engine.update_memory(done.id, scope=ANN, text="the password is haddock")
+    done = (await engine.memory.remember("the password is swordfish", scope=ANN))[0]
+    await engine.memory.update(done.id, scope=ANN, text="the password is haddock")
     then = datetime.now(UTC)
-    assert (await engine.delete(done.id)).documents == 2
+    assert (await engine.documents.delete(done.id)).documents == 2
     assert await recalled(engine, asked("password")) == []
     assert await recalled(engine, replace(asked("password"), as_of=then)) == []
-    assert await engine.recent_memories(scope=ANN) == []
+    assert await engine.memory.recent(scope=ANN) == []
 
 
 async def test_versions_are_in_no_answer_that_does_not_ask_for_them(engine: Engine) -> None:
-    done = (await engine.remember("the old address is Elm Street", scope=ANN))[0]
-    await engine.update_memory(done.id, scope=ANN, text="the new address is Oak Street")
+    done = (await engine.memory.remember("the old address is Elm Street", scope=ANN))[0]
+    await engine.memory.update(done.id, scope=ANN, text="the new address is Oak Street")
     found = await engine.retrieve("Elm Street address", collection=MEMORY)
     assert [hit.chunk.text for hit in found.hits] == ["the new address is Oak Street"]
 
 
 async def test_as_of_needs_a_zone(engine: Engine) -> None:
-    await engine.remember("x", scope=ANN)
+    await engine.memory.remember("x", scope=ANN)
     with pytest.raises(InvalidInput):
-        await engine.recall(replace(asked("x"), as_of=datetime(2026, 1, 1)))
+        await engine.memory.recall(replace(asked("x"), as_of=datetime(2026, 1, 1)))
 
 
 async def test_notes_stand_in_every_window_within_their_share(engine: Engine) -> None:
-    await engine.remember(NewMemory("Always answer in French.", kind="note"), scope=Scope("ann"))
-    await engine.remember(NewMemory("Bob wants Latin.", kind="note"), scope=Scope("bob"))
-    await engine.remember(NewMemory("On Tuesdays be brief.", kind="note"), scope=TUESDAY)
-    await engine.remember([f"turn {n} about gardens" for n in range(60)], scope=ANN)
-    window = await engine.memory_window(asked("gardens"), 300)
+    await engine.memory.remember(NewMemory("Always answer in French.", kind="note"), scope=Scope("ann"))
+    await engine.memory.remember(NewMemory("Bob wants Latin.", kind="note"), scope=Scope("bob"))
+    await engine.memory.remember(NewMemory("On Tuesdays be brief.", kind="note"), scope=TUESDAY)
+    await engine.memory.remember([f"turn {n} about gardens" for n in range(60)], scope=ANN)
+    window = await engine.memory.window(asked("gardens"), 300)
     assert [each.text for each in window.notes] == ["Always answer in French."]
     assert "French" in window.text
     assert window.tokens <= 300
-    none = await engine.memory_window(replace(asked("gardens"), notes_share=0.0), 300)
+    none = await engine.memory.window(replace(asked("gardens"), notes_share=0.0), 300)
     assert none.notes == ()
     assert "French" not in none.text
 
@@ -261,44 +263,46 @@ async def test_notes_stand_in_every_window_within_their_share(engine: Engine) ->
 @pytest.mark.parametrize("tokens", [0, 1, 7, 40, 200, 1_000])
 @pytest.mark.parametrize("renderer", ["text", "xml", "json", "messages", "guarded"])
 async def test_a_window_is_never_over_its_budget(engine: Engine, tokens: int, renderer: str) -> None:
-    await engine.remember(NewMemory("Be polite. " * 20, kind="note"), scope=ANN)
-    await engine.remember([f"turn {n}: " + "much to say " * n for n in range(20)], scope=ANN)
+    await engine.memory.remember(NewMemory("Be polite. " * 20, kind="note"), scope=ANN)
+    await engine.memory.remember([f"turn {n}: " + "much to say " * n for n in range(20)], scope=ANN)
     budget = Budget(tokens, answer=tokens // 10)
-    window = await engine.memory_window(asked("say"), budget, renderer=renderer)
+    window = await engine.memory.window(asked("say"), budget, renderer=renderer)
     assert window.tokens <= tokens - tokens // 10
 
 
 async def test_a_window_holds_the_last_turns_and_what_was_found(engine: Engine) -> None:
-    await engine.remember(NewMemory("The cellar key hangs behind the clock", at=LONG_AGO), scope=ANN)
-    await engine.remember([f"small talk {n}" for n in range(40)], scope=ANN)
-    window = await engine.memory_window(asked("where is the cellar key?"), 400)
+    await engine.memory.remember(NewMemory("The cellar key hangs behind the clock", at=LONG_AGO), scope=ANN)
+    await engine.memory.remember([f"small talk {n}" for n in range(40)], scope=ANN)
+    window = await engine.memory.window(asked("where is the cellar key?"), 400)
     assert "behind the clock" in window.text
     assert [each.text for each in window.recent][-1] == "small talk 39"
-    again = await engine.memory_window(asked("where is the cellar key?"), 400)
+    again = await engine.memory.window(asked("where is the cellar key?"), 400)
     assert again.text == window.text
 
 
 async def test_what_is_no_longer_true_says_so(engine: Engine) -> None:
     until = datetime.now(UTC) - timedelta(days=1)
-    await engine.remember(NewMemory("Ann works at Initech", valid_until=until), scope=ANN)
-    await engine.remember("Ann works at Globex", scope=ANN)
-    found = await engine.recall(asked("where does Ann work? works"))
+    await engine.memory.remember(NewMemory("Ann works at Initech", valid_until=until), scope=ANN)
+    await engine.memory.remember("Ann works at Globex", scope=ANN)
+    found = await engine.memory.recall(asked("where does Ann work? works"))
     assert [each.memory.text for each in found.memories] == ["Ann works at Globex", "Ann works at Initech"]
     assert found.memories[1].parts["no longer true"] < 0
     assert "true until" in found.memories[1].why[0]
-    assert "no longer true since" in (await engine.memory_window(asked("Ann works"), 300)).text
+    assert "no longer true since" in (await engine.memory.window(asked("Ann works"), 300)).text
 
 
 async def test_a_fact_ends_the_one_that_it_contradicts(engine: Engine) -> None:
     paris = NewMemory("I live in Paris", fact=Fact("Ann", "lives in", "Paris"), at="2024-01-01T00:00:00Z")
     berlin = NewMemory("I moved to Berlin", fact=Fact("Ann", "lives in", "Berlin"), at="2025-06-01T00:00:00Z")
-    first = (await engine.remember(paris, scope=ANN))[0]
-    second = (await engine.remember(berlin, scope=ANN))[0]
+    first = (await engine.memory.remember(paris, scope=ANN))[0]
+    second = (await engine.memory.remember(berlin, scope=ANN))[0]
     assert second.closed == (first.id,)
-    old, new = (await engine.memories(scope=ANN)).memories
+    old, new = (await engine.memory.list(scope=ANN)).memories
     assert (old.closed_by, old.valid_until) == (second.id, datetime(2025, 6, 1, tzinfo=UTC))
     assert new.closes == (first.id,)
-    why = {each.memory.text: each.why for each in (await engine.recall(asked("live in moved"))).memories}
+    why = {
+        each.memory.text: each.why for each in (await engine.memory.recall(asked("live in moved"))).memories
+    }
     assert f"ended by {second.id}" in why["I live in Paris"][0]
     assert why["I moved to Berlin"] == (f"ended {first.id}",)
 
@@ -309,22 +313,24 @@ async def test_facts_of_different_people_and_scopes_do_not_touch(engine: Engine)
         Fact("Ben", "lives in", "Rome"),
         Fact("Ann", "likes", "tea", False),
     ]
-    await engine.remember([NewMemory(f"fact {n}", fact=each) for n, each in enumerate(lives)], scope=ANN)
+    await engine.memory.remember(
+        [NewMemory(f"fact {n}", fact=each) for n, each in enumerate(lives)], scope=ANN
+    )
     other = NewMemory("elsewhere", fact=Fact("Ann", "lives in", "Oslo"))
-    assert (await engine.remember(other, scope=BOB))[0].closed == ()
+    assert (await engine.memory.remember(other, scope=BOB))[0].closed == ()
     more = NewMemory("more", fact=Fact("Ann", "likes", "coffee", single=False))
-    assert (await engine.remember(more, scope=ANN))[0].closed == ()
-    assert [each.closed_by for each in (await engine.memories(scope=ANN)).memories] == [None] * 4
+    assert (await engine.memory.remember(more, scope=ANN))[0].closed == ()
+    assert [each.closed_by for each in (await engine.memory.list(scope=ANN)).memories] == [None] * 4
 
 
 async def test_all_conversations_are_recalled_from_where_that_is_asked_for(engine: Engine) -> None:
-    await engine.remember("The cat is called Mimi", scope=TUESDAY)
-    await engine.remember("The cat is called Oskar", scope=BOB)
-    await engine.remember("Good morning", scope=ANN)
+    await engine.memory.remember("The cat is called Mimi", scope=TUESDAY)
+    await engine.memory.remember("The cat is called Oskar", scope=BOB)
+    await engine.memory.remember("Good morning", scope=ANN)
     question = asked("What is the cat called?")
     assert await recalled(engine, question) == []
     assert await recalled(engine, replace(question, everywhere=True)) == ["The cat is called Mimi"]
-    window = await engine.memory_window(replace(question, everywhere=True), 300)
+    window = await engine.memory.window(replace(question, everywhere=True), 300)
     assert [each.text for each in window.recent] == ["Good morning"]
     assert "Mimi" in window.text
     assert "Oskar" not in window.text

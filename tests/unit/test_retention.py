@@ -77,62 +77,62 @@ CASES = [
 async def test_what_a_rule_lets_stay_stays(engine: Engine) -> None:
     for rule, stays in CASES:
         await remembered(engine)
-        await engine.retain(rule, scope=ANN)
-        preview = await engine.apply_retention(preview=True)
+        await engine.retention.set(rule, scope=ANN)
+        preview = await engine.retention.apply(preview=True)
         assert len(await keys(engine, ANN)) == 7
-        receipt = await engine.apply_retention()
+        receipt = await engine.retention.apply()
         assert (receipt, receipt.memories) == (replace(preview, preview=False), 7 - len(stays)), rule
         assert await keys(engine, ANN) == stays, rule
         assert await keys(engine, BOB) == ["100"]
-        assert (await engine.apply_retention()).memories == 0
+        assert (await engine.retention.apply()).memories == 0
 
 
 async def test_nothing_goes_without_being_asked(engine: Engine) -> None:
     await remembered(engine)
-    await engine.retain(Retention(days=1), scope=ANN)
+    await engine.retention.set(Retention(days=1), scope=ANN)
     assert len(await keys(engine, ANN)) == 7
-    await engine.retain(None, scope=ANN)
-    assert await engine.retentions() == []
-    assert (await engine.apply_retention()).memories == 0
+    await engine.retention.set(None, scope=ANN)
+    assert await engine.retention.list() == []
+    assert (await engine.retention.apply()).memories == 0
 
 
 async def test_the_newest_are_counted_in_each_conversation(engine: Engine) -> None:
     for name in ("monday", "tuesday", None):
         await say(engine, replace(ANN, conversation=name), *(said(str(days), days) for days in (3, 2, 1)))
-    await engine.retain(Retention(most=2), scope=Scope("ann"))
-    assert (await engine.apply_retention()).memories == 3
+    await engine.retention.set(Retention(most=2), scope=Scope("ann"))
+    assert (await engine.retention.apply()).memories == 3
     for name in ("monday", "tuesday"):
         assert await keys(engine, replace(ANN, conversation=name)) == ["2", "1"]
 
 
 async def test_several_rules_for_one_conversation(engine: Engine) -> None:
     await remembered(engine)
-    await engine.retain(Retention(days=90), scope=Scope("ann"))
-    await engine.retain(Retention(days=70, most=9), scope=Scope("ann", None, "monday"))
-    await engine.retain(Retention(most=2), scope=ANN)
-    await engine.retain(Retention(most=0), scope=replace(ANN, conversation="tuesday"))
-    rules = {each.scope: each for each in await engine.retentions()}
+    await engine.retention.set(Retention(days=90), scope=Scope("ann"))
+    await engine.retention.set(Retention(days=70, most=9), scope=Scope("ann", None, "monday"))
+    await engine.retention.set(Retention(most=2), scope=ANN)
+    await engine.retention.set(Retention(most=0), scope=replace(ANN, conversation="tuesday"))
+    rules = {each.scope: each for each in await engine.retention.list()}
     assert len(rules) == 4
     wanted = RetentionRule(Scope("ann", None, "monday"), Retention(70, 9), "memory")
     assert rules[Scope("ann", None, "monday")] == wanted
-    assert (await engine.apply_retention()).memories == 3
+    assert (await engine.retention.apply()).memories == 3
     assert await keys(engine, ANN) == ["note", "pinned", "40", "20"]
 
 
 async def test_a_rule_takes_the_place_of_the_one_before(engine: Engine) -> None:
     for rule in (Retention(days=1), Retention(most=7)):
-        await engine.retain(rule, scope=ANN)
-    [kept] = await engine.retentions()
+        await engine.retention.set(rule, scope=ANN)
+    [kept] = await engine.retention.list()
     assert (kept.retention, kept.ran) == (Retention(most=7), None)
 
 
 async def test_one_scope_alone_can_be_looked_after(engine: Engine) -> None:
     await remembered(engine)
     for scope in (ANN, BOB):
-        await engine.retain(Retention(most=0), scope=scope)
-    assert (await engine.apply_retention(scope=BOB)).memories == 1
+        await engine.retention.set(Retention(most=0), scope=scope)
+    assert (await engine.retention.apply(scope=BOB)).memories == 1
     assert len(await keys(engine, ANN)) == 7
-    assert [each.ran for each in await engine.retentions()] == [None, None]
+    assert [each.ran for each in await engine.retention.list()] == [None, None]
 
 
 UNCLEAR: list[dict[str, Any]] = [
@@ -144,53 +144,53 @@ UNCLEAR: list[dict[str, Any]] = [
 async def test_a_rule_has_to_bound_something(engine: Engine) -> None:
     for rule in UNCLEAR:
         with pytest.raises(InvalidInput):
-            await engine.retain(Retention(**rule), scope=ANN)
+            await engine.retention.set(Retention(**rule), scope=ANN)
     with pytest.raises(InvalidInput):
-        await engine.retain(Retention(days=1), scope=Scope(" "))
+        await engine.retention.set(Retention(days=1), scope=Scope(" "))
 
 
 async def test_a_pinned_memory_stays_whenever_it_was_pinned(engine: Engine) -> None:
     await remembered(engine)
-    [old] = [each for each in (await engine.memories(scope=ANN)).memories if each.document.key == "100"]
-    await engine.retain(Retention(days=50), scope=ANN)
-    await engine.update_memory(old.id, scope=ANN, pinned=True)
-    await engine.apply_retention()
+    [old] = [each for each in (await engine.memory.list(scope=ANN)).memories if each.document.key == "100"]
+    await engine.retention.set(Retention(days=50), scope=ANN)
+    await engine.memory.update(old.id, scope=ANN, pinned=True)
+    await engine.retention.apply()
     assert await keys(engine, ANN) == ["note", "pinned", "100", "40", "20"]
 
 
 async def test_rules_of_people(engine: Engine) -> None:
     await remembered(engine)
     ann = await person(engine, "ann")
-    home = next(each for each in await engine.sources(collection="memory") if "ann" in each.name)
-    await engine.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
+    home = next(each for each in await engine.collections.sources(collection="memory") if "ann" in each.name)
+    await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     for scope in (ANN, BOB, Scope("carl")):
         with pytest.raises(NotAllowed):
-            await ann.retain(Retention(most=0), scope=scope)
-    await engine.grant("memory", Principal("user", "ann"), "editor", source=home.id)
-    await ann.retain(Retention(most=2), scope=ANN)
-    await engine.retain(Retention(most=0), scope=BOB)
-    assert [each.scope for each in await ann.retentions()] == [ANN]
-    assert (await ann.apply_retention(preview=True)).memories == 3
-    await engine.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
+            await ann.retention.set(Retention(most=0), scope=scope)
+    await engine.people.grant("memory", Principal("user", "ann"), "editor", source=home.id)
+    await ann.retention.set(Retention(most=2), scope=ANN)
+    await engine.retention.set(Retention(most=0), scope=BOB)
+    assert [each.scope for each in await ann.retention.list()] == [ANN]
+    assert (await ann.retention.apply(preview=True)).memories == 3
+    await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     with pytest.raises(NotAllowed):
-        await ann.apply_retention()
+        await ann.retention.apply()
     assert (len(await keys(engine, ANN)), len(await keys(engine, BOB))) == (7, 1)
 
 
 async def test_a_job_tells_what_went(engine: Engine) -> None:
     await remembered(engine)
-    await engine.retain(Retention(most=2), scope=ANN)
-    job = await engine.wait_job((await engine.start_retention()).id)
+    await engine.retention.set(Retention(most=2), scope=ANN)
+    job = await engine.jobs.wait((await engine.retention.start_job()).id)
     assert (job.kind, job.state, job.done, job.total) == ("retention", "succeeded", 3, 3)
     assert job.result == {"memories": 3, "versions": 0, "chunks": 3, "vectors": 0, "edges": 0}
-    [rule] = await engine.retentions()
+    [rule] = await engine.retention.list()
     assert rule.ran is not None
-    again = await engine.wait_job((await engine.start_retention()).id)
+    again = await engine.jobs.wait((await engine.retention.start_job()).id)
     assert again.id != job.id and again.result is not None and again.result["memories"] == 0
 
 
 async def jobs_of(engine: Engine) -> list[Job]:
-    return [each for each in (await engine.jobs()).jobs if each.kind == "retention"]
+    return [each for each in (await engine.jobs.list()).jobs if each.kind == "retention"]
 
 
 async def until_kept(engine: Engine, scope: Scope, count: int) -> None:
@@ -204,11 +204,11 @@ async def until_kept(engine: Engine, scope: Scope, count: int) -> None:
 
 async def test_rules_are_carried_out_without_being_asked(engine: Engine, tmp_path: Path) -> None:
     await remembered(engine)
-    await engine.retain(Retention(most=2), scope=ANN)
-    await engine.start_keeping()
-    await engine.start_keeping()
+    await engine.retention.set(Retention(most=2), scope=ANN)
+    await engine.retention.start()
+    await engine.retention.start()
     async with store(tmp_path) as other:
-        await other.start_keeping()
+        await other.retention.start()
         await until_kept(engine, ANN, 4)
     [job] = await jobs_of(engine)
     assert job.result is not None and job.result["memories"] == 3
@@ -217,22 +217,22 @@ async def test_rules_are_carried_out_without_being_asked(engine: Engine, tmp_pat
 async def test_another_process_goes_on_where_one_ends(tmp_path: Path) -> None:
     async with store(tmp_path) as first:
         await remembered(first)
-        await first.retain(Retention(most=4), scope=ANN)
-        await first.start_keeping()
+        await first.retention.set(Retention(most=4), scope=ANN)
+        await first.retention.start()
         await until_kept(first, ANN, 6)
     async with store(tmp_path) as second:
-        await second.retain(Retention(most=0), scope=BOB)
-        await second.retain(Retention(most=1), scope=ANN)
-        await second.start_keeping()
+        await second.retention.set(Retention(most=0), scope=BOB)
+        await second.retention.set(Retention(most=1), scope=ANN)
+        await second.retention.start()
         await until_kept(second, BOB, 0)
         assert len(await keys(second, ANN)) == 6, "its rule was carried out less than an hour ago"
 
 
 async def test_nothing_is_carried_out_where_the_settings_say_so(tmp_path: Path) -> None:
     async with store(tmp_path, replace(SETTINGS, retention_interval_minutes=0)) as engine:
-        await engine.retain(Retention(most=0), scope=ANN)
+        await engine.retention.set(Retention(most=0), scope=ANN)
         await say(engine, ANN, "x")
-        await engine.start_keeping()
+        await engine.retention.start()
         await asyncio.sleep(0.1)
         assert await jobs_of(engine) == []
 
@@ -242,11 +242,11 @@ async def test_a_rule_is_carried_out_with_the_rights_of_who_keeps_it(
 ) -> None:
     await remembered(engine)
     ann = await person(engine, "ann")
-    await engine.grant("memory", Principal("user", "ann"), "editor")
-    await ann.retain(Retention(most=0), scope=ANN)
-    await engine.revoke("memory", Principal("user", "ann"))
-    await engine.retain(Retention(most=0), scope=BOB)
-    await engine.start_keeping()
+    await engine.people.grant("memory", Principal("user", "ann"), "editor")
+    await ann.retention.set(Retention(most=0), scope=ANN)
+    await engine.people.revoke("memory", Principal("user", "ann"))
+    await engine.retention.set(Retention(most=0), scope=BOB)
+    await engine.retention.start()
     await until_kept(engine, BOB, 0)
     assert len(await keys(engine, ANN)) == 7
     assert "cannot be carried out: not_found" in caplog.text
@@ -255,6 +255,6 @@ async def test_a_rule_is_carried_out_with_the_rights_of_who_keeps_it(
 async def test_the_future_is_not_old(engine: Engine) -> None:
     later = datetime.now(UTC) + timedelta(days=400)
     await say(engine, ANN, NewMemory("later", key="later", at=later), said("now", 0))
-    await engine.retain(Retention(days=0), scope=ANN)
-    await engine.apply_retention()
+    await engine.retention.set(Retention(days=0), scope=ANN)
+    await engine.retention.apply()
     assert await keys(engine, ANN) == ["later"]

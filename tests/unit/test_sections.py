@@ -133,9 +133,9 @@ async def test_documents_that_were_split_otherwise_stay_until_they_are_added_aga
     new = NewDocument(text, key="k", syntax="markdown")
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
         [written] = await engine.add(replace(new, spans=((0, len(text)),)))
-        await engine.update(written.id, title="Title")
-        assert len(await engine.chunks(written.id)) == 1
-        assert (await engine.check()).clean
+        await engine.documents.update(written.id, title="Title")
+        assert len(await engine.documents.chunks(written.id)) == 1
+        assert (await engine.maintenance.check()).clean
         [again] = await engine.add(new)
         assert (again.id, again.outcome, again.chunks) == (written.id, "replaced", 2)
         assert (await engine.add(new))[0].outcome == "unchanged"

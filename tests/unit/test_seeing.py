@@ -37,7 +37,7 @@ def captions(number: int, *, seconds: float = 10.0, about: str = "camera") -> li
 
 
 async def asked(engine: Engine, prompt: str, *streams: str, **more: object) -> Moments:
-    return await engine.find_moments(StreamQuery(prompt, streams=streams, **more))  # type: ignore[arg-type]
+    return await engine.streams.find_moments(StreamQuery(prompt, streams=streams, **more))  # type: ignore[arg-type]
 
 
 def times(found: Moments) -> list[tuple[float, float]]:
@@ -57,7 +57,7 @@ def times(found: Moments) -> list[tuple[float, float]]:
 async def test_a_question_of_nothing_but_time_gets_that_time(
     engine: Engine, prompt: str, shown: str, first: float, last: float
 ) -> None:
-    await engine.add_captions(captions(30), stream="cam", wait=True)
+    await engine.streams.add_captions(captions(30), stream="cam", wait=True)
     found = await asked(engine, prompt, "cam")
     assert found.plan["time range"] == shown
     [moment] = found.moments
@@ -66,17 +66,17 @@ async def test_a_question_of_nothing_but_time_gets_that_time(
 
 
 async def test_of_a_long_time_before_the_last_of_it_is_shown(engine: Engine) -> None:
-    await engine.add_captions(captions(400), stream="cam", wait=True)
+    await engine.streams.add_captions(captions(400), stream="cam", wait=True)
     found = await asked(engine, "What happened before 1:00:00?", "cam")
     [moment] = found.moments
     assert (moment.start, moment.end) == (2_600, 3_600)
-    window = await engine.video_window(StreamQuery("What happened before 1:00:00?", streams=("cam",)), 60)
+    window = await engine.streams.window(StreamQuery("What happened before 1:00:00?", streams=("cam",)), 60)
     assert "camera 359:" in window.window.text
     assert "camera 300:" not in window.window.text
 
 
 async def test_what_is_asked_is_looked_for_in_that_time_only(engine: Engine) -> None:
-    await engine.add_captions(captions(60), stream="cam", wait=True)
+    await engine.streams.add_captions(captions(60), stream="cam", wait=True)
     found = await asked(engine, "Where does the door open in the first two minutes?", "cam", limit=20)
     assert found.plan["time range"] == "00:00:00 to 00:02:00 (in the first two minutes)"
     assert found.moments
@@ -89,7 +89,7 @@ async def test_what_is_asked_is_looked_for_in_that_time_only(engine: Engine) -> 
 
 
 async def test_a_given_range_goes_before_what_the_question_says(engine: Engine) -> None:
-    await engine.add_captions(captions(60), stream="cam", wait=True)
+    await engine.streams.add_captions(captions(60), stream="cam", wait=True)
     within = CaptionRange("3:05", 215, contains=True)
     found = await asked(engine, "the door opens, in the first minute", "cam", range=within)
     assert found.plan["time range"] == "00:03:05 to 00:03:35"
@@ -101,24 +101,24 @@ async def test_a_given_range_goes_before_what_the_question_says(engine: Engine) 
 
 
 async def test_a_range_outside_of_the_stream_finds_nothing_and_says_so(engine: Engine) -> None:
-    await engine.add_captions(captions(10), stream="cam", wait=True)
+    await engine.streams.add_captions(captions(10), stream="cam", wait=True)
     found = await asked(engine, "What happened after 50:00?", "cam")
     assert (found.outcome, found.moments) == ("nothing_relevant", ())
     assert found.plan["time range"].startswith("from 00:50:00 on")
-    window = await engine.video_window(StreamQuery("What happened after 50:00?", streams=("cam",)), 100)
+    window = await engine.streams.window(StreamQuery("What happened after 50:00?", streams=("cam",)), 100)
     assert (window.window.outcome, window.window.text, window.captions) == ("nothing_relevant", "", ())
 
 
 async def test_captions_between_those_found_come_along(engine: Engine) -> None:
     said = ["zebra crossing", "hm", "and so on", "zebra crossing again", *["nothing at all"] * 20]
-    await engine.add_captions(
+    await engine.streams.add_captions(
         [NewCaption(each, 5.0 * n, 5.0 * n + 5) for n, each in enumerate(said)], stream="v", wait=True
     )
     found = await asked(engine, "zebra crossing", "v", limit=1)
     [moment] = found.moments
     assert [each.text for each in moment.captions][:4] == said[:4]
     assert sum(moment.parts.values()) == pytest.approx(moment.score)
-    window = await engine.video_window(StreamQuery("zebra crossing", streams=("v",)), 120)
+    window = await engine.streams.window(StreamQuery("zebra crossing", streams=("v",)), 120)
     assert window.window.tokens <= 120
     first, last = window.window.text.find("zebra crossing"), window.window.text.find("zebra crossing again")
     assert -1 < first < window.window.text.find("and so on") < last
@@ -128,7 +128,7 @@ async def test_what_several_captions_say_together_goes_before_one_that_repeats_i
     told = ["Lorries wait.", "They are red.", "A bridge is near."]
     for name, said in (("told", told), ("again", ["Lorries wait.", "Lorries wait.", "Lorries wait."])):
         spoken = [NewCaption(each, 50.0 * n, 50.0 * n + 50) for n, each in enumerate(said)]
-        await engine.add_captions(spoken, stream=name, wait=True)
+        await engine.streams.add_captions(spoken, stream=name, wait=True)
     found = await asked(engine, "the red lorry on a bridge in fog", "told", "again", limit=9)
     assert found.moments[0].stream.name == "told"
     shares = {each.stream.name: each.parts["words around"] for each in found.moments}
@@ -139,7 +139,7 @@ async def test_what_several_captions_say_together_goes_before_one_that_repeats_i
 
 async def test_what_comes_along_is_within_what_was_asked_for(engine: Engine) -> None:
     spoken = [NewCaption(f"zebra {n}", n, n + 1, speaker="Ann" if n % 2 else "Bob") for n in range(8)]
-    await engine.add_captions(spoken, stream="v", wait=True)
+    await engine.streams.add_captions(spoken, stream="v", wait=True)
     found = await asked(engine, "zebra", "v", where=Eq("author", "Ann"))
     assert {each.document.author for moment in found.moments for each in moment.captions} == {"Ann"}
     found = await asked(engine, "zebra", "v", range=CaptionRange(2, 4))
@@ -148,13 +148,13 @@ async def test_what_comes_along_is_within_what_was_asked_for(engine: Engine) -> 
 
 async def test_streams_do_not_mix_and_several_are_labelled(engine: Engine) -> None:
     for name in ("north", "south", "west"):
-        await engine.add_captions(captions(10, about=name), stream=name, wait=True)
+        await engine.streams.add_captions(captions(10, about=name), stream=name, wait=True)
     await engine.add("north: the red car stops in a document", source="notes")
     found = await asked(engine, "the red car stops", "north", limit=20)
     assert {each.stream.name for each in found.moments} == {"north"}
     found = await asked(engine, "the red car stops", "north", "south", limit=20)
     assert {each.stream.name for each in found.moments} == {"north", "south"}
-    window = await engine.video_window(StreamQuery("the red car stops", streams=("north", "south")), 400)
+    window = await engine.streams.window(StreamQuery("the red car stops", streams=("north", "south")), 400)
     assert {each.name for each in window.streams} == {"north", "south"}
     assert "north" in window.window.text
     assert "in a document" not in window.window.text
@@ -163,9 +163,9 @@ async def test_streams_do_not_mix_and_several_are_labelled(engine: Engine) -> No
 
 
 async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None:
-    await engine.put_stream(NewStream("gate", origin="2026-03-02T12:00:00+01:00", zone="Europe/Berlin"))
-    await engine.add_captions(captions(120, about="gate", seconds=60), stream="gate", wait=True)
-    await engine.add_captions(captions(120, about="tape"), stream="tape", wait=True)
+    await engine.streams.put(NewStream("gate", origin="2026-03-02T12:00:00+01:00", zone="Europe/Berlin"))
+    await engine.streams.add_captions(captions(120, about="gate", seconds=60), stream="gate", wait=True)
+    await engine.streams.add_captions(captions(120, about="tape"), stream="tape", wait=True)
     found = await asked(engine, "What happens at 12:30?", "gate", "tape")
     by_stream = {each.stream.name: each for each in found.moments}
     assert (by_stream["gate"].start, by_stream["tape"].start) == (1_800.0, 750.0)
@@ -174,10 +174,10 @@ async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None
 
 
 async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engine) -> None:
-    await engine.put_stream(NewStream("gate", origin="2026-03-02T12:00:00Z"))
-    await engine.add_captions(captions(20, about="gate", seconds=60), stream="gate", wait=True)
+    await engine.streams.put(NewStream("gate", origin="2026-03-02T12:00:00Z"))
+    await engine.streams.add_captions(captions(20, about="gate", seconds=60), stream="gate", wait=True)
     for number in range(7):
-        await engine.add_captions(captions(20, about="tape"), stream=f"tape {number}", wait=True)
+        await engine.streams.add_captions(captions(20, about="tape"), stream=f"tape {number}", wait=True)
     at = datetime(2026, 3, 3, 12, tzinfo=UTC)
     found = await asked(engine, "What happened yesterday?", at=at)
     assert {each.stream.name for each in found.moments} == {"gate"}
@@ -191,7 +191,7 @@ async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engin
 
 async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:
     for number in range(40):
-        await engine.add_captions(captions(10 + number % 8), stream=f"tape {number:02}")
+        await engine.streams.add_captions(captions(10 + number % 8), stream=f"tape {number:02}")
     plan = (await asked(engine, "What happens in the last ten seconds?")).plan["time range"]
     assert plan.startswith("tape 00, tape 08, tape 16, tape 24, tape 32: from 00:01:30 on")
     assert plan.endswith("; and 3 other stretches")
@@ -199,46 +199,48 @@ async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:
 
 async def test_the_last_minutes_of_a_live_stream_go_back_from_now(engine: Engine) -> None:
     now = datetime(2026, 3, 2, 12, tzinfo=UTC)
-    await engine.put_stream(NewStream("live", origin=now - timedelta(hours=1), live=True))
-    await engine.add_captions(captions(58, seconds=60), stream="live", wait=True)
+    await engine.streams.put(NewStream("live", origin=now - timedelta(hours=1), live=True))
+    await engine.streams.add_captions(captions(58, seconds=60), stream="live", wait=True)
     found = await asked(engine, "What happened in the last ten minutes?", "live", at=now)
     assert times(found) == [(3_000.0, 3_480.0)]
 
 
 async def test_events_are_found_beside_captions(engine: Engine) -> None:
-    await engine.add_captions(captions(10), stream="cam", wait=True)
-    await engine.add_events(NewEvent("collision", 42, 45, "two lorries collide"), stream="cam")
+    await engine.streams.add_captions(captions(10), stream="cam", wait=True)
+    await engine.events.add(NewEvent("collision", 42, 45, "two lorries collide"), stream="cam")
     found = await asked(engine, "lorries collide", "cam", limit=1)
     assert "two lorries collide" in [each.text for each in found.moments[0].captions]
 
 
 async def test_nobody_is_told_of_streams_that_they_may_not_see(engine: Engine) -> None:
     for name in ("open", "closed"):
-        await engine.add_captions(captions(20, about=name), stream=name, wait=True)
-    guest = await engine.create_user("guest")
-    source = (await engine.find_stream("open")).source
-    await engine.grant("default", Principal("user", guest.id), "viewer", source=source.id)
+        await engine.streams.add_captions(captions(20, about=name), stream=name, wait=True)
+    guest = await engine.people.create_user("guest")
+    source = (await engine.streams.get("open")).source
+    await engine.people.grant("default", Principal("user", guest.id), "viewer", source=source.id)
     theirs = engine.answering(Person("guest", False, guest.id))
     found = await asked(theirs, "the red car stops", limit=50)
     assert {each.stream.name for each in found.moments} == {"open"}
-    window = await theirs.video_window(StreamQuery("What happens in the first minute?"), 500)
+    window = await theirs.streams.window(StreamQuery("What happens in the first minute?"), 500)
     assert {each.name for each in window.streams} == {"open"}
     assert "closed" not in str(window)
     with pytest.raises(NotFound):
         await asked(theirs, "the red car", "closed")
-    assert [each.source.name for each in await theirs.streams()] == ["open"]
+    assert [each.source.name for each in await theirs.streams.list()] == ["open"]
 
 
 async def test_captions_without_times_are_found_in_windows_only(engine: Engine) -> None:
-    await engine.add_captions([NewCaption("a zebra without a time"), *captions(5)], stream="v", wait=True)
-    window = await engine.video_window(StreamQuery("zebra", streams=("v",)), 100)
+    await engine.streams.add_captions(
+        [NewCaption("a zebra without a time"), *captions(5)], stream="v", wait=True
+    )
+    window = await engine.streams.window(StreamQuery("zebra", streams=("v",)), 100)
     assert "a zebra without a time" in window.window.text
     found = await asked(engine, "zebra", "v")
     assert "a zebra without a time" not in str(found.moments)
 
 
 async def test_what_is_asked_wrongly_is_refused(engine: Engine) -> None:
-    await engine.add_captions(captions(5), stream="v", wait=True)
+    await engine.streams.add_captions(captions(5), stream="v", wait=True)
     with pytest.raises(InvalidInput, match="end"):
         await asked(engine, "x", "v", range=CaptionRange(20, 10))
     with pytest.raises(InvalidInput, match="last"):
@@ -255,11 +257,11 @@ async def test_what_is_asked_wrongly_is_refused(engine: Engine) -> None:
 
 
 async def test_a_budget_holds_to_the_token(engine: Engine) -> None:
-    await engine.add_captions(captions(50), stream="v", wait=True)
+    await engine.streams.add_captions(captions(50), stream="v", wait=True)
     for tokens in (0, 1, 17, 40, 333):
         for renderer in ("text", "xml", "json", "messages", "guarded"):
             question = StreamQuery("the dog barks", streams=("v",))
-            found = await engine.video_window(question, tokens, renderer=renderer)
+            found = await engine.streams.window(question, tokens, renderer=renderer)
             assert found.window.tokens <= tokens
-            again = await engine.video_window(question, tokens, renderer=renderer)
+            again = await engine.streams.window(question, tokens, renderer=renderer)
             assert again.window.text == found.window.text

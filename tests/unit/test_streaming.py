@@ -27,7 +27,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def stored(engine: Engine, stream: str = "v", **within: object) -> list[Caption]:
-    page = await engine.captions(stream=stream, within=CaptionRange(**within))  # type: ignore[arg-type]
+    page = await engine.streams.captions(stream=stream, within=CaptionRange(**within))  # type: ignore[arg-type]
     return list(page.captions)
 
 
@@ -45,7 +45,7 @@ async def stored(engine: Engine, stream: str = "v", **within: object) -> list[Ca
 async def test_times_are_numbers_and_not_strings(
     engine: Engine, start: object, end: object, expected: tuple[float, float]
 ) -> None:
-    await engine.add_captions(NewCaption("x", start, end), stream="v")  # type: ignore[arg-type]
+    await engine.streams.add_captions(NewCaption("x", start, end), stream="v")  # type: ignore[arg-type]
     [caption] = await stored(engine)
     assert (caption.start, caption.end) == expected
     assert len(await stored(engine, start=expected[0], end=expected[0] + 1)) == 1
@@ -53,27 +53,27 @@ async def test_times_are_numbers_and_not_strings(
 
 async def test_epoch_seconds_and_instants_are_one_clock(engine: Engine) -> None:
     said = [NewCaption("a", 1_767_625_200, 1_767_625_210), NewCaption("b", "2026-01-05T15:00:00Z")]
-    await engine.add_captions(said, stream="v")
+    await engine.streams.add_captions(said, stream="v")
     first, second = await stored(engine)
     assert first.start == second.start == 1_767_625_200
-    assert (await engine.find_stream("v")).wall
+    assert (await engine.streams.get("v")).wall
 
 
 async def test_an_origin_is_where_seconds_begin_and_stays(engine: Engine) -> None:
-    await engine.put_stream(NewStream("v", origin="2026-01-05 09:00", zone="Europe/Berlin"))
+    await engine.streams.put(NewStream("v", origin="2026-01-05 09:00", zone="Europe/Berlin"))
     said = [NewCaption("a", 90), NewCaption("b", "2026-01-05T08:02:00Z"), NewCaption("c", "2026-01-05 09:03")]
-    await engine.add_captions(said, stream="v")
+    await engine.streams.add_captions(said, stream="v")
     assert [each.start for each in await stored(engine)] == [90.0, 120.0, 180.0]
-    kept = await engine.put_stream(NewStream("v", title="Gate"))
+    kept = await engine.streams.put(NewStream("v", title="Gate"))
     assert (kept.origin, kept.title, kept.zone) == (
         datetime(2026, 1, 5, 8, tzinfo=UTC),
         "Gate",
         "Europe/Berlin",
     )
     with pytest.raises(Conflict, match="origin"):
-        await engine.put_stream(NewStream("v", origin="2026-01-06"))
+        await engine.streams.put(NewStream("v", origin="2026-01-06"))
     with pytest.raises(InvalidInput, match="zone"):
-        await engine.put_stream(NewStream("w", zone="Atlantis"))
+        await engine.streams.put(NewStream("w", zone="Atlantis"))
 
 
 @pytest.mark.parametrize(
@@ -92,68 +92,70 @@ async def test_what_cannot_be_is_refused_and_nothing_of_its_batch_is_kept(
     engine: Engine, wrong: NewCaption
 ) -> None:
     with pytest.raises(InvalidInput):
-        await engine.add_captions([NewCaption("fine", 1), wrong], stream="v")
-    assert await engine.count() == 0
+        await engine.streams.add_captions([NewCaption("fine", 1), wrong], stream="v")
+    assert await engine.documents.count() == 0
 
 
 async def test_the_same_again_is_nothing_new(engine: Engine) -> None:
     said = NewCaption("x", 1, 2, speaker="Ann")
-    outcomes = [each.outcome for each in await engine.add_captions([said, said], stream="v")]
+    outcomes = [each.outcome for each in await engine.streams.add_captions([said, said], stream="v")]
     assert outcomes == ["added", "unchanged"]
-    [again] = await engine.add_captions(said, stream="v")
+    [again] = await engine.streams.add_captions(said, stream="v")
     assert again.outcome == "unchanged"
     others = [
         NewCaption("x", 1, 3, speaker="Ann"),
         NewCaption("x", 1, 2, speaker="Bob"),
         NewCaption("y", 1, 2),
     ]
-    assert [each.outcome for each in await engine.add_captions(others, stream="v")] == ["added"] * 3
+    assert [each.outcome for each in await engine.streams.add_captions(others, stream="v")] == ["added"] * 3
 
 
 async def test_an_index_says_one_thing(engine: Engine) -> None:
-    await engine.add_captions(NewCaption("x", 1, 2, index=7), stream="v")
+    await engine.streams.add_captions(NewCaption("x", 1, 2, index=7), stream="v")
     for other in (NewCaption("y", 1, 2, index=7), NewCaption("x", 1, 3, index=7), NewCaption("x", index=7)):
         with pytest.raises(Conflict, match="says something else"):
-            await engine.add_captions([NewCaption("new", 9), other], stream="v")
+            await engine.streams.add_captions([NewCaption("new", 9), other], stream="v")
         with pytest.raises(Conflict):
-            await engine.add_captions([NewCaption("z", 5, index=8), NewCaption("w", 5, index=8)], stream="v")
+            await engine.streams.add_captions(
+                [NewCaption("z", 5, index=8), NewCaption("w", 5, index=8)], stream="v"
+            )
     assert [each.text for each in await stored(engine)] == ["x"]
-    [written] = await engine.add_captions(NewCaption("y", 1, 2, index=7), stream="v", replace=True)
+    [written] = await engine.streams.add_captions(NewCaption("y", 1, 2, index=7), stream="v", replace=True)
     assert written.outcome == "replaced"
     assert [each.text for each in await stored(engine)] == ["y"]
 
 
 async def test_only_a_stream_is_one(engine: Engine) -> None:
-    await engine.source("notes")
+    await engine.collections.get_or_create_source("notes")
     for attempt in (
-        engine.put_stream("notes"),
-        engine.add_captions(NewCaption("x", 1), stream="notes"),
+        engine.streams.put("notes"),
+        engine.streams.add_captions(NewCaption("x", 1), stream="notes"),
     ):
         with pytest.raises(Conflict, match="kind manual"):
             await attempt
     with pytest.raises(NotFound):
-        await engine.find_stream("notes")
-    assert await engine.streams() == []
+        await engine.streams.get("notes")
+    assert await engine.streams.list() == []
 
 
 async def test_clearing_a_stretch_leaves_the_rest(engine: Engine) -> None:
-    await engine.add_captions([NewCaption(f"{n}", n, n + 1, index=n) for n in range(10)], stream="v")
-    await engine.add_captions(NewCaption("other", 1), stream="w")
-    assert (await engine.clear_stream("v", within=CaptionRange(2.5, 4))).documents == 2
+    await engine.streams.add_captions([NewCaption(f"{n}", n, n + 1, index=n) for n in range(10)], stream="v")
+    await engine.streams.add_captions(NewCaption("other", 1), stream="w")
+    assert (await engine.streams.clear("v", within=CaptionRange(2.5, 4))).documents == 2
     assert [each.text for each in await stored(engine)] == list("01456789")
-    assert (await engine.clear_stream("v")).documents == 8
-    assert [each.captions for each in await engine.streams()] == [0, 1]
-    assert (await engine.delete_source((await engine.find_stream("v")).source.id)).documents == 0
-    assert [each.source.name for each in await engine.streams()] == ["w"]
+    assert (await engine.streams.clear("v")).documents == 8
+    assert [each.captions for each in await engine.streams.list()] == [0, 1]
+    assert (await engine.collections.delete_source((await engine.streams.get("v")).source.id)).documents == 0
+    assert [each.source.name for each in await engine.streams.list()] == ["w"]
 
 
 async def test_a_file_that_changed_is_followed(engine: Engine) -> None:
-    report = await engine.import_captions([Upload("talk.srt", SUBTITLES.encode())])
+    report = await engine.streams.import_captions([Upload("talk.srt", SUBTITLES.encode())])
     assert (dict(report.streams), report.added) == ({"talk": 2}, 2)
-    again = await engine.import_captions([Upload("talk.srt", SUBTITLES.encode())])
+    again = await engine.streams.import_captions([Upload("talk.srt", SUBTITLES.encode())])
     assert (again.added, again.replaced, again.unchanged) == (0, 0, 2)
     shorter = SUBTITLES.split("\n\n")[0].replace("One", "Uno")
-    await engine.import_captions([Upload("talk.srt", shorter.encode())])
+    await engine.streams.import_captions([Upload("talk.srt", shorter.encode())])
     assert [(each.text, each.start, each.end) for each in await stored(engine, "talk")] == [
         ("Uno.", 1.0, 2.5)
     ]
@@ -162,14 +164,14 @@ async def test_a_file_that_changed_is_followed(engine: Engine) -> None:
 async def test_files_of_one_stream_stay_apart(engine: Engine) -> None:
     other = SUBTITLES.replace("One", "Eins").replace("Two", "Zwei").replace("00:00:0", "00:01:0")
     files = [Upload("a.srt", SUBTITLES.encode()), Upload("b.srt", other.encode())]
-    report = await engine.import_captions(files, stream="v")
+    report = await engine.streams.import_captions(files, stream="v")
     assert (dict(report.streams), report.failures) == ({"v": 4}, ())
     assert [each.text for each in await stored(engine)] == ["One.", "Two.", "Eins.", "Zwei."]
 
 
 async def test_a_file_of_many_videos_makes_a_stream_for_each(engine: Engine) -> None:
     lines = "".join(f'{{"video": "{name}", "start": 1, "end": 2, "text": "x"}}\n' for name in "ab")
-    report = await engine.import_captions([Upload("all.jsonl", lines.encode())])
+    report = await engine.streams.import_captions([Upload("all.jsonl", lines.encode())])
     assert dict(report.streams) == {"a": 1, "b": 1}
 
 
@@ -177,16 +179,16 @@ async def test_files_of_one_name_do_not_take_each_others_place(engine: Engine, t
     for folder, word in (("a", "One"), ("b", "Eins")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "talk.srt").write_text(SUBTITLES.replace("One", word))
-    report = await engine.import_captions([tmp_path, Upload("../../c/talk.srt", SUBTITLES.encode())])
+    report = await engine.streams.import_captions([tmp_path, Upload("../../c/talk.srt", SUBTITLES.encode())])
     assert dict(report.streams) == {"a/talk": 2, "b/talk": 2, "c/talk": 2}
     twice = [tmp_path / "a" / "talk.srt", tmp_path / "b" / "talk.srt"]
-    report = await engine.import_captions(twice)
+    report = await engine.streams.import_captions(twice)
     assert (dict(report.streams), [name for name, _ in report.failures]) == ({"talk": 2}, [str(twice[1])])
 
 
 async def test_a_file_that_fails_stops_no_other(engine: Engine) -> None:
     files = [Upload("bad.srt", b"\x00\x01 nothing"), Upload("good.srt", SUBTITLES.encode())]
-    report = await engine.import_captions(files)
+    report = await engine.streams.import_captions(files)
     assert dict(report.streams) == {"good": 2}
     assert [name for name, _ in report.failures] == ["bad.srt"]
 
@@ -194,26 +196,26 @@ async def test_a_file_that_fails_stops_no_other(engine: Engine) -> None:
 async def test_files_have_a_limit(tmp_path: Path) -> None:
     limited = Settings(embedder="none", max_file_bytes=20)
     async with conspectus.open(tmp_path / "small", settings=limited) as engine:
-        report = await engine.import_captions([Upload("a.srt", SUBTITLES.encode())])
+        report = await engine.streams.import_captions([Upload("a.srt", SUBTITLES.encode())])
         assert report.streams == {}
         assert "20" in report.failures[0][1]
         with pytest.raises(TooLarge):
-            await engine.add_captions(NewCaption("x" * 50_000_001, 1), stream="v")
+            await engine.streams.add_captions(NewCaption("x" * 50_000_001, 1), stream="v")
 
 
 async def test_only_the_owner_names_paths(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "talk.srt").write_text(SUBTITLES)
     stranger = engine.answering(Person("stranger", False, UserId("stranger")))
     with pytest.raises(NotAllowed):
-        await stranger.import_captions([tmp_path / "talk.srt"])
-    assert (await engine.import_captions([tmp_path])).streams["talk"] == 2
+        await stranger.streams.import_captions([tmp_path / "talk.srt"])
+    assert (await engine.streams.import_captions([tmp_path])).streams["talk"] == 2
 
 
 async def test_metadata_can_be_searched_by(engine: Engine) -> None:
     said = NewCaption("x", 1, entities=("Ann", "car"), metadata={"camera": {"id": 4}})
-    await engine.add_captions(said, stream="v")
-    assert await engine.count(where=Eq(("camera", "id"), 4)) == 1
-    assert await engine.count(where=Eq(("entities",), "car")) == 1
+    await engine.streams.add_captions(said, stream="v")
+    assert await engine.documents.count(where=Eq(("camera", "id"), 4)) == 1
+    assert await engine.documents.count(where=Eq(("entities",), "car")) == 1
 
 
 TIMES = st.tuples(st.integers(0, 50), st.integers(0, 20))
@@ -238,7 +240,7 @@ async def test_a_range_is_what_overlaps_whatever_the_order(
     end = start + length + 1
     async with conspectus.open(folder, settings=Settings(embedder="none")) as engine:
         for place in order:
-            await engine.add_captions(said[place : place + 1] or said[:1], stream="v")
+            await engine.streams.add_captions(said[place : place + 1] or said[:1], stream="v")
         found = await stored(engine, start=start, end=end)
         inside = await stored(engine, start=start, end=end, contains=True)
     overlapping = {

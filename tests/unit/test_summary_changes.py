@@ -42,29 +42,31 @@ async def test_a_caption_deleted_meanwhile_is_in_no_summary(tmp_path: Path, mode
     request = replace(REQUEST, mode=mode)
     model = ScriptedChatModel(told, hangs=True)
     async with opened(tmp_path, model) as engine:
-        written = await engine.add_captions(indexed(*range(12)), stream="film")
-        task = asyncio.ensure_future(engine.summarise(request))
+        written = await engine.streams.add_captions(indexed(*range(12)), stream="film")
+        task = asyncio.ensure_future(engine.summaries.summarize(request))
         await model.hanging.wait()
-        await engine.delete(written[3].id)
+        await engine.documents.delete(written[3].id)
         model.hangs = False
         model.released.set()
         made = await task
         assert made.outcome == "complete"
         assert "scene 3," not in made.text
         assert [each.captions for each in made.batches] == [5, 6]
-        assert await engine.summary(request) == replace(made, calls=0)
+        assert await engine.summaries.get(request) == replace(made, calls=0)
 
 
 async def test_captions_that_never_stay_as_they_are_end_with_an_error(tmp_path: Path) -> None:
     model = ScriptedChatModel()
     async with opened(tmp_path, model) as engine:
-        await engine.add_captions(indexed(0), stream="film")
+        await engine.streams.add_captions(indexed(0), stream="film")
         loop = asyncio.get_running_loop()
         pending: list[asyncio.Task[object]] = []
 
         def says(messages: Sequence[Message]) -> list[str]:
             changed = replace(indexed(0)[0], text=f"scene {len(pending) + 1}.")
-            pending.append(loop.create_task(engine.add_captions(changed, stream="film", replace=True)))
+            pending.append(
+                loop.create_task(engine.streams.add_captions(changed, stream="film", replace=True))
+            )
             model.hangs, model.after = True, 0
             pending[-1].add_done_callback(lambda _: model.released.set())
             model.released.clear()
@@ -72,7 +74,7 @@ async def test_captions_that_never_stay_as_they_are_end_with_an_error(tmp_path: 
 
         model.says = says
         with pytest.raises(Changed):
-            await engine.summarise(REQUEST)
+            await engine.summaries.summarize(REQUEST)
         await asyncio.gather(*pending)
         assert len(model.asked) == 3
 
@@ -81,24 +83,24 @@ async def test_nothing_is_left_of_summaries_when_their_stream_goes(tmp_path: Pat
     async with opened(tmp_path, ScriptedChatModel(told)) as engine:
         for stream in ("film", "other"):
             untimed = [NewCaption(f"scene {each}.") for each in range(13)]
-            await engine.add_captions(untimed, stream=stream)
-            await engine.keep_summarised(SummaryRequest(stream), stream=stream)
-        for job in (await engine.jobs()).jobs:
-            await engine.wait_job(job.id)
-        await engine.summarise(REQUEST)
+            await engine.streams.add_captions(untimed, stream=stream)
+            await engine.summaries.summarize_live(SummaryRequest(stream), stream=stream)
+        for job in (await engine.jobs.list()).jobs:
+            await engine.jobs.wait(job.id)
+        await engine.summaries.summarize(REQUEST)
         assert await asyncio.to_thread(rows, tmp_path) == [6, 25, 3, 5, 2]
-        found = await engine.find_stream("film")
-        await engine.delete_source(found.source.id)
+        found = await engine.streams.get("film")
+        await engine.collections.delete_source(found.source.id)
         assert await asyncio.to_thread(rows, tmp_path) == [2, 12, 0, 2, 1]
-        await engine.delete_collection("default")
+        await engine.collections.delete("default")
         assert await asyncio.to_thread(rows, tmp_path) == [0, 0, 0, 0, 0]
 
 
 async def test_what_is_not_used_any_more_is_cleared_away(tmp_path: Path) -> None:
     async with opened(tmp_path, ScriptedChatModel(told)) as engine:
         for each in range(20):
-            await engine.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
-            await engine.summarise(REQUEST)
+            await engine.streams.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
+            await engine.summaries.summarize(REQUEST)
         assert (await asyncio.to_thread(rows, tmp_path))[:4] == [5, 20, 4, 4]
 
 
@@ -106,12 +108,12 @@ async def test_a_late_caption_in_every_batch_redoes_each_once(tmp_path: Path) ->
     model = ScriptedChatModel(told)
     even = [NewCaption(f"scene {each}.", float(each)) for each in range(0, 72, 2)]
     async with opened(tmp_path, model) as engine:
-        await engine.add_captions(even, stream="film")
-        await engine.summarise(REQUEST)
+        await engine.streams.add_captions(even, stream="film")
+        await engine.summaries.summarize(REQUEST)
         model.asked.clear()
         for each in range(5, 72, 12):
-            await engine.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
-            made = await engine.summarise(REQUEST)
+            await engine.streams.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
+            made = await engine.summaries.summarize(REQUEST)
             assert made.calls == 2
         assert [each for each in asked_about(model) if len(each) == 7] == [
             scenes(*sorted([*range(start, start + 12, 2), start + 5])) for start in range(0, 72, 12)
@@ -122,7 +124,7 @@ async def test_a_range_by_time_does_not_move_the_batches_of_the_whole(tmp_path: 
     model = ScriptedChatModel(told)
     timed = [NewCaption(f"scene {each}.", float(each), each + 0.5) for each in range(24)]
     async with opened(tmp_path, model) as engine:
-        await engine.add_captions(timed, stream="film")
-        made = await engine.summarise(REQUEST)
-        await engine.summarise(replace(REQUEST, range=CaptionRange(3, 20)))
-        assert await engine.summary(REQUEST) == replace(made, calls=0)
+        await engine.streams.add_captions(timed, stream="film")
+        made = await engine.summaries.summarize(REQUEST)
+        await engine.summaries.summarize(replace(REQUEST, range=CaptionRange(3, 20)))
+        assert await engine.summaries.get(REQUEST) == replace(made, calls=0)

@@ -38,23 +38,23 @@ async def opened(path: Path, model: ScriptedChatModel | None) -> AsyncIterator[E
 
 async def settled(engine: Engine) -> list[Job]:
     """All jobs, when they have ended."""
-    jobs = (await engine.jobs()).jobs
-    return [await engine.wait_job(each.id) for each in jobs]
+    jobs = (await engine.jobs.list()).jobs
+    return [await engine.jobs.wait(each.id) for each in jobs]
 
 
 async def test_a_job_makes_a_summary_and_does_not_hold_it(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
     request = replace(REQUEST, range=CaptionRange("00:00", 720.0), prompt="who", schema=None)
     async with opened(tmp_path, model) as engine:
-        await engine.add_captions(indexed(*range(18)), stream="film")
-        job = await engine.start_summary(request)
-        ended = await engine.wait_job(job.id)
+        await engine.streams.add_captions(indexed(*range(18)), stream="film")
+        job = await engine.summaries.start_job(request)
+        ended = await engine.jobs.wait(job.id)
         assert (ended.kind, ended.state, ended.done, ended.total) == ("summary", "succeeded", 2, 2)
         assert ended.result == {
             "outcome": "complete", "by": "scripted:model", "captions": 12, "batches": 2, "calls": 3,
             "failures": [],
         }  # fmt: skip
-        made = await engine.summary(request)
+        made = await engine.summaries.get(request)
         assert made is not None
         assert "scene 11" in made.text
         assert "scene" not in repr((ended.result, ended.arguments))
@@ -63,14 +63,14 @@ async def test_a_job_makes_a_summary_and_does_not_hold_it(tmp_path: Path) -> Non
 async def test_a_job_that_fails_says_why_and_runs_again(tmp_path: Path) -> None:
     model = ScriptedChatModel(told, fails=ChatAuthFailed("scripted", "no"))
     async with opened(tmp_path, model) as engine:
-        await engine.add_captions(indexed(0), stream="film")
-        ended = await engine.wait_job((await engine.start_summary(REQUEST)).id)
+        await engine.streams.add_captions(indexed(0), stream="film")
+        ended = await engine.jobs.wait((await engine.summaries.start_job(REQUEST)).id)
         assert (ended.state, ended.code) == ("failed", "LLM_AUTH_FAILED")
         model.fails = None
-        again = await engine.wait_job((await engine.retry_job(ended.id)).id)
+        again = await engine.jobs.wait((await engine.jobs.retry(ended.id)).id)
         assert again.state == "succeeded"
         with pytest.raises(NotFound):
-            await engine.start_summary(SummaryRequest("nothing"))
+            await engine.summaries.start_job(SummaryRequest("nothing"))
 
 
 async def test_a_job_names_the_batches_that_failed(tmp_path: Path) -> None:
@@ -80,8 +80,8 @@ async def test_a_job_names_the_batches_that_failed(tmp_path: Path) -> None:
         return told(messages)
 
     async with opened(tmp_path, ScriptedChatModel(says)) as engine:
-        await engine.add_captions(indexed(*range(12)), stream="film")
-        ended = await engine.wait_job((await engine.start_summary(REQUEST)).id)
+        await engine.streams.add_captions(indexed(*range(12)), stream="film")
+        ended = await engine.jobs.wait((await engine.summaries.start_job(REQUEST)).id)
         assert ended.result is not None
         assert ended.result["failures"] == [{"batch": 0, "code": "LLM_BAD_RESPONSE"}]
         assert ended.result["outcome"] == "partial"
@@ -90,54 +90,56 @@ async def test_a_job_names_the_batches_that_failed(tmp_path: Path) -> None:
 async def test_a_job_can_be_cancelled(tmp_path: Path) -> None:
     model = ScriptedChatModel(["x"], hangs=True)
     async with opened(tmp_path, model) as engine:
-        await engine.add_captions(indexed(0), stream="film")
-        job = await engine.start_summary(REQUEST)
+        await engine.streams.add_captions(indexed(0), stream="film")
+        job = await engine.summaries.start_job(REQUEST)
         await model.hanging.wait()
-        assert (await engine.cancel_job(job.id)).state == "cancelled"
+        assert (await engine.jobs.cancel(job.id)).state == "cancelled"
     assert model.open == 0
     assert model.broken_off == 1
 
 
 async def test_only_who_sees_a_stream_has_it_summarised(tmp_path: Path) -> None:
     async with opened(tmp_path, ScriptedChatModel(told)) as owner:
-        await owner.create_collection("wiki")
-        await owner.add_captions(indexed(0), stream="film", collection="wiki")
-        stream = await owner.find_stream("film", collection="wiki")
+        await owner.collections.create("wiki")
+        await owner.streams.add_captions(indexed(0), stream="film", collection="wiki")
+        stream = await owner.streams.get("film", collection="wiki")
         request = replace(REQUEST, collection="wiki")
-        await owner.summarise(request)
-        ann = await owner.create_user("ann")
-        engine = owner.answering(await owner.authenticate((await owner.create_key("ann")).secret))
-        for ask in (engine.summarise, engine.summary, engine.start_summary):
+        await owner.summaries.summarize(request)
+        ann = await owner.people.create_user("ann")
+        engine = owner.answering(
+            await owner.people.authenticate((await owner.people.create_key("ann")).secret)
+        )
+        for ask in (engine.summaries.summarize, engine.summaries.get, engine.summaries.start_job):
             with pytest.raises(NotFound):
                 await ask(request)  # type: ignore[operator]
-        await owner.grant("wiki", Principal("user", ann.id), "viewer", source=stream.source.id)
-        assert (await engine.summarise(request)).calls == 0
+        await owner.people.grant("wiki", Principal("user", ann.id), "viewer", source=stream.source.id)
+        assert (await engine.summaries.summarize(request)).calls == 0
         with pytest.raises(NotAllowed):
-            await engine.keep_summarised(request, stream="film", collection="wiki")
-        job = await engine.start_summary(request)
-        assert (await engine.wait_job(job.id)).state == "succeeded"
+            await engine.summaries.summarize_live(request, stream="film", collection="wiki")
+        job = await engine.summaries.start_job(request)
+        assert (await engine.jobs.wait(job.id)).state == "succeeded"
 
 
 async def test_each_batch_of_a_live_stream_is_summarised_when_it_is_full(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
-        await engine.put_stream(NewStream("film", live=True))
-        await engine.keep_summarised(REQUEST, stream="film")
+        await engine.streams.put(NewStream("film", live=True))
+        await engine.summaries.summarize_live(REQUEST, stream="film")
         await settled(engine)
         for each in (8, 6, 7, 1, 0, 2, 4, 3):
-            await engine.add_captions(indexed(each), stream="film")
+            await engine.streams.add_captions(indexed(each), stream="film")
         await settled(engine)
         assert model.asked == []
-        await engine.add_captions(indexed(5), stream="film")
+        await engine.streams.add_captions(indexed(5), stream="film")
         await settled(engine)
         assert asked_about(model) == [scenes(0, 1, 2, 3, 4, 5)]
-        await engine.put_stream(NewStream("film", live=False))
+        await engine.streams.put(NewStream("film", live=False))
         await settled(engine)
         assert asked_about(model)[1:] == [scenes(6, 7, 8), scenes(*range(9))]
-        made = await engine.summary(REQUEST)
+        made = await engine.summaries.get(REQUEST)
         assert made is not None
         assert made.outcome == "complete"
-        await engine.add_captions(indexed(*range(9, 30)), stream="film")
+        await engine.streams.add_captions(indexed(*range(9, 30)), stream="film")
         await settled(engine)
         assert len(model.asked) == 3
 
@@ -145,15 +147,15 @@ async def test_each_batch_of_a_live_stream_is_summarised_when_it_is_full(tmp_pat
 async def test_a_live_stream_without_indexes_is_summarised_by_time(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
-        await engine.put_stream(NewStream("film", live=True))
-        await engine.keep_summarised(replace(REQUEST, batch_size=3), stream="film")
+        await engine.streams.put(NewStream("film", live=True))
+        await engine.summaries.summarize_live(replace(REQUEST, batch_size=3), stream="film")
         for each in range(8):
-            await engine.add_captions(
+            await engine.streams.add_captions(
                 NewCaption(f"scene {each}.", 10.0 * each, 10.0 * each + 9), stream="film"
             )
             await settled(engine)
         assert asked_about(model) == [scenes(0, 1, 2), scenes(3, 4, 5)]
-        await engine.put_stream(NewStream("film", live=False))
+        await engine.streams.put(NewStream("film", live=False))
         await settled(engine)
         assert asked_about(model)[2:] == [scenes(6, 7), scenes(*range(8))]
 
@@ -161,20 +163,20 @@ async def test_a_live_stream_without_indexes_is_summarised_by_time(tmp_path: Pat
 async def test_what_is_there_is_summarised_at_once_and_no_more_after_none(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
-        await engine.add_captions(indexed(*range(7)), stream="film")
-        await engine.keep_summarised(REQUEST, stream="film")
+        await engine.streams.add_captions(indexed(*range(7)), stream="film")
+        await engine.summaries.summarize_live(REQUEST, stream="film")
         await settled(engine)
         assert len(model.asked) == 1
-        await engine.keep_summarised(None, stream="film")
-        await engine.add_captions(indexed(*range(7, 12)), stream="film")
-        await engine.put_stream(NewStream("film", live=False))
+        await engine.summaries.summarize_live(None, stream="film")
+        await engine.streams.add_captions(indexed(*range(7, 12)), stream="film")
+        await engine.streams.put(NewStream("film", live=False))
         await settled(engine)
         assert len(model.asked) == 1
         with pytest.raises(InvalidInput):
-            await engine.keep_summarised(replace(REQUEST, extractive=True), stream="film")
+            await engine.summaries.summarize_live(replace(REQUEST, extractive=True), stream="film")
     async with opened(tmp_path, None) as engine:
         with pytest.raises(ChatNotConfigured):
-            await engine.keep_summarised(REQUEST, stream="film")
+            await engine.summaries.summarize_live(REQUEST, stream="film")
 
 
 async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path: Path) -> None:
@@ -182,14 +184,16 @@ async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path:
     coming = [NewCaption(f"scene {each}.", 10.0 * each, 10.0 * each + 9) for each in range(40)]
     chance = random.Random(5)
     async with opened(tmp_path, model) as engine:
-        await engine.put_stream(NewStream("film", live=True))
-        await engine.keep_summarised(REQUEST, stream="film")
+        await engine.streams.put(NewStream("film", live=True))
+        await engine.summaries.summarize_live(REQUEST, stream="film")
         arriving = sorted(range(40), key=lambda each: each + chance.uniform(0, 9))
         for each in arriving:
-            await engine.add_captions([coming[each], coming[chance.choice(arriving[:1])]], stream="film")
-        await engine.put_stream(NewStream("film", live=False))
+            await engine.streams.add_captions(
+                [coming[each], coming[chance.choice(arriving[:1])]], stream="film"
+            )
+        await engine.streams.put(NewStream("film", live=False))
         await settled(engine)
-        made = await engine.summary(REQUEST)
+        made = await engine.summaries.get(REQUEST)
         assert made is not None
         assert made.outcome == "complete"
         assert sum(each.captions for each in made.batches) == 40
@@ -201,18 +205,18 @@ async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path:
 async def test_what_stands_waits_for_a_model(tmp_path: Path) -> None:
     request = replace(REQUEST, batch_size=3)
     async with opened(tmp_path, ScriptedChatModel(told)) as engine:
-        await engine.add_captions(indexed(0, 1), stream="film")
-        await engine.keep_summarised(request, stream="film")
+        await engine.streams.add_captions(indexed(0, 1), stream="film")
+        await engine.summaries.summarize_live(request, stream="film")
         await settled(engine)
     async with opened(tmp_path, None) as engine:
-        await engine.add_captions(indexed(2, 3), stream="film")
+        await engine.streams.add_captions(indexed(2, 3), stream="film")
         assert len(await settled(engine)) == 1
-        await engine.put_stream(NewStream("film", live=False))
+        await engine.streams.put(NewStream("film", live=False))
         last = (await settled(engine))[0]
         assert (last.state, last.code) == ("failed", "LLM_NOT_CONFIGURED")
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
-        again = await engine.wait_job((await engine.retry_job(last.id)).id)
+        again = await engine.jobs.wait((await engine.jobs.retry(last.id)).id)
         assert again.state == "succeeded"
         *batches, together = asked_about(model)
         assert sorted(batches) == [scenes(0, 1, 2), scenes(3)]

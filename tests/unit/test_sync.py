@@ -5,24 +5,25 @@ from pathlib import Path
 import pytest
 
 import conspectus
-from conspectus import Engine, Settings
+from conspectus import Settings
+from conspectus.engine.context import Service
 from conspectus.errors import NotFound
-from conspectus.sync import BlockingEngine
+from conspectus.sync import BlockingService
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), embedder="none")
 
 
-def test_every_operation_of_the_engine_is_there_too() -> None:
-    operations = {name for name, _ in inspect.getmembers(Engine, inspect.iscoroutinefunction)}
-    public = {name for name in operations if not name.startswith("_")} - {"close", "resume", "finish_purges"}
-    assert public == {name for name in vars(BlockingEngine) if not name.startswith("_")} - {
-        "run",
-        "asynchronous",
-        "chat",
-        "follow_captions",
-        "listen",
-    }
+@pytest.mark.parametrize("service", Service.__subclasses__(), ids=lambda service: service.__name__)
+def test_every_operation_of_a_service_is_there_too(service: type[Service], tmp_path: Path) -> None:
+    with conspectus.sync.open(tmp_path, settings=SETTINGS) as engine:
+        (twin,) = (
+            each
+            for each in vars(engine).values()
+            if isinstance(each, BlockingService) and type(each._service) is service
+        )
+    public = {name for name, _ in inspect.getmembers(service, inspect.isfunction) if not name.startswith("_")}
+    assert public == {name for name in vars(type(twin)) if not name.startswith("_")}
 
 
 def test_it_stores_finds_and_raises_like_the_engine(tmp_path: Path) -> None:
@@ -30,11 +31,11 @@ def test_it_stores_finds_and_raises_like_the_engine(tmp_path: Path) -> None:
         engine.add("The meeting moved to Thursday.")
         assert "Thursday" in engine.window("When is the meeting?", 200).text
         with pytest.raises(NotFound):
-            engine.get("nothing")
+            engine.documents.get("nothing")
 
 
 def test_an_error_in_the_block_still_closes_the_store(tmp_path: Path) -> None:
     with pytest.raises(KeyError), conspectus.sync.open(tmp_path, settings=SETTINGS):
         raise KeyError
     with conspectus.sync.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        assert engine.status().collections == ()
+        assert engine.maintenance.status().collections == ()

@@ -63,7 +63,7 @@ def test_reading_an_empty_store_creates_nothing(engine: BlockingEngine) -> None:
     assert (store.similarity_search("x"), store.get_by_ids(["1"]), store.delete(["1"])) == ([], [], True)
     assert (store.add_texts([]), ids_of(other), other.get_nodes(), other.add([])) == ([], [], [], [])
     other.clear()
-    assert engine.collections() == []
+    assert engine.collections.list() == []
 
 
 @pytest.mark.parametrize("embedding", [None, DeterministicFakeEmbedding(size=6)])
@@ -183,7 +183,7 @@ def test_llama_index_filters(engine: BlockingEngine) -> None:
 
 async def test_an_index_of_llama_index_over_a_server(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as local:
-        owner = await local.found_owner()
+        owner = await local.people.create_owner()
         assert owner is not None
         async with (
             served(application(local, SETTINGS)) as url,

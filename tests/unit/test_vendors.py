@@ -121,15 +121,15 @@ async def test_an_engine_embeds_reranks_and_remembers_what_it_asked(server: Mode
     server.plan.append(failing(503, retry_after=0))
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         await engine.add(["the red fox sleeps", "a blue whale", "foxes are red"], wait=True)
-        found = await engine.search_and_rerank("red fox", top_n=2)
+        found = await engine.search.search_and_rerank("red fox", top_n=2)
         assert found.results[0].hit.chunk.text == "the red fox sleeps"
         assert (found.results[0].relevance, found.model, found.notice) == (1.0, "cohere:rerank-v3.5", None)
         server.say("/v2/rerank", lambda call: failing(401))
-        fallen = await engine.search_and_rerank("red fox", top_n=2)
+        fallen = await engine.search.search_and_rerank("red fox", top_n=2)
         assert [each.relevance for each in fallen.results] == [None, None]
         assert "HTTP 401" in fallen.notice
     async with bootstrap.open(tmp_path, settings=settings) as engine:
-        noted = await engine.embedding_requests()
+        noted = await engine.jobs.requests()
     assert [(each.kind, each.error) for each in reversed(noted)] == [
         ("embed", "HTTP 503"),
         ("embed", None),
@@ -151,7 +151,7 @@ async def test_one_poisoned_text_costs_one_document(server: ModelServer, tmp_pat
     server.say("/v1/embeddings", picky)
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         await engine.add([f"text {number}" for number in range(20)] + ["poison"], wait=True)
-        counts = (await engine.status()).collections[0]
+        counts = (await engine.maintenance.status()).collections[0]
     assert (counts.vectors, counts.errors) == (20, 1)
 
 
@@ -162,9 +162,9 @@ async def test_a_refused_key_condemns_no_document(server: ModelServer, tmp_path,
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         with pytest.raises(ProviderError, match=f"HTTP {status}"):
             await engine.add([f"text {number}" for number in range(20)], wait=True)
-        counts = (await engine.status()).collections[0]
+        counts = (await engine.maintenance.status()).collections[0]
         assert (counts.pending, counts.errors, len(server.calls)) == (20, 0, 1)
-        assert await engine.settle() == 20
+        assert await engine.documents.settle() == 20
 
 
 async def test_a_wrong_size_condemns_no_document(server: ModelServer, tmp_path) -> None:
@@ -172,5 +172,5 @@ async def test_a_wrong_size_condemns_no_document(server: ModelServer, tmp_path) 
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         with pytest.raises(InvalidInput, match="vectors of 8 dimensions, not 64"):
             await engine.add([f"text {number}" for number in range(20)], wait=True)
-        counts = (await engine.status()).collections[0]
+        counts = (await engine.maintenance.status()).collections[0]
         assert (counts.pending, counts.errors, len(server.calls)) == (20, 0, 1)

@@ -62,7 +62,7 @@ async def filmed(engine: Engine, *texts: str, stream: str = "cam", seconds: floa
     captions = [
         NewCaption(text, seconds * n, seconds * (n + 1), index=n) for n, text in enumerate(texts or MINUTES)
     ]
-    return [str(each.id) for each in await engine.add_captions(captions, stream=stream, wait=True)]
+    return [str(each.id) for each in await engine.streams.add_captions(captions, stream=stream, wait=True)]
 
 
 class TestWordsAndVectors:
@@ -92,9 +92,9 @@ class TestWordsAndVectors:
     ) -> None:
         async with conspectus.open(tmp_path / "bare", settings=SETTINGS) as engine:
             await filmed(engine)
-            found = await engine.find_moments(StreamQuery(prompt))
+            found = await engine.streams.find_moments(StreamQuery(prompt))
             assert (found.outcome, found.moments) == ("nothing_relevant", ())
-            window = await engine.video_window(StreamQuery(prompt, streams=("cam",)), 100)
+            window = await engine.streams.window(StreamQuery(prompt, streams=("cam",)), 100)
             assert (window.window.outcome, window.window.text) == ("nothing_relevant", "")
 
 
@@ -131,25 +131,25 @@ class TestNotReady:
         """No vector is there yet, and no word is the same: nothing is found, but nothing is claimed."""
         embedder = Waiting()
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
-            await engine.add_captions(NewCaption("vans of red", 0, 60), stream="cam")
-            await engine.add_captions(NewCaption("a dog", 0, 60), stream="yard")
+            await engine.streams.add_captions(NewCaption("vans of red", 0, 60), stream="cam")
+            await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
             asked = StreamQuery("lorry", streams=("cam",), floor=-1.0)
-            early = await engine.find_moments(asked)
+            early = await engine.streams.find_moments(asked)
             assert (early.outcome, early.moments) == ("nothing_relevant", ())
             assert any("wait for their vectors" in each for each in early.notices)
-            window = await engine.video_window(asked, 100)
+            window = await engine.streams.window(asked, 100)
             assert window.window.notices == early.notices
             embedder.let.set()
-            await engine.settle()
-            late = await engine.find_moments(asked)
+            await engine.documents.settle()
+            late = await engine.streams.find_moments(asked)
             assert (late.outcome, late.notices) == ("found", ())
 
     async def test_only_what_is_asked_has_to_be_ready(self, tmp_path: Path) -> None:
         embedder = Waiting()
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
-            await engine.put_stream("cam")
-            await engine.add_captions(NewCaption("a dog", 0, 60), stream="yard")
-            found = await engine.find_moments(StreamQuery("lorry", streams=("cam",)))
+            await engine.streams.put("cam")
+            await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
+            found = await engine.streams.find_moments(StreamQuery("lorry", streams=("cam",)))
             assert (found.outcome, found.notices) == ("nothing_relevant", ())
             embedder.let.set()
 
@@ -159,31 +159,35 @@ class TestTimes:
         await filmed(engine)
         place = {"stream": "cam"}
         for within in (CaptionRange(0, 60), CaptionRange("0", "00:01:00"), CaptionRange(first=0, last=0)):
-            [only] = (await engine.captions(**place, within=within)).captions
+            [only] = (await engine.streams.captions(**place, within=within)).captions
             assert (only.start, only.text) == (0.0, MINUTES[0])
             request = SummaryRequest("cam", range=within, extractive=True)
-            assert MINUTES[1] not in (await engine.summarise(request)).text
-            found = await engine.find_moments(StreamQuery("", ("cam",), range=within))
+            assert MINUTES[1] not in (await engine.summaries.summarize(request)).text
+            found = await engine.streams.find_moments(StreamQuery("", ("cam",), range=within))
             assert [(each.start, each.end) for each in found.moments] == [(0.0, 60.0)]
-        assert (await engine.captions(**place, within=CaptionRange(0, 0))).captions == ()
-        await engine.add_events(NewEvent("stop", 0, 0), **place)
-        assert [each.start for each in await engine.events(**place, within=CaptionRange(0, 1))] == [0.0]
+        assert (await engine.streams.captions(**place, within=CaptionRange(0, 0))).captions == ()
+        await engine.events.add(NewEvent("stop", 0, 0), **place)
+        assert [each.start for each in await engine.events.list(**place, within=CaptionRange(0, 1))] == [0.0]
 
     async def test_seconds_since_1970_and_instants_are_the_same_everywhere(self, engine: Engine) -> None:
         epoch, iso = 1_714_557_600, "2024-05-01T10:00:00Z"
-        await engine.add_captions(NewCaption("by number", epoch, str(epoch + 60)), stream="cam", wait=True)
-        await engine.add_captions(NewCaption("by instant", iso, "2024-05-01T12:01:00+02:00"), stream="cam")
-        await engine.add_events([NewEvent("stop", epoch), NewEvent("stop", iso)], stream="cam")
-        await engine.settle()
+        await engine.streams.add_captions(
+            NewCaption("by number", epoch, str(epoch + 60)), stream="cam", wait=True
+        )
+        await engine.streams.add_captions(
+            NewCaption("by instant", iso, "2024-05-01T12:01:00+02:00"), stream="cam"
+        )
+        await engine.events.add([NewEvent("stop", epoch), NewEvent("stop", iso)], stream="cam")
+        await engine.documents.settle()
         ranges = [CaptionRange(epoch, epoch + 1), CaptionRange(iso, "2024-05-01T10:00:01Z")]
         ranges += [CaptionRange(str(epoch), "2024-05-01T05:00:01-05:00")]
         answers = []
         for within in ranges:
-            captions = (await engine.captions(stream="cam", within=within)).captions
+            captions = (await engine.streams.captions(stream="cam", within=within)).captions
             assert {each.text for each in captions} == {"by number", "by instant"}
-            events = await engine.events(stream="cam", within=within)
-            summary = await engine.summarise(SummaryRequest("cam", range=within, extractive=True))
-            found = await engine.find_moments(StreamQuery("", ("cam",), range=within))
+            events = await engine.events.list(stream="cam", within=within)
+            summary = await engine.summaries.summarize(SummaryRequest("cam", range=within, extractive=True))
+            found = await engine.streams.find_moments(StreamQuery("", ("cam",), range=within))
             answers.append((captions, events, summary, found.moments))
         assert len(answers[0][1]) == 1
         assert answers[0] == answers[1] == answers[2]
@@ -192,33 +196,33 @@ class TestTimes:
         await filmed(engine)
         asked = SummaryRequest("cam", range=CaptionRange(first=2, last=1), extractive=True)
         for work in (
-            engine.summarise(asked),
-            engine.summary(asked),
-            engine.captions(stream="cam", within=asked.range),
+            engine.summaries.summarize(asked),
+            engine.summaries.get(asked),
+            engine.streams.captions(stream="cam", within=asked.range),
         ):
             with pytest.raises(InvalidInput, match="last"):
                 await work
         rest = replace(asked, range=CaptionRange(first=2, last=-1))
-        assert [each.captions for each in (await engine.summarise(rest)).batches] == [2]
+        assert [each.captions for each in (await engine.summaries.summarize(rest)).batches] == [2]
 
 
 class TestStreams:
     async def test_nothing_crosses_unasked(self, engine: Engine) -> None:
         for name in ("cam", "yard"):
             await filmed(engine, f"a red van at the {name}", stream=name)
-            await engine.add_events(NewEvent("stop", 1, 2, f"{name} stop", (name,)), stream=name)
+            await engine.events.add(NewEvent("stop", 1, 2, f"{name} stop", (name,)), stream=name)
         told = (
-            await engine.captions(stream="cam"),
-            await engine.find_moments(StreamQuery("red van yard stop", ("cam",), limit=50)),
-            await engine.video_window(StreamQuery("red van yard stop", ("cam",)), 500),
-            await engine.summarise(SummaryRequest("cam", extractive=True)),
-            await engine.events(stream="cam"),
-            await engine.entities(stream="cam"),
-            await engine.entity_timeline("yard", stream="cam"),
+            await engine.streams.captions(stream="cam"),
+            await engine.streams.find_moments(StreamQuery("red van yard stop", ("cam",), limit=50)),
+            await engine.streams.window(StreamQuery("red van yard stop", ("cam",)), 500),
+            await engine.summaries.summarize(SummaryRequest("cam", extractive=True)),
+            await engine.events.list(stream="cam"),
+            await engine.events.entities(stream="cam"),
+            await engine.events.entity_timeline("yard", stream="cam"),
         )
         assert "at the yard" not in repr(told) and "yard stop" not in repr(told)
-        assert list(await engine.entities(stream="cam")) == ["cam"]
-        both = await engine.video_window(StreamQuery("red van", ("cam", "yard")), 500)
+        assert list(await engine.events.entities(stream="cam")) == ["cam"]
+        both = await engine.streams.window(StreamQuery("red van", ("cam", "yard")), 500)
         for name in ("cam", "yard"):
             assert f"a red van at the {name}" in both.window.text
             assert name in both.window.text.replace(f"at the {name}", "")
@@ -226,19 +230,19 @@ class TestStreams:
     @pytest.mark.parametrize(
         "ask",
         [
-            lambda engine, name: engine.find_stream(name),
-            lambda engine, name: engine.captions(stream=name),
-            lambda engine, name: engine.clear_stream(name),
-            lambda engine, name: engine.find_moments(StreamQuery("van", ("cam", name))),
-            lambda engine, name: engine.video_window(StreamQuery("van", (name,)), 100),
-            lambda engine, name: engine.events(stream=name),
-            lambda engine, name: engine.entities(stream=name),
-            lambda engine, name: engine.entity_timeline("van", stream=name),
-            lambda engine, name: engine.summarise(SummaryRequest(name)),
-            lambda engine, name: engine.summary(SummaryRequest(name)),
-            lambda engine, name: engine.start_summary(SummaryRequest(name)),
-            lambda engine, name: engine.put_alert(NewAlert("vans", "van", streams=(name,))),
-            lambda engine, name: anext(engine.follow_captions(stream=name)),
+            lambda engine, name: engine.streams.get(name),
+            lambda engine, name: engine.streams.captions(stream=name),
+            lambda engine, name: engine.streams.clear(name),
+            lambda engine, name: engine.streams.find_moments(StreamQuery("van", ("cam", name))),
+            lambda engine, name: engine.streams.window(StreamQuery("van", (name,)), 100),
+            lambda engine, name: engine.events.list(stream=name),
+            lambda engine, name: engine.events.entities(stream=name),
+            lambda engine, name: engine.events.entity_timeline("van", stream=name),
+            lambda engine, name: engine.summaries.summarize(SummaryRequest(name)),
+            lambda engine, name: engine.summaries.get(SummaryRequest(name)),
+            lambda engine, name: engine.summaries.start_job(SummaryRequest(name)),
+            lambda engine, name: engine.alerts.put(NewAlert("vans", "van", streams=(name,))),
+            lambda engine, name: anext(engine.streams.subscribe(stream=name)),
         ],
     )
     async def test_a_stream_that_is_not_there_is_an_error_that_names_it(
@@ -249,50 +253,52 @@ class TestStreams:
         for name in ("nowhere", "notes", "Cam"):
             with pytest.raises(NotFound, match=name):
                 await ask(engine, name)
-        assert [each.source.name for each in await engine.streams()] == ["cam"]
+        assert [each.source.name for each in await engine.streams.list()] == ["cam"]
 
     async def test_nothing_is_left_of_a_stream_that_is_deleted(self, engine: Engine) -> None:
         await filmed(engine)
         await filmed(engine, "a red van elsewhere", stream="yard")
-        await engine.add_events(NewEvent("stop", 1, 2, "the red van stops"), stream="cam")
-        receipt = await engine.delete_source((await engine.find_stream("cam")).source.id)
+        await engine.events.add(NewEvent("stop", 1, 2, "the red van stops"), stream="cam")
+        receipt = await engine.collections.delete_source((await engine.streams.get("cam")).source.id)
         assert receipt.documents == 5
-        [numbers] = (await engine.status(collection="default")).collections
+        [numbers] = (await engine.maintenance.status(collection="default")).collections
         assert (numbers.documents, numbers.chunks, numbers.sources) == (1, 1, 1)
-        found = await engine.find_moments(StreamQuery("red van", limit=50))
+        found = await engine.streams.find_moments(StreamQuery("red van", limit=50))
         assert {each.stream.name for each in found.moments} == {"yard"}
 
     async def test_what_was_cleared_can_be_filled_again(self, engine: Engine) -> None:
         await filmed(engine)
         with pytest.raises(Conflict):
-            await engine.add_captions(NewCaption("another", 0, 60, index=0), stream="cam")
-        assert (await engine.clear_stream("cam")).documents == 4
-        assert (await engine.summarise(SummaryRequest("cam"))).outcome == "empty"
+            await engine.streams.add_captions(NewCaption("another", 0, 60, index=0), stream="cam")
+        assert (await engine.streams.clear("cam")).documents == 4
+        assert (await engine.summaries.summarize(SummaryRequest("cam"))).outcome == "empty"
         await filmed(engine, "another")
-        assert "another" in (await engine.summarise(SummaryRequest("cam"))).text
+        assert "another" in (await engine.summaries.summarize(SummaryRequest("cam"))).text
 
 
 class TestTexts:
     async def test_a_long_text_is_whole_wherever_it_is_read(self, engine: Engine) -> None:
         text = f"It begins. {'Rain falls on the roof. ' * 5_000}It ends with a zebra."
         await filmed(engine, text, "short")
-        [caption, _] = (await engine.captions(stream="cam")).captions
+        [caption, _] = (await engine.streams.captions(stream="cam")).captions
         assert caption.text == text
         found = await engine.retrieve("zebra", where=Eq("kind", "caption"))
         assert "zebra" in found.hits[0].chunk.text
-        [moment] = (await engine.find_moments(StreamQuery("zebra", ("cam",), limit=1))).moments
+        [moment] = (await engine.streams.find_moments(StreamQuery("zebra", ("cam",), limit=1))).moments
         assert moment.captions[0].text == text
-        alert = await engine.put_alert(NewAlert("zebra", "zebra roof"))
+        alert = await engine.alerts.put(NewAlert("zebra", "zebra roof"))
         assert alert.query == "zebra roof"
 
     async def test_what_no_window_has_room_for_is_cut_and_said_to_be(self, engine: Engine) -> None:
         await filmed(engine, "a zebra. " * 2_000)
-        window = (await engine.video_window(StreamQuery("zebra", ("cam",)), 100)).window
+        window = (await engine.streams.window(StreamQuery("zebra", ("cam",)), 100)).window
         assert 0 < window.tokens <= 100
         assert [each.fate for each in window.trace if each.fate != "in"]
 
     async def test_tokens_are_counted_and_never_nothing(self, engine: Engine) -> None:
         await filmed(engine, *("🦓" for _ in range(200)), seconds=1.0)
-        window = (await engine.video_window(StreamQuery("what?", ("cam",), range=CaptionRange(0)), 50)).window
+        window = (
+            await engine.streams.window(StreamQuery("what?", ("cam",), range=CaptionRange(0)), 50)
+        ).window
         assert 0 < window.tokens <= 50
         assert window.text.count("🦓") < 50

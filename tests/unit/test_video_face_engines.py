@@ -100,18 +100,18 @@ async def test_streams_of_odd_names_are_reached_on_a_server(engine: Engine) -> N
             found = await store.between(CaptionRange(0, 9), name)
             assert [each.id for each in found] == [added]
             assert await store.clear_stream(name) == 1
-        assert list(await remote.sources(collection="a/b c?#")) == []
+        assert list(await remote.collections.sources(collection="a/b c?#")) == []
 
 
 async def test_an_engine_that_embeds_needs_no_embeddings(engine: Engine) -> None:
     manager = ContextManager(engine=engine)
     ids = await manager.add_documents_batch(["A red car arrives.", "A dog barks."], [minute(0), minute(1)])
-    await engine.settle(collection="video")
+    await engine.documents.settle(collection="video")
     found = await manager.retrieve("Which dog barks?")
     assert (found[0]["id"], manager.pending) == (ids[1], ())
-    assert (await engine.find_collection("video")).space == HashedEmbedder().space
+    assert (await engine.collections.get("video")).space == HashedEmbedder().space
     await manager.close()
-    assert await engine.count(collection="video") == 2
+    assert await engine.documents.count(collection="video") == 2
 
 
 def test_a_store_and_an_engine_are_one_too_many() -> None:

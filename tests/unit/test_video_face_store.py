@@ -186,16 +186,16 @@ async def test_nothing_is_made_by_reading(engine: Engine) -> None:
     assert await store.search([1.0]) == await store.get_all_documents() == []
     assert await store.clear() == await store.clear_stream("s") == 0
     assert await store.delete_document("x") is False and await store.get_document("x") is None
-    assert list(await engine.collections()) == []
+    assert list(await engine.collections.list()) == []
 
 
 async def test_a_cleared_stream_leaves_nothing_behind(engine: Engine) -> None:
     store = EngineContextStore(engine)
     await add_three(store)
     assert await store.clear_stream("gate") == 2
-    [status] = (await engine.status(collection="video")).collections
+    [status] = (await engine.maintenance.status(collection="video")).collections
     assert (status.documents, status.chunks, status.vectors, status.sources) == (1, 1, 1, 1)
-    assert [each.name for each in await engine.sources(collection="video")] == ["yard"]
+    assert [each.name for each in await engine.collections.sources(collection="video")] == ["yard"]
     assert await store.clear_stream("gate") == await store.clear_stream("never") == 0
 
 
@@ -205,13 +205,13 @@ async def test_documents_of_other_collections_are_out_of_reach(engine: Engine) -
     [secret] = await engine.add("secret", collection="private")
     assert await store.get_document(secret.id) is None
     assert await store.delete_document(secret.id) is False
-    assert await engine.count(collection="private") == 1
+    assert await engine.documents.count(collection="private") == 1
 
 
 async def test_captions_that_came_another_way_belong_to_it(engine: Engine) -> None:
-    await engine.collection("video", words_only=True)
+    await engine.collections.get_or_create("video", words_only=True)
     spoken = NewCaption("hello", "0:05", "0:07", index=3, metadata={"file": "a.srt"})
-    await engine.add_captions(spoken, stream="talk", collection="video")
+    await engine.streams.add_captions(spoken, stream="talk", collection="video")
     store = EngineContextStore(engine)
     [found] = await store.get_all_documents({"stream_id": "talk"})
     expected = {"stream_id": "talk", "chunk_idx": 3, "start_time": 5.0, "end_time": 7.0, "file": "a.srt"}

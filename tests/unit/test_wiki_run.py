@@ -81,7 +81,7 @@ def wiki() -> MemoryWiki:
 
 @pytest.fixture
 async def shelf(engine: Engine) -> Shelf:
-    home = await engine.collection()
+    home = await engine.collections.get_or_create()
     return Shelf(engine, Connection("w1", home.id, LOCAL, "handbook", "memory"))
 
 
@@ -94,7 +94,9 @@ async def stored(shelf: Shelf) -> dict[tuple[str, str], Document]:
 
 
 async def texts(shelf: Shelf) -> dict[tuple[str, str], str]:
-    return {place: await shelf.engine.text(each.id) for place, each in (await stored(shelf)).items()}
+    return {
+        place: await shelf.engine.documents.text(each.id) for place, each in (await stored(shelf)).items()
+    }
 
 
 async def found(engine: Engine, words: str) -> list[str]:
@@ -107,7 +109,7 @@ async def test_a_new_page_is_a_document_with_chunks(shelf: Shelf, wiki: MemoryWi
     (page,) = (await stored(shelf)).values()
     assert (report.added, page.kind, page.key, page.chunks > 1) == (1, "page", "0", True)
     assert page.metadata == {"wiki": "w1", "space": "Team", "path": "Team/Holidays", "revision": "1"}
-    (source,) = await shelf.engine.sources()
+    (source,) = await shelf.engine.collections.sources()
     assert (source.name, source.kind) == ("handbook/Team", "wiki")
 
 
@@ -116,7 +118,7 @@ async def test_a_changed_page_is_found_by_its_new_words_only(shelf: Shelf, wiki:
     await run(shelf, wiki)
     await wiki.put("Team", "Holidays", "The otter slept on the bank.")
     report = await run(shelf, wiki)
-    assert (report.replaced, await shelf.engine.count()) == (1, 1)
+    assert (report.replaced, await shelf.engine.documents.count()) == (1, 1)
     assert await found(shelf.engine, "heron") == []
     assert await found(shelf.engine, "otter") == ["Holidays"]
 
@@ -128,7 +130,7 @@ async def test_a_deleted_page_is_gone(shelf: Shelf, wiki: MemoryWiki) -> None:
     await run(shelf, wiki)
     await wiki.delete("Team", "Holidays")
     assert (await run(shelf, wiki)).deleted == 1
-    assert (await shelf.engine.count(), await found(shelf.engine, "heron")) == (0, [])
+    assert (await shelf.engine.documents.count(), await found(shelf.engine, "heron")) == (0, [])
     assert await run(shelf, wiki) == SyncReport()
 
 
@@ -149,7 +151,7 @@ async def test_a_removed_space_loses_all_descendants(shelf: Shelf, wiki: MemoryW
     await wiki.remove_space("Old")
     report = await run(shelf, wiki)
     assert (report.deleted, list(await texts(shelf))) == (3, [("New", "stays")])
-    assert ([each.name for each in await shelf.engine.sources()]) == ["handbook/New"]
+    assert ([each.name for each in await shelf.engine.collections.sources()]) == ["handbook/New"]
     assert await found(shelf.engine, "heron") == []
 
 
@@ -254,7 +256,7 @@ async def test_a_page_gone_before_it_is_fetched_is_no_failure(shelf: Shelf, wiki
     await wiki.put("Team", "page", "changed")
     connector = Faulty(wiki, faults={"page": NotFound("page", "0")})
     assert await synchronise(shelf.connection, connector, shelf) == SyncReport(deleted=1)
-    assert await shelf.engine.count() == 0
+    assert await shelf.engine.documents.count() == 0
 
 
 async def test_a_store_out_of_reach_ends_the_run(shelf: Shelf, wiki: MemoryWiki) -> None:
@@ -282,7 +284,7 @@ async def test_without_a_cursor_what_is_not_listed_goes(
     shelf.connection = replace(shelf.connection, cursor=cursor)
     assert (await run(shelf, lost)).deleted == 2
     assert await texts(shelf) == {("Team", "stays"): "stays"}
-    assert [each.name for each in await shelf.engine.sources()] == ["handbook/Team"]
+    assert [each.name for each in await shelf.engine.collections.sources()] == ["handbook/Team"]
 
 
 async def test_another_connection_of_the_collection_is_left_alone(shelf: Shelf, wiki: MemoryWiki) -> None:
@@ -349,7 +351,7 @@ async def test_killed_while_listing_fetches_nothing_twice(shelf: Shelf, wiki: Me
         await synchronise(dying.connection, first, dying)
     await synchronise(dying.connection, second, dying)
     assert sorted(first.fetched[:2] + second.fetched) == [f"page {n}" for n in range(6)]
-    assert await shelf.engine.count() == 6
+    assert await shelf.engine.documents.count() == 6
 
 
 @dataclass

@@ -22,7 +22,7 @@ SETTINGS = replace(Settings(), entity_extractor="rules")
 
 async def has_all(engine: Engine) -> bool:
     """Whether nothing waits for its vector."""
-    return not any(each.pending for each in (await engine.status()).collections)
+    return not any(each.pending for each in (await engine.maintenance.status()).collections)
 
 
 async def test_an_embedder_that_refuses_is_left_alone_for_a_while(tmp_path: Path) -> None:
@@ -30,14 +30,14 @@ async def test_an_embedder_that_refuses_is_left_alone_for_a_while(tmp_path: Path
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
         await engine.add("a ship sails")
         with pytest.raises(ProviderError, match="does not know the key"):
-            await engine.settle()
+            await engine.documents.settle()
         asked = embedder.calls
         for _ in range(3):
-            await engine.resume(rested=60)
+            await engine.maintenance.resume(rested=60)
             await asyncio.sleep(0.1)
         assert embedder.calls == asked
         embedder.locked = False
-        await engine.resume()
+        await engine.maintenance.resume()
         await until(lambda: has_all(engine))
         assert embedder.calls == asked + 1
 
@@ -61,15 +61,15 @@ async def test_who_leaves_the_work_to_others_makes_no_vector_and_finds_no_name(t
     settings = replace(SETTINGS, run_background_jobs="off")
     async with conspectus.open(tmp_path, settings=settings, embedder=embedder) as engine:
         await engine.add("Ada Lovelace sails from London")
-        await engine.keep_names()
+        await engine.graph.extract_entities()
         await engine.add("Alan Turing sails from Dover")
-        await engine.remember("Grace Hopper likes Ada Lovelace", scope=Scope("grace"))
-        await engine.post(NewMessage("Is Grace Hopper there?", author="Ada"), channel="harbour")
-        await engine.put_stream("cam")
-        await engine.add_captions([NewCaption("Ada Lovelace walks by", 1, 2)], stream="cam")
+        await engine.memory.remember("Grace Hopper likes Ada Lovelace", scope=Scope("grace"))
+        await engine.channels.post(NewMessage("Is Grace Hopper there?", author="Ada"), channel="harbour")
+        await engine.streams.put("cam")
+        await engine.streams.add_captions([NewCaption("Ada Lovelace walks by", 1, 2)], stream="cam")
         await asyncio.sleep(5 * GATHERING_SECONDS)
         assert embedder.calls == 0
-        assert not await engine.names()
-        await engine.settle()
+        assert not await engine.graph.entities()
+        await engine.documents.settle()
         assert embedder.calls
-        assert await engine.names()
+        assert await engine.graph.entities()

@@ -105,12 +105,12 @@ async def people(site: Site) -> AsyncIterator[People]:
 @asynccontextmanager
 async def peopled(site: Site) -> AsyncIterator[People]:
     """The owner account and two others of a site."""
-    made = await site.engine.found_owner()
+    made = await site.engine.people.create_owner()
     assert made is not None
     keys = {"owner": made.secret}
     for name in ("alice", "bob"):
-        await site.engine.create_user(name)
-        keys[name] = (await site.engine.create_key(name)).secret
+        await site.engine.people.create_user(name)
+        keys[name] = (await site.engine.people.create_key(name)).secret
     async with (
         site.client(keys["owner"]) as owner,
         site.client(keys["alice"]) as alice,

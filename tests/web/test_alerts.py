@@ -79,7 +79,7 @@ async def test_events_that_cannot_be(api: httpx.AsyncClient, event: dict[str, An
 
 
 async def test_an_alert_comes_back_with_its_filter(site: Site, api: httpx.AsyncClient) -> None:
-    await site.engine.put_stream("gate")
+    await site.engine.streams.put("gate")
     where = {"and": [{"field": "metadata.level", "from": 3}, {"not": {"field": "author", "eq": "bo"}}]}
     made = await set_fire(api, where=where, streams=["gate"], floor=None, gap_seconds=0)
     assert (made["where"], made["floor"], made["gap_seconds"]) == (where, None, 0.0)
@@ -98,7 +98,7 @@ async def test_an_alert_comes_back_with_its_filter(site: Site, api: httpx.AsyncC
      {**FIRE, "where": {"field": "nothing"}}, {**FIRE, "owner": "me"}],
 )  # fmt: skip
 async def test_alerts_that_cannot_be(site: Site, api: httpx.AsyncClient, body: dict[str, Any]) -> None:
-    await site.engine.put_stream("gate")
+    await site.engine.streams.put("gate")
     answer = await api.post("/alerts", json=body)
     assert answer.status_code == 422, answer.text
     assert "x" * 100 not in answer.text
@@ -107,21 +107,21 @@ async def test_alerts_that_cannot_be(site: Site, api: httpx.AsyncClient, body: d
 async def test_what_alerts_tell_comes_as_events_with_their_numbers(
     site: Site, api: httpx.AsyncClient
 ) -> None:
-    await site.engine.put_stream("gate")
+    await site.engine.streams.put("gate")
     await set_fire(api)
-    await site.engine.start_alerting()
-    await site.engine.add_captions(NewCaption("fire before", 0, 1), stream="gate")
+    await site.engine.alerts.start()
+    await site.engine.streams.add_captions(NewCaption("fire before", 0, 1), stream="gate")
     before = await told(api, 1)
     async with served(site.app) as url:
         async with listening(url) as pieces:
             [ready] = await heard(pieces, 1)
-            await site.engine.add_captions(NewCaption("fire\nnow", 60, 61), stream="gate")
+            await site.engine.streams.add_captions(NewCaption("fire\nnow", 60, 61), stream="gate")
             [first] = await heard(pieces, 1)
         assert (ready.name, ready.id) == ("ready", str(before[0]["number"]))
         shown = json.loads(first.data)
         assert (first.name, first.id) == ("alert", str(shown["number"]))
         assert (shown["text"], shown["reason"], shown["start"]) == ("fire\nnow", "words: fire", 60.0)
-        await site.engine.add_captions(NewCaption("fire missed", 120, 121), stream="gate")
+        await site.engine.streams.add_captions(NewCaption("fire missed", 120, 121), stream="gate")
         await told(api, 3)
         for last, texts in ((first.id, ["fire missed"]), ("0", ["fire before", "fire\nnow", "fire missed"])):
             async with listening(url, **{"Last-Event-ID": last}) as pieces:
@@ -140,7 +140,7 @@ async def test_silence_is_filled_with_heartbeats(open_site: OpenSite) -> None:
 
 
 async def test_an_alert_that_is_deleted_ends_what_is_heard_of_it(site: Site, api: httpx.AsyncClient) -> None:
-    await site.engine.put_stream("gate")
+    await site.engine.streams.put("gate")
     made = await set_fire(api)
     async with served(site.app) as url, listening(url, f"?alert={made['id']}") as pieces:
         await heard(pieces, 1)
@@ -156,7 +156,7 @@ async def test_ids_that_no_event_has(api: httpx.AsyncClient, last: str) -> None:
 
 
 async def test_nobody_learns_of_the_alerts_of_others(site: Site, people: People) -> None:
-    await site.engine.put_stream("gate")
+    await site.engine.streams.put("gate")
     made = await set_fire(people.owner)
     for client in (people.alice, people.bob):
         assert (await client.get("/alerts")).json() == []

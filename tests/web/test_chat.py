@@ -201,20 +201,20 @@ async def test_a_client_that_waits_for_the_whole_and_goes_away(tmp_path: Path) -
 async def test_an_answer_that_could_not_be_kept_is_told_and_so_is_that(tmp_path: Path, stream: bool) -> None:
     model = ScriptedChatModel(["kept"], hangs=True)
     async with chats(tmp_path, model) as site:
-        wiki = await site.engine.collection("wiki")
-        await site.engine.create_user("ann")
-        key = (await site.engine.create_key("ann")).secret
-        await site.engine.grant("wiki", Principal("user", "ann"), "editor")
-        desk = await site.engine.source("desk", collection="wiki", kind="channel")
+        wiki = await site.engine.collections.get_or_create("wiki")
+        await site.engine.people.create_user("ann")
+        key = (await site.engine.people.create_key("ann")).secret
+        await site.engine.people.grant("wiki", Principal("user", "ann"), "editor")
+        desk = await site.engine.collections.get_or_create_source("desk", collection="wiki", kind="channel")
         async with site.client(key) as client:
             body = {**MESSAGE, "collection": wiki.id, "keep_in": desk.id, "stream": stream}
             asking = asyncio.create_task(client.post("/chat", json=body))
             await until(model.hanging.is_set)
-            await site.engine.grant("wiki", Principal("user", "ann"), "viewer")
+            await site.engine.people.grant("wiki", Principal("user", "ann"), "viewer")
             model.released.set()
             answer = await asking
             assert answer.status_code == 200
-        assert await site.engine.count(collection="wiki") == 0
+        assert await site.engine.documents.count(collection="wiki") == 0
     if stream:
         *_, piece, _, _, failure, end = parsed(answer.content)
         assert (piece.data, failure.name, end.data) == ("kept", "error", "[DONE]")
@@ -226,25 +226,25 @@ async def test_an_answer_that_could_not_be_kept_is_told_and_so_is_that(tmp_path:
 async def test_who_is_shut_out_meanwhile_keeps_nothing_anywhere(tmp_path: Path) -> None:
     model = ScriptedChatModel(["kept"], hangs=True)
     async with chats(tmp_path, model) as site:
-        await site.engine.collection("wiki")
-        await site.engine.create_user("ann")
-        key = (await site.engine.create_key("ann")).secret
-        await site.engine.grant("wiki", Principal("user", "ann"), "editor")
-        await site.engine.source("desk", collection="wiki", kind="channel")
+        await site.engine.collections.get_or_create("wiki")
+        await site.engine.people.create_user("ann")
+        key = (await site.engine.people.create_key("ann")).secret
+        await site.engine.people.grant("wiki", Principal("user", "ann"), "editor")
+        await site.engine.collections.get_or_create_source("desk", collection="wiki", kind="channel")
         async with site.client(key) as client:
             body = {**MESSAGE, "collection": "wiki", "keep_in": "desk", "stream": False}
             asking = asyncio.create_task(client.post("/chat", json=body))
             await until(model.hanging.is_set)
-            await site.engine.revoke("wiki", Principal("user", "ann"))
+            await site.engine.people.revoke("wiki", Principal("user", "ann"))
             model.released.set()
             told = (await asking).json()
         assert told["failure"]["code"] == "not_found"
-        assert await site.engine.count(collection="wiki") == 0
-        assert [each.name for each in await site.engine.collections()] == ["wiki"]
+        assert await site.engine.documents.count(collection="wiki") == 0
+        assert [each.name for each in await site.engine.collections.list()] == ["wiki"]
 
 
 async def test_message_and_answer_are_kept_where_that_is_asked_for(site: Chats) -> None:
-    await site.engine.source("desk", kind="channel")
+    await site.engine.collections.get_or_create_source("desk", kind="channel")
     await site.chat(keep_in="desk", collection="default")
-    said = await site.engine.list(where=Eq("kind", "message"))
+    said = await site.engine.documents.list(where=Eq("kind", "message"))
     assert {each.role for each in said.documents} == {None, "assistant"}

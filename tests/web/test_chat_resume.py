@@ -72,10 +72,12 @@ async def test_after_its_time_it_is_gone(tmp_path: Path) -> None:
 
 async def test_it_is_the_same_for_others_as_if_there_were_none(tmp_path: Path) -> None:
     async with chats(tmp_path, ScriptedChatModel(WORDS), **KEPT) as site:
-        await site.engine.create_user("ann")
-        await site.engine.create_user("bob")
-        ann, again, bob = [(await site.engine.create_key(name)).secret for name in ("ann", "ann", "bob")]
-        writing = (await site.engine.create_key("ann", scopes=("write",))).secret
+        await site.engine.people.create_user("ann")
+        await site.engine.people.create_user("bob")
+        ann, again, bob = [
+            (await site.engine.people.create_key(name)).secret for name in ("ann", "ann", "bob")
+        ]
+        writing = (await site.engine.people.create_key("ann", scopes=("write",))).secret
         stream = await begun(site, ann)
         statuses = []
         for key in (again, writing, bob):
@@ -92,16 +94,16 @@ async def test_it_is_the_same_for_others_as_if_there_were_none(tmp_path: Path) -
 async def test_what_may_no_longer_be_seen_is_not_told_again(tmp_path: Path) -> None:
     async with chats(tmp_path, ScriptedChatModel(["quinces [1]"]), **KEPT) as site:
         await site.engine.add("Quinces are ripe.", collection="wiki", wait=True)
-        await site.engine.create_user("ann")
-        ann = (await site.engine.create_key("ann")).secret
+        await site.engine.people.create_user("ann")
+        ann = (await site.engine.people.create_key("ann")).secret
         user = Principal("user", "ann")
-        await site.engine.grant("wiki", user, "viewer")
+        await site.engine.people.grant("wiki", user, "viewer")
         events = await site.chat(key=ann, message="quinces", floor=None)
         assert len(json.loads(events[0].data)["sources"]) == 1
         path = f"/chat/{events[0].id.rpartition(':')[0]}"
         async with site.client(ann) as client:
             assert (await client.get(path)).status_code == 200
-            await site.engine.revoke("wiki", user)
+            await site.engine.people.revoke("wiki", user)
             answer = await client.get(path)
             assert (answer.status_code, "ripe" in answer.text) == (404, False)
 

@@ -43,16 +43,16 @@ async def test_what_reaches_the_vendor_is_what_the_person_may_see(
     tmp_path: Path, vendor: ChatServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with conspectus.open(tmp_path / "data", settings=SETTINGS) as engine:
-        await engine.found_owner()
+        await engine.people.create_owner()
         await engine.add("The backup code is 4711.", collection="secret", wait=True)
         await engine.add("Backups run at two.", collection="wiki", wait=True)
-        await engine.create_user("ann")
-        key = (await engine.create_key("ann", scopes=("read",))).secret
-        await engine.grant("wiki", Principal("user", "ann"), "viewer")
+        await engine.people.create_user("ann")
+        key = (await engine.people.create_key("ann", scopes=("read",))).secret
+        await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
     with chatting(tmp_path, vendor, monkeypatch, accounts=True) as process:
         async with conspectus.connect(process.address, key=key) as engine:
             request = ChatRequest("backup code backups", floor=None)
-            events = [event async for event in engine.chat(request)]
+            events = [event async for event in engine.chat.stream(request)]
         bodies = json.dumps([call.body for call in vendor.calls])
         log = await asyncio.to_thread(process.end)
     assert ("run at two." in bodies, "4711" in bodies, "4711" in repr(events)) == (True, False, False)
@@ -109,7 +109,7 @@ async def test_a_lost_connection_is_gone_on_with_by_our_own_client(
 ) -> None:
     with chatting(tmp_path, vendor, monkeypatch, workers=workers) as process:
         async with Cutting(process.address) as cutting, conspectus.connect(cutting.url) as engine:
-            events = [event async for event in engine.chat(ChatRequest("When do backups run?"))]
+            events = [event async for event in engine.chat.stream(ChatRequest("When do backups run?"))]
         await asyncio.to_thread(process.end)
     assert "".join(each.text for each in events if isinstance(each, Delta)) == "Backups run at two [1]."
     assert [each for each in events if isinstance(each, Failure)] == []

@@ -81,7 +81,7 @@ def test_the_time_for_a_head_does_not_begin_anew_with_each_byte(tmp_path: Path, 
 
 def test_a_body_that_trickles_after_its_answer_is_ended(tmp_path: Path) -> None:
     with sync.open(tmp_path, settings=SETTINGS) as engine:
-        engine.create_user("ann")
+        engine.people.create_user("ann")
     with (
         Live(tmp_path, replace(SETTINGS, header_seconds=1)) as live,
         connected(live, BODY.replace(b"100", b"100000")) as connection,

@@ -159,7 +159,7 @@ async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
     """Nor can it with several keys."""
     arrived = asyncio.Event()
     async with open_site(max_concurrent_requests=2, max_user_requests=1, max_queued_requests=4) as site:
-        await site.engine.found_owner()
+        await site.engine.people.create_owner()
         secrets = [await another_key(site, name) for name in ("ann", "ann", "bob")]
         async with (
             site.client(secrets[0]) as one,
@@ -179,9 +179,9 @@ async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
 
 
 async def another_key(site: Site, name: str) -> str:
-    if name not in [each.name for each in await site.engine.users()]:
-        await site.engine.create_user(name)
-    return (await site.engine.create_key(name)).secret
+    if name not in [each.name for each in await site.engine.people.users()]:
+        await site.engine.people.create_user(name)
+    return (await site.engine.people.create_key(name)).secret
 
 
 QUESTIONS = ["/search", "/context", "/chat", "/collections/x/documents/count", "/memories/recall"]

@@ -127,13 +127,13 @@ async def test_a_key_that_was_revoked_is_known_to_be_while_nothing_comes(
         served(site.app) as url,
         httpx.AsyncClient(timeout=30) as http,
     ):
-        await site.engine.put_stream("gate")
-        made = await site.engine.found_owner()
+        await site.engine.streams.put("gate")
+        made = await site.engine.people.create_owner()
         given = {"Authorization": f"Bearer {made.secret}"}
         async with http.stream("GET", f"{url}/api/v1/{path}", headers=given) as response:
             pieces = response.aiter_text()
             await anext(pieces)
-            await site.engine.revoke_key(made.key.id)
+            await site.engine.people.revoke_key(made.key.id)
             (last,) = await rest(pieces)
     assert (last.name, json.loads(last.data)["code"]) == ("error", "unauthenticated")
 

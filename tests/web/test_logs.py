@@ -16,7 +16,7 @@ SECRETS = ("Zanzibar", "Quetzal", "hunter2")
 async def test_a_line_says_who_asked_what_and_how_it_went(site: Site, people: People) -> None:
     await people.alice.get("/collections/Quetzal", headers={"X-Request-Id": "a.b-c_1"})
     line = site.requests[-1]
-    alice = (await site.engine.find_user("alice")).id
+    alice = (await site.engine.people.get_user("alice")).id
     assert line.pop("milliseconds") >= 0
     assert line.pop("sent") > 0
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT[\d:.]+Z", line.pop("timestamp"))
@@ -108,7 +108,7 @@ async def test_metrics_are_for_the_owner_once_there_are_accounts(site: Site, peo
         assert (await nobody.get(place)).status_code == 401
     assert (await people.alice.get(place)).status_code == 403
     assert (await people.owner.get(place)).status_code == 200
-    reader = await site.engine.create_key("owner", scopes=["read"])
+    reader = await site.engine.people.create_key("owner", scopes=["read"])
     async with site.client(reader.secret) as client:
         assert (await client.get(place)).status_code == 200
 

@@ -125,7 +125,7 @@ async def open_again(store: Path) -> None:
     """What the opening finishes is erased from every file, and a purge anew erases the rest."""
     idle = replace(SETTINGS, embedder="none")
     async with conspectus.open(store, settings=idle) as engine:
-        records = engine._core.records
+        records = engine._context.core.records
 
         async def is_done() -> bool:
             return not await records.unfinished_purges()
@@ -133,8 +133,8 @@ async def open_again(store: Path) -> None:
         await until(is_done)
         left, lying = in_store(store)
         assert lying <= set().union(*left.values())
-        for each in await engine.collections():
-            await engine.delete_collection(each.id, purge=True)
+        for each in await engine.collections.list():
+            await engine.collections.delete(each.id, purge=True)
         assert in_store(store) == ({}, set())
 
 

@@ -41,7 +41,7 @@ async def sites(address: str, tmp_path: Path) -> AsyncIterator[Sites]:
             settings = replace(SETTINGS, cache=cache, key_requests_per_minute=LIMIT, database_connections=3)
             engine = await opened.enter_async_context(bootstrap.open(address, settings=settings))
             both.append(Site(application(engine, settings), engine, settings))
-        await both[0].engine.create_user("ada")
+        await both[0].engine.people.create_user("ada")
         yield both
 
 
@@ -68,7 +68,7 @@ async def test_a_key_has_so_many_requests_of_all_servers_together(sites: Sites, 
     owner = sites[0].engine
     while True:
         began = await minute(records)
-        secret, other = [(await owner.create_key("ada")).secret for _ in range(2)]
+        secret, other = [(await owner.people.create_key("ada")).secret for _ in range(2)]
         answers = await asked(sites, secret, 2 * LIMIT)
         others = await asked(sites, other, 2)
         if began == await minute(records):
@@ -111,7 +111,7 @@ def test_portions_leave_nothing_over(most: int) -> None:
 
 
 async def test_a_write_that_comes_to_both_at_once_is_done_once(sites: Sites) -> None:
-    secret = (await sites[0].engine.create_key("ada")).secret
+    secret = (await sites[0].engine.people.create_key("ada")).secret
     async with sites[0].client(secret) as client:
         assert (await client.post("/collections", json={"name": "wiki"})).status_code == 201
     body = {"documents": [{"text": "said once"}]}
@@ -125,4 +125,4 @@ async def test_a_write_that_comes_to_both_at_once_is_done_once(sites: Sites) -> 
         assert codes.keys() <= {200, 201, 409}
         done = [each for each in answers if each.status_code != 409]
         assert len({each.text for each in done}) == 1
-    assert await sites[1].engine.count(collection="ada/wiki") == 3
+    assert await sites[1].engine.documents.count(collection="ada/wiki") == 3

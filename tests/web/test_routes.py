@@ -346,8 +346,8 @@ async def test_pages_go_on_where_they_ended(api: httpx.AsyncClient) -> None:
 
 
 async def test_a_file_of_the_server_is_no_tokenizer_and_no_embedder(site: Site) -> None:
-    await site.engine.create_user("alice")
-    key = (await site.engine.create_key("alice")).secret
+    await site.engine.people.create_user("alice")
+    key = (await site.engine.people.create_key("alice")).secret
     async with site.client(key) as alice:
         await filled(alice)
         budget = {"tokens": 9, "tokenizer": "hf:/etc/passwd"}

@@ -155,8 +155,8 @@ def test_a_place_that_others_can_reach_needs_a_valid_key(tmp_path: Path) -> None
         assert len(KEY.findall(server.said)) == 1
         assert nobody.get("/me").status_code == 401
     with sync.open(tmp_path / "data", settings=SETTINGS) as engine:
-        held = engine.keys()
-        assert [engine.revoke_key(each.id).revoked is not None for each in held] == [True]
+        held = engine.people.keys()
+        assert [engine.people.revoke_key(each.id).revoked is not None for each in held] == [True]
     code, told = refused(tmp_path, "--host", "0.0.0.0")
     assert (code, "no key is valid" in told) == (2, True)
     code, told = refused(tmp_path, "--no-auth")
@@ -231,7 +231,7 @@ def slow_pages() -> Iterator[str]:
 
 def stored(folder: Path, job: str) -> Job:
     with sync.open(folder / "data", settings=SETTINGS) as engine:
-        return engine.job(job)
+        return engine.jobs.get(job)
 
 
 def test_what_is_being_answered_is_finished(tmp_path: Path) -> None:

@@ -163,8 +163,8 @@ async def test_who_sees_one_stream_sees_no_other(site: Site, people: People) -> 
             f"/streams/{name}/captions",
             wait=True,
         )
-    ann = (await site.engine.find_user("alice")).id
-    await site.engine.grant("default", Principal("user", ann), "viewer", source="gate")
+    ann = (await site.engine.people.get_user("alice")).id
+    await site.engine.people.grant("default", Principal("user", ann), "viewer", source="gate")
     alice = people.alice
     assert [each["source"]["name"] for each in (await alice.get("/streams")).json()] == ["gate"]
     assert (await alice.get("/streams/yard")).status_code == 404
@@ -200,16 +200,16 @@ async def heard(pieces: AsyncIterator[str], count: int) -> Sequence[Any]:
 
 
 async def test_new_captions_come_as_events(site: Site) -> None:
-    await site.engine.add_captions(NewCaption("before", 0, 1), stream="gate")
+    await site.engine.streams.add_captions(NewCaption("before", 0, 1), stream="gate")
     async with served(site.app) as url:
         async with live(url) as pieces:
             [ready] = await heard(pieces, 1)
-            await site.engine.add_captions(NewCaption("a\nfox", 1, 2), stream="gate")
+            await site.engine.streams.add_captions(NewCaption("a\nfox", 1, 2), stream="gate")
             [first] = await heard(pieces, 1)
         told = json.loads(first.data)
         assert (ready.name, first.name, first.id) == ("ready", "caption", str(told["sequence"]))
         assert (told["caption"]["text"], told["caption"]["start_text"]) == ("a\nfox", "00:00:01")
-        await site.engine.add_captions(NewCaption("missed", 2, 3), stream="gate")
+        await site.engine.streams.add_captions(NewCaption("missed", 2, 3), stream="gate")
         for last, texts in ((first.id, ["missed"]), (ready.id, ["a\nfox", "missed"])):
             async with live(url, **{"Last-Event-ID": last}) as pieces:
                 events = await heard(pieces, 1 + len(texts))
@@ -217,18 +217,18 @@ async def test_new_captions_come_as_events(site: Site) -> None:
 
 
 async def test_a_stream_that_is_gone_ends_its_events(site: Site) -> None:
-    await site.engine.add_captions(NewCaption("before", 0, 1), stream="gate")
-    gate = await site.engine.find_stream("gate")
+    await site.engine.streams.add_captions(NewCaption("before", 0, 1), stream="gate")
+    gate = await site.engine.streams.get("gate")
     async with served(site.app) as url, live(url) as pieces:
         await heard(pieces, 1)
-        await site.engine.delete_source(gate.source.id)
+        await site.engine.collections.delete_source(gate.source.id)
         *_, last = await heard(pieces, 2)
     assert (last.name, json.loads(last.data)["code"]) == ("error", "not_found")
 
 
 async def test_only_so_many_listen(open_site: OpenSite) -> None:
     async with open_site(max_subscribers=1) as site, site.client() as api:
-        await site.engine.put_stream("gate")
+        await site.engine.streams.put("gate")
         async with served(site.app) as url, live(url) as pieces:
             await heard(pieces, 1)
             refused = await api.get("/streams/gate/live")

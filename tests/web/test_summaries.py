@@ -31,7 +31,7 @@ PLACE = "/streams/film/summary"
 async def site(path: Path, model: ScriptedChatModel) -> AsyncIterator[tuple[httpx.AsyncClient, RemoteEngine]]:
     """A server whose stream `film` has nine scenes, with a client of each kind."""
     async with bootstrap.open(path / "data", settings=SETTINGS, chat_model=model) as engine:
-        await engine.add_captions(indexed(*range(9)), stream="film")
+        await engine.streams.add_captions(indexed(*range(9)), stream="film")
         app = application(engine, SETTINGS, log=logger("critical", io.StringIO()))
         async with (
             served(app) as url,
@@ -61,7 +61,7 @@ async def test_the_same_write_sent_twice_leaves_no_copy_of_a_summary(tmp_path: P
         for status in (200, 409):
             answer = await client.post(PLACE, json={}, headers={"Idempotency-Key": "k"})
             assert answer.status_code == status
-        await engine.clear_stream("film", purge=True)
+        await engine.streams.clear("film", purge=True)
     assert holding(tmp_path / "data", "unmistakable") == []
 
 
@@ -112,7 +112,7 @@ async def test_failures_are_problems_and_never_empty_summaries(tmp_path: Path) -
         empty = await client.post(PLACE, json={})
         assert (empty.status_code, empty.json()["code"]) == (502, "LLM_BAD_RESPONSE")
         with pytest.raises(ChatBadAnswer):
-            await remote.summarise(SummaryRequest("film"))
+            await remote.summaries.summarize(SummaryRequest("film"))
         model.says, model.fails = told, ChatAuthFailed("scripted", "key sk-secret")
         refused = await client.post(PLACE, json={})
         assert (refused.status_code, refused.json()["code"]) == (502, "LLM_AUTH_FAILED")
@@ -128,10 +128,10 @@ async def test_a_client_asks_for_exactly_the_same(tmp_path: Path) -> None:
     )  # fmt: skip
     async with site(tmp_path, model) as (_, remote):
         steps: list[str] = []
-        made = await remote.summarise(request, progress=lambda what, _, __: steps.append(what))
+        made = await remote.summaries.summarize(request, progress=lambda what, _, __: steps.append(what))
         assert made.data == {"who": "J\u00fcrgen & <co>"}
-        assert await remote.summary(request) == replace(made, calls=0)
-        assert await remote.summary(replace(request, prompt="else")) is None
+        assert await remote.summaries.get(request) == replace(made, calls=0)
+        assert await remote.summaries.get(replace(request, prompt="else")) is None
         assert steps
 
 
@@ -140,7 +140,7 @@ async def test_a_live_stream_is_kept_summarised(tmp_path: Path) -> None:
     async with site(tmp_path, model) as (client, remote):
         kept = await client.put(f"{PLACE}/standing", json={"batch_size": 3})
         assert kept.status_code == 204
-        for job in (await remote.jobs()).jobs:
-            await remote.wait_job(job.id)
+        for job in (await remote.jobs.list()).jobs:
+            await remote.jobs.wait(job.id)
         assert sorted(asked_about(model)) == [scenes(0, 1, 2), scenes(3, 4, 5), scenes(6, 7, 8)]
         assert (await client.delete(f"{PLACE}/standing")).status_code == 204

@@ -232,7 +232,7 @@ async def test_people_see_their_own_tasks_and_what_was_granted(site: Site, peopl
 
 async def test_words_only_says_so(open_site: OpenSite) -> None:
     async with open_site() as site, site.client() as api:
-        await site.engine.create_collection("tasks", embedder="none")
+        await site.engine.collections.create("tasks", embedder="none")
         assert (await api.put("/tasks/x", json=LOGIN)).status_code == 200
         answer = await api.get(SEMANTIC, params={"q": "login"})
         assert (answer.status_code, answer.json()["field"]) == (422, "collection")

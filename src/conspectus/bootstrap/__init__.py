@@ -77,8 +77,8 @@ async def open(
     models.notes.write_to(parts.request_log)
     engine, process = Engine(parts), os.getpid()
     try:
-        await engine.resume()
-        await engine.finish_purges()
+        await engine.maintenance.resume()
+        await engine.maintenance.finish_purges()
         yield engine
     finally:
         # In a forked child there is nothing to end, and the connections are those of its parent.

@@ -58,14 +58,14 @@ def add(
             watched.merge_seconds,
             watched.webhook,
         )
-        made = session.engine.put_alert(alert)
+        made = session.engine.alerts.put(alert)
     show(made, f"created {made.id}", as_json=common.json)
 
 
 def list_alerts(common: Common, *, limit: Limit = 100) -> None:
     """List your alerts."""
     with opened(common) as session:
-        found = session.engine.alerts(collection=common.collection)[:limit]
+        found = session.engine.alerts.list(collection=common.collection)[:limit]
     show_found(found, _alerts_table(found), "no alerts", as_json=common.json)
 
 
@@ -74,7 +74,7 @@ def delete(
 ) -> None:
     """Delete an alert with its matches."""
     with opened(common) as session:
-        session.engine.delete_alert(alert)
+        session.engine.alerts.delete(alert)
     show({"deleted": alert}, f"deleted {alert}", as_json=common.json)
 
 
@@ -89,9 +89,12 @@ def watch(
     ] = None,
 ) -> None:
     """Print alert matches until interrupted."""
-    with opened(common) as session, closing(session.engine.listen(alert=alert, after=after)) as events:
+    with (
+        opened(common) as session,
+        closing(session.engine.alerts.subscribe(alert=alert, after=after)) as events,
+    ):
         if isinstance(session.engine.asynchronous, Engine):
-            session.engine.start_alerting()
+            session.engine.alerts.start()
         streams: dict[str, Stream] = {}
         for number, event in enumerate(events, 1):
             if common.json:
@@ -106,8 +109,8 @@ def watch(
 def _stream_of(event: AlertEvent, session: Session, known: dict[str, Stream]) -> Stream | None:
     """The stream of a match, looked up once; None if it was deleted."""
     if event.stream not in known:
-        for home in {each.collection for each in session.engine.alerts() if each.id == event.alert}:
-            found = session.engine.streams(collection=home)
+        for home in {each.collection for each in session.engine.alerts.list() if each.id == event.alert}:
+            found = session.engine.streams.list(collection=home)
             known.update((each.source.id, each) for each in found)
     return known.get(event.stream)
 

@@ -109,7 +109,7 @@ def sources_table(sources: Sequence[ChatSource]) -> Table:
 def _told(session: Session, request: ChatRequest, *, aloud: bool) -> Told:
     """All events; the text is printed as it arrives."""
     told = Told()
-    with closing(session.engine.chat(request)) as events:
+    with closing(session.engine.chat.stream(request)) as events:
         for event in events:
             told.take(event)
             if aloud and isinstance(event, Delta):

@@ -22,7 +22,7 @@ NewName = Annotated[str, typer.Argument(metavar="NEW_NAME", help="New name.")]
 def list_collections(common: Common, *, limit: Limit = 100) -> None:
     """List collections."""
     with opened(common) as session:
-        found = session.engine.collections()[:limit]
+        found = session.engine.collections.list()[:limit]
     show_found(found, _collections_table(found), "no collections", as_json=common.json)
 
 
@@ -38,7 +38,7 @@ def create_collection(
 ) -> None:
     """Create a collection."""
     with opened(common, new=True) as session:
-        made = session.engine.create_collection(
+        made = session.engine.collections.create(
             name, embedder=embedder, language=language, description=description
         )
     show(made, f"created {made.name}", as_json=common.json)
@@ -47,24 +47,24 @@ def create_collection(
 def rename_collection(name: Name, new: NewName, common: Common) -> None:
     """Rename a collection."""
     with opened(common) as session:
-        changed = session.engine.update_collection(name, rename=new)
+        changed = session.engine.collections.update(name, rename=new)
     show(changed, f"renamed {name} to {changed.name}", as_json=common.json)
 
 
 def delete_collection(name: Name, common: Common, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a collection with all its documents."""
     with opened(common) as session:
-        found = session.engine.find_collection(name)
-        count = session.engine.count(collection=found.id)
+        found = session.engine.collections.get(name)
+        count = session.engine.documents.count(collection=found.id)
         confirm(f"Delete the collection {found.name} with {count} documents?", yes=yes)
-        receipt = session.engine.delete_collection(found.id, purge=purge)
+        receipt = session.engine.collections.delete(found.id, purge=purge)
     show(receipt, receipt_line(receipt), as_json=common.json)
 
 
 def list_sources(common: Common, *, limit: Limit = 100) -> None:
     """List the sources of a collection."""
     with opened(common) as session:
-        found = session.engine.sources(collection=session.collection)[:limit]
+        found = session.engine.collections.sources(collection=session.collection)[:limit]
         counts = {each.id: _count(session.engine, each) for each in found} if not common.json else {}
     table = plain_table("id", "name", "kind", "documents")
     for each in found:
@@ -75,7 +75,7 @@ def list_sources(common: Common, *, limit: Limit = 100) -> None:
 def get_source(name: Name, common: Common) -> None:
     """Show a source."""
     with opened(common) as session:
-        found = session.engine.find_source(name, collection=session.collection)
+        found = session.engine.collections.get_source(name, collection=session.collection)
         count = _count(session.engine, found)
     table = plain_table("field", "value")
     facts = {
@@ -90,29 +90,31 @@ def get_source(name: Name, common: Common) -> None:
 def create_source(name: Name, common: Common) -> None:
     """Create a source. Add documents with `add --source`."""
     with opened(common, new=True) as session:
-        made = session.engine.source(name, collection=session.collection)
+        made = session.engine.collections.get_or_create_source(name, collection=session.collection)
     show(made, f"created {made.name}", as_json=common.json)
 
 
 def rename_source(name: Name, new: NewName, common: Common) -> None:
     """Rename a source."""
     with opened(common) as session:
-        changed = session.engine.update_source(name, collection=session.collection, rename=new)
+        changed = session.engine.collections.update_source(name, collection=session.collection, rename=new)
     show(changed, f"renamed {name} to {changed.name}", as_json=common.json)
 
 
 def delete_source(name: Name, common: Common, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a source with all its documents."""
     with opened(common) as session:
-        found = session.engine.find_source(name, collection=session.collection)
+        found = session.engine.collections.get_source(name, collection=session.collection)
         count = _count(session.engine, found)
         confirm(f"Delete the source {found.name} with {count} documents?", yes=yes)
-        receipt = session.engine.delete_source(found.id, collection=session.collection, purge=purge)
+        receipt = session.engine.collections.delete_source(
+            found.id, collection=session.collection, purge=purge
+        )
     show(receipt, receipt_line(receipt), as_json=common.json)
 
 
 def _count(engine: BlockingEngine, source: Source) -> int:
-    return engine.count(collection=source.collection, where=Eq("source", source.id))
+    return engine.documents.count(collection=source.collection, where=Eq("source", source.id))
 
 
 def _collections_table(found: Sequence[Collection]) -> RenderableType:

@@ -34,21 +34,25 @@ def add_connection(
 ) -> None:
     """Connect the collection to Git, MediaWiki or a folder."""
     with opened(common, new=True) as session:
-        made = session.engine.connect(name, connector, _options(option or []), collection=session.collection)
+        made = session.engine.connections.create(
+            name, connector, _options(option or []), collection=session.collection
+        )
     show(made, _connections_table([made]), as_json=common.json)
 
 
 def list_connections(common: Common, *, limit: Limit = 100) -> None:
     """List the connections of the collection with their last runs."""
     with opened(common) as session:
-        found = session.engine.connections(collection=session.collection)[:limit]
+        found = session.engine.connections.list(collection=session.collection)[:limit]
     show(found, _connections_table(found), as_json=common.json)
 
 
 def sync(name: Name, common: Common, *, wait: Wait = True) -> None:
     """Sync a connection now."""
     with opened(common) as session:
-        report(session, [session.engine.sync(name, collection=session.collection)], common, wait=wait)
+        report(
+            session, [session.engine.connections.sync(name, collection=session.collection)], common, wait=wait
+        )
 
 
 def watch(name: Name, common: Common) -> None:
@@ -59,7 +63,7 @@ def watch(name: Name, common: Common) -> None:
         show(job, jobs_table([job]), as_json=common.json)
 
     with opened(common) as session:
-        session.engine.follow(name, collection=session.collection, told=told)
+        session.engine.connections.watch(name, collection=session.collection, told=told)
 
 
 def delete_connection(
@@ -72,7 +76,7 @@ def delete_connection(
     """Delete a connection."""
     with opened(common) as session:
         confirm("Delete all its documents?", yes=yes or not documents)
-        receipt = session.engine.disconnect(name, collection=session.collection, delete=documents)
+        receipt = session.engine.connections.delete(name, collection=session.collection, delete=documents)
     show(receipt, f"deleted the connection {name} and {receipt.documents} documents", as_json=common.json)
 
 

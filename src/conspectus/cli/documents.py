@@ -1,7 +1,7 @@
 """add, list and delete."""
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Annotated
@@ -40,7 +40,7 @@ def add(
         engine, place = session.engine, session.collection
         report = FilesReport()
         if files:
-            report = engine.add_files(
+            report = engine.documents.add_files(
                 files, source=source, collection=place, prune=prune, wait=wait, progress=bars
             )
         if text is not None:
@@ -59,7 +59,9 @@ def list_documents(common: Common, chosen: Selection, *, limit: PageLimit = 100,
     """List documents in the order they were added."""
     with opened(common) as session:
         where = session.where(chosen)
-        page = session.engine.list(collection=session.collection, where=where, after=after, limit=limit)
+        page = session.engine.documents.list(
+            collection=session.collection, where=where, after=after, limit=limit
+        )
     show(page, documents_table(page.documents), as_json=common.json)
     note_next(page.next, as_json=common.json)
 
@@ -75,9 +77,9 @@ def delete(
     """Delete documents by id, filter or source."""
     with opened(common) as session:
         where = _chosen(session, ids or [], chosen)
-        count = session.engine.count(collection=session.collection, where=where)
+        count = session.engine.documents.count(collection=session.collection, where=where)
         confirm(f"Delete {count} documents?", yes=yes or not count)
-        receipt = session.engine.delete_where(where, collection=session.collection, purge=purge)
+        receipt = session.engine.documents.delete_where(where, collection=session.collection, purge=purge)
     show(receipt, receipt_line(receipt), as_json=common.json)
     if not receipt.documents:
         raise typer.Exit(NOTHING)
@@ -130,7 +132,7 @@ def _stdin() -> str:
     return text
 
 
-def _counted(report: FilesReport, written: list[Written]) -> FilesReport:
+def _counted(report: FilesReport, written: Sequence[Written]) -> FilesReport:
     return replace(
         report, added=report.added + len(written), chunks=report.chunks + sum(one.chunks for one in written)
     )

@@ -42,7 +42,7 @@ def add(
     """Add an event to a stream."""
     event = NewEvent(type, start, told.end, told.description, tuple(told.entity), told.key)
     with opened(common, new=True) as session:
-        [written] = session.engine.add_events(event, stream=stream, collection=session.collection)
+        [written] = session.engine.events.add(event, stream=stream, collection=session.collection)
     show(written, f"{written.outcome} {written.id}", as_json=common.json)
 
 
@@ -56,8 +56,8 @@ def list_events(
 ) -> None:
     """List the events of a stream. Adjacent ones are merged."""
     with opened(common) as session:
-        clock = clock_of(session.engine.find_stream(stream, collection=session.collection).source)
-        found = session.engine.events(
+        clock = clock_of(session.engine.streams.get(stream, collection=session.collection).source)
+        found = session.engine.events.list(
             stream=stream, collection=session.collection, within=within.range(), type=type
         )
     found = found[:limit]

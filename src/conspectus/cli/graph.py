@@ -232,7 +232,7 @@ def valid(start: datetime | None, end: datetime | None) -> str:
 def list_graphs(common: Common, *, limit: Limit = 100) -> None:
     """List graphs with numbers of nodes and edges."""
     with opened(common) as session:
-        found = session.engine.graphs(collection=session.collection)[:limit]
+        found = session.engine.graph.list(collection=session.collection)[:limit]
     show_found(found, _graphs_table(found), "no graphs", as_json=common.json)
 
 
@@ -240,7 +240,7 @@ def add_nodes(file: File, common: Common, of: OfGraph) -> None:
     """Add or update nodes from a file."""
     nodes = parts_in(file, NewNode)
     with opened(common, new=True) as session, progress() as bars:
-        add = partial(session.engine.add_nodes, graph=of.graph, collection=session.collection)
+        add = partial(session.engine.graph.add_nodes, graph=of.graph, collection=session.collection)
         done = _in_batches(add, nodes, "nodes", bars)
     _show_written(done, "nodes", common)
 
@@ -249,7 +249,7 @@ def add_edges(file: File, common: Common, of: OfGraph) -> None:
     """Add or update edges from a file."""
     edges = parts_in(file, NewEdge)
     with opened(common, new=True) as session, progress() as bars:
-        add = partial(session.engine.add_edges, graph=of.graph, collection=session.collection)
+        add = partial(session.engine.graph.add_edges, graph=of.graph, collection=session.collection)
         done = _in_batches(add, edges, "edges", bars)
     _show_written(done, "edges", common)
 
@@ -257,7 +257,9 @@ def add_edges(file: File, common: Common, of: OfGraph) -> None:
 def add_node(node: NodeId, common: Common, of: OfGraph, told: NodeTold) -> None:
     """Add or update a node."""
     with opened(common, new=True) as session:
-        [done] = session.engine.add_nodes([told.node(node)], graph=of.graph, collection=session.collection)
+        [done] = session.engine.graph.add_nodes(
+            [told.node(node)], graph=of.graph, collection=session.collection
+        )
     show(done, f"{done.outcome} {done.id}", as_json=common.json)
 
 
@@ -271,7 +273,7 @@ def add_edge(
     """Add or update an edge."""
     with opened(common, new=True) as session:
         edge = told.edge(source, target)
-        [done] = session.engine.add_edges([edge], graph=of.graph, collection=session.collection)
+        [done] = session.engine.graph.add_edges([edge], graph=of.graph, collection=session.collection)
     ended = "".join(f"\nended {each}" for each in done.closed)
     show(done, f"{done.outcome} {done.id}{ended}", as_json=common.json)
 
@@ -284,7 +286,7 @@ def delete(common: Common, of: OfGraph, chosen: Deleted) -> None:
         else:
             if not chosen.yes:
                 _ask(session, of)
-            gone = session.engine.delete_graph(of.graph, collection=session.collection)
+            gone = session.engine.graph.delete(of.graph, collection=session.collection)
             counts = {"nodes": gone.nodes, "edges": gone.edges}
     show(counts, f"deleted {counts['nodes']:,} nodes, {counts['edges']:,} edges", as_json=common.json)
     if (chosen.node or chosen.edge) and not any(counts.values()):
@@ -295,8 +297,8 @@ def get_node(node: NodeId, common: Common, of: OfGraph, *, limit: PageLimit = 10
     """Show a node with its edges."""
     with opened(common) as session:
         place = {"graph": of.graph, "collection": session.collection}
-        found = session.engine.node(node, **place)
-        page = session.engine.edges(node=node, limit=limit, **place)
+        found = session.engine.graph.node(node, **place)
+        page = session.engine.graph.edges(node=node, limit=limit, **place)
     told = {"node": found, "edges": page.edges, "next": page.next}
     show(told, Group(nodes_table([found]), "", edges_table(page.edges)), as_json=common.json)
 
@@ -311,7 +313,7 @@ def nodes(
 ) -> None:
     """List the nodes of a graph by id."""
     with opened(common) as session:
-        page = session.engine.nodes(
+        page = session.engine.graph.nodes(
             graph=of.graph, collection=session.collection, type=type, after=after, limit=limit
         )
     show(page, nodes_table(page.nodes), as_json=common.json)
@@ -328,7 +330,7 @@ def edges(
 ) -> None:
     """List the edges of a graph in the order they were added."""
     with opened(common) as session:
-        page = session.engine.edges(
+        page = session.engine.graph.edges(
             graph=of.graph, collection=session.collection, node=node, after=after, limit=limit
         )
     show(page, edges_table(page.edges), as_json=common.json)
@@ -338,14 +340,18 @@ def edges(
 def neighbors(node: NodeId, common: Common, of: OfGraph, walking: Walking) -> None:
     """Show the neighbors of a node."""
     with opened(common) as session:
-        found = session.engine.neighbours(node, walking.walk(), graph=of.graph, collection=session.collection)
+        found = session.engine.graph.neighbors(
+            node, walking.walk(), graph=of.graph, collection=session.collection
+        )
     show_found(found, neighbors_tree(node, found), "no neighbors", as_json=common.json)
 
 
 def search(query: Query, common: Common, of: OfGraph, *, limit: Limit = 10) -> None:
     """Search nodes by the whole words of a query."""
     with opened(common) as session:
-        found = session.engine.find_nodes(query, graph=of.graph, collection=session.collection, limit=limit)
+        found = session.engine.graph.find_nodes(
+            query, graph=of.graph, collection=session.collection, limit=limit
+        )
     table = nodes_table([each.node for each in found], [each.score for each in found])
     show_found(found, table, "no match", as_json=common.json)
 
@@ -355,7 +361,9 @@ def snapshot(
 ) -> None:
     """Show a graph at a point in time."""
     with opened(common) as session:
-        found = session.engine.graph_at(parse_instant(time), graph=of.graph, collection=session.collection)
+        found = session.engine.graph.state_at(
+            parse_instant(time), graph=of.graph, collection=session.collection
+        )
     show(found, Group(nodes_table(found.nodes), "", edges_table(found.edges)), as_json=common.json)
     _end(None, len(found.nodes), "no nodes", common)
 
@@ -372,7 +380,7 @@ def export(
 ) -> None:
     """Export a graph as JSON, GraphML or SVG."""
     with opened(common) as session:
-        text = session.engine.export_graph(
+        text = session.engine.graph.export(
             form, graph=of.graph, collection=session.collection, at=instant(when)
         )
     if output == STDIO:
@@ -423,7 +431,7 @@ def _read(file: Path) -> str:
 
 
 def _in_batches(
-    add: Callable[[Sequence[New]], list[GraphWritten]],
+    add: Callable[[Sequence[New]], Sequence[GraphWritten]],
     parts: Sequence[New],
     what: str,
     report: Progress | None,
@@ -439,7 +447,7 @@ def _in_batches(
 
 def _ask(session: Session, of: OfGraph) -> None:
     """Ask before a whole graph is deleted."""
-    graphs = session.engine.graphs(collection=session.collection)
+    graphs = session.engine.graph.list(collection=session.collection)
     called = {of.graph, f"graph/{of.graph}"}
     named = [each for each in graphs if {each.source.name, each.source.id} & called]
     size = f" with {named[0].nodes:,} nodes and {named[0].edges:,} edges" if named else ""
@@ -448,10 +456,10 @@ def _ask(session: Session, of: OfGraph) -> None:
 
 def _delete_parts(session: Session, of: OfGraph, chosen: Deleted) -> dict[str, int]:
     place = {"graph": of.graph, "collection": session.collection}
-    edges = session.engine.delete_edges(chosen.edge, **place).edges if chosen.edge else 0
+    edges = session.engine.graph.delete_edges(chosen.edge, **place).edges if chosen.edge else 0
     if not chosen.node:
         return {"nodes": 0, "edges": edges}
-    gone = session.engine.delete_nodes(chosen.node, **place)
+    gone = session.engine.graph.delete_nodes(chosen.node, **place)
     return {"nodes": gone.nodes, "edges": edges + gone.edges}
 
 

@@ -27,29 +27,33 @@ def entities(
 ) -> None:
     """List the entities that chunks mention, by frequency."""
     with opened(common) as session:
-        found = session.engine.names(collection=session.collection, begins=prefix, limit=limit, source=source)
+        found = session.engine.graph.entities(
+            collection=session.collection, begins=prefix, limit=limit, source=source
+        )
     show_found(found, _names_table(found), "no entities", as_json=common.json)
 
 
 def enable_extraction(common: Common, *, wait: Wait = True) -> None:
     """Enable entity extraction for a collection."""
     with opened(common) as session, progress() as bars:
-        home = session.engine.keep_names(True, collection=session.collection)
-        read = session.engine.settle_names(collection=session.collection, progress=bars) if wait else 0
+        home = session.engine.graph.extract_entities(True, collection=session.collection)
+        read = (
+            session.engine.graph.settle_entities(collection=session.collection, progress=bars) if wait else 0
+        )
     show({"collection": home, "read": read}, f"enabled; {read:,} chunks processed", as_json=common.json)
 
 
 def disable_extraction(common: Common) -> None:
     """Disable entity extraction and delete its results."""
     with opened(common) as session:
-        home = session.engine.keep_names(False, collection=session.collection)
+        home = session.engine.graph.extract_entities(False, collection=session.collection)
     show({"collection": home, "read": 0}, "disabled", as_json=common.json)
 
 
 def extract(text: Text, common: Common) -> None:
     """Show the entities in a text."""
     with opened(common) as session:
-        found = session.engine.find_names(text, collection=session.collection)
+        found = session.engine.graph.find_mentions(text, collection=session.collection)
     show_found(found, _found_table(found), "no entities in the text", as_json=common.json)
 
 
@@ -66,7 +70,7 @@ def link(
     """Link entities in a text to graph nodes."""
     span = None if mention is None else _span(text, mention)
     with opened(common) as session:
-        found = session.engine.link(
+        found = session.engine.graph.link(
             text, graph=of.graph, collection=session.collection, mention=span, threshold=threshold
         )
     show_found(found, _links_table(found), "no entities in the text", as_json=common.json)
@@ -83,7 +87,7 @@ def merge(
     """Merge nodes and their edges into one."""
     with opened(common) as session:
         place = {"graph": of.graph, "collection": session.collection}
-        node = session.engine.merge_nodes(keep, others, reason=reason, **place)
+        node = session.engine.graph.merge_nodes(keep, others, reason=reason, **place)
     show(node, f"merged into {node.id}", as_json=common.json)
 
 
@@ -97,7 +101,7 @@ def undo_merge(
     """Undo a merge."""
     with opened(common) as session:
         place = {"graph": of.graph, "collection": session.collection}
-        nodes = session.engine.split_node(number, reason=reason, **place)
+        nodes = session.engine.graph.split_node(number, reason=reason, **place)
     show(nodes, f"restored {', '.join(each.id for each in nodes)}", as_json=common.json)
 
 
@@ -110,7 +114,7 @@ def merges(
 ) -> None:
     """List merges and undone merges."""
     with opened(common) as session:
-        found = session.engine.node_history(node, graph=of.graph, collection=session.collection)[:limit]
+        found = session.engine.graph.node_history(node, graph=of.graph, collection=session.collection)[:limit]
     show_found(found, _history_table(found), "no merges", as_json=common.json)
 
 

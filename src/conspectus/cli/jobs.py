@@ -64,13 +64,13 @@ def ingest(
     with opened(common, new=True) as session:
         engine, home = session.engine, session.collection
         jobs = [
-            engine.ingest_url(
+            engine.jobs.ingest_url(
                 page, collection=home, source=source, method=fetching.method, headers=headers, **sizes
             )
             for page in pages
         ]
         if files:
-            jobs.append(engine.ingest_files(files, collection=home, source=source or "uploads"))
+            jobs.append(engine.jobs.ingest_files(files, collection=home, source=source or "uploads"))
         report(session, jobs, common, wait=wait)
 
 
@@ -88,7 +88,7 @@ def list_jobs(
     """List jobs, newest first."""
     with opened(common) as session:
         chosen = _state(state)
-        page = session.engine.jobs(collection=common.collection, state=chosen, after=after, limit=limit)
+        page = session.engine.jobs.list(collection=common.collection, state=chosen, after=after, limit=limit)
     show(page, jobs_table(page.jobs), as_json=common.json)
     note_next(page.next, as_json=common.json)
 
@@ -96,14 +96,14 @@ def list_jobs(
 def get_job(job: JobName, common: Common) -> None:
     """Show a job with its result or error."""
     with opened(common) as session:
-        found = session.engine.job(job)
+        found = session.engine.jobs.get(job)
     show(found, _job_picture(found), as_json=common.json)
 
 
 def cancel_job(job: JobName, common: Common) -> None:
     """Cancel a queued or running job."""
     with opened(common) as session:
-        found = session.engine.cancel_job(job)
+        found = session.engine.jobs.cancel(job)
     show(found, _job_picture(found), as_json=common.json)
     if found.state != "cancelled":
         raise typer.Exit(NOTHING)
@@ -112,15 +112,19 @@ def cancel_job(job: JobName, common: Common) -> None:
 def retry_job(job: JobName, common: Common, *, wait: Wait = True) -> None:
     """Retry a failed or cancelled job."""
     with opened(common) as session:
-        report(session, [session.engine.retry_job(job)], common, wait=wait)
+        report(session, [session.engine.jobs.retry(job)], common, wait=wait)
 
 
 def report_jobs(common: Common) -> None:
     """Show numbers of jobs, failures and retries."""
     with opened(common) as session:
-        found = session.engine.ingest_report(collection=common.collection)
-        homes = session.engine.collections()
-        names = {each.id: each.name for home in homes for each in session.engine.sources(collection=home.id)}
+        found = session.engine.jobs.report(collection=common.collection)
+        homes = session.engine.collections.list()
+        names = {
+            each.id: each.name
+            for home in homes
+            for each in session.engine.collections.sources(collection=home.id)
+        }
     show(found, _report_picture(found, names), as_json=common.json)
 
 
@@ -132,7 +136,7 @@ def list_requests(
 ) -> None:
     """List model provider requests, newest first."""
     with opened(common) as session:
-        found = session.engine.embedding_requests(after=after, limit=limit)
+        found = session.engine.jobs.requests(after=after, limit=limit)
     show(found, _requests_table(found), as_json=common.json)
 
 
@@ -143,7 +147,7 @@ def summarize_requests(
 ) -> None:
     """Show totals of model provider requests by model."""
     with opened(common) as session:
-        found = session.engine.request_totals(hours=hours)
+        found = session.engine.jobs.request_totals(hours=hours)
     show(found, _totals_table(found), as_json=common.json)
 
 
@@ -163,7 +167,7 @@ def _waited(session: Session, jobs: Sequence[Job]) -> list[Job]:
 
 def _ended(session: Session, job: Job, bars: Progress | None) -> Job:
     while job.state not in FINISHED:
-        job = session.engine.wait_job(job.id, seconds=LOOK_SECONDS)
+        job = session.engine.jobs.wait(job.id, seconds=LOOK_SECONDS)
         if bars is not None:
             bars(cell(job.title, limit=40).plain, job.done, job.total)
     return job

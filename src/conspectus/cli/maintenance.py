@@ -49,14 +49,14 @@ class _Speed(ProgressColumn):
 def status(common: Common) -> None:
     """Show the data directory and the size of collections."""
     with opened(common) as session:
-        report = session.engine.status(collection=common.collection)
+        report = session.engine.maintenance.status(collection=common.collection)
     show(report, status_table(report), as_json=common.json)
 
 
 def check(common: Common) -> None:
     """Check the index against the records (read-only)."""
     with opened(common) as session:
-        report = session.engine.check()
+        report = session.engine.maintenance.check()
     found: dict[str, Json] = {
         "clean": report.clean,
         "records": plain(report.records),
@@ -70,7 +70,7 @@ def check(common: Common) -> None:
 def reindex(common: Common) -> None:
     """Rebuild the index from the records."""
     with opened(common) as session, progress() as bars:
-        session.engine.reindex(collection=session.collection, progress=bars)
+        session.engine.maintenance.reindex(collection=session.collection, progress=bars)
         name = session.collection
     show({"collection": name, "reindexed": True}, f"rebuilt the index of {name}", as_json=common.json)
 
@@ -81,7 +81,7 @@ def reembed(
 ) -> None:
     """Change the embedding model of the collection."""
     with opened(common) as session, progress() as bars:
-        count = session.engine.reembed(embedder, collection=session.collection, progress=bars)
+        count = session.engine.maintenance.reembed(embedder, collection=session.collection, progress=bars)
         name = session.collection
     show({"collection": name, "embedded": count}, f"embedded {count} chunks of {name}", as_json=common.json)
 
@@ -193,9 +193,9 @@ def _backup_picture(receipt: "BackupReceipt", done: str = "") -> RenderableType:
 
 def _build_indexes(target: str, settings: Settings, bars: Progress | None) -> list[str]:
     with sync.open(target, settings=settings) as engine:
-        names = [each.name for each in engine.collections()]
+        names = [each.name for each in engine.collections.list()]
         for name in names:
-            engine.reindex(collection=name, progress=bars)
+            engine.maintenance.reindex(collection=name, progress=bars)
     return names
 
 

@@ -144,7 +144,9 @@ def note_others(session: Session, whose: InScope) -> None:
     if whose.user is not None:
         return
     kept = [
-        each.name for each in session.engine.sources(collection=session.collection) if each.kind == "memory"
+        each.name
+        for each in session.engine.collections.sources(collection=session.collection)
+        if each.kind == "memory"
     ]
     users = sorted({user for user in (scope_of(name).user for name in kept) if user is not None})
     named = ", ".join(users[:SHOWN_USERS]) + (
@@ -241,7 +243,9 @@ def add(
 ) -> None:
     """Add a memory."""
     with remembering(common, new=True) as session, progress() as bars:
-        [done] = session.engine.remember(said.memory(text), **whose.place(session), wait=wait, progress=bars)
+        [done] = session.engine.memory.remember(
+            said.memory(text), **whose.place(session), wait=wait, progress=bars
+        )
     lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {each}" for each in done.near)]
     lines += [f"ended the fact of {each}" for each in done.closed]
     show(done, "\n".join(lines), as_json=common.json)
@@ -250,7 +254,7 @@ def add(
 def recall(query: Query, common: Common, whose: InScope, wanted: Recalling) -> None:
     """Search memories."""
     with remembering(common) as session:
-        found = session.engine.recall(wanted.question(query, session, whose))
+        found = session.engine.memory.recall(wanted.question(query, session, whose))
         if not found.memories and not common.json:
             note_others(session, whose)
     if not common.json:
@@ -275,9 +279,9 @@ def context(
     """Print the context window for a query on memories."""
     with remembering(common) as session:
         asked = wanted.question(query, session, whose)
-        found = session.engine.memory_window(asked, max_tokens, renderer=form)
+        found = session.engine.memory.window(asked, max_tokens, renderer=form)
         if found.window.outcome == "found":
-            window = session.engine.memory_window
+            window = session.engine.memory.window
             require_shown(max_tokens, lambda most: window(asked, most).tokens > 0, shown=found.tokens > 0)
         elif not common.json:
             note_others(session, whose)
@@ -310,7 +314,7 @@ def recent(
 ) -> None:
     """List the latest turns, oldest first."""
     with remembering(common) as session:
-        found = session.engine.recent_memories(**whose.place(session), turns=limit, tokens=max_tokens)
+        found = session.engine.memory.recent(**whose.place(session), turns=limit, tokens=max_tokens)
     show_found(found, recent_table(found), NO_MEMORIES, as_json=common.json)
 
 

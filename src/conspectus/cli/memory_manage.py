@@ -114,7 +114,7 @@ def list_memories(
 ) -> None:
     """List memories by time."""
     with remembering(common) as session:
-        page = session.engine.memories(
+        page = session.engine.memory.list(
             **whose.place(session),
             kind=part.kind,
             entity=part.entity,
@@ -135,14 +135,14 @@ def list_memories(
 def get_memory(memory: Id, common: Common, whose: InScope) -> None:
     """Show a memory with its metadata."""
     with remembering(common) as session:
-        found = session.engine.memory(memory, **whose.place(session))
+        found = session.engine.memory.get(memory, **whose.place(session))
     show(found, _memory_picture(found), as_json=common.json)
 
 
 def versions(memory: Id, common: Common, whose: InScope, *, limit: Limit = 100) -> None:
     """List the versions of a memory, oldest first."""
     with remembering(common) as session:
-        found = session.engine.memory_versions(memory, **whose.place(session))[-limit:]
+        found = session.engine.memory.versions(memory, **whose.place(session))[-limit:]
     table = plain_table("known from", "until", "text")
     for each in found:
         until = "-" if each.known_until is None else f"{each.known_until:%Y-%m-%d %H:%M:%S}"
@@ -185,14 +185,14 @@ def delete(
 def conversations(common: Common, whose: InScope, *, limit: Limit = 100) -> None:
     """List the conversations of a scope."""
     with remembering(common) as session:
-        found = session.engine.conversations(**whose.place(session))[:limit]
+        found = session.engine.memory.conversations(**whose.place(session))[:limit]
     show_found(found, _conversations_table(found), "no conversations", as_json=common.json)
 
 
 def stats(common: Common, whose: InScope) -> None:
     """Show statistics of a scope."""
     with remembering(common) as session:
-        found = session.engine.memory_stats(**whose.place(session))
+        found = session.engine.memory.stats(**whose.place(session))
     show(found, _stats_table(found), as_json=common.json)
 
 
@@ -226,7 +226,7 @@ def import_lines(
     scope = None if whose == InScope() else whose.scope()
     with remembering(common, new=True) as session, progress() as bars, ExitStack() as files:
         source = sys.stdin.buffer if file == STDIO else files.enter_context(file.open("rb"))
-        done = session.engine.import_memories(
+        done = session.engine.memory.import_lines(
             _lines(source), collection=session.collection, scope=scope, progress=bars
         )
     show(done, _counted(done), as_json=common.json)
@@ -247,7 +247,7 @@ def set_retention(
         raise InvalidInput("retention", "give --days, --max-count or both, or --off")
     retention = None if off else Retention(days, max_count)
     with remembering(common, new=True) as session:
-        session.engine.retain(retention, **whose.place(session))
+        session.engine.retention.set(retention, **whose.place(session))
     kept = {"scope": whose.scope(), "retention": retention}
     show(
         kept,
@@ -259,7 +259,7 @@ def set_retention(
 def list_retentions(common: Common, *, limit: Limit = 100) -> None:
     """List retention rules with their last runs."""
     with remembering(common) as session:
-        found = session.engine.retentions(collection=session.collection)[:limit]
+        found = session.engine.retention.list(collection=session.collection)[:limit]
     show_found(found, _retentions_table(found), "no retention rules", as_json=common.json)
 
 
@@ -274,10 +274,10 @@ def apply_retention(
     """Apply the retention rule of a scope now."""
     with remembering(common) as session:
         if job:
-            started = session.engine.start_retention(collection=session.collection)
+            started = session.engine.retention.start_job(collection=session.collection)
             show(started, f"job {started.id}", as_json=common.json)
             return
-        receipt = session.engine.apply_retention(
+        receipt = session.engine.retention.apply(
             collection=session.collection, scope=None if every else whose.scope(), preview=dry_run
         )
     show(receipt, receipt_text(receipt), as_json=common.json)
@@ -288,17 +288,17 @@ def _delete(session: Session, whose: InScope, what: MemorySelection, deleting: D
     engine, place = session.engine, session.collection
     scope = whose.scope()
     if deleting.dry_run or not deleting.yes:
-        would = engine.forget(what, scope=scope, collection=place, preview=True)
+        would = engine.memory.forget(what, scope=scope, collection=place, preview=True)
         if deleting.dry_run or not would.memories:
             return would
         noun = "memory" if would.memories == 1 else "memories"
         confirm(f"Delete {would.memories:,} {noun} of {scope_name(scope)}?", yes=False)
-    return engine.forget(what, scope=scope, collection=place, purge=deleting.purge)
+    return engine.memory.forget(what, scope=scope, collection=place, purge=deleting.purge)
 
 
 def _change(memory: str, common: Common, whose: InScope, changes: dict[str, Any]) -> None:
     with remembering(common) as session:
-        written = session.engine.update_memory(memory, **whose.place(session), **changes)
+        written = session.engine.memory.update(memory, **whose.place(session), **changes)
     show(written, f"{written.outcome} {written.id}", as_json=common.json)
 
 
@@ -343,7 +343,7 @@ def _valid(memory: Memory) -> str | None:
 def _export(session: Session, scope: Scope, target: IO[str], report: Progress | None) -> int:
     after, count = None, 0
     while True:
-        page = session.engine.export_memories(scope=scope, collection=session.collection, after=after)
+        page = session.engine.memory.export(scope=scope, collection=session.collection, after=after)
         target.writelines(f"{line}\n" for line in page.lines)
         count += len(page.lines)
         if report is not None:

@@ -67,7 +67,7 @@ def import_archive(
 ) -> None:
     """Import messages from Slack, Discord, IRC or JSON Lines."""
     with opened(common, new=True) as session, progress() as bars:
-        report = session.engine.import_chat(
+        report = session.engine.channels.import_chat(
             path,
             kind=_kind(kind),
             collection=session.collection,
@@ -92,14 +92,16 @@ def add(
     """Add a message to a channel."""
     message = NewMessage(text, key=key, author=author, reply_to=reply_to)
     with opened(common, new=True) as session:
-        [written] = session.engine.post(message, channel=channel, collection=session.collection, wait=True)
+        [written] = session.engine.channels.post(
+            message, channel=channel, collection=session.collection, wait=True
+        )
     show(written, f"{written.outcome} {written.id}", as_json=common.json)
 
 
 def list_messages(channel: Channel, common: Common, *, limit: PageLimit = 20) -> None:
     """List the latest messages of a channel, oldest first."""
     with opened(common) as session:
-        said = session.engine.latest(channel=channel, collection=session.collection, limit=limit)
+        said = session.engine.channels.latest(channel=channel, collection=session.collection, limit=limit)
     show(said, _said_table(said), as_json=common.json)
     if not said:
         raise typer.Exit(NOTHING)
@@ -108,7 +110,7 @@ def list_messages(channel: Channel, common: Common, *, limit: PageLimit = 20) ->
 def thread(channel: Channel, key: Key, common: Common, *, limit: Limit = 20) -> None:
     """Show the thread of a message."""
     with opened(common) as session:
-        found = session.engine.chain(_message(session, channel, key).id, limit=limit)
+        found = session.engine.channels.chain(_message(session, channel, key).id, limit=limit)
     show(found, _said_table(found.messages), as_json=common.json)
     if found.left_out and not common.json:
         note(f"{found.left_out} more messages in the thread; use --limit")
@@ -117,7 +119,7 @@ def thread(channel: Channel, key: Key, common: Common, *, limit: Limit = 20) -> 
 def delete(channel: Channel, key: Key, common: Common) -> None:
     """Delete a message. Replies to it stay."""
     with opened(common) as session:
-        receipt = session.engine.delete(_message(session, channel, key).id)
+        receipt = session.engine.documents.delete(_message(session, channel, key).id)
     show(receipt, f"deleted {receipt.documents} messages", as_json=common.json)
 
 
@@ -132,7 +134,7 @@ def context(channel: Channel, query: Query, common: Common, wanted: Wanted) -> N
             related=wanted.related,
             floor=wanted.min_similarity,
         )
-        window = session.engine.channel_window
+        window = session.engine.channels.window
         found = window(question, wanted.max_tokens)
         if found.window.outcome == "found":
             require_shown(
@@ -148,7 +150,7 @@ def context(channel: Channel, query: Query, common: Common, wanted: Wanted) -> N
 
 
 def _message(session: Session, channel: str, key: str) -> Document:
-    return session.engine.find_document(key, source=channel, collection=session.collection)
+    return session.engine.documents.find(key, source=channel, collection=session.collection)
 
 
 def _kind(name: str | None) -> ArchiveKind | None:

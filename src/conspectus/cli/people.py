@@ -39,14 +39,14 @@ class Recipient:
 def list_users(common: Common, *, limit: Limit = 100) -> None:
     """List users."""
     with opened(common) as session:
-        found = session.engine.users()[:limit]
+        found = session.engine.people.users()[:limit]
     show(found, _users_table(found), as_json=common.json)
 
 
 def add_user(name: Annotated[str, typer.Argument(help="Name of the user.")], common: Common) -> None:
     """Create a user."""
     with opened(common) as session:
-        made = session.engine.create_user(name)
+        made = session.engine.people.create_user(name)
     show(
         made,
         cell(f"Created user {name}. Create a key with: conspectus keys create {name}"),
@@ -57,14 +57,14 @@ def add_user(name: Annotated[str, typer.Argument(help="Name of the user.")], com
 def disable_user(user: UserName, common: Common) -> None:
     """Disable a user. Their data is kept."""
     with opened(common) as session:
-        found = session.engine.disable_user(user)
+        found = session.engine.people.disable_user(user)
     show(found, cell(f"disabled the user {found.name}"), as_json=common.json)
 
 
 def enable_user(user: UserName, common: Common) -> None:
     """Enable a user."""
     with opened(common) as session:
-        found = session.engine.disable_user(user, disabled=False)
+        found = session.engine.people.disable_user(user, disabled=False)
     show(found, cell(f"enabled the user {found.name}"), as_json=common.json)
 
 
@@ -79,16 +79,16 @@ def delete_user(
 ) -> None:
     """Delete a user with their keys and grants."""
     with opened(common) as session:
-        found = session.engine.find_user(user)
+        found = session.engine.people.get_user(user)
         confirm(f"Delete the user {found.name}?", yes=yes)
-        session.engine.delete_user(found.id, heir=transfer_to)
+        session.engine.people.delete_user(found.id, heir=transfer_to)
     show({"deleted": found}, cell(f"deleted the user {found.name}"), as_json=common.json)
 
 
 def list_groups(common: Common, *, limit: Limit = 100) -> None:
     """List groups."""
     with opened(common) as session:
-        found = session.engine.groups()[:limit]
+        found = session.engine.people.groups()[:limit]
     rows = ((each.id, each.name, _when(each.created)) for each in found)
     show(found, rows_table(("id", "name", "created"), rows), as_json=common.json)
 
@@ -96,35 +96,35 @@ def list_groups(common: Common, *, limit: Limit = 100) -> None:
 def add_group(name: Annotated[str, typer.Argument(help="Name of the group.")], common: Common) -> None:
     """Create a group of users."""
     with opened(common) as session:
-        made = session.engine.create_group(name)
+        made = session.engine.people.create_group(name)
     show(made, cell(f"created the group {name}"), as_json=common.json)
 
 
 def delete_group(group: GroupName, common: Common) -> None:
     """Delete a group with its grants. Its members stay."""
     with opened(common) as session:
-        session.engine.delete_group(group)
+        session.engine.people.delete_group(group)
     show({"deleted": group}, cell(f"deleted the group {group}"), as_json=common.json)
 
 
 def members(group: GroupName, common: Common, *, limit: Limit = 100) -> None:
     """List the members of a group."""
     with opened(common) as session:
-        found = session.engine.members(group)[:limit]
+        found = session.engine.people.members(group)[:limit]
     show(found, _users_table(found), as_json=common.json)
 
 
 def add_member(group: GroupName, user: UserName, common: Common) -> None:
     """Add a user to a group."""
     with opened(common) as session:
-        session.engine.join(group, user)
+        session.engine.people.add_member(group, user)
     show({"group": group, "user": user}, cell(f"added {user} to {group}"), as_json=common.json)
 
 
 def remove_member(group: GroupName, user: UserName, common: Common) -> None:
     """Remove a user from a group."""
     with opened(common) as session:
-        session.engine.leave(group, user)
+        session.engine.people.remove_member(group, user)
     show({"group": group, "user": user}, cell(f"removed {user} from {group}"), as_json=common.json)
 
 
@@ -136,7 +136,7 @@ def list_keys(
 ) -> None:
     """List API keys without their secrets."""
     with opened(common) as session:
-        found = session.engine.keys(user)[:limit]
+        found = session.engine.people.keys(user)[:limit]
         names = _names(session)
     show(found, _keys_table(found, names), as_json=common.json)
 
@@ -154,30 +154,33 @@ def create_key(
     """Create an API key. Its secret is shown once."""
     chosen = SCOPES if scopes is None else tuple(_scope(each) for each in scopes)
     with opened(common, new=user == OWNER) as session:
-        made = session.engine.create_key(user, label=label, scopes=chosen, expires=instant(expires))
+        made = session.engine.people.create_key(user, label=label, scopes=chosen, expires=instant(expires))
     _show_once(made, common)
 
 
 def revoke_key(key: KeyName, common: Common) -> None:
     """Revoke an API key."""
     with opened(common) as session:
-        ended = session.engine.revoke_key(key)
+        ended = session.engine.people.revoke_key(key)
     show(ended, cell(f"revoked the key {key}"), as_json=common.json)
 
 
 def rotate_key(key: KeyName, common: Common) -> None:
     """Replace an API key. The new secret is shown once."""
     with opened(common) as session:
-        made = session.engine.rotate_key(key)
+        made = session.engine.people.rotate_key(key)
     _show_once(made, common)
 
 
 def list_grants(common: Common, *, source: Part = None, limit: Limit = 100) -> None:
     """List the roles on the collection and its sources."""
     with opened(common) as session:
-        found = session.engine.grants(session.collection, source=source)[:limit]
+        found = session.engine.people.grants(session.collection, source=source)[:limit]
         names = _names(session)
-        parts = {str(each.id): each.name for each in session.engine.sources(collection=session.collection)}
+        parts = {
+            str(each.id): each.name
+            for each in session.engine.collections.sources(collection=session.collection)
+        }
     rows = (
         (each.role, each.grantee.kind, names.get(each.grantee.id, each.grantee.id), _part(each, parts))
         for each in found
@@ -194,14 +197,14 @@ def add_grant(
 ) -> None:
     """Grant a role to a user or a group."""
     with opened(common) as session:
-        given = session.engine.grant(session.collection, to.grantee(), role, source=source)
+        given = session.engine.people.grant(session.collection, to.grantee(), role, source=source)
     show(given, cell(f"{to.user or to.group} has the role {role}"), as_json=common.json)
 
 
 def remove_grant(common: Common, to: Recipient, *, source: Part = None) -> None:
     """Revoke the role of a user or a group."""
     with opened(common) as session:
-        found = session.engine.revoke(session.collection, to.grantee(), source=source)
+        found = session.engine.people.revoke(session.collection, to.grantee(), source=source)
     show({"revoked": found}, "Revoked." if found else "No such grant.", as_json=common.json)
     if not found:
         raise typer.Exit(NOTHING)
@@ -215,8 +218,8 @@ def _show_once(made: NewKey, common: Common) -> None:
 
 def _names(session: Session) -> dict[str, str]:
     """Names of users and groups by id."""
-    users = {str(each.id): each.name for each in session.engine.users()}
-    return users | {str(each.id): each.name for each in session.engine.groups()}
+    users = {str(each.id): each.name for each in session.engine.people.users()}
+    return users | {str(each.id): each.name for each in session.engine.people.groups()}
 
 
 def _users_table(found: Sequence[User]) -> RenderableType:

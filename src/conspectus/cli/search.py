@@ -58,7 +58,9 @@ def search(query: Query, common: Common, searched: Connected, *, limit: Limit = 
     with opened(common) as session:
         found = session.engine.retrieve(query, **_scope(session, searched), limit=limit)
         sources = (
-            () if session.collection == EVERYWHERE else session.engine.sources(collection=session.collection)
+            ()
+            if session.collection == EVERYWHERE
+            else session.engine.collections.sources(collection=session.collection)
         )
     names = {str(each.id): each.name for each in sources}
     show(found, hits_picture(found, query, names), as_json=common.json)

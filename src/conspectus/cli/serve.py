@@ -28,7 +28,8 @@ from conspectus.settings import Settings
 from conspectus.web.warmup import for_good
 
 if TYPE_CHECKING:
-    from conspectus.mcp.tool import AnyEngine, ToolOptions
+    from conspectus.engine.any_engine import AnyEngine
+    from conspectus.mcp.tool import ToolOptions
     from conspectus.web.serve import Opened
 
 SERVER = "conspectus.web.serve"

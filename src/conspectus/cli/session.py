@@ -28,7 +28,11 @@ class Session:
 
         Where all collections are asked, a name may be that of many sources, and stands for none.
         """
-        known = () if self.collection == EVERYWHERE else self.engine.sources(collection=self.collection)
+        known = (
+            ()
+            if self.collection == EVERYWHERE
+            else self.engine.collections.sources(collection=self.collection)
+        )
         ids = {each.name: str(each.id) for each in known}
         condition = _by_id(parse_filters(chosen.filter), ids)
         if chosen.source is None:
@@ -52,7 +56,7 @@ def opened(common: Common, *, new: bool = False) -> Iterator[Session]:
             yield session
         except NotFound as missing:
             if missing.kind == "collection":
-                there = ", ".join(each.name for each in engine.collections())
+                there = ", ".join(each.name for each in engine.collections.list())
                 note(f"existing collections: {there or 'none'}")
             raise
 

@@ -120,7 +120,7 @@ class Scale:
 def timeline(stream: Stream, common: Common, within: Within, chosen: Shown) -> None:
     """Draw captions, events and entities over time."""
     with opened(common) as session:
-        found = session.engine.find_stream(stream, collection=session.collection)
+        found = session.engine.streams.get(stream, collection=session.collection)
         span = within.range()
         captions = [*captions_of(session, stream, span)]
         lanes = [*_events(session, stream, span, chosen), *_entities(session, stream, span, chosen)]
@@ -179,7 +179,7 @@ def _events(session: Session, stream: str, within: CaptionRange, chosen: Shown) 
     if chosen.entity and not chosen.type:
         return []
     spans: dict[str, list[Span]] = {each: [] for each in chosen.type}
-    for each in session.engine.events(stream=stream, collection=session.collection, within=within):
+    for each in session.engine.events.list(stream=stream, collection=session.collection, within=within):
         if not chosen.type or each.type in spans:
             spans.setdefault(each.type, []).append((each.start, each.end))
     return [Lane(name, found) for name, found in sorted(spans.items())]
@@ -189,7 +189,7 @@ def _entities(session: Session, stream: str, within: CaptionRange, chosen: Shown
     """A line for each name that is asked for, or that comes most often."""
     names = chosen.entity
     if not names and not chosen.type:
-        counts = session.engine.entities(stream=stream, collection=session.collection, within=within)
+        counts = session.engine.events.entities(stream=stream, collection=session.collection, within=within)
         often = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         names = [name for name, _ in islice(often, MOST_ENTITIES)]
     return [
@@ -197,7 +197,7 @@ def _entities(session: Session, stream: str, within: CaptionRange, chosen: Shown
             name,
             [
                 (each.start, each.end)
-                for each in session.engine.entity_timeline(
+                for each in session.engine.events.entity_timeline(
                     name, stream=stream, collection=session.collection, within=within
                 )
             ],

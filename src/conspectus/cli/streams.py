@@ -102,7 +102,7 @@ def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator
     """All captions of a range, page by page."""
     after = None
     while True:
-        page = session.engine.captions(
+        page = session.engine.streams.captions(
             stream=stream, collection=session.collection, within=within, after=after, limit=PAGE
         )
         yield from page.captions
@@ -128,7 +128,7 @@ def import_files(
     with opened(common, new=True) as session, progress() as bars:
         if start_time is not None:
             _set_start_time(session, start_time, [stream] if stream else _stems(files))
-        report = session.engine.import_captions(
+        report = session.engine.streams.import_captions(
             files,
             stream=stream,
             collection=session.collection,
@@ -146,7 +146,7 @@ def import_files(
 def list_streams(common: Common, *, limit: Limit = 100) -> None:
     """List streams with their captions and time ranges."""
     with opened(common) as session:
-        streams = session.engine.streams(collection=session.collection)[:limit]
+        streams = session.engine.streams.list(collection=session.collection)[:limit]
     show_found(streams, _streams_table(streams), "no streams", as_json=common.json)
 
 
@@ -167,7 +167,7 @@ def captions(
 ) -> None:
     """List the captions of a stream by time."""
     with opened(common) as session:
-        clock = clock_of(session.engine.find_stream(stream, collection=session.collection).source)
+        clock = clock_of(session.engine.streams.get(stream, collection=session.collection).source)
         found = islice(captions_of(session, stream, within.range(contains=contains)), limit)
         if ndjson:
             count = _export(found)
@@ -181,9 +181,9 @@ def captions(
 def delete(stream: Stream, common: Common, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a stream with all its captions and events."""
     with opened(common) as session:
-        found = session.engine.find_stream(stream, collection=session.collection)
+        found = session.engine.streams.get(stream, collection=session.collection)
         confirm(f"Delete the stream {found.source.name!r} with {found.captions:,} captions?", yes=yes)
-        receipt = session.engine.delete_source(found.source.id, purge=purge)
+        receipt = session.engine.collections.delete_source(found.source.id, purge=purge)
     show(receipt, receipt_line(receipt), as_json=common.json)
 
 
@@ -201,7 +201,7 @@ def captions_table(found: Sequence[Caption], clock: StreamClock) -> RenderableTy
 def search(query: Query, common: Common, within: Within, wanted: Wanted) -> None:
     """Search streams for the moments that answer a query."""
     with opened(common) as session:
-        found = session.engine.find_moments(wanted.question(query, session, within))
+        found = session.engine.streams.find_moments(wanted.question(query, session, within))
     if not common.json:
         _show_plan(found.plan, found.notices)
     if common.json or found.moments:
@@ -215,7 +215,7 @@ def context(
 ) -> None:
     """Print the context window for a query on streams."""
     with opened(common) as session:
-        found = session.engine.video_window(wanted.question(query, session, within), max_tokens)
+        found = session.engine.streams.window(wanted.question(query, session, within), max_tokens)
     print_window(found, found.window, as_json=common.json)
     if not common.json:
         _show_plan(found.plan, found.window.notices)
@@ -236,8 +236,8 @@ def summarize(stream: Stream, common: Common, within: Within, how: How) -> None:
             extractive=how.extractive,
             sentences=how.sentences,
         )
-        made = session.engine.summarise(request, progress=bars)
-        clock = clock_of(session.engine.find_stream(stream, collection=session.collection).source)
+        made = session.engine.summaries.summarize(request, progress=bars)
+        clock = clock_of(session.engine.streams.get(stream, collection=session.collection).source)
     if common.json:
         dump(made)
     else:
@@ -273,7 +273,7 @@ def _stems(files: Iterable[Path]) -> list[str]:
 
 def _set_start_time(session: Session, start_time: str, names: Iterable[str]) -> None:
     for name in names:
-        session.engine.put_stream(NewStream(name, session.collection, origin=start_time))
+        session.engine.streams.put(NewStream(name, session.collection, origin=start_time))
 
 
 def _streams_table(streams: Sequence[StoredStream]) -> RenderableType:

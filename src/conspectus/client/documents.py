@@ -9,9 +9,12 @@ from typing import Any
 from urllib.parse import quote
 from uuid import uuid4
 
-from conspectus.client.catalog import Catalog, in_collection
+from conspectus.client.collections import RemoteCollections, in_collection
 from conspectus.client.encode import changes_json, document_json, encoded
+from conspectus.client.operations import derived
 from conspectus.client.request import Request, ask, get, path_of, post, remove, work
+from conspectus.client.service import RemoteService
+from conspectus.engine.documents import DocumentService
 from conspectus.errors import InvalidInput
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
 from conspectus.ingest.pipeline import batches
@@ -25,8 +28,9 @@ LIST_LIMIT = 1_000
 FIELDS = NewDocument.__dataclass_fields__.keys() - {"key", "expected"}
 
 
-class Documents(Catalog):
-    """What was written down."""
+@derived
+class RemoteDocuments(RemoteService, DocumentService):
+    """Documents of a server."""
 
     async def add(
         self,
@@ -36,15 +40,9 @@ class Documents(Catalog):
         collection: str = "default",
         wait: bool = False,
         progress: Progress | None = None,
-    ) -> list[Written]:
-        """Store documents: found by their words at once, by meaning when embedded (`wait=True`: on return).
-
-        A document with the key of a stored one replaces it atomically. Documents are sent in batches of
-        at most 500, each a transaction. Raises InvalidInput, TooLarge or Changed; the batch at fault is
-        not written.
-        """
+    ) -> Sequence[Written]:
         given = [documents] if isinstance(documents, str | NewDocument) else documents
-        target = await self.source(source, collection=collection)
+        target = await self._beside(RemoteCollections).get_or_create_source(source, collection=collection)
         written: list[Written] = []
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
             written += await self._write(batch, target)
@@ -64,19 +62,15 @@ class Documents(Catalog):
         wait: bool = True,
         progress: Progress | None = None,
     ) -> FilesReport:
-        """Store files and folders of this machine; unchanged ones are skipped, failures reported at the end.
-
-        Files are read here and their documents sent. Each folder is a source of its own unless `source`
-        names one. `prune` deletes what came from files that are gone. Raises UnreadableFile for a path that
-        does not exist.
-        """
-        home = await self.collection(collection)
+        home = await self._beside(RemoteCollections).get_or_create(collection)
         roots = []
         targets: dict[str, Source] = {}
         for path in paths:
             whole, name, prefix = placed(path, source)
             if name not in targets:
-                targets[name] = await self.source(name, collection=collection)
+                targets[name] = await self._beside(RemoteCollections).get_or_create_source(
+                    name, collection=collection
+                )
             roots.append(Root(whole, targets[name], prefix))
         pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
         intake = Intake(self._files, self._write, progress)
@@ -86,28 +80,27 @@ class Documents(Catalog):
         return report
 
     async def settle(self, *, collection: str = "default", progress: Progress | None = None) -> int:
-        """Wait until every chunk has its vector; returns how many came meanwhile."""
         return await self._channel.member(int, "embedded", work(in_collection(collection, "settle")))
 
     async def get(self, document: str) -> Document:
-        """A document's fields. Raises NotFound."""
         return await self._channel.one(Document, get(_path(document)))
 
+    async def find(self, key: str, *, source: str, collection: str = "default") -> Document:
+        return await self._channel.one(
+            Document, get("/lookup", key=key, source=source, collection=collection)
+        )
+
     async def text(self, document: str) -> str:
-        """A document's full text. Raises NotFound."""
         return await self._channel.member(str, "text", get(_path(document, "text")))
 
     async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:
-        """The full texts of those documents that exist and may be seen, at most 1,000, by their ids."""
         request = ask("/documents/texts", {"ids": [encoded(each) for each in documents]})
         return (await self._channel.one(Texts, request)).texts
 
     async def chunks(self, document: str) -> Sequence[Chunk]:
-        """A document's chunks, by position. Raises NotFound."""
         return await self._channel.several(Chunk, get(_path(document, "chunks")))
 
     async def delete_chunks(self, document: str) -> int:
-        """Delete a document's chunks but not the document, and say how many. Raises NotFound."""
         return await self._channel.member(int, "deleted", remove(_path(document, "chunks")))
 
     async def list(
@@ -118,21 +111,15 @@ class Documents(Catalog):
         after: str | None = None,
         limit: int = 100,
     ) -> Page:
-        """A page of documents that match, in order of recording; `after` is the page before's `next`."""
         told = None if where == EVERYTHING else json.dumps(filter_to_json(where))
         request = get(in_collection(collection, "documents"), where=told, after=after, limit=limit)
         return await self._channel.one(Page, request)
 
     async def count(self, *, collection: str = "default", where: Filter = EVERYTHING) -> int:
-        """How many documents match."""
         request = ask(in_collection(collection, "documents", "count"), {"where": filter_to_json(where)})
         return await self._channel.member(int, "count", request)
 
     async def update(self, /, document: str, *, expected: str | None = None, **changes: Any) -> Written:
-        """Change any fields of a document but `key`; a new text replaces the old one atomically.
-
-        With `expected`, the fingerprint that the caller read, raises Changed if it is another one by now.
-        """
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
         headers = {} if expected is None else {"If-Match": f'"{quote(expected)}"'}
@@ -140,10 +127,6 @@ class Documents(Catalog):
         return await self._channel.one(Written, request)
 
     async def delete(self, documents: str | Iterable[str], *, purge: bool = False) -> Receipt:
-        """Delete documents with their children, chunks and vectors, and say how many; unknown ids count 0.
-
-        They are out of every answer when this returns. `purge` also waits until no file holds them.
-        """
         asked = [documents] if isinstance(documents, str) else [*documents]
         total = Receipt(purged=purge)
         for start in range(0, max(1, len(asked)), LIST_LIMIT):
@@ -161,7 +144,6 @@ class Documents(Catalog):
     async def delete_where(
         self, where: Filter, *, collection: str = "default", purge: bool = False
     ) -> Receipt:
-        """Delete every document that matches."""
         body = {"where": filter_to_json(where), "purge": purge}
         return await self._channel.one(Receipt, work(in_collection(collection, "documents", "delete"), body))
 

@@ -1,16 +1,59 @@
 """The whole product on a server."""
 
 from conspectus import bootstrap
-from conspectus.client.forgetting import Forgetting
-from conspectus.ports import CountTokens
+from conspectus.client.alerts import RemoteAlerts
+from conspectus.client.channels import RemoteChannels
+from conspectus.client.chat import RemoteChat
+from conspectus.client.collections import RemoteCollections
+from conspectus.client.connections import RemoteConnections
+from conspectus.client.documents import RemoteDocuments
+from conspectus.client.events import RemoteEvents
+from conspectus.client.graph import RemoteGraph
+from conspectus.client.jobs import RemoteJobs
+from conspectus.client.maintenance import RemoteMaintenance
+from conspectus.client.memory import RemoteMemory
+from conspectus.client.people import RemotePeople
+from conspectus.client.retention import RemoteRetention
+from conspectus.client.search import RemoteSearch
+from conspectus.client.streams import RemoteStreams
+from conspectus.client.summaries import RemoteSummaries
+from conspectus.client.transport import Transport
+from conspectus.engine.documents import DocumentService
+from conspectus.engine.search import SearchService
+from conspectus.engine.short_form import short
+from conspectus.ports import Archives, CountTokens, Files
 
 
-class RemoteEngine(Forgetting):
+class RemoteEngine:
     """Open it with `conspectus.connect`; it is safe to use from many tasks.
 
-    It has the methods of Engine, and answers and errors are the same. What the key may not do raises
+    It has the services of Engine, and answers and errors are the same. What the key may not do raises
     NotAllowed; a server that cannot be reached raises ServerUnavailable.
     """
+
+    def __init__(self, channel: Transport, files: Files, archives: Archives) -> None:
+        given = (channel, files, archives)
+        self.collections = RemoteCollections(*given)
+        self.documents = RemoteDocuments(*given)
+        self.search = RemoteSearch(*given)
+        self.channels = RemoteChannels(*given)
+        self.chat = RemoteChat(*given)
+        self.streams = RemoteStreams(*given)
+        self.events = RemoteEvents(*given)
+        self.summaries = RemoteSummaries(*given)
+        self.alerts = RemoteAlerts(*given)
+        self.memory = RemoteMemory(*given)
+        self.retention = RemoteRetention(*given)
+        self.graph = RemoteGraph(*given)
+        self.people = RemotePeople(*given)
+        self.jobs = RemoteJobs(*given)
+        self.connections = RemoteConnections(*given)
+        self.maintenance = RemoteMaintenance(*given)
+
+    add = short("documents", DocumentService.add)
+    retrieve = short("search", SearchService.retrieve)
+    window = short("search", SearchService.window)
+    explain = short("search", SearchService.explain)
 
     def counter(self, tokenizer: str = "o200k_base") -> CountTokens:
         """What counts tokens as that tokenizer does, on this machine. Raises UnknownTokenizer."""

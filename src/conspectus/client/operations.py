@@ -2,39 +2,56 @@
 
 import functools
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from types import NoneType
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast, get_args, get_origin
+from typing import Any, Final, TypeVar, cast, get_args, get_origin
 
 from conspectus.client.encode import encoded, instant_json, metadata_json
 from conspectus.client.request import Request, path_of, query_of
+from conspectus.client.service import RemoteService
 from conspectus.client.transport import Transport
-from conspectus.errors import InvalidInput
+from conspectus.engine.context import Service
+from conspectus.errors import InvalidInput, NotAllowed
 from conspectus.model.records import Json
+from conspectus.model.validation import checked_arguments
 from conspectus.operations import OPERATIONS, Operation
 
-P = ParamSpec("P")
-T = TypeVar("T")
+S = TypeVar("S", bound=RemoteService)
 _LISTS: Final = (Sequence, Iterable, list, tuple)
 
 
-def remote(
-    method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
-) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """The same operation, asked of the server, with the static types of the engine's method."""
-    operation = OPERATIONS[method.__name__]
+def derived(service: type[S]) -> type[S]:
+    """A class that asks a server for every operation of its service that it does not write out itself."""
+    written = {name for each in service.__mro__ if issubclass(each, RemoteService) for name in vars(each)}
+    (base,) = (each for each in service.__mro__ if Service in each.__bases__)
+    for name, method in vars(base).items():
+        if inspect.iscoroutinefunction(method) and not name.startswith("_") and name not in written:
+            operation = OPERATIONS.get(f"{base.__name__}.{name}")
+            call = _local(method) if operation is None else checked_arguments(_remote(method, operation))
+            setattr(service, name, call)
+    return service
+
+
+def _remote(method: Callable[..., Any], operation: Operation) -> Callable[..., Any]:
     signature = inspect.signature(method)
 
     @functools.wraps(method)
-    async def call(self: Any, *args: P.args, **named: P.kwargs) -> T:
+    async def call(self: RemoteService, *args: Any, **named: Any) -> Any:
         bound = signature.bind(self, *args, **named)
         bound.apply_defaults()
-        answer: T = await _answer(self._channel, operation, request_of(operation, bound.arguments))
-        return answer
+        return await _answer(self._channel, operation, request_of(operation, bound.arguments))
 
-    return cast(Callable[Concatenate[Any, P], Coroutine[Any, Any, T]], call)
+    return call
+
+
+def _local(method: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(method)
+    async def call(*_: Any, **__: Any) -> Any:
+        raise NotAllowed(f"call {method.__name__} on a server", "an engine that has the store open")
+
+    return call
 
 
 def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:

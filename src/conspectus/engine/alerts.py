@@ -8,7 +8,8 @@ from dataclasses import asdict, replace
 
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, SourceRef
-from conspectus.engine.events import Happenings
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import LONGEST, filter_from_json, filter_to_json
@@ -19,7 +20,7 @@ from conspectus.model.streams import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
 from conspectus.ports.alerts import LONGEST_WAIT, AlertMatch
 from conspectus.streams.alert_checker import Checker, Shows
-from conspectus.streams.alert_service import AlertService
+from conspectus.streams.alert_worker import AlertWorker
 from conspectus.streams.webhook_delivery import Deliverer
 from conspectus.text.clean import clean
 from conspectus.text.clocks import StreamClock, clock_of
@@ -36,10 +37,14 @@ FIRST_WAIT = 1.0
 """Seconds until a webhook that could not be delivered is tried again, at first."""
 
 
-class Alerting(Happenings):
-    """Being told of what is waited for."""
+class AlertService(Service):
+    """Alerts: saved queries that every new caption is matched with."""
 
-    async def put_alert(self, alert: NewAlert) -> Alert:
+    def __init__(self, context: EngineContext, reader: StreamReader) -> None:
+        super().__init__(context)
+        self._reader = reader
+
+    async def put(self, alert: NewAlert) -> Alert:
         """Keep a standing question, or change the own one of that name in that collection.
 
         A new one looks at what is written from now on. Raises InvalidInput, TooLarge, NotFound for streams
@@ -51,7 +56,7 @@ class Alerting(Happenings):
         where = _storable(alert.where)
         place = await self._sight.place(alert.collection)
         home = place.collection.id
-        streams = [(await self._stream_source(each, home))[1].id for each in alert.streams]
+        streams = [(await self._reader.source(each, home))[1].id for each in alert.streams]
         if alert.webhook is not None:
             self._core.poster().check(alert.webhook)
         kept = Alert(
@@ -70,7 +75,7 @@ class Alerting(Happenings):
         )
         return _seen(await self._parts.alerts.rows.put(kept, most=settings.max_alerts), place)
 
-    async def alerts(self, *, collection: str | None = None) -> list[Alert]:
+    async def list(self, *, collection: str | None = None) -> Sequence[Alert]:
         """The person's own alerts, by name, in collections of which anything can be seen now."""
         asked = await self._sight.places() if collection is None else [await self._sight.place(collection)]
         places = {place.collection.id: place for place in asked}
@@ -79,7 +84,7 @@ class Alerting(Happenings):
             _seen(each, places[CollectionId(each.collection)]) for each in owned if each.collection in places
         ]
 
-    async def find_alert(self, alert: str) -> Alert:
+    async def get(self, alert: str) -> Alert:
         """The own alert of that id. Raises NotFound, also when nothing of its collection can be seen now."""
         require_scope(self._person, "read", "read")
         found = await self._parts.alerts.rows.alert(alert)
@@ -88,14 +93,14 @@ class Alerting(Happenings):
             raise NotFound("alert", alert)
         return _seen(found, place)
 
-    async def delete_alert(self, alert: str) -> None:
+    async def delete(self, alert: str) -> None:
         """Forget an own alert and all that it told. Raises NotFound."""
         require_scope(self._person, "write", "delete an alert")
-        await self._parts.alerts.rows.delete((await self.find_alert(alert)).id)
+        await self._parts.alerts.rows.delete((await self.get(alert)).id)
 
-    async def alert_events(
+    async def events(
         self, *, alert: str | None = None, after: int = 0, limit: int = 100
-    ) -> list[AlertEvent]:
+    ) -> Sequence[AlertEvent]:
         """What the person's alerts, or one of them, told after an event's number, in order.
 
         Only of captions that are there and can be seen at this moment.
@@ -108,11 +113,11 @@ class Alerting(Happenings):
             page = await self._told_after(after, alert, limit)
             if not page:
                 break
-            found += await self._shown(page)
+            found += await _shown(self._sight, page)
             after = page[-1].number
         return found[:limit]
 
-    async def listen(
+    async def subscribe(
         self, *, alert: str | None = None, after: int | None = None
     ) -> AsyncGenerator[AlertEvent, None]:
         """What alerts tell, as they tell it: after an event's number, or from now on.
@@ -120,11 +125,11 @@ class Alerting(Happenings):
         Goes on until it is closed. Raises NotFound, also when the alert is deleted.
         """
         await self._require_own(alert)
-        last = await self.newest_alert_event() if after is None else after
+        last = await self.newest_event() if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
             page = await self._told_after(last, alert, HEARD)
-            for each in await self._shown(page) if page else ():
+            for each in await _shown(self._sight, page) if page else ():
                 yield each
             if page:
                 last = page[-1].number
@@ -132,25 +137,25 @@ class Alerting(Happenings):
                 await asyncio.sleep(pause)
                 await self._require_own(alert)
 
-    async def newest_alert_event(self) -> int:
+    async def newest_event(self) -> int:
         """The number of the newest event of the person's alerts: where to listen from now on."""
         require_scope(self._person, "read", "read")
         return await self._parts.alerts.rows.newest(self._person.id)
 
-    async def start_alerting(self) -> None:
+    async def start(self) -> None:
         """Check new captions and deliver what alerts tell, from now on, whenever it is this process's turn.
 
         Every alert is checked with what its owner may see at that moment.
         """
         self._core.alert(self._alert_service)
 
-    def _alert_service(self) -> AlertService:
+    def _alert_service(self) -> AlertWorker:
         parts, core = self._parts, self._core
         settings, rows = parts.settings, parts.alerts.rows
         checker = Checker(core.records, rows, eyes=self._eyes, meaning=self._meaning, clock=parts.clock)
         patience = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_WAIT, LONGEST_WAIT)
         deliverer = Deliverer(rows, core.poster(), body=self._body, patience=patience, clock=parts.clock)
-        return AlertService(
+        return AlertWorker(
             checker,
             deliverer,
             turn=parts.alerts.turn,
@@ -161,48 +166,47 @@ class Alerting(Happenings):
     async def _eyes(self, alert: Alert) -> Shows | None:
         """What the owner of an alert may see now."""
         try:
-            person = await self._person_of(UserId(alert.owner))
+            person = await self._context.person_of(UserId(alert.owner))
             sight = AuthorizedReader(person, self._core.records, self._parts.accounts)
             return (await sight.place_of(CollectionId(alert.collection))).shows
         except NotFound:
             return None
 
     async def _meaning(self, home: Collection, query: str) -> Vectors | None:
-        embedder = await self._embedder(home)
+        embedder = await self._context.embedder(home)
         return None if embedder is None else await embedder.embed_query(query)
 
     async def _body(self, told: AlertMatch) -> bytes | None:
         """What a webhook is sent of an event, if its owner may see it now."""
         try:
-            person = await self._person_of(UserId(told.alert.owner))
+            person = await self._context.person_of(UserId(told.alert.owner))
         except NotFound:
             return None
-        shown = await Alerting(self._core, person)._shown([told])
+        shown = await _shown(self._context.answering(person).sight, [told])
         return _sent(told.id, shown[0]) if shown else None
 
     async def _require_own(self, alert: str | None) -> None:
         if alert is not None:
-            await self.find_alert(alert)
+            await self.get(alert)
 
     async def _told_after(self, after: int, alert: str | None, limit: int) -> Sequence[AlertMatch]:
         rows = self._parts.alerts.rows
         return await rows.events(self._person.id, alert=alert, after=after, limit=limit)
 
-    async def _shown(self, events: Sequence[AlertMatch]) -> list[AlertEvent]:
-        """Those whose captions the person may see now, with their texts."""
-        pairs = await self._sight.documents(list(dict.fromkeys(each.document for each in events)))
-        texts = await self._sight.texts([document for document, _ in pairs])
-        places = {place.collection.id: place for _, place in pairs}
-        clocks = {
-            source.id: clock_of(source)
-            for place in places.values()
-            for source in await self._sight.sources(place)
-        }
-        return [
-            _event(each, texts[each.document], clocks[each.source])
-            for each in events
-            if each.document in texts and each.source in clocks
-        ]
+
+async def _shown(sight: AuthorizedReader, events: Sequence[AlertMatch]) -> list[AlertEvent]:
+    """Those whose captions the person may see now, with their texts."""
+    pairs = await sight.documents(list(dict.fromkeys(each.document for each in events)))
+    texts = await sight.texts([document for document, _ in pairs])
+    places = {place.collection.id: place for _, place in pairs}
+    clocks = {
+        source.id: clock_of(source) for place in places.values() for source in await sight.sources(place)
+    }
+    return [
+        _event(each, texts[each.document], clocks[each.source])
+        for each in events
+        if each.document in texts and each.source in clocks
+    ]
 
 
 def _seen(alert: Alert, place: SourceRef) -> Alert:

@@ -22,10 +22,10 @@ async def start_work(engine: Engine, settings: Settings) -> None:
     if settings.run_background_jobs not in CHOICES:
         raise InvalidInput("background", f"{settings.run_background_jobs!r} is not on or off")
     if settings.run_background_jobs == "on":
-        await engine.start_jobs()
-        await engine.start_following()
-        await engine.start_alerting()
-        await engine.start_keeping()
+        await engine.jobs.start()
+        await engine.connections.start()
+        await engine.alerts.start()
+        await engine.retention.start()
 
 
 async def watch_work(engine: Engine, settings: Settings) -> None:
@@ -39,7 +39,7 @@ async def keep_working(engine: Engine) -> None:
     """Have vectors made and names found for whatever any process stores, until this is cancelled."""
     while True:
         try:
-            await engine.resume(rested=REST_SECONDS)
+            await engine.maintenance.resume(rested=REST_SECONDS)
         except RecordsDamaged:
             raise
         except ConspectusError as fault:

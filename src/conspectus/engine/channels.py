@@ -8,8 +8,8 @@ from typing import Unpack
 
 from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
-from conspectus.engine.connection_watch import Following
-from conspectus.engine.search import FLOOR
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.search import FLOOR, SearchService
 from conspectus.errors import InvalidInput, NotAllowed, NotFound
 from conspectus.ingest.chat_archives import MessageImportOptions, handed_in, named, take_in
 from conspectus.ingest.messages import Threading, message_id
@@ -45,8 +45,16 @@ CANDIDATES = 50
 """Hits in other channels by which it is decided which of them are about the same thing."""
 
 
-class Conversing(Following):
-    """What people and assistants say to each other."""
+class ChannelService(Service):
+    """Channels: messages, threads and reply chains, and windows for questions in a channel."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        search: SearchService,
+    ) -> None:
+        super().__init__(context)
+        self._search = search
 
     async def post(
         self,
@@ -61,8 +69,8 @@ class Conversing(Following):
         A channel is made if it is new. Messages are written in batches of at most 500, each a transaction.
         Raises InvalidInput or TooLarge; the batch at fault is not written.
         """
-        target, place = await self._writable(channel, collection, kind="channel")
-        embedder = await self._embedder(place.collection)
+        target, place = await self._writer.writable(channel, collection, kind="channel")
+        embedder = await self._context.embedder(place.collection)
         given = [messages] if isinstance(messages, NewMessage) else messages
         linker = Linker(memory=MEMORY) if how.get("link", True) else None
         threading = Threading(linker, self._parts.clock())
@@ -73,21 +81,12 @@ class Conversing(Following):
             guesses = not written and threading.guesses(batch, stored)
             said = await self._said_before(place, target, batch) if guesses else ()
             documents = await asyncio.to_thread(threading.documents, batch, stored, said)
-            written += await self._write(documents, target, stored=list(stored.values()))
-            self._begin_embedding(place.collection, embedder)
+            written += await self._context.write(documents, target, stored=list(stored.values()))
+            self._context.begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
-        await self._embed_in(place, wait=how.get("wait", False), progress=progress)
+        await self._context.embed_in(place, wait=how.get("wait", False), progress=progress)
         return written
-
-    async def find_document(self, key: str, *, source: str, collection: str = "default") -> Document:
-        """The document of a key in a source, such as a message of a channel. Raises NotFound."""
-        place = await self._sight.place(collection)
-        home = await self._seen(place, source)
-        found = await self._sight.inside(place, [message_id(home.id, key)])
-        if not found:
-            raise NotFound("document", key)
-        return found[0]
 
     async def latest(
         self, *, channel: str, collection: str = "default", limit: int = 50
@@ -104,12 +103,12 @@ class Conversing(Following):
         most = self._parts.settings.max_thread_messages
         if not 1 <= limit <= most:
             raise InvalidInput("limit", f"must be from 1 to {most}")
-        message = await self.get(document)
+        message = (await self._sight.document(document))[0]
         rows, total = await self._sight.thread(message, limit=self._parts.settings.max_thread_chunks)
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
         return ReplyChain(message.id, root, tuple(await self._said(members)), left_out)
 
-    async def channel_window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
+    async def window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
         """Context for a question asked in a channel: messages with their chains, in their threads.
 
         Raises NotFound for a channel that cannot be seen, or of which the member is none.
@@ -129,7 +128,7 @@ class Conversing(Following):
             situation=QueryContext(here.id, question.thread, question.at, question.profile),
             chain=question.chain,
         )
-        window = await self.window(query, budget)
+        window = await self._search.window(query, budget)
         shown = list(dict.fromkeys(each.document for each in window.citations))
         messages = tuple(await self._sight.inside(place, shown))
         others = sorted({known[each.source].name for each in messages} - {here.name})
@@ -148,16 +147,16 @@ class Conversing(Following):
         Importing it again changes nothing; importing a newer one adds what is new and follows edits. A path
         is one of the machine that holds the store. Raises UnreadableFile, UnsupportedContent or TooLarge.
         """
-        home = await self.collection(collection)
+        home = await self._writer.collection(collection)
         with TemporaryDirectory() as folder:
             path = await asyncio.to_thread(self._at_hand, archive, Path(folder))
             with named(archive):
                 read = await asyncio.to_thread(self._parts.archives.read, path, kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
-            target = await self.source(
-                channel.name, collection=home.id, metadata=channel.metadata or None, kind="channel"
-            )
+            target = (await self._writer.source(channel.name, home.id, channel.metadata or None, "channel"))[
+                0
+            ]
             return await self.post(
                 messages,
                 channel=target.id,
@@ -167,7 +166,7 @@ class Conversing(Following):
             )
 
         report = await take_in(read, put, how.get("progress"))
-        await self._embed(home, wait=how.get("wait", False), progress=how.get("progress"))
+        await self._context.embed(home, wait=how.get("wait", False), progress=how.get("progress"))
         return report
 
     def _at_hand(self, archive: str | Path | Upload, folder: Path) -> Path:
@@ -203,7 +202,7 @@ class Conversing(Following):
         everything = [each for each in await self._sight.sources(place) if each.kind == "channel"]
         belongs = [each for each in everything if _is_member(each, question.member)]
         everywhere = len(belongs) == len(everything)
-        found = await self.retrieve(
+        found = await self._search.retrieve(
             Query(
                 question.prompt,
                 collection=place.collection.id,

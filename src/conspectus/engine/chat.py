@@ -14,7 +14,9 @@ from conspectus.chat.completion import ModelRequest, answered
 from conspectus.chat.prompt import NOTHING_FOUND
 from conspectus.chat.request import PreparedChat, drafted
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
-from conspectus.engine.channels import Conversing
+from conspectus.engine.channels import ChannelService
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.search import SearchService
 from conspectus.errors import ConspectusError, InvalidInput, NotAllowed, NotFound
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Failure, Sources
@@ -22,7 +24,6 @@ from conspectus.model.filter import And, Eq
 from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
 from conspectus.model.results import Citation, Hit
-from conspectus.ports import Embedder
 from conspectus.text.citation_marks import marks
 from conspectus.text.clean import clean, graphemes_prefix
 from conspectus.text.prompt_escaping import disarm
@@ -46,21 +47,26 @@ class _Given:
     sources: Sources
 
 
-class Chatting(Conversing):
-    """Answers in whole sentences."""
+class ChatService(Service):
+    """Chat: answers of a model with what is stored as their context."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        search: SearchService,
+        channels: ChannelService,
+    ) -> None:
+        super().__init__(context)
+        self._search = search
+        self._channels = channels
 
     @property
-    def chat_model(self) -> str | None:
+    def model(self) -> str | None:
         """The name of the chat model, `vendor:model`, where one is set."""
         model = self._parts.chat_model
         return None if model is None else model.name
 
-    @property
-    def embedder(self) -> Embedder | None:
-        """The embedding model of the settings, where one is set."""
-        return self._parts.embedder_named(self._parts.settings.embedder)
-
-    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         """Look for what a message needs, and let the chat model answer with it, piece by piece.
 
         Sources come first, before the model is asked: also where nothing could be looked for, which never
@@ -76,7 +82,7 @@ class Chatting(Conversing):
         draft = drafted(request, settings, window=window, count=count)
         channel = None
         if request.keep_in is not None:
-            channel, _ = await self._writable(request.keep_in, self._home(request), kind="channel")
+            channel, _ = await self._writer.writable(request.keep_in, self._home(request), kind="channel")
         began = self._parts.clock()
         given = await self._given(request, draft)
         yield given.sources
@@ -114,8 +120,12 @@ class Chatting(Conversing):
             metadata=kept(answer, sources),
         )
         try:
-            await self.find_source(channel.id, collection=channel.collection)
-            await self.post((asked, said), channel=channel.id, collection=channel.collection, link=False)
+            place = await self._sight.place(channel.collection)
+            if await self._sight.source(place, channel.id) is None:
+                raise NotFound("source", channel.id)
+            await self._channels.post(
+                (asked, said), channel=channel.id, collection=channel.collection, link=False
+            )
         except ConspectusError as fault:
             logger.warning("an answer was not kept: %s", fault)
             return Failure(fault.code, NOT_KEPT)
@@ -146,7 +156,7 @@ class Chatting(Conversing):
         tokenizer = model.tokenizer if model else self._parts.settings.chat_tokenizer
         tokens = draft.room.context - draft.frame
         while True:
-            window = await self.window(query, Budget(max(tokens, 0), tokenizer), renderer="guarded")
+            window = await self._search.window(query, Budget(max(tokens, 0), tokenizer), renderer="guarded")
             if draft.fits(window.text):
                 break
             tokens -= draft.added_by(window.text) - draft.room.context
@@ -157,7 +167,9 @@ class Chatting(Conversing):
 
     async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _Given:
         query = _query(request, draft)
-        found = await self.retrieve(query, where=And((query.where, Eq("kind", "task"))), limit=MOST_TASKS)
+        found = await self._search.retrieve(
+            query, where=And((query.where, Eq("kind", "task"))), limit=MOST_TASKS
+        )
         best: dict[str, Hit] = {}
         for hit in found.hits:
             best.setdefault(hit.document.id, hit)

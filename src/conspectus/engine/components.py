@@ -13,7 +13,7 @@ from conspectus.engine.versions import Versions
 from conspectus.errors import ConspectusError
 from conspectus.ingest.embedding_worker import Backfill
 from conspectus.ingest.entity_worker import NameReader
-from conspectus.ingest.job_service import JobService, OpenJobs
+from conspectus.ingest.job_worker import JobWorker, OpenJobs
 from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import IndexOpener, OpenIndexes
 from conspectus.ingest.watchers import Followers
@@ -34,7 +34,7 @@ from conspectus.ports.rate_counters import RateCounters
 from conspectus.ports.summaries import Summaries
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
-from conspectus.streams.alert_service import AlertService
+from conspectus.streams.alert_worker import AlertWorker
 
 logger = logging.getLogger(__name__)
 
@@ -166,7 +166,7 @@ class EngineCore:
         self.backfill = Backfill(parts.records, turn, portions, follow=self.shelves.follow)
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
         work = parts.work
-        self.jobs = JobService(
+        self.jobs = JobWorker(
             work.ledger, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=parts.clock
         )
         self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
@@ -174,7 +174,7 @@ class EngineCore:
         self._fetcher: Fetcher | None = None
         self._followers: Followers | None = None
         self._poster: Poster | None = None
-        self._alerting: AlertService | None = None
+        self._alerting: AlertWorker | None = None
         self._keeper: RetentionWorker | None = None
         self._finishing: asyncio.Task[None] | None = None
 
@@ -184,7 +184,7 @@ class EngineCore:
             self._followers = followers
         self._followers.start()
 
-    def alert(self, make: Callable[[], AlertService]) -> None:
+    def alert(self, make: Callable[[], AlertWorker]) -> None:
         """Keep alerts checked until the store is closed; the first service stays. Raises what ended it."""
         if self._alerting is None:
             self._alerting = make()

@@ -7,17 +7,16 @@ from pathlib import Path
 from typing import Any
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import SourceRef
-from conspectus.engine.collections import Catalog
+from conspectus.engine.context import Service
 from conspectus.errors import (
     Changed,
     InvalidInput,
     NotAllowed,
-    ProviderError,
-    ProviderUnavailable,
+    NotFound,
     TooLarge,
 )
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
+from conspectus.ingest.messages import message_id
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import own_spans
 from conspectus.model.filter import EVERYTHING, Filter
@@ -27,7 +26,6 @@ from conspectus.model.records import (
     NewDocument,
     Receipt,
     Source,
-    SourceKind,
     TextPosition,
     Written,
 )
@@ -37,11 +35,10 @@ from conspectus.ports import Progress
 LIST_LIMIT = 1_000
 FIELDS = NewDocument.__dataclass_fields__.keys() - {"key", "expected"}
 TEXT = {"text", "places", "spans", "vector"}
-STOPPED = "some of the collection could not be embedded; whoever manages it is told why"
 
 
-class Documents(Catalog):
-    """What was written down."""
+class DocumentService(Service):
+    """Documents: written, read and deleted."""
 
     async def add(
         self,
@@ -51,7 +48,7 @@ class Documents(Catalog):
         collection: str = "default",
         wait: bool = False,
         progress: Progress | None = None,
-    ) -> list[Written]:
+    ) -> Sequence[Written]:
         """Store documents: found by their words at once, by meaning when embedded (`wait=True`: on return).
 
         A document with the key of a stored one replaces it atomically. Documents are written in batches of
@@ -59,15 +56,15 @@ class Documents(Catalog):
         not written.
         """
         given = [documents] if isinstance(documents, str | NewDocument) else documents
-        target, place = await self._writable(source, collection)
-        embedder = await self._embedder(place.collection)
+        target, place = await self._writer.writable(source, collection)
+        embedder = await self._context.embedder(place.collection)
         written: list[Written] = []
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
-            written += await self._write(batch, target)
-            self._begin_embedding(place.collection, embedder)
+            written += await self._context.write(batch, target)
+            self._context.begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
-        await self._embed_in(place, wait=wait, progress=progress)
+        await self._context.embed_in(place, wait=wait, progress=progress)
         return written
 
     async def add_files(
@@ -87,18 +84,18 @@ class Documents(Catalog):
         """
         if not self._person.owner:
             raise NotAllowed("read files of the machine that holds the store", "its owner account")
-        home = await self.collection(collection)
-        intake = Intake(self._parts.files, self._write, progress)
+        home = await self._writer.collection(collection)
+        intake = Intake(self._parts.files, self._context.write, progress)
         roots = []
         targets: dict[str, Source] = {}
         for path in paths:
             whole, name, prefix = placed(path, source)
             if name not in targets:
-                targets[name], _ = await self._writable(name, collection)
+                targets[name], _ = await self._writer.writable(name, collection)
             roots.append(Root(whole, targets[name], prefix))
         pages = partial(self.list, collection=collection, limit=LIST_LIMIT)
         report = await take_in(intake, roots, KnownFile(pages, self.delete), prune=prune)
-        await self._embed(home, wait=wait, progress=progress)
+        await self._context.embed(home, wait=wait, progress=progress)
         return report
 
     async def settle(self, *, collection: str = "default", progress: Progress | None = None) -> int:
@@ -107,9 +104,9 @@ class Documents(Catalog):
         Who sees only some sources may wait too, and is told 0: the number would be that of others' texts.
         """
         place = await self._sight.place(collection)
-        embedder = await self._embedder(place.collection)
+        embedder = await self._context.embedder(place.collection)
         if embedder is None or not place.whole:
-            await self._embed_in(place, wait=True)
+            await self._context.embed_in(place, wait=True)
             return 0
         if place.collection.names:
             await self._core.names.settle(place.collection.id, progress)
@@ -118,6 +115,17 @@ class Documents(Catalog):
     async def get(self, document: str) -> Document:
         """A document's fields. Raises NotFound."""
         return (await self._sight.document(document))[0]
+
+    async def find(self, key: str, *, source: str, collection: str = "default") -> Document:
+        """The document of a key in a source, such as a message of a channel. Raises NotFound."""
+        place = await self._sight.place(collection)
+        home = await self._sight.source(place, source)
+        if home is None:
+            raise NotFound("source", source)
+        found = await self._sight.inside(place, [message_id(home.id, key)])
+        if not found:
+            raise NotFound("document", key)
+        return found[0]
 
     async def text(self, document: str) -> str:
         """A document's full text. Raises NotFound."""
@@ -163,16 +171,16 @@ class Documents(Catalog):
             raise InvalidInput(min(unknown), "is not a field that can be changed")
         while True:
             stored, place = await self._sight.document(document)
-            self._may_edit(place, stored, "change a document")
+            self._context.may_edit(place, stored, "change a document")
             if expected not in {None, stored.fingerprint}:
                 raise Changed("document", document)
             source = Source(stored.source, stored.collection, name="")
             current = replace(await self._as_given(stored, source, changes), **changes)
             try:
-                written = await self._write([current], source, expected=stored.fingerprint)
+                written = await self._context.write([current], source, expected=stored.fingerprint)
             except Changed:
                 continue
-            await self._embed(place.collection, wait=False)
+            await self._context.embed(place.collection, wait=False)
             return written[0]
 
     async def delete(self, documents: str | Iterable[str], *, purge: bool = False) -> Receipt:
@@ -184,8 +192,8 @@ class Documents(Catalog):
         asked = [documents] if isinstance(documents, str) else list(documents)
         found = await self._sight.documents(asked)
         for document, place in found:
-            self._may_edit(place, document, "delete a document")
-        async with self._purging(purge, *{each.collection for each, _ in found}):
+            self._context.may_edit(place, document, "delete a document")
+        async with self._context.purging(purge, *{each.collection for each, _ in found}):
             receipt = await self._core.records.delete([each.id for each, _ in found], now=self._parts.clock())
         return replace(receipt, purged=purge)
 
@@ -202,7 +210,7 @@ class Documents(Catalog):
         place = await self._sight.place(collection)
         require_scope(self._person, "write", "write")
         total = Receipt()
-        async with self._purging(purge, place.collection.id):
+        async with self._context.purging(purge, place.collection.id):
             while page := (
                 await self.list(collection=place.collection.id, where=where, limit=LIST_LIMIT)
             ).documents:
@@ -212,19 +220,6 @@ class Documents(Catalog):
                 )
         return replace(total, purged=purge)
 
-    async def _embed_in(self, place: SourceRef, *, wait: bool, progress: Progress | None = None) -> None:
-        """Embed what waits there, telling of it only as much as the person may know of all of it."""
-        try:
-            await self._embed(place.collection, wait=wait, progress=progress if place.whole else None)
-        except ProviderError as fault:
-            if place.whole:
-                raise
-            raise ProviderUnavailable(fault.provider, STOPPED) from fault
-
-    def _may_edit(self, place: SourceRef, document: Document, action: str) -> None:
-        require_scope(self._person, "write", "write")
-        place.require("editor", action, source=document.source)
-
     async def _as_given(self, stored: Document, source: Source, changes: Mapping[str, Any]) -> NewDocument:
         """A stored document as one that would be stored just so; without the text if that changes."""
         fields = {name: getattr(stored, name) for name in (*FIELDS - TEXT, "key")}
@@ -233,17 +228,8 @@ class Documents(Catalog):
         new = NewDocument(text=await self._sight.text(stored), **fields)
         chunks = await self.chunks(stored.id)
         told = stored.syntax not in {"markdown", "rst"} or any(each.page is not None for each in chunks)
-        spans = own_spans(chunks, new, self._preparation(source))
+        spans = own_spans(chunks, new, self._context.preparation(source))
         return replace(new, places=_places(chunks) if told else (), spans=spans)
-
-    async def _writable(
-        self, source: str, collection: str, kind: SourceKind = "manual"
-    ) -> tuple[Source, SourceRef]:
-        """A source to write into, made where the person may make it."""
-        found, place = await self._shelved(source, collection, None, kind)
-        require_scope(self._person, "write", "write")
-        place.require("editor", "add documents", source=found.id)
-        return found, place
 
 
 def _places(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:

@@ -1,58 +1,231 @@
-"""The whole product on one store."""
+"""The whole product on one store: an object that holds the services."""
 
+from functools import cached_property
+
+from conspectus.engine.alerts import AlertService
+from conspectus.engine.channels import ChannelService
+from conspectus.engine.chat import ChatService
+from conspectus.engine.collections import CollectionService
 from conspectus.engine.components import EngineComponents, EngineCore
-from conspectus.engine.memory_deletion import MemoryDeletion
+from conspectus.engine.connections import ConnectionService
+from conspectus.engine.context import EngineContext
+from conspectus.engine.documents import DocumentService
+from conspectus.engine.events import EventService
+from conspectus.engine.graph import GraphService
+from conspectus.engine.graph_access import GraphAccess
+from conspectus.engine.job_handlers import JobHandlers
+from conspectus.engine.job_queue import JobQueue
+from conspectus.engine.jobs import JobService
+from conspectus.engine.maintenance import MaintenanceService
+from conspectus.engine.memory import MemoryService
+from conspectus.engine.memory_facts import MemoryFacts
+from conspectus.engine.memory_reads import MemoryReader
+from conspectus.engine.memory_writes import MemoryWriter
+from conspectus.engine.people import PeopleService
+from conspectus.engine.retention import RetentionRules, RetentionService
+from conspectus.engine.search import Searcher, SearchService
+from conspectus.engine.short_form import short
+from conspectus.engine.stream_reader import StreamReader
+from conspectus.engine.streams import StreamService
+from conspectus.engine.summaries import LiveSummaries, SummaryService
+from conspectus.engine.summary_pipeline import SummaryPipeline
+from conspectus.engine.video_search import VideoSearch
+from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.model.access import LOCAL_OWNER, Person
-from conspectus.ports import CountTokens
+from conspectus.model.jobs import Job
+from conspectus.ports import CountTokens, Embedder
 from conspectus.ports.chat import ChatRegistry
 from conspectus.ports.jobs import IdempotencyStore
 from conspectus.ports.rate_counters import RateCounters
 
 
-class Engine(MemoryDeletion):
+class Engine:
     """Open it with `conspectus.open`; it is safe to use from many tasks.
 
-    It answers one person; `answering` gives an engine on the same store for another one.
+    It answers one person; `answering` gives an engine on the same store for another one. Each attribute is a
+    service; `add`, `retrieve`, `window` and `explain` are those of `documents` and `search`.
     """
 
     def __init__(self, parts: EngineComponents) -> None:
-        super().__init__(EngineCore(parts), LOCAL_OWNER)
+        self._context = EngineContext(EngineCore(parts), LOCAL_OWNER)
 
     def answering(self, person: Person) -> "Engine":
         """The same store, as that person may use it."""
         view = Engine.__new__(Engine)
-        super(Engine, view).__init__(self._core, person)
+        view._context = self._context.answering(person)
         return view
+
+    add = short("documents", DocumentService.add)
+    retrieve = short("search", SearchService.retrieve)
+    window = short("search", SearchService.window)
+    explain = short("search", SearchService.explain)
+
+    @cached_property
+    def collections(self) -> CollectionService:
+        """Collections and their sources."""
+        return CollectionService(self._context)
+
+    @cached_property
+    def documents(self) -> DocumentService:
+        """Documents: written, read and deleted."""
+        return DocumentService(self._context)
+
+    @cached_property
+    def search(self) -> SearchService:
+        """Search: hits, windows, and why."""
+        return SearchService(self._context, self._searcher)
+
+    @cached_property
+    def channels(self) -> ChannelService:
+        """Messages, threads and reply chains."""
+        return ChannelService(self._context, self.search)
+
+    @cached_property
+    def chat(self) -> ChatService:
+        """Answers of a chat model."""
+        return ChatService(self._context, self.search, self.channels)
+
+    @cached_property
+    def streams(self) -> StreamService:
+        """Streams, their captions and moments."""
+        videos = VideoSearch(self._context, self._searcher, self._streams)
+        live = self._live_summaries
+        return StreamService(self._context, self.documents, self._streams, videos, live)
+
+    @cached_property
+    def events(self) -> EventService:
+        """Events of streams, and who is in them."""
+        return EventService(self._context, self._streams)
+
+    @cached_property
+    def summaries(self) -> SummaryService:
+        """Summaries of streams."""
+        return SummaryService(
+            self._context, self._streams, self._summaries, self._queue, self._live_summaries
+        )
+
+    @cached_property
+    def alerts(self) -> AlertService:
+        """Saved queries that new captions are matched with."""
+        return AlertService(self._context, self._streams)
+
+    @cached_property
+    def memory(self) -> MemoryService:
+        """Memories of users, agents and conversations."""
+        facts = MemoryFacts(self._context, self._memories, self._graphs)
+        batches = MemoryWriter(self._context, self._memories, facts)
+        return MemoryService(self._context, self._memories, facts, batches, self._searcher)
+
+    @cached_property
+    def retention(self) -> RetentionService:
+        """Rules that delete old memories."""
+        return RetentionService(
+            self._context,
+            self._memories,
+            self._retention_rules,
+            self._queue,
+            lambda person: self.answering(person).retention,
+        )
+
+    @cached_property
+    def graph(self) -> GraphService:
+        """Nodes, edges and entities."""
+        return GraphService(self._context, self._graphs)
+
+    @cached_property
+    def people(self) -> PeopleService:
+        """Users, groups, API keys and grants."""
+        return PeopleService(self._context)
+
+    @cached_property
+    def jobs(self) -> JobService:
+        """Durable background tasks."""
+        return JobService(self._context, self._queue)
+
+    @cached_property
+    def connections(self) -> ConnectionService:
+        """Connections of collections with Git, wikis and folders."""
+        return ConnectionService(
+            self._context,
+            self.collections,
+            self.jobs,
+            self._queue,
+            lambda person: self.answering(person).connections,
+        )
+
+    @cached_property
+    def maintenance(self) -> MaintenanceService:
+        """Numbers, checks, and building anew."""
+        return MaintenanceService(self._context, self.documents)
 
     def counter(self, tokenizer: str = "o200k_base") -> CountTokens:
         """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
-        return self._parts.counter(tokenizer)
+        return self._context.parts.counter(tokenizer)
+
+    @property
+    def embedder(self) -> Embedder | None:
+        """The embedding model of the settings, where one is set."""
+        parts = self._context.parts
+        return parts.embedder_named(parts.settings.embedder)
 
     @property
     def replays(self) -> IdempotencyStore:
         """The answers that front ends keep, so that a write that is sent twice is done once."""
-        return self._parts.replays
+        return self._context.parts.replays
 
     @property
     def allowances(self) -> RateCounters:
         """What front ends count requests by, so that the processes of a store have one count."""
-        return self._parts.allowances
+        return self._context.parts.allowances
 
     @property
     def spoken(self) -> ChatRegistry | None:
         """The answers of chats that front ends make known to other processes, if there may be any."""
-        return self._parts.spoken
-
-    async def finish_purges(self) -> None:
-        """Have finished in the background what a process was killed over while it purged."""
-        if self._does_background_work and await self._core.records.unfinished_purges():
-            self._core.finish_purges()
-
-    async def resume(self, *, rested: float = 0.0) -> None:
-        """Go on embedding what has no vector yet, where no error ended it within `rested` seconds."""
-        for place in await self._sight.places():
-            await self._embed(place.collection, wait=False, rested=rested)
+        return self._context.parts.spoken
 
     async def close(self) -> None:
         """Stop background work and release every store; what is unfinished goes on at the next opening."""
-        await self._core.close()
+        await self._context.core.close()
+
+    @cached_property
+    def _searcher(self) -> Searcher:
+        return Searcher(self._context)
+
+    @cached_property
+    def _streams(self) -> StreamReader:
+        return StreamReader(self._context)
+
+    @cached_property
+    def _summaries(self) -> SummaryPipeline:
+        return SummaryPipeline(self._context, self._streams)
+
+    @cached_property
+    def _live_summaries(self) -> LiveSummaries:
+        return LiveSummaries(self._context, self._streams, self._summaries, self._queue)
+
+    @cached_property
+    def _memories(self) -> MemoryReader:
+        return MemoryReader(self._context)
+
+    @cached_property
+    def _retention_rules(self) -> RetentionRules:
+        return RetentionRules(self._context, self._memories)
+
+    @cached_property
+    def _graphs(self) -> GraphAccess:
+        return GraphAccess(self._context)
+
+    @cached_property
+    def _queue(self) -> JobQueue:
+        return JobQueue(self._context, lambda person, job, tell: self.answering(person)._perform(job, tell))
+
+    async def _perform(self, job: Job, tell: Tell) -> Outcome:
+        """Do the work of a job."""
+        match job.kind:
+            case "summary":
+                return await self._summaries.perform(job, tell)
+            case "retention":
+                return await self._retention_rules.perform(job, tell)
+            case _:
+                handlers = JobHandlers(self._context, self.collections, self.documents)
+                return await handlers.perform(job, tell)

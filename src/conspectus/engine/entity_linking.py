@@ -4,15 +4,16 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from conspectus.access.graph_reader import VisibleGraphs
-from conspectus.engine.naming import EntityExtractionService
-from conspectus.errors import InvalidInput, NotFound, TooLarge
+from conspectus.engine.context import EngineContext
+from conspectus.engine.graph_access import GraphAccess
+from conspectus.errors import InvalidInput, TooLarge
 from conspectus.graph.entity_linking import Surroundings, description_of, link, named_whole, rivals_of
 from conspectus.graph.entity_rules import phrases, with_known
 from conspectus.graph.gazetteer import Gazetteer
 from conspectus.graph.inflection import singular_of
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.client_vectors import GivenVectors
-from conspectus.model.graph import ENTITY, Mention, Node, NodeEvent, Traversal
+from conspectus.model.graph import ENTITY, Mention, Node, Traversal
 from conspectus.model.graph import EntityLink as Linked
 from conspectus.text.analyzer import analyzer_for
 
@@ -22,86 +23,31 @@ _DESCRIBED: Final = 20
 _LOOKED_UP: Final = 500
 
 
-class Linking(EntityExtractionService):
-    """Which node a name means."""
+class EntityLinker:
+    """Finds names in texts and decides which node each of them refers to."""
 
-    async def find_names(self, text: str, *, collection: str = "default") -> list[Mention]:
-        """The names in a text, in order: those of nodes that can be seen, and those found by their form.
+    def __init__(self, context: EngineContext, access: GraphAccess) -> None:
+        self._context = context
+        self._core = context.core
+        self._parts = context.parts
+        self._access = access
 
-        Raises TooLarge, or what the extractor of the settings does.
-        """
-        place = await self._sight.place(collection)
-        graphs = await self._graphs_seen(place, None)
-        return (await self._names_in(text, self._graph_sight.of(place, graphs)))[0]
-
-    async def link(
+    async def linked(
         self,
         text: str,
+        seen: VisibleGraphs,
         *,
-        graph: str = "default",
-        collection: str = "default",
-        mention: tuple[int, int] | None = None,
-        threshold: float | None = None,
+        mention: tuple[int, int] | None,
+        threshold: float,
     ) -> list[Linked]:
-        """Which nodes of a graph the names of a text mean, or only the mention from one character to another.
-
-        Each comes with its candidates and the parts of their scores; a node is named from `threshold` on.
-        Raises NotFound, TooLarge, or InvalidInput for a mention outside of the text.
-        """
-        least = self._parts.settings.entity_link_min_percent / 100 if threshold is None else threshold
-        if not 0 <= least <= 1:
-            raise InvalidInput("threshold", "must be from 0 to 1")
-        seen = await self._graph_seen(graph, collection)
-        found, named = await self._names_in(text, seen)
+        """Which nodes the names of a text mean, or only the mention from one character to another."""
+        found, named = await self.names_in(text, seen)
         asked = found if mention is None else [_mention(text, mention, found)]
         meant = {each: await self._meant(each, named, seen) for each in asked}
         around = await self._around(text, found, meant, seen)
-        return [link(each, meant[each], around, threshold=least) for each in asked]
+        return [link(each, meant[each], around, threshold=threshold) for each in asked]
 
-    async def merge_nodes(
-        self,
-        keep: str,
-        others: Sequence[str],
-        *,
-        graph: str = "default",
-        collection: str = "default",
-        reason: str = "",
-    ) -> Node:
-        """Make several nodes one: the others' names become aliases of the kept one, their edges its own.
-
-        Raises NotFound, NotAllowed, or InvalidInput where there is no other.
-        """
-        source = await self._graph_edited(graph, collection, "merge nodes")
-        gone = [each for each in dict.fromkeys(self._bounded_ids("others", others)) if each != keep]
-        if not gone:
-            raise InvalidInput("others", "names no other node")
-        before = (keep, *gone)
-        event = NodeEvent(0, "merge", self._parts.clock(), self._person.name, before, (keep,), reason)
-        return await self._parts.graphs.merge(source.id, keep, gone, event)
-
-    async def split_node(
-        self, merge: int, *, graph: str = "default", collection: str = "default", reason: str = ""
-    ) -> list[Node]:
-        """Take back the merge of that number (see `node_history`): the nodes as they were, with their edges.
-
-        Raises NotFound, NotAllowed, or Conflict where one of the nodes is there again.
-        """
-        source = await self._graph_edited(graph, collection, "split a node")
-        events = await self._parts.graphs.events(source.id)
-        merged = next((each for each in events if each.number == merge and each.kind == "merge"), None)
-        if merged is None:
-            raise NotFound("merge", str(merge))
-        by = self._person.name
-        event = NodeEvent(0, "split", self._parts.clock(), by, merged.after, merged.before, reason)
-        return list(await self._parts.graphs.split(source.id, merge, event))
-
-    async def node_history(
-        self, node: str | None = None, *, graph: str = "default", collection: str = "default"
-    ) -> list[NodeEvent]:
-        """The merges and splits of a graph in order, all or those that a node was part of."""
-        return await (await self._graph_seen(graph, collection)).events(node)
-
-    async def _names_in(self, text: str, seen: VisibleGraphs) -> tuple[list[Mention], list[tuple[str, Node]]]:
+    async def names_in(self, text: str, seen: VisibleGraphs) -> tuple[list[Mention], list[tuple[str, Node]]]:
         """The names of a text, and the nodes that are called something in it, each with the key."""
         limit = self._parts.settings.max_query_characters
         if len(text) > limit:
@@ -153,7 +99,7 @@ class Linking(EntityExtractionService):
 
     async def _closeness(self, text: str, about: Mapping[str, str], seen: VisibleGraphs) -> dict[str, float]:
         """How alike the text and what is said of each node are, where the collection has an embedder."""
-        embedder = await self._embedder(seen.place.collection) if about else None
+        embedder = await self._context.embedder(seen.place.collection) if about else None
         if embedder is None or isinstance(embedder, GivenVectors):
             return {}
         question = await embedder.embed_query(text)

@@ -10,7 +10,8 @@ from typing import Final
 import regex
 
 from conspectus.access.reader import SourceRef
-from conspectus.engine.summaries import Summarising
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ingest.captions import caption_id, span_of
 from conspectus.ingest.pipeline import batches
@@ -182,12 +183,16 @@ MOST_CANDIDATES = 10_000
 """Where more captions than these may name somebody, all are read: it costs no more, and no index has to."""
 
 
-class Happenings(Summarising):
-    """What happened, and who was there."""
+class EventService(Service):
+    """Events of streams, and the people and things in them."""
 
-    async def add_events(
+    def __init__(self, context: EngineContext, reader: StreamReader) -> None:
+        super().__init__(context)
+        self._reader = reader
+
+    async def add(
         self, events: NewEvent | Iterable[NewEvent], *, stream: str, collection: str = "default"
-    ) -> list[Written]:
+    ) -> Sequence[Written]:
         """Store events of a stream, which is made if it is new.
 
         One without a key is named by what it says and when, so that the same again is unchanged; one of a
@@ -195,33 +200,33 @@ class Happenings(Summarising):
         written.
         """
         given = [events] if isinstance(events, NewEvent) else events
-        target, place = await self._writable(stream, collection, kind="stream")
+        target, place = await self._writer.writable(stream, collection, kind="stream")
         if target.kind != "stream":
             raise Conflict("stream", stream, f"is the name of a source of the kind {target.kind}")
         clock = clock_of(target)
         written: list[Written] = []
         for documents in batches(event_document(each, target, clock) for each in given):
             await self._require_events(place, [event_id(target.id, each.key or "") for each in documents])
-            written += await self._write(documents, target)
-        await self._embed_in(place, wait=False)
+            written += await self._context.write(documents, target)
+        await self._context.embed_in(place, wait=False)
         return written
 
-    async def events(
+    async def list(
         self,
         *,
         stream: str,
         collection: str = "default",
         within: CaptionRange = WHOLE,
         type: str | None = None,
-    ) -> list[EventSpan]:
+    ) -> Sequence[EventSpan]:
         """Events in the order of time: those of one type that overlap, or are close, are one.
 
         Those that share an instant with the range, or lie in it, are given whole.
         """
-        place, source = await self._stream_source(stream, collection)
+        place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(within, clock)
-        found = await self._timeline(place, source, replace(span, start=None, end=None), "event")
+        found = await self._reader.timeline(place, source, replace(span, start=None, end=None), "event")
         reports = [report for each in found for report in _reports(each)]
         spans = event_spans(source.id, [each for each in reports if type is None or each.of == type])
         return [each for each in spans if _meets(_period(clock, each), span)]
@@ -233,19 +238,19 @@ class Happenings(Summarising):
 
         Spellings that differ in capitals alone are one name, in its most frequent form.
         """
-        place, source = await self._stream_source(stream, collection)
+        place, source = await self._reader.source(stream, collection)
         return common_names(await self._sight.names(place, source, span_of(within, clock_of(source))))
 
     async def entity_timeline(
         self, entity: str, *, stream: str, collection: str = "default", within: CaptionRange = WHOLE
-    ) -> list[EntitySpan]:
+    ) -> Sequence[EntitySpan]:
         """When somebody or something is there: among the entities, as the speaker, or named in a caption.
 
         Capitals do not matter, and a name is a whole word. Stretches that overlap, or are close, are one.
         """
         if not entity.strip() or len(entity) > LONGEST_NAME:
             raise InvalidInput("entity", f"must be a name of 1 to {LONGEST_NAME} characters")
-        place, source = await self._stream_source(stream, collection)
+        place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(within, clock)
         given = await self._sight.names(place, source, span)
@@ -265,12 +270,12 @@ class Happenings(Summarising):
         named, words = says(entity), folded(entity)
         ids = await self._holding(place, _captions_in(source, span), words)
         if ids is None:
-            everything = await self._timeline(place, source, span)
+            everything = await self._reader.timeline(place, source, span)
             return [each.document for each in everything if named(each.text)]
         rows = [row for row in await self._sight.rows(place)(ids) if named(row.chunk.text)]
         return [row.document for row in rows if _meets(row.document.occurred, span)]
 
-    async def _holding(self, place: SourceRef, where: Filter, words: str) -> list[ChunkId] | None:
+    async def _holding(self, place: SourceRef, where: Filter, words: str) -> Sequence[ChunkId] | None:
         """The chunks that hold any of the words; None where the index cannot say it of all."""
         if not Language(place.collection.language).telling(words):
             return None

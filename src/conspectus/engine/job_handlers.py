@@ -4,18 +4,21 @@ import asyncio
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path, PurePath
 
 from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import require_scope
-from conspectus.engine.people import PeopleService
+from conspectus.engine.collections import CollectionService
+from conspectus.engine.context import EngineContext
+from conspectus.engine.documents import DocumentService
 from conspectus.engine.wiki_shelf import SourcesShelf
 from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, TurnLost, UnreadableFile
 from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.http_response import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
 from conspectus.ingest.pipeline import batches, write
+from conspectus.model.access import Person
 from conspectus.model.connections import Connection, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter
 from conspectus.model.jobs import Job
@@ -26,14 +29,24 @@ from conspectus.ports.web import Fetched
 PAGE = 1_000
 
 
-class JobHandlers(PeopleService):
+class JobHandlers:
     """The work behind each kind of job. Everything here may be done twice."""
 
-    @cached_property
-    def _job_sight(self) -> AuthorizedJobs:
-        return AuthorizedJobs(self._sight, self._parts.work.ledger)
+    def __init__(
+        self, context: EngineContext, collections: CollectionService, documents: DocumentService
+    ) -> None:
+        self._context = context
+        self._core = context.core
+        self._parts = context.parts
+        self._person = context.person
+        self._sight = context.sight
+        self._job_sight = AuthorizedJobs(context.sight, context.parts.work.ledger)
+        self._collections = collections
+        self._documents = documents
+        self._writer = context.writer
 
-    async def _perform(self, job: Job, tell: Tell) -> Outcome:
+    async def perform(self, job: Job, tell: Tell) -> Outcome:
+        """Do the work of a job and say what came of it."""
         match job.kind:
             case "ingest_url":
                 return await self._take_page(job, tell)
@@ -101,13 +114,18 @@ class JobHandlers(PeopleService):
         """Bring the collection in step with what it is connected to."""
         place = await self._sight.place_of(job.collection)
         connection = await self._job_sight.connection(place, str(job.arguments["connection"]))
-        self._may_follow(connection)
+        may_follow(self._person, connection)
 
         async def make(name: str, facts: Metadata) -> Source:
             return await self._target(job, name, "wiki", facts)
 
         shelf = SourcesShelf(
-            self, connection, self._parts.work.ledger, make=make, write=partial(self._put, job)
+            self._collections,
+            self._documents,
+            connection,
+            self._parts.work.ledger,
+            make=make,
+            write=partial(self._put, job),
         )
         connector = self._parts.work.connector_for(connection, self._core.fetcher())
         state: SyncState = "idle"
@@ -127,13 +145,6 @@ class JobHandlers(PeopleService):
             await shelf.keep(state=state, error=error, ran=self._parts.clock())
         return _synced(report)
 
-    def _may_follow(self, connection: Connection) -> None:
-        address = str(connection.options.get("address", ""))
-        kind = connection.connector
-        elsewhere = kind == "mediawiki" or (kind == "git" and address.startswith("https://"))
-        if not elsewhere and not self._person.owner:
-            raise NotAllowed("read what lies on the machine that holds the store", "its owner account")
-
     async def _target(self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None) -> Source:
         """The source that a job writes into, made where the person may make it.
 
@@ -142,7 +153,7 @@ class JobHandlers(PeopleService):
         place = await self._sight.place_of(job.collection)
         source = await self._sight.source(place, name)
         if source is None:
-            source = await self.source(name, collection=job.collection, metadata=facts, kind=kind)
+            source = (await self._writer.source(name, job.collection, facts, kind))[0]
         if facts is None and job.source != source.id:
             await self._parts.work.ledger.change(job.id, source=source.id)
         return source
@@ -152,7 +163,7 @@ class JobHandlers(PeopleService):
         place = await self._sight.place_of(job.collection)
         require_scope(self._person, "write", "write")
         place.require("editor", "add documents", source=source.id)
-        by = self._preparation(source)
+        by = self._context.preparation(source)
         size, overlap = job.arguments.get("chunk_size"), job.arguments.get("overlap")
         if isinstance(size, int) and isinstance(overlap, int):
             by = replace(by, chunk_size=size, chunk_overlap=overlap)
@@ -171,7 +182,7 @@ class JobHandlers(PeopleService):
         counts = Counter[str](each.outcome for each in written)
         kept = {each.id for each in written}
         gone = [each for each in await self._ids(source, belonging) if each not in kept]
-        deleted = (await self.delete(gone)).documents if gone else 0
+        deleted = (await self._documents.delete(gone)).documents if gone else 0
         chunks = sum(each.chunks for each in written)
         counts.update({"documents": len(written), "chunks": chunks, "deleted": deleted})
         return counts
@@ -187,7 +198,9 @@ class JobHandlers(PeopleService):
         found: list[str] = []
         after: str | None = None
         while True:
-            page = await self.list(collection=source.collection, where=where, after=after, limit=PAGE)
+            page = await self._documents.list(
+                collection=source.collection, where=where, after=after, limit=PAGE
+            )
             found += [each.id for each in page.documents]
             after = page.next
             if after is None:
@@ -195,7 +208,16 @@ class JobHandlers(PeopleService):
 
     async def _finish_embedding(self, job: Job) -> None:
         place = await self._sight.place_of(job.collection)
-        await self._embed_in(place, wait=True)
+        await self._context.embed_in(place, wait=True)
+
+
+def may_follow(person: Person, connection: Connection) -> None:
+    """Raise NotAllowed for a connection with this machine's files, which only the owner may read."""
+    address = str(connection.options.get("address", ""))
+    kind = connection.connector
+    elsewhere = kind == "mediawiki" or (kind == "git" and address.startswith("https://"))
+    if not elsewhere and not person.owner:
+        raise NotAllowed("read what lies on the machine that holds the store", "its owner account")
 
 
 def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewDocument]:

@@ -3,15 +3,20 @@
 from dataclasses import replace
 
 from conspectus.access.policy import require_embedder, require_owner, require_scope
-from conspectus.engine.search import SearchService
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.documents import DocumentService
 from conspectus.errors import InvalidInput, NotAllowed
 from conspectus.ingest.maintenance import check, collection_status, move
 from conspectus.model.reports import CheckReport, Status
 from conspectus.ports import Progress
 
 
-class Upkeep(SearchService):
+class MaintenanceService(Service):
     """Numbers, checks, and building anew."""
+
+    def __init__(self, context: EngineContext, documents: DocumentService) -> None:
+        super().__init__(context)
+        self._documents = documents
 
     async def status(self, *, collection: str | None = None) -> Status:
         """Sizes and counts of one collection, or of all that can be seen as a whole.
@@ -42,7 +47,7 @@ class Upkeep(SearchService):
         Indexes that processes left behind which were killed while they deleted a collection, or moved one
         to another space, are deleted.
         """
-        place = await self._place(collection, "owner", "build an index anew")
+        place = await self._context.place(collection, "owner", "build an index anew")
         shelf = await self._core.shelves.current(place.collection)
         await shelf.index.rebuild(progress)
         await self._parts.indexes.sweep()
@@ -55,7 +60,7 @@ class Upkeep(SearchService):
         The old space answers until every vector and the index over them are there. A run that was killed
         goes on where it was when it is called again.
         """
-        place = await self._place(collection, "owner", "move a collection to another embedder")
+        place = await self._context.place(collection, "owner", "move a collection to another embedder")
         require_scope(self._person, "admin", "move a collection to another embedder")
         require_embedder(self._person, embedder, self._parts.settings.embedder)
         new = self._parts.embedder_named(embedder)
@@ -63,8 +68,18 @@ class Upkeep(SearchService):
             raise InvalidInput("embedder", "a collection can move to another embedder, not to none")
         home, core = place.collection, self._core
         if home.space == new.space:
-            return await self.settle(collection=home.id, progress=progress)
+            return await self._documents.settle(collection=home.id, progress=progress)
         made = await move(core.records, core.shelves, home, new, progress=progress)
         await self._parts.indexes.forget(home, home.space)
-        await self._embed(await self.find_collection(home.id), wait=True)
+        await self._context.embed((await self._sight.place(home.id)).shown, wait=True)
         return made
+
+    async def resume(self, *, rested: float = 0.0) -> None:
+        """Go on embedding what has no vector yet, where no error ended it within `rested` seconds."""
+        for place in await self._sight.places():
+            await self._context.embed(place.collection, wait=False, rested=rested)
+
+    async def finish_purges(self) -> None:
+        """Have finished in the background what a process was killed over while it purged."""
+        if self._context.does_background_work and await self._core.records.unfinished_purges():
+            self._core.finish_purges()

@@ -1,53 +1,69 @@
 """Memories as they are stored: word for word, and changed with what they were before."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Unpack
 
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import SourceRef
-from conspectus.engine.memory_facts import Stating
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.memory_deletion import MemoryDeletion
+from conspectus.engine.memory_facts import MemoryFacts
+from conspectus.engine.memory_reads import LIMIT, MemoryReader, in_homes
+from conspectus.engine.memory_search import MemorySearch
+from conspectus.engine.memory_transfer import MemoryTransfer
+from conspectus.engine.memory_writes import MemoryWriter, runs
+from conspectus.engine.search import Searcher
 from conspectus.errors import Changed, InvalidInput
 from conspectus.ingest.pipeline import batches
-from conspectus.ingest.prepare import period
-from conspectus.memory.documents import A_MOMENT, as_given, document_of, known_at, remembered
-from conspectus.memory.facts import as_ended
-from conspectus.memory.near_duplicates import Alike
-from conspectus.memory.scopes import checked, home_name
-from conspectus.model.filter import And, Eq
-from conspectus.model.ids import ChunkId
-from conspectus.model.memory import MEMORY, NEAR, Memory, MemoryWritten, NewMemory, Scope
-from conspectus.model.records import Json, Source, Written
-from conspectus.ports import Probe, Progress
-from conspectus.text.clean import clean
+from conspectus.memory.documents import as_given, remembered
+from conspectus.memory.retention import checked_forgetting
+from conspectus.memory.scopes import checked, scope_of
+from conspectus.model.filter import EVERYTHING, And, Filter
+from conspectus.model.memory import (
+    MEMORY,
+    ConversationSummary,
+    Memory,
+    MemoryClass,
+    MemoryExport,
+    MemoryPage,
+    MemoryQuery,
+    MemoryReceipt,
+    MemoryRetrieval,
+    MemorySelection,
+    MemoryStats,
+    MemoryWindow,
+    MemoryWritten,
+    NewMemory,
+    Paging,
+    RecentMemory,
+    Scope,
+)
+from conspectus.model.query import Budget
+from conspectus.model.records import Written
+from conspectus.ports import Progress
 
-
-def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
-    """A batch in its order, cut before a key that came already, so that a later version meets the earlier."""
-    run: list[NewMemory] = []
-    seen: set[str] = set()
-    for new in batch:
-        key = None if new.key is None else clean(new.key)
-        if key in seen:
-            yield run
-            run, seen = [], set()
-        run.append(new)
-        if key is not None:
-            seen.add(key)
-    if run:
-        yield run
-
-
-COMPARED = 5
-"""So many memories that share words with a new one are held against it."""
-MOST_COMPARED = 50
-"""Where more come at once, none is: storing them would take longer than embedding them."""
 OF_FACTS = frozenset({"fact", "valid_from", "valid_until", "at"})
 FIELDS = NewMemory.__dataclass_fields__.keys() - {"key", "vector"}
 
 
-class Remembering(Stating):
-    """What agents are to know again."""
+class MemoryService(Service):
+    """Memories of users, agents and conversations."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        reader: MemoryReader,
+        facts: MemoryFacts,
+        batches: MemoryWriter,
+        searcher: Searcher,
+    ) -> None:
+        super().__init__(context)
+        self._reader = reader
+        self._facts = facts
+        self._batches = batches
+        self._search = MemorySearch(context, reader, searcher)
+        self._transfer = MemoryTransfer(context, reader, facts, batches)
+        self._deletion = MemoryDeletion(context, reader)
 
     async def remember(
         self,
@@ -57,7 +73,7 @@ class Remembering(Stating):
         collection: str = MEMORY,
         wait: bool = False,
         progress: Progress | None = None,
-    ) -> list[MemoryWritten]:
+    ) -> Sequence[MemoryWritten]:
         """Store memories in their order, word for word: found by their words when this returns.
 
         By meaning they are found when they are embedded (`wait=True`: on return). One with the key of a
@@ -66,22 +82,22 @@ class Remembering(Stating):
         batches of at most 500, each a transaction. Raises InvalidInput or TooLarge; the batch at fault is not
         written.
         """
-        home, place = await self._memory_home(checked(scope), collection)
+        home, place = await self._batches.home(checked(scope), collection)
         given = [memories] if isinstance(memories, str | NewMemory) else memories
         done: list[MemoryWritten] = []
         for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
-            await self._fact_home(home, place, batch)
+            await self._facts.check(home, place, batch)
             for run in runs(batch):
-                done += await self._remember_batch(home, place, scope, run)
-            embedder = await self._embedder(place.collection)
-            self._begin_embedding(place.collection, embedder)
+                done += await self._batches.write(home, place, scope, run)
+            embedder = await self._context.embedder(place.collection)
+            self._context.begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("remembering", len(done), 0)
         if wait:
-            await self._embed_in(place, wait=True, progress=progress)
+            await self._context.embed_in(place, wait=True, progress=progress)
         return done
 
-    async def update_memory(
+    async def update(
         self,
         /,
         memory: str,
@@ -97,9 +113,9 @@ class Remembering(Stating):
         """
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
-        homes = await self._homes(scope, collection)
+        homes = await self._reader.homes(scope, collection)
         while True:
-            before = await self._memory_in(homes, memory)
+            before = await self._reader.memory(homes, memory)
             if expected not in {None, before.document.fingerprint}:
                 raise Changed("memory", memory)
             new = replace(as_given(before), **changes)
@@ -107,119 +123,159 @@ class Remembering(Stating):
                 new = replace(new, valid_until=None)
             home = homes.by_id[before.document.source]
             if changes.keys() & OF_FACTS:
-                await self._fact_home(home, homes.place, [new])
+                await self._facts.check(home, homes.place, [new])
             try:
-                written = await self._revise(homes, before, new)
+                written = await self._facts.revise(homes, before, new)
             except Changed:
                 continue
             if changes.keys() & OF_FACTS:
                 done = MemoryWritten(written.id, "updated")
-                await self._with_fact(home, homes.place, new, done, before)
-            await self._embed(homes.place.collection, wait=False)
+                await self._facts.stated(home, homes.place, new, done, before)
+            await self._context.embed(homes.place.collection, wait=False)
             return written
 
-    async def _memory_home(self, scope: Scope, collection: str) -> tuple[Source, SourceRef]:
-        """The source that memories of exactly this scope are written into, made if it is new."""
-        place = await self._sight.find(collection)
-        if place is None:
-            require_scope(self._person, "write", "write")
-            made = await self.collection(collection)
-            await self.keep_names(collection=made.id)
-            return await self._writable(home_name(scope), made.id, kind="memory")
-        home = await self._sight.source(place, home_name(scope))
-        if home is None:
-            return await self._writable(home_name(scope), collection, kind="memory")
-        require_scope(self._person, "write", "write")
-        place.require("editor", "remember", source=home.id)
-        return home, place
+    async def get(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Memory:
+        """A memory of a scope. Raises NotFound, for one of another scope too."""
+        homes = await self._reader.homes(scope, collection)
+        return await self._reader.memory(homes, memory)
 
-    async def _remember_batch(
-        self, home: Source, place: SourceRef, scope: Scope, batch: Sequence[NewMemory]
-    ) -> list[MemoryWritten]:
-        stored = await self._stored_before(home, place, scope, batch)
-        near = await self._said_alike(home, place, batch, stored)
-        now = self._parts.clock()
-        fresh, places = [], []
-        done: dict[int, MemoryWritten] = {}
-        told: dict[int, NewMemory] = {}
-        for number, (new, alike) in enumerate(zip(batch, near, strict=True)):
-            known = stored.get(new.key or "")
-            if known is not None:
-                told[number] = replace(new, at=as_given(known).at if new.at is None else new.at)
-                done[number] = await self._remember_again(home, place, told[number], known)
-                continue
-            beside: dict[str, Json] = {NEAR: list(alike)} if alike else {}
-            told[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
-            fresh.append(document_of(told[number], scope, now=now, beside=beside))
-            places.append(number)
-        behind = place.collection if len(fresh) <= MOST_COMPARED else None
-        put = await self._write(fresh, home, stored=(), home=behind) if fresh else ()
-        for number, written in zip(places, put, strict=True):
-            done[number] = MemoryWritten(written.id, written.outcome, near[number])
-        return [
-            await self._with_fact(home, place, told[number], done[number], stored.get(told[number].key or ""))
-            for number in sorted(done)
-        ]
+    async def versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Sequence[Memory]:
+        """All that a memory ever said, oldest first, as it is now last. Raises NotFound."""
+        homes = await self._reader.homes(scope, collection)
+        now = await self._reader.memory(homes, memory)
+        before = [in_homes(homes, each, text) for each, text in await homes.versions(now.document)]
+        return [*await self._reader.present(homes, before), now]
 
-    async def _stored_before(
-        self, home: Source, place: SourceRef, scope: Scope, batch: Sequence[NewMemory]
-    ) -> dict[str, Memory]:
-        """The memories of the keys of a batch."""
-        keys = [each.key for each in batch if each.key is not None]
-        if not keys:
-            return {}
-        homes = await self._homes(scope, place.collection.id)
-        found = await self._keyed(homes, home, keys)
-        return {each.document.key: each for each in found}
+    async def list(
+        self,
+        *,
+        scope: Scope,
+        collection: str = MEMORY,
+        kind: MemoryClass | None = None,
+        entity: str | None = None,
+        **paging: Unpack[Paging],
+    ) -> MemoryPage:
+        """A page of the memories of a scope that match, in the order in which they were said."""
+        limit, newest_first = paging.get("limit", 100), paging.get("newest_first", False)
+        after, where = paging.get("after"), paging.get("where", EVERYTHING)
+        if not 1 <= limit <= LIMIT:
+            raise InvalidInput("limit", f"must be from 1 to {LIMIT}")
+        homes = await self._reader.homes(scope, collection)
+        wanted = And((remembered(kind, entity), where))
+        rows, cursor = await homes.page(wanted, after=after, limit=limit, newest_first=newest_first)
+        found = await self._reader.present(homes, [in_homes(homes, each, text) for each, text in rows])
+        return MemoryPage(tuple(found), cursor)
 
-    async def _remember_again(
-        self, home: Source, place: SourceRef, new: NewMemory, known: Memory
-    ) -> MemoryWritten:
-        """A memory whose key is stored: nothing where it says the same, else a new version.
+    async def count(self, *, scope: Scope, collection: str = MEMORY, where: Filter = EVERYTHING) -> int:
+        """How many memories of a scope match."""
+        return await (await self._reader.homes(scope, collection)).count(where)
 
-        One that is forgotten meanwhile is stored anew.
+    async def recent(
+        self,
+        *,
+        scope: Scope,
+        collection: str = MEMORY,
+        turns: int | None = None,
+        tokens: int | None = None,
+        tokenizer: str = "o200k_base",
+    ) -> Sequence[RecentMemory]:
+        """The turns that were stored last, oldest first: so many at most, of so many tokens at most.
+
+        What is not given is as the settings say. One larger than all of the tokens is cut, with a mark.
         """
-        homes = await self._homes(known.scope, place.collection.id)
-        found: list[Memory] = [known]
-        while found:
-            known, told = found[0], as_ended(new, found[0])
-            if _said(told) == _said(as_given(known)):
-                return MemoryWritten(known.id, "unchanged", known.near)
-            try:
-                written = await self._revise(homes, known, told)
-            except Changed:
-                found = await self._keyed(homes, home, [known.document.key])
-                continue
-            return MemoryWritten(written.id, written.outcome, known.near)
-        fresh = document_of(new, known.scope, now=self._parts.clock(), beside={})
-        written = (await self._write([fresh], home))[0]
-        return MemoryWritten(written.id, written.outcome)
+        return await self._reader.recent(
+            scope=scope, collection=collection, turns=turns, tokens=tokens, tokenizer=tokenizer
+        )
 
-    async def _said_alike(
-        self, home: Source, place: SourceRef, batch: Sequence[NewMemory], stored: dict[str, Memory]
-    ) -> list[tuple[str, ...]]:
-        """For each new memory those stored in the same place that say nearly the same."""
-        alike = Alike(place.collection.language)
-        found: list[tuple[str, ...]] = []
-        for new in batch:
-            skip = len(batch) > MOST_COMPARED or new.key in stored or not alike.terms(new.text)
-            found.append(() if skip else await self._alike(home, place, new, alike))
-        return found
+    async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
+        """The memories of a scope that answer a question, best first, each with its reasons.
 
-    async def _alike(self, home: Source, place: SourceRef, new: NewMemory, alike: Alike) -> tuple[str, ...]:
-        shelf = await self._core.shelves.current(place.collection)
-        here = And((Eq("source", home.id), remembered(), known_at(None)))
-        words = new.text[: self._parts.settings.max_query_characters]
-        found = await shelf.index.search(Probe(place.narrowed(here), words, None, COMPARED))
-        rows = await self._sight.rows(place)([ChunkId(int(each)) for each in found.ids])
-        others = [(str(row.document.id), row.chunk.text) for row in rows if row.document.chunks == 1]
-        return tuple(alike.near(new.text, others))
+        Raises NotFound for an unknown collection, InvalidInput for a question that cannot be asked.
+        """
+        return await self._search.recall(question)
 
+    async def window(
+        self, question: MemoryQuery, budget: int | Budget, *, renderer: str = "text"
+    ) -> MemoryWindow:
+        """The context for the next turn: standing notes, the last turns, and what answers the question.
 
-def _said(new: NewMemory) -> tuple[object, ...]:
-    """All of a memory that can be told apart once it is stored."""
-    times = tuple(
-        None if each is None else period(each) for each in (new.at, new.valid_from, new.valid_until)
-    )
-    what = (clean(new.text), new.role, new.speaker, new.kind, new.pinned, new.fact, tuple(new.entities))
-    return (*what, *times, dict(new.metadata))
+        Never over the budget. Raises what `recall` does.
+        """
+        return await self._search.window(question, budget, renderer=renderer)
+
+    async def forget(
+        self,
+        what: MemorySelection,
+        *,
+        scope: Scope,
+        collection: str = MEMORY,
+        preview: bool = False,
+        purge: bool = False,
+    ) -> MemoryReceipt:
+        """Delete memories of a scope with their versions and all that hangs on them, and say what went.
+
+        Unknown ids and those of other scopes count 0. Pinned memories go only by their ids, or with
+        `what.pinned`. They are out of every answer when this returns; `purge` also waits until no file holds
+        them. A `preview` deletes nothing. Raises InvalidInput, NotFound for the collection, NotAllowed.
+        """
+        checked_forgetting(what)
+        require_scope(self._person, "write", "forget memories")
+        homes = await self._reader.homes(scope, collection)
+        erased = purge and not preview
+        async with self._context.purging(erased, homes.place.collection.id):
+            receipt = await self._deletion.delete(homes, what, preview=preview)
+        return replace(receipt, purged=erased)
+
+    async def conversations(self, *, scope: Scope, collection: str = MEMORY) -> Sequence[ConversationSummary]:
+        """The conversations of a scope that have memories, the one that was last spoken in first."""
+        homes = await self._reader.homes(scope, collection)
+        found = [
+            ConversationSummary(scope_of(homes.by_id[each.source].name), each.memories, each.first, each.last)
+            for each in await homes.spans()
+        ]
+        return sorted(found, key=lambda each: -each.last.timestamp() if each.last is not None else 0.0)
+
+    async def stats(self, *, scope: Scope, collection: str = MEMORY) -> MemoryStats:
+        """A scope in numbers."""
+        homes = await self._reader.homes(scope, collection)
+        totals = await homes.totals()
+        return MemoryStats(
+            memories=totals.memories,
+            notes=totals.notes,
+            pinned=totals.pinned,
+            facts=totals.facts,
+            versions=totals.versions,
+            conversations=len(await homes.spans()),
+            entities=await homes.names(),
+            tokens=totals.tokens,
+            pending=totals.pending,
+            first=totals.first,
+            last=totals.last,
+        )
+
+    async def export(
+        self, *, scope: Scope, collection: str = MEMORY, after: str | None = None, limit: int | None = None
+    ) -> MemoryExport:
+        """A page of a scope's memories, in the order in which they were said, each as a line of JSON.
+
+        A line is all there is to a memory: its times, names, facts and earlier versions. `after` is the page
+        before's `next`; a page has as many lines as the settings allow, or `limit`.
+        """
+        return await self._transfer.export(scope, collection, after=after, limit=limit)
+
+    async def import_lines(
+        self,
+        lines: str | Iterable[str],
+        *,
+        collection: str = MEMORY,
+        scope: Scope | None = None,
+        progress: Progress | None = None,
+    ) -> Sequence[MemoryWritten]:
+        """Take in lines of an export; taken in again, they change nothing.
+
+        They go where they say, or into a scope: to its user, and to its agent and conversation where it names
+        them. Of a memory that is stored already, all that either knows is kept, and what came to be known
+        last is what it says. Lines are written in batches of at most 500, each a transaction. Raises
+        InvalidInput or TooLarge with the number of the line at fault, of whose batch nothing is written.
+        """
+        return await self._transfer.take_in(lines, collection, scope=scope, progress=progress)

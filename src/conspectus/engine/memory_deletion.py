@@ -1,86 +1,39 @@
 """How memories go, and what there is of them."""
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 from conspectus.access.memory_reader import MemorySources
-from conspectus.access.policy import require_scope
-from conspectus.engine.retention import BATCH, Keeping
-from conspectus.memory.retention import added, checked_forgetting, meant
-from conspectus.memory.scopes import scope_of
+from conspectus.engine.context import EngineContext
+from conspectus.engine.memory_reads import MemoryReader
+from conspectus.memory.retention import added, meant
 from conspectus.model.filter import Filter
+from conspectus.model.ids import DocumentId
 from conspectus.model.memory import (
-    MEMORY,
-    ConversationSummary,
     MemoryReceipt,
     MemorySelection,
-    MemoryStats,
-    Scope,
 )
 
+BATCH = 500
+"""So many memories go in one transaction."""
 
-class MemoryDeletion(Keeping):
-    """Memories on their way out."""
 
-    async def forget(
-        self,
-        what: MemorySelection,
-        *,
-        scope: Scope,
-        collection: str = MEMORY,
-        preview: bool = False,
-        purge: bool = False,
-    ) -> MemoryReceipt:
-        """Delete memories of a scope with their versions and all that hangs on them, and say what went.
+class MemoryDeletion:
+    """Deletes memories, with their versions and all that hangs on them."""
 
-        Unknown ids and those of other scopes count 0. Pinned memories go only by their ids, or with
-        `what.pinned`. They are out of every answer when this returns; `purge` also waits until no file holds
-        them. A `preview` deletes nothing. Raises InvalidInput, NotFound for the collection, NotAllowed.
-        """
-        checked_forgetting(what)
-        require_scope(self._person, "write", "forget memories")
-        homes = await self._homes(scope, collection)
-        erased = purge and not preview
-        async with self._purging(erased, homes.place.collection.id):
-            receipt = await self._forgotten(homes, what, preview=preview)
-        return replace(receipt, purged=erased)
+    def __init__(self, context: EngineContext, reader: MemoryReader) -> None:
+        self._context = context
+        self._parts = context.parts
+        self._reader = reader
 
-    async def conversations(self, *, scope: Scope, collection: str = MEMORY) -> list[ConversationSummary]:
-        """The conversations of a scope that have memories, the one that was last spoken in first."""
-        homes = await self._homes(scope, collection)
-        found = [
-            ConversationSummary(scope_of(homes.by_id[each.source].name), each.memories, each.first, each.last)
-            for each in await homes.spans()
-        ]
-        return sorted(found, key=lambda each: -each.last.timestamp() if each.last is not None else 0.0)
-
-    async def memory_stats(self, *, scope: Scope, collection: str = MEMORY) -> MemoryStats:
-        """A scope in numbers."""
-        homes = await self._homes(scope, collection)
-        totals = await homes.totals()
-        return MemoryStats(
-            memories=totals.memories,
-            notes=totals.notes,
-            pinned=totals.pinned,
-            facts=totals.facts,
-            versions=totals.versions,
-            conversations=len(await homes.spans()),
-            entities=await homes.names(),
-            tokens=totals.tokens,
-            pending=totals.pending,
-            first=totals.first,
-            last=totals.last,
-        )
-
-    async def _forgotten(
-        self, homes: MemorySources, what: MemorySelection, *, preview: bool
-    ) -> MemoryReceipt:
+    async def delete(self, homes: MemorySources, what: MemorySelection, *, preview: bool) -> MemoryReceipt:
+        """Delete what is selected, or say what would go."""
         if not what.ids:
             where = meant(what, self._parts.clock())
             return await self._forget_where(homes, where, pinned=what.pinned, preview=preview)
-        found = await self._memory_sight.documents(homes, list(dict.fromkeys(what.ids)))
+        found = await self._reader.stored.documents(homes, list(dict.fromkeys(what.ids)))
         for each in found:
-            self._may_edit(homes.place, each, "forget memories")
-        return await self._let_go([each.id for each in found], pinned=True, preview=preview)
+            self._context.may_edit(homes.place, each, "forget memories")
+        return await let_go(self._context, [each.id for each in found], pinned=True, preview=preview)
 
     async def _forget_where(
         self, homes: MemorySources, where: Filter, *, pinned: bool, preview: bool
@@ -91,11 +44,25 @@ class MemoryDeletion(Keeping):
         while True:
             rows, after = await homes.page(where, after=after, limit=BATCH)
             for document, _ in rows:
-                self._may_edit(homes.place, document, "forget memories")
+                self._context.may_edit(homes.place, document, "forget memories")
             ids = [document.id for document, _ in rows]
             if preview:
                 seen += ids
             else:
-                receipt = added(receipt, await self._let_go(ids, pinned=pinned, preview=False))
+                receipt = added(receipt, await let_go(self._context, ids, pinned=pinned, preview=False))
             if after is None:
-                return await self._let_go(seen, pinned=pinned, preview=True) if preview else receipt
+                return await let_go(self._context, seen, pinned=pinned, preview=True) if preview else receipt
+
+
+async def let_go(
+    context: EngineContext, memories: Sequence[DocumentId], *, pinned: bool, preview: bool
+) -> MemoryReceipt:
+    """Delete memories in batches, or weigh all of them together."""
+    kept, now = context.parts.memories, context.parts.clock()
+    if preview:
+        return await kept.forget(memories, pinned=pinned, now=now, preview=True)
+    total = MemoryReceipt(0)
+    for start in range(0, len(memories), BATCH):
+        batch = memories[start : start + BATCH]
+        total = added(total, await kept.forget(batch, pinned=pinned, now=now))
+    return total

@@ -1,17 +1,19 @@
 """Facts that memories state: they stand in the graph of the scope, and end those that they contradict."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.reader import SourceRef
-from conspectus.engine.memory_search import Recalling
+from conspectus.engine.context import EngineContext
+from conspectus.engine.graph_access import GraphAccess
+from conspectus.engine.memory_reads import MemoryReader
 from conspectus.errors import Changed, NotFound
 from conspectus.memory.documents import as_given, beside_of, document_of, remade, version_of
 from conspectus.memory.facts import edge_of_fact, ends_of_fact, same_edge
-from conspectus.memory.scopes import graph_name
-from conspectus.model.graph import Edge, GraphWritten
+from conspectus.memory.scopes import graph_name, scope_of
+from conspectus.model.graph import Edge, GraphWritten, NewEdge, NewNode
 from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, Memory, MemoryWritten, NewMemory
 from conspectus.model.records import Json, Source, Written
 from conspectus.text.edge_ids import edge_id
@@ -21,10 +23,16 @@ Told = Callable[[Memory], Awaitable[Memory]]
 """What a memory becomes when more is said of it."""
 
 
-class Stating(Recalling):
-    """What agents hold to be true, and until when."""
+class MemoryFacts:
+    """Facts of memories as edges of the graph of their scope."""
 
-    async def _fact_home(self, home: Source, place: SourceRef, told: Sequence[NewMemory]) -> None:
+    def __init__(self, context: EngineContext, reader: MemoryReader, graphs: GraphAccess) -> None:
+        self._context = context
+        self._parts = context.parts
+        self._reader = reader
+        self._graphs = graphs
+
+    async def check(self, home: Source, place: SourceRef, told: Sequence[NewMemory]) -> None:
         """Refuse facts that cannot be stated, and have a graph where there are some to state.
 
         Raises InvalidInput, or NotAllowed for who may not write into it.
@@ -34,10 +42,10 @@ class Stating(Recalling):
             return
         now = self._parts.clock()
         for each in facts:
-            self._entries(home, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
-        await self._graph_writable(graph_name(self._scope_of(home)), place.collection.id)
+            self._graphs.entries(home, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
+        await self._graphs.writable(graph_name(scope_of(home.name)), place.collection.id)
 
-    async def _with_fact(
+    async def stated(
         self,
         home: Source,
         place: SourceRef,
@@ -49,18 +57,24 @@ class Stating(Recalling):
         closed: tuple[str, ...] = ()
         if new.fact is not None:
             edge = edge_of_fact(new, done.id, self._parts.clock())
-            where = {"graph": graph_name(self._scope_of(home)), "collection": place.collection.id}
-            stated = await self._add_facts(ends_of_fact(new), [edge], **where)
-            closed = await self._explain(place, home, done.id, stated[0])
+            where = {"graph": graph_name(scope_of(home.name)), "collection": place.collection.id}
+            stated = await self._graphs.add_facts(ends_of_fact(new), [edge], **where)
+            closed = await self.explain(place, home, done.id, stated[0])
         if before is not None and before.fact is not None:
             await self._take_back(place, home, before, new)
         return replace(done, closed=closed) if closed else done
 
-    async def _explain(
+    async def add(
+        self, nodes: Iterable[NewNode], edges: Iterable[NewEdge], *, graph: str, collection: str
+    ) -> list[GraphWritten]:
+        """Store facts that are checked; what became of the edges."""
+        return await self._graphs.add_facts(nodes, edges, graph=graph, collection=collection)
+
+    async def explain(
         self, place: SourceRef, home: Source, memory: str, written: GraphWritten
     ) -> tuple[str, ...]:
         """Say of memories whose facts meet which one ended which, and when; those that this one ended."""
-        homes = await self._homes(self._scope_of(home), place.collection.id)
+        homes = await self._reader.homes(scope_of(home.name), place.collection.id)
         met = {each.id: each for each in await self._edges_here(home, [*written.closed, written.id])}
         own = met.pop(written.id, None)
         others = [each for each in met.values() if each.evidence not in {None, memory}]
@@ -81,17 +95,17 @@ class Stating(Recalling):
         edge = edge_of_fact(was, before.id, now)
         if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
             return
-        collection, graph = place.collection.id, graph_name(self._scope_of(home))
-        source, _ = await self._graph_place(graph, collection)
+        collection, graph = place.collection.id, graph_name(scope_of(home.name))
+        source, _ = await self._graphs.place(graph, collection)
         begins = parse_instant(edge.valid_from or now)
         name = edge_id(source.id, edge.source, edge.target, edge.type, begins)
-        for each in await self._edges_called(graph, collection, [name]):
+        for each in await self._graphs.edges_by_id(graph, collection, [name]):
             if each.valid_until is None and each.evidence == before.id:
                 ended = replace(edge, valid_until=max(now, begins))
-                await self._add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
+                await self._graphs.add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
 
     async def _edges_here(self, home: Source, edges: list[str]) -> list[Edge]:
-        return await self._edges_called(graph_name(self._scope_of(home)), home.collection, edges)
+        return await self._graphs.edges_by_id(graph_name(scope_of(home.name)), home.collection, edges)
 
     async def _end(self, homes: MemorySources, home: Source, edge: Edge, *, kept: bool = True) -> bool:
         """Say of the memory of an edge what ended its fact, and when; whether it is there."""
@@ -119,8 +133,8 @@ class Stating(Recalling):
         What it was is `kept` as a version, unless it was stored a moment ago.
         """
         while True:
-            stored = await self._memory_sight.documents(homes, [memory])
-            found = await self._memories_in(homes, stored)
+            stored = await self._reader.stored.documents(homes, [memory])
+            found = await self._reader.memories(homes, stored)
             if not found:
                 return False
             before, after = found[0], await told(found[0])
@@ -133,16 +147,16 @@ class Stating(Recalling):
 
     async def _rewrite(self, homes: MemorySources, before: Memory, after: Memory, *, kept: bool) -> None:
         if kept:
-            await self._revise(homes, before, as_given(after), beside_of(after))
+            await self.revise(homes, before, as_given(after), beside_of(after))
             return
         source = homes.by_id[before.document.source]
         known: dict[str, Json] = {KNOWN_FROM: canonical(before.known_from)}
         fresh = document_of(
             as_given(after), before.scope, now=self._parts.clock(), beside=beside_of(after) | known
         )
-        await self._write([replace(fresh, expected=before.document.fingerprint)], source)
+        await self._context.write([replace(fresh, expected=before.document.fingerprint)], source)
 
-    async def _revise(
+    async def revise(
         self,
         homes: MemorySources,
         before: Memory,
@@ -151,7 +165,7 @@ class Stating(Recalling):
     ) -> Written:
         """Put a memory in the place of what it was, which is kept as a version. Raises Changed."""
         source = homes.by_id[before.document.source]
-        self._may_edit(homes.place, before.document, "change a memory")
+        self._context.may_edit(homes.place, before.document, "change a memory")
         # A clock that was set back makes no version older than the one before it.
         now = max(self._parts.clock(), before.known_from + timedelta(microseconds=1))
         stays = beside_of(before)
@@ -159,7 +173,7 @@ class Stating(Recalling):
             stays.pop(CLOSED_BY, None)
         fresh = remade(before, new, now=now, beside=stays | (beside or {}))
         try:
-            written = await self._write([version_of(before, now=now), fresh], source)
+            written = await self._context.write([version_of(before, now=now), fresh], source)
         except NotFound as gone:
             raise Changed("memory", before.id) from gone
         return replace(written[1], outcome="updated" if new.text == before.text else "replaced")

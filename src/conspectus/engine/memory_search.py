@@ -6,12 +6,13 @@ from datetime import datetime
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import among
-from conspectus.engine.memory_reads import Reminding, in_homes
-from conspectus.engine.search import WindowBuilder
+from conspectus.engine.context import EngineContext
+from conspectus.engine.memory_reads import MemoryReader, in_homes
+from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.errors import InvalidInput
 from conspectus.memory.documents import ended, remembered, told_with
 from conspectus.memory.recent import recent
-from conspectus.memory.scopes import reaches
+from conspectus.memory.scopes import reaches, scope_of
 from conspectus.model.filter import And
 from conspectus.model.memory import (
     Memory,
@@ -56,8 +57,14 @@ class ResolvedMemoryQuery:
     vector: tuple[float, ...] | None = None
 
 
-class Recalling(Reminding):
-    """What agents know again."""
+class MemorySearch:
+    """Answers questions from memory."""
+
+    def __init__(self, context: EngineContext, reader: MemoryReader, searcher: Searcher) -> None:
+        self._parts = context.parts
+        self._sight = context.sight
+        self._reader = reader
+        self._searcher = searcher
 
     async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
         """The memories of a scope that answer a question, best first, each with its reasons.
@@ -72,7 +79,7 @@ class Recalling(Reminding):
         recalled: dict[str, MemoryHit] = {}
         hits = [hit for hit in found.hits if hit.document.id in texts]
         memories = [in_homes(homes, hit.document, texts[hit.document.id]) for hit in hits]
-        for memory, hit in zip(await self._present(homes, memories), hits, strict=True):
+        for memory, hit in zip(await self._reader.present(homes, memories), hits, strict=True):
             recalled.setdefault(memory.id, _recalled(memory, hit, memory.id in last, at))
         return MemoryRetrieval(
             outcome="found" if recalled else "nothing_relevant",
@@ -83,7 +90,7 @@ class Recalling(Reminding):
             since=None if question.as_of is None else await homes.since(question.as_of),
         )
 
-    async def memory_window(
+    async def window(
         self, question: MemoryQuery, budget: int | Budget, *, renderer: str = "text"
     ) -> MemoryWindow:
         """The context for the next turn: standing notes, the last turns, and what answers the question.
@@ -105,7 +112,7 @@ class Recalling(Reminding):
             hits = (*(_dated(hit, at) for hit in first), *rest)
             return replace(found, outcome="found" if hits else found.outcome, hits=hits)
 
-        window = await self._filled(search, wanted, renderer, WindowBuilder())
+        window = await self._searcher.filled(search, wanted, renderer, WindowBuilder())
         shown = {each.document for each in window.citations}
         return MemoryWindow(
             text=window.text,
@@ -117,9 +124,11 @@ class Recalling(Reminding):
 
     async def _asked_of_memory(self, question: MemoryQuery) -> ResolvedMemoryQuery:
         scope = replace(question.scope, conversation=None) if question.everywhere else question.scope
-        homes = await self._homes(scope, question.collection)
+        homes = await self._reader.homes(scope, question.collection)
         query = Query(question.text, collection=homes.place.collection.id)
-        embedded = await self._embedded(query, homes.place.collection.space) if homes.sources else query
+        embedded = (
+            await self._searcher.embedded(query, homes.place.collection.space) if homes.sources else query
+        )
         return ResolvedMemoryQuery(question, homes, question.as_of or self._parts.clock(), embedded.vector)
 
     async def _answers(self, asked: ResolvedMemoryQuery, limit: int) -> Retrieval:
@@ -141,8 +150,10 @@ class Recalling(Reminding):
         query = checked(query, {}, self._parts.settings)
         if not homes.sources:
             return Retrieval("nothing_relevant", ())
-        own = () if graph is None else await self._graphs_of(question.scope, homes.place)
-        found = await self._finished(query, await self._look(query, homes.place, graphs=own))
+        own = () if graph is None else await self._reader.graphs_of(question.scope, homes.place)
+        found = await self._searcher.finished(
+            query, await self._searcher.look(query, homes.place, graphs=own)
+        )
         hits = [_weighed(hit, asked.at) for hit in found.hits]
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
         return replace(found, hits=tuple(hits))
@@ -151,7 +162,7 @@ class Recalling(Reminding):
         """The last turns of the conversation; none without one, or as of another time."""
         if question.scope.conversation is None or question.as_of is not None or not homes.sources:
             return []
-        return await self.recent_memories(
+        return await self._reader.recent(
             scope=question.scope,
             collection=question.collection,
             turns=question.recent,
@@ -179,12 +190,12 @@ class Recalling(Reminding):
     async def _notes(self, asked: ResolvedMemoryQuery) -> list[Memory]:
         """Standing notes that reach into the scope: those that answer the question first, then the newest."""
         question, home = asked.question, asked.homes.place
-        wide = await self._homes(Scope(question.scope.user), question.collection)
-        own = {each.id for each in wide.sources if reaches(self._scope_of(each), question.scope)}
+        wide = await self._reader.homes(Scope(question.scope.user), question.collection)
+        own = {each.id for each in wide.sources if reaches(scope_of(each.name), question.scope)}
         rows = await wide.notes(own, limit=MOST_NOTES)
         now = [in_homes(wide, each, text) for each, text in rows]
         there = now if question.as_of is None else await _then(wide, now, question.as_of)
-        seen = {each.document.id: each for each in await self._present(wide, there)}
+        seen = {each.document.id: each for each in await self._reader.present(wide, there)}
         if not seen or not question.text.strip():
             return list(seen.values())
         query = Query(
@@ -195,7 +206,7 @@ class Recalling(Reminding):
             vector=asked.vector,
             as_of=question.as_of,
         )
-        found = await self._look(checked(query, {}, self._parts.settings), home)
+        found = await self._searcher.look(checked(query, {}, self._parts.settings), home)
         order = [hit.document.id for hit in found.hits if hit.document.id in seen]
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
-from conspectus.engine.memory import Remembering
-from conspectus.engine.memory_reads import in_homes
+from conspectus.engine.context import EngineContext
+from conspectus.engine.memory_facts import MemoryFacts
+from conspectus.engine.memory_reads import MemoryReader, in_homes
+from conspectus.engine.memory_writes import MemoryWriter
 from conspectus.errors import Changed, InvalidInput
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.ingest.prepare import describe
@@ -18,7 +20,7 @@ from conspectus.memory.scopes import beyond, graph_name, home_name, scope_of
 from conspectus.memory.version_merge import current_of, merged
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import CollectionId, SourceId
-from conspectus.model.memory import MEMORY, Memory, MemoryExport, MemoryWritten, Scope
+from conspectus.model.memory import Memory, MemoryExport, MemoryWritten, Scope
 from conspectus.model.records import Source
 from conspectus.ports import Progress
 from conspectus.text.hashing import stable_id
@@ -28,21 +30,29 @@ NOWHERE = Source(SourceId(""), CollectionId(""), "")
 Stored = Mapping[str, Sequence[Memory]]
 
 
-class Carrying(Remembering):
-    """Memories that are to be known elsewhere too."""
+class MemoryTransfer:
+    """Memories as lines of JSON, with all their history."""
 
-    async def export_memories(
-        self, *, scope: Scope, collection: str = MEMORY, after: str | None = None, limit: int | None = None
+    def __init__(
+        self, context: EngineContext, reader: MemoryReader, facts: MemoryFacts, batches: MemoryWriter
+    ) -> None:
+        self._context = context
+        self._core = context.core
+        self._parts = context.parts
+        self._person = context.person
+        self._sight = context.sight
+        self._reader = reader
+        self._facts = facts
+        self._batches = batches
+
+    async def export(
+        self, scope: Scope, collection: str, *, after: str | None, limit: int | None
     ) -> MemoryExport:
-        """A page of a scope's memories, in the order in which they were said, each as a line of JSON.
-
-        A line is all there is to a memory: its times, names, facts and earlier versions. `after` is the page
-        before's `next`; a page has as many lines as the settings allow, or `limit`.
-        """
+        """A page of a scope's memories as lines of JSON. Raises InvalidInput for a limit."""
         most = self._parts.settings.max_export_lines
         if limit is not None and not 1 <= limit <= most:
             raise InvalidInput("limit", f"must be from 1 to {most}")
-        homes = await self._homes(scope, collection)
+        homes = await self._reader.homes(scope, collection)
         rows, cursor = await homes.page(EVERYTHING, after=after, limit=limit or most)
         found = await homes.histories([document for document, _ in rows])
         histories = [[in_homes(homes, *each) for each in history] for history in found]
@@ -50,40 +60,29 @@ class Carrying(Remembering):
         lines = await asyncio.to_thread(lambda: tuple(line_of(each, known) for each in histories))
         return MemoryExport(lines, cursor)
 
-    async def import_memories(
-        self,
-        lines: str | Iterable[str],
-        *,
-        collection: str = MEMORY,
-        scope: Scope | None = None,
-        progress: Progress | None = None,
+    async def take_in(
+        self, lines: str | Iterable[str], collection: str, *, scope: Scope | None, progress: Progress | None
     ) -> list[MemoryWritten]:
-        """Take in lines of an export; taken in again, they change nothing.
-
-        They go where they say, or into a scope: to its user, and to its agent and conversation where it names
-        them. Of a memory that is stored already, all that either knows is kept, and what came to be known
-        last is what it says. Lines are written in batches of at most 500, each a transaction. Raises
-        InvalidInput or TooLarge with the number of the line at fault, of whose batch nothing is written.
-        """
+        """Store the memories of lines of an export. Raises InvalidInput or TooLarge."""
         require_scope(self._person, "write", "write")
         reader = LineReader(scope, longest=self._parts.settings.max_request_bytes, check=self._check_line)
         homes: dict[Scope, Source] = {}
         done: list[MemoryWritten] = []
         for batch in reader.batches(lines, most=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
             for each in dict.fromkeys(line.scope for line in batch if line.scope not in homes):
-                homes[each], _ = await self._memory_home(each, collection)
+                homes[each], _ = await self._batches.home(each, collection)
             place = await self._sight.place_of(homes[batch[0].scope].collection)
             for each in {line.scope for line in batch}:
                 place.require("editor", "take in memories", source=homes[each].id)
-            done += await self._take_in(batch, place, homes)
-            await self._embed(place.collection, wait=False)
+            done += await self._write_batch(batch, place, homes)
+            await self._context.embed(place.collection, wait=False)
             if progress is not None:
                 progress("importing", len(done), 0)
         return done
 
     def _check_line(self, line: Line) -> None:
         """Raise InvalidInput or TooLarge for what cannot be stored."""
-        by = self._preparation(NOWHERE)
+        by = self._context.preparation(NOWHERE)
         for step in merged((), line):
             describe(current_of(step, line.scope, {}, first=False), by)
 
@@ -97,10 +96,10 @@ class Carrying(Remembering):
             for each in history
             for name in (*each.closes, *each.near, *filter(None, [each.closed_by]))
         }
-        found = await self._memory_sight.documents(homes, sorted(named))
+        found = await self._reader.stored.documents(homes, sorted(named))
         return {str(each.id): Reference(scope_of(homes.by_id[each.source].name), each.key) for each in found}
 
-    async def _take_in(
+    async def _write_batch(
         self, batch: Sequence[Line], place: SourceRef, homes: Mapping[Scope, Source]
     ) -> list[MemoryWritten]:
         ids = {Reference(line.scope, line.key): _id(homes[line.scope], line.key) for line in batch}
@@ -143,12 +142,12 @@ class Carrying(Remembering):
     ) -> Stored:
         """What is stored of the memories of these lines, by their ids."""
         names = {home_name(line.scope) for line in batch}
-        homes = await self._memory_sight.homes(
+        homes = await self._reader.stored.homes(
             place, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names
         )
         wanted = [ids[Reference(line.scope, line.key)] for line in batch]
         found: dict[str, Sequence[Memory]] = {}
-        for history in await homes.histories(await self._memory_sight.documents(homes, wanted)):
+        for history in await homes.histories(await self._reader.stored.documents(homes, wanted)):
             memories = [in_homes(homes, *each) for each in history]
             found[memories[-1].id] = memories
         return found
@@ -161,7 +160,7 @@ class Carrying(Remembering):
         stored: Stored,
     ) -> list[MemoryWritten]:
         """Write what is not stored yet, all of it in one transaction. Raises Changed."""
-        preparations = {line.scope: self._preparation(homes[line.scope]) for line in batch}
+        preparations = {line.scope: self._context.preparation(homes[line.scope]) for line in batch}
         ready, done = await asyncio.to_thread(taken_in, batch, stored, ids, preparations)
         if ready:
             await self._core.records.write(ready)
@@ -183,9 +182,9 @@ class Carrying(Remembering):
             where = {"graph": graph_name(scope), "collection": place.collection.id}
             ends = {node.id: node for line in stating for node in ends_of(line)}
             edges = [edge_of(line, ids[Reference(scope, line.key)]) for line in stating]
-            stated = await self._add_facts(ends.values(), edges, **where)
+            stated = await self._facts.add(ends.values(), edges, **where)
             for edge, written in zip(edges, stated, strict=True):
-                await self._explain(place, homes[scope], str(edge.evidence), written)
+                await self._facts.explain(place, homes[scope], str(edge.evidence), written)
 
 
 def _id(home: Source, key: str) -> str:

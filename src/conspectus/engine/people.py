@@ -6,18 +6,31 @@ from datetime import datetime
 from uuid import uuid4
 
 from conspectus.access.account_names import account_name, label_text
-from conspectus.access.policy import require_owner, require_scope, require_scopes
-from conspectus.engine.granting import Granting
+from conspectus.access.policy import require_grantor, require_owner, require_scope, require_scopes, role_on
+from conspectus.access.reader import SourceRef
+from conspectus.engine.context import Service
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.access import SCOPES, Group, Key, NewKey, Person, Scope, User
-from conspectus.model.ids import LOCAL, GroupId, KeyId, UserId
+from conspectus.model.access import (
+    ROLES,
+    SCOPES,
+    Grant,
+    Group,
+    Key,
+    NewKey,
+    Person,
+    Principal,
+    Role,
+    Scope,
+    User,
+)
+from conspectus.model.ids import LOCAL, GroupId, KeyId, SourceId, UserId
 from conspectus.model.query import EVERYWHERE
 
 OWNER_NAME = "owner"
 
 
-class PeopleService(Granting):
-    """Who may come in."""
+class PeopleService(Service):
+    """Users, groups, API keys and grants."""
 
     async def whoami(self) -> Person:
         """Return the current user and the scopes of the key."""
@@ -39,7 +52,7 @@ class PeopleService(Granting):
         require_owner(self._person, "see accounts")
         return await self._parts.accounts.users()
 
-    async def find_user(self, user: str) -> User:
+    async def get_user(self, user: str) -> User:
         """Return the user of that id or name. Only the owner account may. Raises NotFound."""
         require_owner(self._person, "see accounts")
         return await self._user(user)
@@ -86,13 +99,13 @@ class PeopleService(Granting):
         require_owner(self._person, "see groups")
         return await self._parts.accounts.members((await self._group(group)).id)
 
-    async def join(self, group: str, user: str) -> None:
+    async def add_member(self, group: str, user: str) -> None:
         """Add a user to a group. Only the owner account may. Raises NotFound."""
         require_owner(self._person, "change groups")
         home, found = await self._group(group), await self._user(user)
         await self._parts.accounts.join(home.id, found.id)
 
-    async def leave(self, group: str, user: str) -> None:
+    async def remove_member(self, group: str, user: str) -> None:
         """Remove a user from a group. Only the owner account may. Raises NotFound."""
         require_owner(self._person, "change groups")
         home, found = await self._group(group), await self._user(user)
@@ -156,13 +169,42 @@ class PeopleService(Granting):
         """Whose key it is; for front ends, on the engine of the local owner. Raises Unauthenticated."""
         return await self._core.keys.person(secret)
 
-    async def found_owner(self) -> NewKey | None:
+    async def create_owner(self) -> NewKey | None:
         """Make the owner account with a first key, if no key was ever made."""
         require_owner(self._person, "make the owner account")
         if await self._parts.accounts.keys():
             return None
         await self._owner_account()
         return await self._new_key(LOCAL, "first key", scopes=SCOPES, expires=None)
+
+    async def grant(
+        self, collection: str, grantee: Principal, role: Role, *, source: str | None = None
+    ) -> Grant:
+        """Give a user or a group (by id or name) a role, in place of the one it had there.
+
+        It holds for the collection, or for one source of it. Managers may give viewer and editor, owners
+        all. Raises NotFound, NotAllowed, or Conflict for the account that the collection belongs to.
+        """
+        if role not in ROLES:
+            raise InvalidInput("role", f"must be one of {', '.join(ROLES)}")
+        place, part = await self._granted(collection, source)
+        whom = await self._changeable(place, part, grantee, role)
+        given = Grant(place.collection.id, part, whom, role, self._parts.clock())
+        await self._parts.accounts.put_grant(given)
+        return given
+
+    async def revoke(self, collection: str, grantee: Principal, *, source: str | None = None) -> bool:
+        """Revoke a role from the next request on, and say whether there was one."""
+        place, part = await self._granted(collection, source)
+        whom = await self._changeable(place, part, grantee, "viewer")
+        return await self._parts.accounts.revoke(place.collection.id, part, whom)
+
+    async def grants(self, collection: str, *, source: str | None = None) -> Sequence[Grant]:
+        """All grants on a collection and its sources, or those on one source. Managers may see them."""
+        place, part = await self._granted(collection, source)
+        require_grantor(role_on(place.access, part), "viewer")
+        found = await self._parts.accounts.grants(place.collection.id)
+        return [each for each in found if part is None or each.source == part]
 
     async def _owner_account(self) -> None:
         """Make sure that there is an account for whoever holds the store."""
@@ -199,3 +241,45 @@ class PeopleService(Granting):
         key = Key(number, user, label, scopes, self._parts.clock(), expires)
         await self._parts.accounts.add_key(key, stored)
         return NewKey(key, secret)
+
+    async def _granted(self, collection: str, source: str | None) -> tuple[SourceRef, SourceId | None]:
+        """The collection and, where one is named, the source that a role is for."""
+        place = await self._sight.place(collection)
+        require_scope(self._person, "admin", "see, give or take roles")
+        if source is None:
+            return place, None
+        found = await self._sight.source(place, source)
+        if found is None:
+            raise NotFound("source", source)
+        return place, found.id
+
+    async def _changeable(
+        self, place: SourceRef, part: SourceId | None, grantee: Principal, role: Role
+    ) -> Principal:
+        """The grantee by id, if the person may change what it has there to the role.
+
+        Nobody learns whether a name exists who may not give it anything.
+        """
+        own = role_on(place.access, part)
+        require_grantor(own, role)
+        found = await (self._group if grantee.kind == "group" else self._user)(grantee.id)
+        if found.id in {place.collection.owner, LOCAL}:
+            raise Conflict("user", grantee.id, "has every right here and keeps it")
+        whom = Principal(grantee.kind, found.id)
+        for each in await self._parts.accounts.grants(place.collection.id):
+            if (each.source, each.grantee) == (part, whom):
+                require_grantor(own, each.role)
+        return whom
+
+    async def _user(self, name: str) -> User:
+        found = await self._parts.accounts.user(name)
+        if found is None:
+            raise NotFound("user", name)
+        return found
+
+    async def _group(self, name: str) -> Group:
+        found = await self._parts.accounts.groups()
+        chosen = [each for each in found if each.id == name] or [each for each in found if each.name == name]
+        if not chosen:
+            raise NotFound("group", name)
+        return chosen[0]

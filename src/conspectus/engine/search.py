@@ -10,7 +10,7 @@ import numpy as np
 
 from conspectus.access.mention_reader import graphs_seen
 from conspectus.access.reader import SourceRef
-from conspectus.engine.documents import STOPPED, Documents
+from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_scope import connections
 from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.memory.documents import known_at
@@ -61,73 +61,16 @@ class WindowBuilder:
     zones: Mapping[str, tzinfo] | None = None
 
 
-class SearchService(Documents):
-    """What the store has to say."""
+class Searcher:
+    """Searches collections as one person may see them, and fills windows with what is found."""
 
-    async def retrieve(self, /, query: str | Query, **fields: Any) -> Retrieval:
-        """The best chunks for a question, best first, each with the parts of its score.
+    def __init__(self, context: EngineContext) -> None:
+        self._core = context.core
+        self._parts = context.parts
+        self._person = context.person
+        self._sight = context.sight
 
-        `fields` are those of Query; the collection `*` stands for all that can be seen. Raises NotFound for
-        an unknown collection.
-        """
-        return await self._search(asked(query, fields, self._parts.settings))
-
-    async def window(
-        self, /, query: str | Query, budget: int | Budget, *, renderer: str = "text", **fields: Any
-    ) -> ContextWindow:
-        """The right context for a question, rendered, never over the budget, with a reason for everything.
-
-        `renderer` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are looked
-        at as it takes to fill the budget.
-        """
-        wanted = Budget(budget) if isinstance(budget, int) else budget
-
-        async def search(limit: int) -> Retrieval:
-            return await self._search(asked(query, {"limit": limit, **fields}, self._parts.settings))
-
-        return await self._filled(search, wanted, renderer, WindowBuilder(once="limit" in fields))
-
-    async def explain(
-        self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
-    ) -> ContextWindow:
-        """A window whose trace also has the chunks of one document, whether they were found or not."""
-        stored = None if document is None else await self.get(document)
-        wanted = Budget(budget) if isinstance(budget, int) else budget
-        everything = {"limit": self._parts.settings.max_limit, **fields}
-        found = await self._search(asked(query, everything, self._parts.settings), also=stored)
-        ranked = {hit.document.id for hit in (*found.hits, *found.below_floor)}
-        if stored is not None and stored.id not in ranked:
-            why = "the filter leaves it out" if stored.chunks else "it has no text"
-            found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
-        return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
-
-    async def hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
-        """Chunks found before, by their ids, as hits without scores; what is gone or hidden is left out."""
-        found = await self._sight.passages(chunks)
-        return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
-
-    async def rerank(self, query: str, hits: Sequence[Hit], *, top_n: int = 5) -> Reranking:
-        """The hits that answer the question best by the reranker of the settings, with their relevance.
-
-        Without one, or where it fails, the first in the order given, without relevance and with a notice.
-        """
-        with asking(self._person.id):
-            return await reranked(query, hits, self._parts.reranker, top_n=top_n)
-
-    async def search_and_rerank(
-        self, /, query: str | Query, *, search_limit: int = 50, top_n: int = 5, **fields: Any
-    ) -> Reranking:
-        """Look broadly, then let the reranker choose; falls back as `rerank` does."""
-        found = await self.retrieve(query, **{"limit": search_limit, **fields, "rerank": False})
-        return await self.rerank(_text(query), found.hits, top_n=top_n)
-
-    async def augment(
-        self, /, query: str | Query, budget: int | Budget, *, floor: float = FLOOR, **fields: Any
-    ) -> ContextWindow:
-        """The window over everything that can be seen, without what is less similar than the floor."""
-        return await self.window(query, budget, **{"collection": EVERYWHERE, "floor": floor, **fields})
-
-    async def _filled(
+    async def filled(
         self,
         search: Callable[[int], Awaitable[Retrieval]],
         budget: Budget,
@@ -172,11 +115,12 @@ class SearchService(Documents):
             near[hit.chunk.id] = tuple((vectors @ np.asarray(asked.vector, dtype=np.float32)).tolist())
         return near
 
-    async def _search(self, query: Query, also: Document | None = None) -> Retrieval:
+    async def search(self, query: Query, also: Document | None = None) -> Retrieval:
+        """What a query finds, reranked and with its chains where that is asked for."""
         with asking(self._person.id):
-            return await self._finished(query, _with_highest(query, await self._find(query, also)))
+            return await self.finished(query, _with_highest(query, await self._find(query, also)))
 
-    async def _finished(self, query: Query, found: Retrieval) -> Retrieval:
+    async def finished(self, query: Query, found: Retrieval) -> Retrieval:
         """What was found, in the order of the reranker and with its chains, where they are asked for."""
         if query.rerank and self._parts.reranker is not None:
             start = perf_counter()
@@ -195,17 +139,17 @@ class SearchService(Documents):
     async def _find(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection != EVERYWHERE:
             place = await self._sight.place(query.collection)
-            return await self._look(query, place, also, await self._standing(query.situation, [place]))
+            return await self.look(query, place, also, await self._standing(query.situation, [place]))
         places = await self._sight.places()
         standing = await self._standing(query.situation, places)
         by_space = {
-            space: await self._embedded(query, space) for space in {p.collection.space for p in places}
+            space: await self.embedded(query, space) for space in {p.collection.space for p in places}
         }
         found: list[Retrieval] = []
         unasked: dict[str, ProviderError] = {}
         for place in places:
             try:
-                found.append(await self._look(by_space[place.collection.space], place, also, standing))
+                found.append(await self.look(by_space[place.collection.space], place, also, standing))
             except ProviderError as fault:
                 unasked[place.collection.name] = fault
         if unasked and not found:
@@ -214,7 +158,7 @@ class SearchService(Documents):
         notices = (f"collection {name} was not asked: {fault}" for name, fault in unasked.items())
         return replace(whole, notices=(*whole.notices, *notices))
 
-    async def _embedded(self, query: Query, space: EmbeddingSpace | None) -> Query:
+    async def embedded(self, query: Query, space: EmbeddingSpace | None) -> Query:
         """The question with its vector in a space, so that many collections cost one; else as it was."""
         embedder = self._parts.embedder_for(space) if space else None
         if (
@@ -245,7 +189,7 @@ class SearchService(Documents):
             raise NotFound("channel", situation.channel)
         return RankingContext(profile, at, channel, situation.thread)
 
-    async def _look(
+    async def look(
         self,
         query: Query,
         place: SourceRef,
@@ -314,6 +258,78 @@ class SearchService(Documents):
         if query.as_of is None and not await self._core.versions.are_in(place.collection):
             return query.where
         return And((known_at(query.as_of), query.where))
+
+
+class SearchService(Service):
+    """Search: hits, windows, and why."""
+
+    def __init__(self, context: EngineContext, searcher: Searcher) -> None:
+        super().__init__(context)
+        self._searcher = searcher
+
+    async def retrieve(self, /, query: str | Query, **fields: Any) -> Retrieval:
+        """The best chunks for a question, best first, each with the parts of its score.
+
+        `fields` are those of Query; the collection `*` stands for all that can be seen. Raises NotFound for
+        an unknown collection.
+        """
+        return await self._searcher.search(asked(query, fields, self._parts.settings))
+
+    async def window(
+        self, /, query: str | Query, budget: int | Budget, *, renderer: str = "text", **fields: Any
+    ) -> ContextWindow:
+        """The right context for a question, rendered, never over the budget, with a reason for everything.
+
+        `renderer` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are looked
+        at as it takes to fill the budget.
+        """
+        wanted = Budget(budget) if isinstance(budget, int) else budget
+
+        async def search(limit: int) -> Retrieval:
+            """What a query finds, reranked and with its chains where that is asked for."""
+            return await self._searcher.search(asked(query, {"limit": limit, **fields}, self._parts.settings))
+
+        return await self._searcher.filled(search, wanted, renderer, WindowBuilder(once="limit" in fields))
+
+    async def explain(
+        self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
+    ) -> ContextWindow:
+        """A window whose trace also has the chunks of one document, whether they were found or not."""
+        stored = None if document is None else (await self._sight.document(document))[0]
+        wanted = Budget(budget) if isinstance(budget, int) else budget
+        everything = {"limit": self._parts.settings.max_limit, **fields}
+        found = await self._searcher.search(asked(query, everything, self._parts.settings), also=stored)
+        ranked = {hit.document.id for hit in (*found.hits, *found.below_floor)}
+        if stored is not None and stored.id not in ranked:
+            why = "the filter leaves it out" if stored.chunks else "it has no text"
+            found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
+        return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
+
+    async def hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
+        """Chunks found before, by their ids, as hits without scores; what is gone or hidden is left out."""
+        found = await self._sight.passages(chunks)
+        return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
+
+    async def rerank(self, query: str, hits: Sequence[Hit], *, top_n: int = 5) -> Reranking:
+        """The hits that answer the question best by the reranker of the settings, with their relevance.
+
+        Without one, or where it fails, the first in the order given, without relevance and with a notice.
+        """
+        with asking(self._person.id):
+            return await reranked(query, hits, self._parts.reranker, top_n=top_n)
+
+    async def search_and_rerank(
+        self, /, query: str | Query, *, search_limit: int = 50, top_n: int = 5, **fields: Any
+    ) -> Reranking:
+        """Look broadly, then let the reranker choose; falls back as `rerank` does."""
+        found = await self.retrieve(query, **{"limit": search_limit, **fields, "rerank": False})
+        return await self.rerank(_text(query), found.hits, top_n=top_n)
+
+    async def augment(
+        self, /, query: str | Query, budget: int | Budget, *, floor: float = FLOOR, **fields: Any
+    ) -> ContextWindow:
+        """The window over everything that can be seen, without what is less similar than the floor."""
+        return await self.window(query, budget, **{"collection": EVERYWHERE, "floor": floor, **fields})
 
 
 def _text(query: str | Query) -> str:

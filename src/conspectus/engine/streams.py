@@ -1,14 +1,18 @@
 """Streams: captions as they come and by the file, read by time, and followed as they grow."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
 from dataclasses import replace as changed
 from pathlib import Path
 from time import monotonic
 from typing import Unpack
 
 from conspectus.access.reader import SourceRef
-from conspectus.engine.chat import Chatting
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.documents import DocumentService
+from conspectus.engine.stream_reader import StreamReader, as_caption
+from conspectus.engine.summaries import LiveSummaries
+from conspectus.engine.video_search import VideoSearch
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotAllowed, NotFound, TooLarge
 from conspectus.ingest.captions import (
     FILE,
@@ -26,24 +30,26 @@ from conspectus.ingest.captions import (
 from conspectus.ingest.pipeline import batches
 from conspectus.model.filter import And, Eq
 from conspectus.model.jobs import Upload
-from conspectus.model.records import Document, Kind, NewDocument, Receipt, Source, Written
+from conspectus.model.query import Budget
+from conspectus.model.records import Kind, NewDocument, Receipt, Source, Written
 from conspectus.model.streams import (
     LIVE,
     ORIGIN,
     TITLE,
     WHOLE,
     ZONE,
-    Caption,
     CaptionImport,
     CaptionPage,
     CaptionRange,
     LiveCaption,
+    Moments,
     NewCaption,
     NewStream,
     Stream,
+    StreamQuery,
+    StreamWindow,
 )
 from conspectus.ports import Progress
-from conspectus.ports.timelines import Extent, Span
 from conspectus.text.clocks import StreamClock, clock_of, zone_named
 
 PAGE = 1_000
@@ -51,10 +57,24 @@ CHANGES = 100
 SAME_NAME = "another file of that name was taken in just now: name the folder above both, or rename one"
 
 
-class Streaming(Chatting):
-    """What is seen and said in videos, and when."""
+class StreamService(Service):
+    """Streams: captions by time, moments that answer a question, and new captions as they come."""
 
-    async def put_stream(self, stream: NewStream | str) -> Stream:
+    def __init__(
+        self,
+        context: EngineContext,
+        documents: DocumentService,
+        reader: StreamReader,
+        videos: VideoSearch,
+        live: LiveSummaries,
+    ) -> None:
+        super().__init__(context)
+        self._documents = documents
+        self._reader = reader
+        self._videos = videos
+        self._live = live
+
+    async def put(self, stream: NewStream | str) -> Stream:
         """The stream, made if it is new, else with what is given changed.
 
         Raises Conflict for a source of another kind, and for another origin once there are captions: their
@@ -76,19 +96,22 @@ class Streaming(Chatting):
         given = {TITLE: new.title, ORIGIN: origin, ZONE: new.zone, LIVE: new.live}
         told = stream_metadata(stored, given, new.metadata)
         if found is None or told != stored:
-            found = await self.source(new.name, collection=new.collection, metadata=told, kind="stream")
-        return await self._as_stream(place, found)
+            found = (await self._writer.source(new.name, new.collection, told, "stream"))[0]
+        made = await self._reader.stream(place, found)
+        if new.live is False:
+            await self._live.stream_ended(made)
+        return made
 
-    async def streams(self, *, collection: str = "default") -> list[Stream]:
+    async def list(self, *, collection: str = "default") -> Sequence[Stream]:
         """The streams of a collection that can be seen, by name."""
         place = await self._sight.place(collection)
         found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
-        return [await self._as_stream(place, each) for each in found]
+        return [await self._reader.stream(place, each) for each in found]
 
-    async def find_stream(self, stream: str, *, collection: str = "default") -> Stream:
+    async def get(self, stream: str, *, collection: str = "default") -> Stream:
         """The stream of that id or name. Raises NotFound."""
-        place, source = await self._stream_source(stream, collection)
-        return await self._as_stream(place, source)
+        place, source = await self._reader.source(stream, collection)
+        return await self._reader.stream(place, source)
 
     async def add_captions(
         self,
@@ -99,26 +122,29 @@ class Streaming(Chatting):
         replace: bool = False,
         wait: bool = False,
         progress: Progress | None = None,
-    ) -> list[Written]:
+    ) -> Sequence[Written]:
         """Store captions, in any order and any number of times, in batches that are each a transaction.
 
         The stream is made if it is new. The same caption again is unchanged; without `replace` one whose
         key or index is stored with another text or time is Conflict. Raises InvalidInput or TooLarge; the
         batch at fault is not written.
         """
-        given = [captions] if isinstance(captions, NewCaption) else captions
-        target, place = await self._writable(stream, collection, kind="stream")
+        indexes: set[int | None] = set()
+        given = _noted([captions] if isinstance(captions, NewCaption) else captions, indexes)
+        target, place = await self._writer.writable(stream, collection, kind="stream")
         if target.kind != "stream":
             raise Conflict("stream", stream, f"is the name of a source of the kind {target.kind}")
-        embedder, clock = await self._embedder(place.collection), clock_of(target)
+        embedder, clock = await self._context.embedder(place.collection), clock_of(target)
         written: list[Written] = []
         for batch in batches(given):
             documents = await asyncio.to_thread(_documents, batch, target, clock)
             written += await self._write_captions(place, target, documents, replacing=replace)
-            self._begin_embedding(place.collection, embedder)
+            self._context.begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
-        await self._embed_in(place, wait=wait, progress=progress)
+        await self._context.embed_in(place, wait=wait, progress=progress)
+        if any(each.outcome != "unchanged" for each in written):
+            await self._live.captions_added(stream, collection, indexes)
         return written
 
     async def captions(
@@ -133,13 +159,13 @@ class Streaming(Chatting):
         """A page of a stream's captions in the order of time; `after` is the page before's `next`."""
         if not 1 <= limit <= PAGE:
             raise InvalidInput("limit", f"must be from 1 to {PAGE}")
-        place, source = await self._stream_source(stream, collection)
+        place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(within, clock)
         page = await self._sight.timeline(place, source, span, kind="caption", after=after, limit=limit)
         return CaptionPage(tuple(as_caption(*each, clock) for each in page.documents), page.next)
 
-    async def clear_stream(
+    async def clear(
         self,
         stream: str,
         *,
@@ -148,15 +174,17 @@ class Streaming(Chatting):
         purge: bool = False,
     ) -> Receipt:
         """Delete the captions and events of a range, or all; the stream itself stays."""
-        place, source = await self._stream_source(stream, collection)
+        place, source = await self._reader.source(stream, collection)
         if within == WHOLE:
-            return await self.delete_where(
+            return await self._documents.delete_where(
                 And((Eq("source", source.id),)), collection=place.collection.id, purge=purge
             )
         span = span_of(within, clock_of(source))
         kinds: tuple[Kind, ...] = ("caption", "event")
-        found = [each for kind in kinds for each, _ in await self._between(place, source, span, kind)]
-        return await self.delete([each.id for each in found], purge=purge)
+        found = [
+            each for kind in kinds for each, _ in await self._reader.documents(place, source, span, kind)
+        ]
+        return await self._documents.delete([each.id for each in found], purge=purge)
 
     async def import_captions(
         self,
@@ -191,10 +219,27 @@ class Streaming(Chatting):
                 taken.fail(name, fault, skips=not is_named or how.get("skip_unsupported", False))
         if taken.streams:
             place = await self._sight.place(collection)
-            await self._embed_in(place, wait=how.get("wait", False), progress=progress)
+            await self._context.embed_in(place, wait=how.get("wait", False), progress=progress)
         return taken.report()
 
-    async def follow_captions(
+    async def find_moments(self, question: StreamQuery) -> Moments:
+        """The moments of streams that answer a question, best first.
+
+        A question that only names a time gets what lies in it. Raises NotFound for a stream that cannot be
+        seen, InvalidInput for a range that is none.
+        """
+        return await self._videos.find_moments(question)
+
+    async def window(
+        self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
+    ) -> StreamWindow:
+        """The context for a question to streams: its moments in the order of time, never over the budget.
+
+        Raises what `find_moments` does.
+        """
+        return await self._videos.window(question, budget, renderer=renderer)
+
+    async def subscribe(
         self, *, stream: str, collection: str = "default", after: int | None = None
     ) -> AsyncGenerator[LiveCaption, None]:
         """Captions as they are written, those after the change `after`, or from now on.
@@ -202,7 +247,7 @@ class Streaming(Chatting):
         Goes on until it is closed. Raises NotFound, also when the stream can be seen no longer. After a
         break some may come twice, none is left out.
         """
-        place, source = await self._stream_source(stream, collection)
+        place, source = await self._reader.source(stream, collection)
         sequence = await self._sight.newest_change(place) if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
@@ -212,18 +257,18 @@ class Streaming(Chatting):
             read = monotonic()
             for at, document in captions:
                 if monotonic() - read > pause:
-                    place, source = await self._stream_source(source.id, place.collection.id)
+                    place, source = await self._reader.source(source.id, place.collection.id)
                     read = monotonic()
                 if document.id in texts:
                     yield LiveCaption(at, as_caption(document, texts[document.id], clock_of(source)))
             if reached == sequence:
                 await asyncio.sleep(pause)
             sequence = reached
-            place, source = await self._stream_source(source.id, place.collection.id)
+            place, source = await self._reader.source(source.id, place.collection.id)
 
-    async def newest_caption(self, *, stream: str, collection: str = "default") -> int:
+    async def newest_change(self, *, stream: str, collection: str = "default") -> int:
         """The number after which a stream is followed from now on. Raises NotFound."""
-        place, _ = await self._stream_source(stream, collection)
+        place, _ = await self._reader.source(stream, collection)
         return await self._sight.newest_change(place)
 
     async def _take_captions(
@@ -244,7 +289,7 @@ class Streaming(Chatting):
             taken.notices.append(f"{name}: {track.notice}")
         for of, captions in by_video(track, name, stream).items():
             if track.title and stream is None:
-                await self.put_stream(NewStream(of, collection=collection, title=track.title))
+                await self.put(NewStream(of, collection=collection, title=track.title))
             written = await self.add_captions(
                 captions,
                 stream=of,
@@ -257,20 +302,24 @@ class Streaming(Chatting):
 
     async def _drop_others(self, stream: str, collection: str, name: str, kept: set[str]) -> None:
         """Delete what the file had before and has no longer."""
-        place, source = await self._stream_source(stream, collection)
+        place, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
         gone: list[str] = []
         after: str | None = None
         while True:
-            page = await self.list(collection=place.collection.id, where=where, after=after, limit=PAGE)
+            page = await self._documents.list(
+                collection=place.collection.id, where=where, after=after, limit=PAGE
+            )
             gone += [each.id for each in page.documents if each.id not in kept]
             after = page.next
             if after is None:
                 break
         if gone:
-            await self.delete(gone)
+            await self._documents.delete(gone)
 
-    def _caption_files(self, files: Sequence[str | Path | Upload]) -> list[tuple[str, bytes | Path, bool]]:
+    def _caption_files(
+        self, files: Sequence[str | Path | Upload]
+    ) -> Sequence[tuple[str, bytes | Path, bool]]:
         """The names of all files, their bytes or where they are, and whether each was named itself."""
         found: list[tuple[str, bytes | Path, bool]] = []
         for each in files:
@@ -292,12 +341,12 @@ class Streaming(Chatting):
 
     async def _write_captions(
         self, place: SourceRef, stream: Source, documents: Sequence[NewDocument], *, replacing: bool
-    ) -> list[Written]:
+    ) -> Sequence[Written]:
         """Each of a batch as it was written, in the order given."""
         names = [caption_id(stream.id, each.key or "") for each in documents]
         stored = {str(each.id): each for each in await self._sight.inside(place, list(dict.fromkeys(names)))}
         chosen = checked_against(documents, stored, stream, replacing=replacing)
-        written = await self._write(chosen, stream, stored=list(stored.values()))
+        written = await self._context.write(chosen, stream, stored=list(stored.values()))
         by_id = {str(each.id): each for each in written}
         again = {name: changed(each, outcome="unchanged") for name, each in by_id.items()}
         return [(by_id if name not in names[:at] else again)[name] for at, name in enumerate(names)]
@@ -305,64 +354,17 @@ class Streaming(Chatting):
     async def _shelf_for(self, collection: str) -> None:
         """Make the collection if it is new."""
         if await self._sight.find(collection) is None:
-            await self.collection(collection)
+            await self._writer.collection(collection)
 
     async def _require_empty(self, place: SourceRef, stream: Source) -> None:
         if (await self._sight.extent(place, stream)).captions:
             raise Conflict("stream", stream.name, "has captions; another origin would change their times")
 
-    async def _stream_source(self, stream: str, collection: str) -> tuple[SourceRef, Source]:
-        """A stream that can be seen, with its collection. Raises NotFound."""
-        place = await self._sight.place(collection)
-        found = await self._sight.source(place, stream)
-        if found is None or found.kind != "stream":
-            raise NotFound("stream", stream)
-        return place, found
 
-    async def _as_stream(self, place: SourceRef, source: Source) -> Stream:
-        return stream_of(source, await self._sight.extent(place, source))
-
-    async def _timeline(
-        self, place: SourceRef, source: Source, span: Span, kind: Kind = "caption"
-    ) -> list[Caption]:
-        """All of a range of a stream that was seen, in the order of time."""
-        clock = clock_of(source)
-        return [as_caption(*each, clock) for each in await self._between(place, source, span, kind)]
-
-    async def _between(
-        self, place: SourceRef, source: Source, span: Span, kind: Kind
-    ) -> list[tuple[Document, str]]:
-        found: list[tuple[Document, str]] = []
-        after: str | None = None
-        while True:
-            page = await self._sight.timeline(place, source, span, kind=kind, after=after, limit=PAGE)
-            found += page.documents
-            after = page.next
-            if after is None:
-                return found
-
-
-def stream_of(source: Source, extent: Extent) -> Stream:
-    """The stream that a source is, which goes as far as its captions do."""
-    title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
-    return Stream(
-        source=source,
-        title=title if isinstance(title, str) else "",
-        origin=clock_of(source).origin,
-        zone=zone if isinstance(zone, str) else "UTC",
-        live=source.metadata.get(LIVE) is True,
-        captions=extent.captions,
-        first=extent.first,
-        last=extent.last,
-    )
-
-
-def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:
-    """A stored caption or event with its times on the clock of its stream."""
-    period = document.occurred
-    if period is None:
-        return Caption(document, text, None, None)
-    return Caption(document, text, clock.seconds(period.start), clock.seconds(period.end))
+def _noted(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:
+    for each in captions:
+        indexes.add(each.index)
+        yield each
 
 
 def _documents(batch: Sequence[NewCaption], stream: Source, clock: StreamClock) -> list[NewDocument]:

@@ -1,7 +1,7 @@
 """How a summary of a stream is made: its captions in batches, a model for each, and what is kept of that."""
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,11 +9,14 @@ from functools import cached_property
 import numpy as np
 
 from conspectus.access.reader import SourceRef
+from conspectus.engine.context import EngineContext
+from conspectus.engine.stream_reader import StreamReader
 from conspectus.engine.summary_model import SummaryBatch, SummaryModel
-from conspectus.engine.video_search import Seeing
-from conspectus.errors import Changed, ChatError, TooLarge
+from conspectus.errors import Changed, ChatError, ChatNotConfigured, TooLarge
 from conspectus.ingest.captions import span_of
-from conspectus.model.records import Source
+from conspectus.ingest.job_execution import Outcome, Tell
+from conspectus.model.jobs import Job
+from conspectus.model.records import Json, Source
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import BatchSummary, Caption, Summary, SummaryRequest
 from conspectus.ports import Progress, Vectors
@@ -24,7 +27,7 @@ from conspectus.streams.extractive_summary import extracted
 from conspectus.streams.structured_output import JsonSchemaOutput
 from conspectus.streams.summarizer import Style, Summarizer, between
 from conspectus.streams.summary_batches import Batch, batches, by_index
-from conspectus.streams.summary_requests import checked, recipe
+from conspectus.streams.summary_requests import checked, recipe, request_from_json
 from conspectus.streams.summary_runner import Finished, in_batches, in_turn
 from conspectus.text.analyzer import Analyzer
 from conspectus.text.clocks import clock_of
@@ -63,18 +66,34 @@ class SummaryOptions:
             self.progress("summarising", count, total)
 
 
-class SummaryPipeline(Seeing):
+class SummaryPipeline:
     """The work behind a summary."""
 
-    async def _asked(self, request: SummaryRequest) -> ResolvedSummaryRequest:
+    def __init__(self, context: EngineContext, reader: StreamReader) -> None:
+        self._core = context.core
+        self._parts = context.parts
+        self._reader = reader
+
+    async def perform(self, job: Job, tell: Tell) -> Outcome:
+        """Do the work of a job for a summary."""
+        if job.arguments.get("standing") is True and self._parts.chat_model is None:
+            raise ChatNotConfigured
+        told = job.arguments.get("request")
+        asked = await self.resolved(request_from_json(told if isinstance(told, dict) else {}))
+        filling = job.arguments.get("filling") is True
+        how = SummaryOptions(filling=filling, progress=lambda _, done, total: tell(done, total))
+        return Outcome(_counts(await self.summarize(asked, how)))
+
+    async def resolved(self, request: SummaryRequest) -> ResolvedSummaryRequest:
+        """A request as it can be carried out. Raises InvalidInput, TooLarge or NotFound."""
         settings = self._parts.settings
         ready = checked(request, most_characters=settings.max_chat_characters)
         form = None if ready.schema is None else JsonSchemaOutput(ready.schema)
-        place, source = await self._stream_source(ready.stream, ready.collection)
+        place, source = await self._reader.source(ready.stream, ready.collection)
         span = span_of(ready.range, clock_of(source))
         return ResolvedSummaryRequest(ready, source, place, span, form)
 
-    async def _summed(self, asked: ResolvedSummaryRequest, how: SummaryOptions) -> Summary:
+    async def summarize(self, asked: ResolvedSummaryRequest, how: SummaryOptions) -> Summary:
         """What is asked for, by the model where there is one; each request by one task at a time."""
         model = None if asked.request.extractive else self._parts.chat_model
         if model is None:
@@ -129,7 +148,7 @@ class SummaryPipeline(Seeing):
 
     async def _captions_of(self, asked: ResolvedSummaryRequest) -> list[Caption]:
         most = self._parts.settings.max_summary_captions
-        found = await self._timeline(asked.place, asked.source, asked.span)
+        found = await self._reader.timeline(asked.place, asked.source, asked.span)
         if len(found) > most:
             raise TooLarge("range", size=len(found), limit=most, unit="captions")
         return [each for each in found if each.text.strip()]
@@ -204,3 +223,16 @@ def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, c
         data=form.read(text) if form is not None and text else None,
         calls=calls,
     )
+
+
+def _counts(summary: Summary) -> Mapping[str, Json]:
+    """What a job reports: never the text, which has to go with its captions."""
+    failures: list[Json] = [{"batch": each.number, "code": each.code} for each in summary.failures]
+    return {
+        "outcome": summary.outcome,
+        "by": summary.by,
+        "captions": sum(each.captions for each in summary.batches),
+        "batches": len(summary.batches),
+        "calls": summary.calls,
+        "failures": failures,
+    }

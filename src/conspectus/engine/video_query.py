@@ -8,7 +8,7 @@ from math import nan
 
 from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
-from conspectus.engine.streams import as_caption
+from conspectus.engine.stream_reader import as_caption
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Filter, In, Not, Or, Overlaps
 from conspectus.model.records import Document
 from conspectus.model.results import Hit

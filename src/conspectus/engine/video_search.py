@@ -7,8 +7,9 @@ from math import nan
 from time import perf_counter
 
 from conspectus.access.reader import SourceRef
-from conspectus.engine.search import WindowBuilder
-from conspectus.engine.streams import Streaming, stream_of
+from conspectus.engine.context import EngineContext
+from conspectus.engine.search import Searcher, WindowBuilder
+from conspectus.engine.stream_reader import StreamReader, stream_of
 from conspectus.engine.video_query import (
     IN_RANGE,
     LEFT_OUT,
@@ -53,15 +54,17 @@ AROUND = "beside what was found"
 """The part of the score of a caption that only its moment brings along."""
 
 
-class Seeing(Streaming):
-    """What streams have to say."""
+class VideoSearch:
+    """Answers questions to streams."""
+
+    def __init__(self, context: EngineContext, searcher: Searcher, reader: StreamReader) -> None:
+        self._parts = context.parts
+        self._sight = context.sight
+        self._searcher = searcher
+        self._reader = reader
 
     async def find_moments(self, question: StreamQuery) -> Moments:
-        """The stretches of streams that answer a question, best first.
-
-        A question that only names a time gets what lies in it. Raises NotFound for a stream that cannot be
-        seen, InvalidInput for a range that is none.
-        """
+        """The moments of streams that answer a question, best first."""
         asked = await self._read(question)
         looked = await self._candidates(asked, max(CANDIDATES, 10 * question.limit))
         start = perf_counter()
@@ -78,13 +81,10 @@ class Seeing(Streaming):
             timings={**looked.timings, **took},
         )
 
-    async def video_window(
+    async def window(
         self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
     ) -> StreamWindow:
-        """The context for a question to streams: its moments in the order of time, never over the budget.
-
-        Raises what `find_moments` does.
-        """
+        """The context for a question to streams, never over the budget."""
         wanted = Budget(budget) if isinstance(budget, int) else budget
         asked = await self._read(question)
         labels = {name: looked.name for name, looked in asked.streams.items()}
@@ -94,7 +94,7 @@ class Seeing(Streaming):
             return await self._with_moments(asked, await self._candidates(asked, limit), limit)
 
         several = labels if len(labels) > 1 else None
-        window = await self._filled(
+        window = await self._searcher.filled(
             search, wanted, renderer, WindowBuilder(each=SHORT, labels=several, zones=zones)
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
@@ -108,7 +108,7 @@ class Seeing(Streaming):
         place = await self._sight.place(question.collection)
         if question.streams:
             names = dict.fromkeys(question.streams)
-            found = [(await self._stream_source(name, question.collection))[1] for name in names]
+            found = [(await self._reader.source(name, question.collection))[1] for name in names]
         else:
             found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
         at = question.at or self._parts.clock()
@@ -150,7 +150,7 @@ class Seeing(Streaming):
         if not asked.text:
             return await self._in_range(asked, most)
         query = Query(asked.text, question.collection, asked.where, limit=most, floor=question.floor)
-        return await self._look(checked(query, {}, self._parts.settings), asked.place, alone=True)
+        return await self._searcher.look(checked(query, {}, self._parts.settings), asked.place, alone=True)
 
     async def _in_range(self, asked: ResolvedStreams, limit: int) -> Retrieval:
         """The captions in the stretches that are meant, nearest first to what was said."""

@@ -4,7 +4,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from conspectus.engine.documents import Documents
+from conspectus.engine.collections import CollectionService
+from conspectus.engine.documents import DocumentService
 from conspectus.errors import Conflict
 from conspectus.model.connections import Connection
 from conspectus.model.filter import And, Eq, Filter, In
@@ -27,9 +28,17 @@ class SourcesShelf:
     """The `WikiShelf` of a connection, as one person may use it."""
 
     def __init__(
-        self, engine: Documents, connection: Connection, ledger: JobStore, *, make: Make, write: Write
+        self,
+        collections: CollectionService,
+        documents: DocumentService,
+        connection: Connection,
+        ledger: JobStore,
+        *,
+        make: Make,
+        write: Write,
     ) -> None:
-        self._engine = engine
+        self._collections = collections
+        self._documents = documents
         self._connection = connection
         self._ledger = ledger
         self._make = make
@@ -43,7 +52,7 @@ class SourcesShelf:
         """The source of a space, made if it is new. Raises Conflict if its name is another's."""
         wiki = self._connection
         name = wiki.name if space in ROOT else f"{wiki.name}/{space}"
-        for each in await self._engine.sources(collection=wiki.collection):
+        for each in await self._collections.sources(collection=wiki.collection):
             if each.name == name and each.metadata.get("wiki") != wiki.id:
                 raise Conflict("source", name, "is there already and is not kept by this connection")
             if each.metadata.get("wiki") == wiki.id and each.metadata.get("space") == space:
@@ -55,7 +64,9 @@ class SourcesShelf:
         gone = 0
         for each in await self._sources():
             if each.metadata["space"] == space:
-                receipt = await self._engine.delete_source(each.id, collection=self._connection.collection)
+                receipt = await self._collections.delete_source(
+                    each.id, collection=self._connection.collection
+                )
                 gone += receipt.documents
         return gone
 
@@ -85,8 +96,8 @@ class SourcesShelf:
             parents = In("parent", tuple(documents[start : start + PAGE]))
             for child in [each async for each in self._matching(parents)]:
                 if child.id not in gone:
-                    await self._engine.update(child.id, parent=None)
-        await self._engine.delete(documents)
+                    await self._documents.update(child.id, parent=None)
+        await self._documents.delete(documents)
 
     async def keep_cursor(self, cursor: str) -> None:
         """Store the cursor of the connection."""
@@ -99,14 +110,14 @@ class SourcesShelf:
             await self._ledger.put_connection(wiki)
 
     async def _sources(self) -> list[Source]:
-        found = await self._engine.sources(collection=self._connection.collection)
+        found = await self._collections.sources(collection=self._connection.collection)
         return [each for each in found if each.metadata.get("wiki") == self._connection.id]
 
     async def _matching(self, where: Filter) -> AsyncIterator[Document]:
         mine = And((where, Eq(("wiki",), self._connection.id)))
         after: str | None = None
         while True:
-            page = await self._engine.list(
+            page = await self._documents.list(
                 collection=self._connection.collection, where=mine, after=after, limit=PAGE
             )
             for each in page.documents:

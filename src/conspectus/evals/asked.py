@@ -47,7 +47,7 @@ class Asker:
 
     async def query(self, question: CitedQuestion) -> Query:
         """What the engine is asked."""
-        source = await self.engine.source(question.conversation)
+        source = await self.engine.collections.get_or_create_source(question.conversation)
         here = Eq("source", str(source.id))
         at = question.at or _end(self.given.conversations[question.conversation])
         situation = (

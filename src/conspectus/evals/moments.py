@@ -87,7 +87,7 @@ class _Asker:
             asked = StreamQuery(question.text, streams=(question.video,), limit=LIMIT_INSIDE)
         else:
             asked = StreamQuery(question.text, limit=LIMIT_OF_ALL)
-        found = await self.engine.find_moments(asked)
+        found = await self.engine.streams.find_moments(asked)
         return [Answer(each.stream.name, each.start, each.end) for each in found.moments]
 
     async def by_words(self, question: TimedQuestion) -> list[Answer]:
@@ -106,12 +106,12 @@ async def _stored(engine: Engine, given: MomentSet, progress: Progress | None) -
     places: dict[str, tuple[str, int]] = {}
     for done, (video, captions) in enumerate(given.videos.items(), start=1):
         said = [NewCaption(each.text, start=each.start, end=each.end, index=each.index) for each in captions]
-        written = await engine.add_captions(said, stream=video)
+        written = await engine.streams.add_captions(said, stream=video)
         places |= {str(each.id): (video, place) for place, each in enumerate(written)}
         if progress is not None:
             progress("writing videos", done, len(given.videos))
-    await engine.settle(progress=progress)
-    sources = {each.name: str(each.id) for each in await engine.sources()}
+    await engine.documents.settle(progress=progress)
+    sources = {each.name: str(each.id) for each in await engine.collections.sources()}
     return _Asker(engine, given, sources, places)
 
 

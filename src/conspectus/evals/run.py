@@ -73,7 +73,7 @@ async def retrieval(
                 "hybrid": await _judge(run, given, "hybrid", deep=True),
                 WITH_GRAPH: await _judge(run, given, WITH_GRAPH, graph=graph, deep=True),
             }
-        can_embed = (await engine.collection()).space is not None
+        can_embed = (await engine.collections.get_or_create()).space is not None
         return {name: await _judge(run, given, name) for name in ARMS if can_embed or name != "vectors"}
 
 
@@ -168,13 +168,13 @@ async def stored(
         written = await engine.add(documents, source=source, progress=progress)
         pairs = zip(written, documents, strict=True)
         keys[source] = {stored.id: document.key or "" for stored, document in pairs}
-    await engine.settle(progress=progress)
+    await engine.documents.settle(progress=progress)
     return keys
 
 
 async def _names_known(engine: Engine, progress: Progress | None) -> None:
-    await engine.keep_names()
-    await engine.settle_names(progress=progress)
+    await engine.graph.extract_entities()
+    await engine.graph.settle_entities(progress=progress)
 
 
 async def _judge(

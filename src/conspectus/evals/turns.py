@@ -92,7 +92,7 @@ async def _filled(
     with tempfile.TemporaryDirectory(prefix="conspectus-eval-") as folder:
         async with bootstrap.open(folder, settings=settings) as engine:
             await engine.add(given.documents, source="corpus", progress=progress)
-            await engine.settle(progress=progress)
+            await engine.documents.settle(progress=progress)
             yield engine
 
 

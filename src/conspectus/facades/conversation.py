@@ -3,12 +3,13 @@
 It works with an engine in this process and with one on a server.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.engine.search import FLOOR
 from conspectus.errors import InvalidInput
 from conspectus.model.channels import (
@@ -20,60 +21,13 @@ from conspectus.model.channels import (
     NewMessage,
     ReplyChain,
 )
-from conspectus.model.query import Budget
-from conspectus.model.records import Document, Receipt, Source, Written
+from conspectus.model.records import Document, Receipt, Written
 
 MAX_TOKENS = 4_000
 RELEVANT = 0.7
 """The usual `min_score` of programs whose embedding model gives hardly any two texts less than 0.7. With the
 models here most relevant messages have less, so it stands for the engine's own FLOOR."""
 CUT = " … "
-
-
-class Engine(Protocol):
-    """What this face needs of an engine."""
-
-    async def post(
-        self, messages: NewMessage | Iterable[NewMessage], *, channel: str, collection: str = ..., **how: Any
-    ) -> list[Written]:
-        """Store messages."""
-        ...
-
-    async def find_document(self, key: str, *, source: str, collection: str = ...) -> Document:
-        """The document of a key in a source."""
-        ...
-
-    async def latest(self, *, channel: str, collection: str = ..., limit: int = ...) -> list[ChannelMessage]:
-        """What was said last in a channel."""
-        ...
-
-    async def chain(self, document: str, *, limit: int = ...) -> ReplyChain:
-        """A message with what it takes to understand it."""
-        ...
-
-    async def channel_window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
-        """Context for a question asked in a channel."""
-        ...
-
-    async def import_chat(self, path: str | Path, *, collection: str = ..., **how: Any) -> ImportReport:
-        """Take in the export of a chat platform."""
-        ...
-
-    async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:
-        """The texts of documents by their ids."""
-        ...
-
-    async def find_source(self, source: str) -> Source:
-        """The source of that id."""
-        ...
-
-    async def update(self, /, document: str, **changes: Any) -> Written:
-        """Change fields of a document."""
-        ...
-
-    async def delete(self, documents: str | Iterable[str], *, purge: bool = ...) -> Receipt:
-        """Delete documents."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,33 +64,33 @@ class ContextWindow:
 class Conversations:
     """The channels of one collection."""
 
-    def __init__(self, engine: Engine, *, collection: str = "default") -> None:
+    def __init__(self, engine: AnyEngine, *, collection: str = "default") -> None:
         self._engine = engine
         self._collection = collection
 
     async def send(self, channel: str, messages: NewMessage | Sequence[NewMessage]) -> list[Written]:
         """Store messages as they come; found by their words when this returns, by meaning soon after."""
-        return await self._engine.post(messages, channel=channel, collection=self._collection)
+        return await self._engine.channels.post(messages, channel=channel, collection=self._collection)
 
     async def edit(self, channel: str, message: str, text: str) -> Written:
         """Give a message another text; it stays in its thread. Raises NotFound."""
-        return await self._engine.update(await self._id(channel, message), text=text)
+        return await self._engine.documents.update(await self._id(channel, message), text=text)
 
     async def delete(self, channel: str, message: str) -> Receipt:
         """Delete a message; what others answered stays. Raises NotFound."""
-        return await self._engine.delete(await self._id(channel, message))
+        return await self._engine.documents.delete(await self._id(channel, message))
 
     async def import_archive(self, path: str | Path, *, wait: bool = False) -> ImportReport:
         """Take in an export of Slack, Discord, IRC, or of one message a line."""
-        return await self._engine.import_chat(path, collection=self._collection, wait=wait)
+        return await self._engine.channels.import_chat(path, collection=self._collection, wait=wait)
 
     async def latest(self, channel: str, *, limit: int = 50) -> list[ChannelMessage]:
         """What was said last, oldest first."""
-        return await self._engine.latest(channel=channel, collection=self._collection, limit=limit)
+        return await self._engine.channels.latest(channel=channel, collection=self._collection, limit=limit)
 
     async def get_context_chain(self, channel: str, message: str, *, limit: int = 20) -> ReplyChain:
         """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
-        return await self._engine.chain(await self._id(channel, message), limit=limit)
+        return await self._engine.channels.chain(await self._id(channel, message), limit=limit)
 
     async def get_context_window(
         self,
@@ -162,13 +116,13 @@ class Conversations:
         question = ChannelQuery(
             prompt, channel_id, collection=self._collection, related=include_related_channels, **asked
         )
-        found = await self._engine.channel_window(question, max_tokens)
+        found = await self._engine.channels.window(question, max_tokens)
         messages = await self._messages(found)
         return ContextWindow(messages, found.tokens, found.channels, found.window.text)
 
     async def _messages(self, found: ChannelWindow) -> tuple[ContextMessage, ...]:
         """The messages of a window, without those that were deleted meanwhile."""
-        texts = await self._engine.texts([each.id for each in found.messages])
+        texts = await self._engine.documents.texts([each.id for each in found.messages])
         shown: dict[str, list[str]] = {}
         for part in found.window.citations:
             shown.setdefault(part.document, []).append(texts.get(part.document, "")[part.start : part.end])
@@ -176,7 +130,7 @@ class Conversations:
         for entry in found.window.trace:
             scores.setdefault(entry.document, entry.score)
         channels = {each.source for each in found.messages}
-        names = {each: (await self._engine.find_source(each)).name for each in channels}
+        names = {each: (await self._engine.collections.get_source(each)).name for each in channels}
         return tuple(
             _message(each, names[each.source], CUT.join(shown[each.id]), scores[each.id])
             for each in found.messages
@@ -184,7 +138,7 @@ class Conversations:
         )
 
     async def _id(self, channel: str, message: str) -> str:
-        found = await self._engine.find_document(message, source=channel, collection=self._collection)
+        found = await self._engine.documents.find(message, source=channel, collection=self._collection)
         return found.id
 
 

@@ -73,7 +73,7 @@ class KnowledgeBase:
         if dimensions is not None and dimensions not in DIMENSIONS:
             raise InvalidInput("embedding_dimensions", f"must be one of {', '.join(map(str, DIMENSIONS))}")
         engine = await self._as(user_id)
-        made = await engine.create_collection(
+        made = await engine.collections.create(
             _required(attrs, "name"), dimensions=dimensions, description=str(attrs.get("description") or "")
         )
         return to_collection(made)
@@ -85,56 +85,58 @@ class KnowledgeBase:
     async def list_accessible_collections(self, user_id: str) -> list[Collection]:
         """The collections of which the user may see anything, by name."""
         engine = await self._as(user_id)
-        found = [to_collection(each) for each in await engine.collections()]
+        found = [to_collection(each) for each in await engine.collections.list()]
         return sorted(found, key=lambda each: (each.name, each.id))[:LIST_LIMIT]
 
     async def get_collection(self, id: str, user_id: str) -> Collection:
         """A collection."""
-        return to_collection(await (await self._as(user_id)).find_collection(id))
+        return to_collection(await (await self._as(user_id)).collections.get(id))
 
     async def update_collection(self, id: str, attrs: Mapping[str, Any], user_id: str) -> Collection:
         """Change `name` or `description`."""
         _known(attrs, {"name", "description"})
         engine = await self._as(user_id)
-        changed = await engine.update_collection(
+        changed = await engine.collections.update(
             id, rename=attrs.get("name"), description=attrs.get("description")
         )
         return to_collection(changed)
 
     async def delete_collection(self, id: str, user_id: str) -> Receipt:
         """Delete a collection with everything in it."""
-        return await (await self._as(user_id)).delete_collection(id)
+        return await (await self._as(user_id)).collections.delete(id)
 
     async def create_source(self, collection_id: str, attrs: Mapping[str, Any], user_id: str) -> Source:
         """Make a source from `name`, `source_type` and `metadata`, or return the one of that name."""
         _known(attrs, {"name", "source_type", "metadata"})
         engine = await self._as(user_id)
-        place = await engine.find_collection(collection_id)
+        place = await engine.collections.get(collection_id)
         kind = attrs.get("source_type", "manual")
-        made = await engine.source(
+        made = await engine.collections.get_or_create_source(
             _required(attrs, "name"), collection=place.id, metadata=attrs.get("metadata"), kind=kind
         )
         return to_source(made)
 
     async def list_sources(self, collection_id: str, user_id: str) -> list[Source]:
         """The sources of a collection that the user may see, by name."""
-        found = await (await self._as(user_id)).sources(collection=collection_id)
+        found = await (await self._as(user_id)).collections.sources(collection=collection_id)
         return [to_source(each) for each in found][:LIST_LIMIT]
 
     async def get_source(self, id: str, user_id: str) -> Source:
         """A source."""
-        return to_source(await (await self._as(user_id)).find_source(id))
+        return to_source(await (await self._as(user_id)).collections.get_source(id))
 
     async def update_source(self, id: str, attrs: Mapping[str, Any], user_id: str) -> Source:
         """Change `name` or `metadata`."""
         _known(attrs, {"name", "metadata"})
         engine = await self._as(user_id)
-        changed = await engine.update_source(id, rename=attrs.get("name"), metadata=attrs.get("metadata"))
+        changed = await engine.collections.update_source(
+            id, rename=attrs.get("name"), metadata=attrs.get("metadata")
+        )
         return to_source(changed)
 
     async def delete_source(self, id: str, user_id: str) -> Receipt:
         """Delete a source with its documents and their chunks."""
-        return await (await self._as(user_id)).delete_source(id)
+        return await (await self._as(user_id)).collections.delete_source(id)
 
     async def create_document(self, source_id: str, attrs: Mapping[str, Any], user_id: str) -> Document:
         """Make a document from `title`, `content`, `metadata` and `key`.
@@ -143,7 +145,7 @@ class KnowledgeBase:
         """
         _known(attrs, {"title", "content", "metadata", "key"})
         engine = await self._as(user_id)
-        source = await engine.find_source(source_id)
+        source = await engine.collections.get_source(source_id)
         new = NewDocument(
             text=attrs.get("content") or "",
             title=str(attrs.get("title") or ""),
@@ -151,13 +153,13 @@ class KnowledgeBase:
             metadata=attrs.get("metadata") or {},
         )
         written = await engine.add(new, source=source.id, collection=source.collection)
-        return to_document(await engine.get(written[0].id))
+        return to_document(await engine.documents.get(written[0].id))
 
     async def list_documents(self, source_id: str, user_id: str) -> list[Document]:
         """The documents of a source, by title; at most 1,000."""
         engine = await self._as(user_id)
-        source = await engine.find_source(source_id)
-        page = await engine.list(
+        source = await engine.collections.get_source(source_id)
+        page = await engine.documents.list(
             collection=source.collection, where=Eq("source", source.id), limit=LIST_LIMIT
         )
         found = [to_document(each) for each in page.documents]
@@ -165,12 +167,12 @@ class KnowledgeBase:
 
     async def get_document(self, id: str, user_id: str) -> Document:
         """A document without its content."""
-        return to_document(await (await self._as(user_id)).get(id))
+        return to_document(await (await self._as(user_id)).documents.get(id))
 
     async def delete_document(self, id: str, user_id: str) -> Receipt:
         """Delete a document with its chunks."""
         engine = await self._as(user_id)
-        return await engine.delete((await engine.get(id)).id)
+        return await engine.documents.delete((await engine.documents.get(id)).id)
 
     async def embed_chunks(
         self, document_id: str, chunks: Sequence[Mapping[str, Any]], user_id: str
@@ -190,10 +192,10 @@ class KnowledgeBase:
         engine = await self._as(user_id)
         ordered = sorted(chunks, key=lambda each: int(each["position"]))
         text, spans = _joined([str(each["content"]) for each in ordered])
-        stored = await engine.get(document_id)
-        await engine.update(stored.id, text=text, spans=spans)
-        await engine.settle(collection=stored.collection)
-        done = await engine.get(stored.id)
+        stored = await engine.documents.get(document_id)
+        await engine.documents.update(stored.id, text=text, spans=spans)
+        await engine.documents.settle(collection=stored.collection)
+        done = await engine.documents.get(stored.id)
         if done.status == "error":
             provider, _, reason = (done.error or "").partition(": ")
             raise ProviderError(provider, reason)
@@ -203,11 +205,11 @@ class KnowledgeBase:
 
     async def list_chunks_for_document(self, document_id: str, user_id: str) -> list[Chunk]:
         """A document's chunks, by position."""
-        return [to_chunk(each) for each in await (await self._as(user_id)).chunks(document_id)]
+        return [to_chunk(each) for each in await (await self._as(user_id)).documents.chunks(document_id)]
 
     async def delete_document_chunks(self, document_id: str, user_id: str) -> int:
         """Delete a document's chunks, keep the document, and say how many went."""
-        return await (await self._as(user_id)).delete_chunks(document_id)
+        return await (await self._as(user_id)).documents.delete_chunks(document_id)
 
     async def search(
         self,
@@ -223,7 +225,7 @@ class KnowledgeBase:
         `dimensions`, where given, must be those of the collection.
         """
         engine = await self._as(user_id)
-        place = await engine.find_collection(collection_id)
+        place = await engine.collections.get(collection_id)
         _same_size(place, dimensions)
         found = await engine.retrieve(
             query, collection=place.id, limit=limit, arms=("vectors",), rerank=False
@@ -237,7 +239,7 @@ class KnowledgeBase:
     ) -> list[RankedResult]:
         """Those that answer best; in the order given and without scores where no reranker could judge."""
         engine = await self._as(user_id)
-        judged = await engine.rerank(query, [each.hit for each in results], top_n=top_n)
+        judged = await engine.search.rerank(query, [each.hit for each in results], top_n=top_n)
         return await _ranked(engine, judged.results, judged.notice)
 
     async def search_and_rerank(
@@ -245,7 +247,7 @@ class KnowledgeBase:
     ) -> list[RankedResult]:
         """Look broadly in a collection, by words and by meaning, then keep what answers best."""
         engine = await self._as(user_id)
-        judged = await engine.search_and_rerank(
+        judged = await engine.search.search_and_rerank(
             query, collection=collection_id, search_limit=search_limit, top_n=top_n
         )
         return await _ranked(engine, judged.results, judged.notice)
@@ -280,7 +282,7 @@ class KnowledgeBase:
         if len(hits) < RERANK_FROM:
             few = f"not reranked: fewer than {RERANK_FROM} candidates"
             return await _ranked(engine, [RankedHit(hit, None) for hit in hits], few)
-        judged = await engine.rerank(query, hits, top_n=RERANK_FROM)
+        judged = await engine.search.rerank(query, hits, top_n=RERANK_FROM)
         return await _ranked(engine, judged.results, judged.notice)
 
     async def ingest_url(
@@ -288,14 +290,14 @@ class KnowledgeBase:
     ) -> Job:
         """Fetch a page and take it in, as a durable job."""
         engine = await self._as(user_id)
-        place = await engine.find_collection(collection_id)
-        return await engine.ingest_url(url, collection=place.id, **options)
+        place = await engine.collections.get(collection_id)
+        return await engine.jobs.ingest_url(url, collection=place.id, **options)
 
     async def _as(self, user_id: str) -> Engine:
         """The engine as that user may use it."""
         if user_id == LOCAL:
             return self._engine
-        user = await self._engine.find_user(user_id)
+        user = await self._engine.people.get_user(user_id)
         if user.disabled:
             raise Unauthenticated
         return self._engine.answering(Person(user.name, user.owner, user.id))
@@ -340,5 +342,5 @@ async def _sources(engine: Engine, hits: Sequence[Hit]) -> dict[str, Source]:
     found: dict[str, Source] = {}
     for each in dict.fromkeys(hit.document.source for hit in hits):
         with suppress(NotFound):
-            found[each] = to_source(await engine.find_source(each))
+            found[each] = to_source(await engine.collections.get_source(each))
     return found

@@ -1,4 +1,4 @@
 """Adapters for other frameworks: LangChain, LlamaIndex and OpenAI Agents.
 
-Imports bootstrap, engine, ports and text.
+Imports bootstrap, engine and text.
 """

@@ -4,8 +4,8 @@ import base64
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.integrations.engine_protocol import AdapterEngine
 from conspectus.integrations.event_loop import Work
 from conspectus.model.filter import Eq
 from conspectus.model.records import NewDocument
@@ -25,7 +25,7 @@ class Values:
     collection: str
     searchable: bool = False
 
-    async def get(self, engine: AdapterEngine, keys: Sequence[str]) -> list[bytes | None]:
+    async def get(self, engine: AnyEngine, keys: Sequence[str]) -> list[bytes | None]:
         """The values of keys, in their order; None for those that are not there."""
         home = await self._home(engine)
         if home is None:
@@ -33,41 +33,43 @@ class Values:
         ids = [stable_id("document", home, key) for key in keys]
         asked, texts = list(dict.fromkeys(ids)), dict[str, str]()
         for start in range(0, len(asked), PAGE):
-            texts |= await engine.texts(asked[start : start + PAGE])
+            texts |= await engine.documents.texts(asked[start : start + PAGE])
         return [self.decoded(texts[each]) if each in texts else None for each in ids]
 
-    async def set(self, engine: AdapterEngine, pairs: Iterable[tuple[str, bytes]]) -> None:
+    async def set(self, engine: AnyEngine, pairs: Iterable[tuple[str, bytes]]) -> None:
         """Set values; of a key that comes twice the last stays."""
         new = [self._document(checked_key(key), value) for key, value in dict(pairs).items()]
         if not new:
             return
-        await engine.collection(self.collection, words_only=True, language="none")
-        await engine.source(self.source, collection=self.collection, kind="api")
-        await engine.add(new, source=self.source, collection=self.collection)
+        await engine.collections.get_or_create(self.collection, words_only=True, language="none")
+        await engine.collections.get_or_create_source(self.source, collection=self.collection, kind="api")
+        await engine.documents.add(new, source=self.source, collection=self.collection)
 
-    async def delete(self, engine: AdapterEngine, keys: Iterable[str]) -> None:
+    async def delete(self, engine: AnyEngine, keys: Iterable[str]) -> None:
         """Delete keys; those that are not there are none."""
         home = await self._home(engine)
         if home is not None:
-            await engine.delete([stable_id("document", home, key) for key in keys])
+            await engine.documents.delete([stable_id("document", home, key) for key in keys])
 
     def page_of_keys(self, prefix: str, after: str) -> Work[tuple[list[str], str | None]]:
         """How to read the keys of a page that begin so, and the cursor of the next page (``: the first)."""
 
-        async def work(engine: AdapterEngine) -> tuple[list[str], str | None]:
+        async def work(engine: AnyEngine) -> tuple[list[str], str | None]:
             home = await self._home(engine)
             if home is None:
                 return [], None
             where = Eq("source", home)
-            page = await engine.list(collection=self.collection, where=where, after=after or None, limit=PAGE)
+            page = await engine.documents.list(
+                collection=self.collection, where=where, after=after or None, limit=PAGE
+            )
             return [each.key for each in page.documents if each.key.startswith(prefix)], page.next
 
         return work
 
-    async def _home(self, engine: AdapterEngine) -> str | None:
+    async def _home(self, engine: AnyEngine) -> str | None:
         """The id of the source, if anything was stored in it."""
         try:
-            return (await engine.find_source(self.source, collection=self.collection)).id
+            return (await engine.collections.get_source(self.source, collection=self.collection)).id
         except NotFound:
             return None
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.integrations.engine_protocol import AdapterEngine
 from conspectus.model.memory import MEMORY, ConversationSummary, Memory, MemorySelection, NewMemory, Scope
 from conspectus.text.clean import clean
 
@@ -38,7 +38,7 @@ class Turns:
 
     async def add(
         self,
-        engine: AdapterEngine,
+        engine: AnyEngine,
         items: Iterable[Item],
         *,
         roles: Sequence[str | None],
@@ -51,53 +51,53 @@ class Turns:
         packed = [self._packed(item, role) for item, role in zip(items, roles, strict=True)]
         new = [replace(each, metadata={**each.metadata, **(more or {})}) for each in packed]
         if new:
-            await engine.remember(new, scope=self.scope, collection=self.collection)
+            await engine.memory.remember(new, scope=self.scope, collection=self.collection)
 
-    async def newest(self, engine: AdapterEngine, limit: int | None = None) -> list[Item]:
+    async def newest(self, engine: AnyEngine, limit: int | None = None) -> list[Item]:
         """The last items in the order of time (None: all)."""
         found = await self._read(engine, limit)
         return [self.item(memory) for memory in reversed(found)]
 
-    async def pop(self, engine: AdapterEngine) -> Item | None:
+    async def pop(self, engine: AnyEngine) -> Item | None:
         """Take the last item away; each is given once, whoever else takes."""
         while found := await self._read(engine, 1):
             if await self.forget(engine, found):
                 return self.item(found[0])
         return None
 
-    async def insert(self, engine: AdapterEngine, index: int, item: Item, role: str | None) -> None:
+    async def insert(self, engine: AnyEngine, index: int, item: Item, role: str | None) -> None:
         """Insert an item before the place at `index`, as list.insert does. What follows is written again."""
         tail = (await self.memories(engine))[index:]
         items = [item, *map(self.item, tail)]
         await self.add(engine, items, roles=[role, *(each.document.role for each in tail)])
         await self.forget(engine, tail)
 
-    async def take(self, engine: AdapterEngine, index: int) -> Item | None:
+    async def take(self, engine: AnyEngine, index: int) -> Item | None:
         """Take the item at a place away, counted from the first or, below 0, from the end."""
         found = await self.memories(engine)
         if not -len(found) <= index < len(found):
             return None
         return self.item(found[index]) if await self.forget(engine, [found[index]]) else None
 
-    async def clear(self, engine: AdapterEngine) -> list[Item]:
+    async def clear(self, engine: AnyEngine) -> list[Item]:
         """Take all turns away; standing notes of the conversation stay."""
         found = await self.memories(engine)
         await self.forget(engine, found)
         return [self.item(memory) for memory in found]
 
-    async def memories(self, engine: AdapterEngine) -> list[Memory]:
+    async def memories(self, engine: AnyEngine) -> list[Memory]:
         """All turns in the order of time."""
         return (await self._read(engine, None))[::-1]
 
-    async def forget(self, engine: AdapterEngine, memories: Sequence[Memory]) -> int:
+    async def forget(self, engine: AnyEngine, memories: Sequence[Memory]) -> int:
         """Forget these turns, and return how many there were."""
         gone = 0
         for start in range(0, len(memories), PAGE):
             what = MemorySelection(ids=tuple(memory.id for memory in memories[start : start + PAGE]))
-            gone += (await engine.forget(what, scope=self.scope, collection=self.collection)).memories
+            gone += (await engine.memory.forget(what, scope=self.scope, collection=self.collection)).memories
         return gone
 
-    async def _read(self, engine: AdapterEngine, limit: int | None) -> list[Memory]:
+    async def _read(self, engine: AnyEngine, limit: int | None) -> list[Memory]:
         """The last turns, newest first. Raises InvalidInput where all conversations would be meant."""
         if self.scope.conversation is None:
             raise InvalidInput("conversation", "needs a name")
@@ -105,7 +105,7 @@ class Turns:
         after: str | None = None
         with nothing_yet():
             while limit is None or len(found) < limit:
-                page = await engine.memories(
+                page = await engine.memory.list(
                     scope=self.scope,
                     collection=self.collection,
                     kind="turn",
@@ -141,11 +141,11 @@ class Turns:
         return _with(item, spot if isinstance(spot, list) else [], memory.text)
 
 
-async def conversations(engine: AdapterEngine, scope: Scope, collection: str) -> list[str]:
+async def conversations(engine: AnyEngine, scope: Scope, collection: str) -> list[str]:
     """The names of the conversations of a scope, each once, in the order in which they began."""
     found: Sequence[ConversationSummary] = ()
     with nothing_yet():
-        found = await engine.conversations(scope=scope, collection=collection)
+        found = await engine.memory.conversations(scope=scope, collection=collection)
     began = sorted(found, key=lambda each: (each.first is None, each.first))
     names = (each.scope.conversation for each in began)
     return list(dict.fromkeys(name for name in names if name is not None))

@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from conspectus import bootstrap
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput
-from conspectus.integrations.engine_protocol import AdapterEngine
 from conspectus.integrations.engine_thread import OwnEngine
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[AdapterEngine], Coroutine[Any, Any, T]]
+Work: TypeAlias = Callable[[AnyEngine], Coroutine[Any, Any, T]]
 
 
 @runtime_checkable
@@ -25,7 +25,7 @@ class Blocking(Protocol):
         ...
 
     @property
-    def asynchronous(self) -> AdapterEngine:
+    def asynchronous(self) -> AnyEngine:
         """The engine itself."""
         ...
 
@@ -33,7 +33,7 @@ class Blocking(Protocol):
 STANDSTILL = (
     "works on this event loop, which a blocking call would stop; use the asynchronous method, or give a path"
 )
-Given: TypeAlias = AdapterEngine | Blocking | str | Path | None
+Given: TypeAlias = AnyEngine | Blocking | str | Path | None
 """An engine of `conspectus.open` or `conspectus.connect`, one of `conspectus.sync`, or the path of a store
 (None: that of the settings), which is then opened when it is first needed."""
 
@@ -96,7 +96,7 @@ class _Lent:
 class _OfLoop:
     """An engine that works on an event loop of its owner's."""
 
-    def __init__(self, engine: AdapterEngine) -> None:
+    def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
         self._loop = _running()
 

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import MissingExtra
 from conspectus.integrations.chat_messages import Turns, nothing_yet
-from conspectus.integrations.engine_protocol import AdapterEngine
 from conspectus.integrations.event_loop import Calls, Given, Work, calls_to
 from conspectus.integrations.passages import Ask, RetrievedPassage
 from conspectus.model.memory import MEMORY, MemoryQuery, Scope
@@ -98,9 +98,9 @@ class ConspectusMemoryBlock(BaseMemoryBlock[str]):
             return ""
         question = MemoryQuery(text, Scope(self.user, self.agent), self.collection, recent=0)
 
-        async def work(engine: AdapterEngine) -> str:
+        async def work(engine: AnyEngine) -> str:
             with nothing_yet():
-                return (await engine.memory_window(question, self.budget)).text
+                return (await engine.memory.window(question, self.budget)).text
             return ""
 
         return await self._calls.run(work)

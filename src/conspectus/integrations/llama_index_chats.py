@@ -10,9 +10,9 @@ from llama_index.core.storage.chat_store.base import BaseChatStore
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from llama_index.core.storage.chat_store.loading import RECOGNIZED_CHAT_STORES
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput
 from conspectus.integrations.chat_messages import Item, Turns, conversations
-from conspectus.integrations.engine_protocol import AdapterEngine
 from conspectus.integrations.event_loop import Calls, Work, calls_to
 from conspectus.model.memory import MEMORY, Memory, Scope
 
@@ -119,14 +119,14 @@ class ConspectusChatStore(BaseChatStore):
         turns, items = self._turns(key), list(map(item_of, messages))
         roles = [each.role.value for each in messages]
 
-        async def work(engine: AdapterEngine) -> None:
+        async def work(engine: AnyEngine) -> None:
             before = await turns.memories(engine)
             await turns.add(engine, items, roles=roles)
             await turns.forget(engine, before)
 
         return work
 
-    async def _keys(self, engine: AdapterEngine) -> list[str]:
+    async def _keys(self, engine: AnyEngine) -> list[str]:
         return await conversations(engine, Scope(self.user, self.agent), self.collection)
 
 
@@ -224,10 +224,10 @@ class ConspectusAsyncChatStore(AsyncDBChatStore):
         oldest = (await self._memories(key, MessageStatus.ACTIVE))[: max(n, 0)]
         scope = self._turns(key).scope
 
-        async def work(engine: AdapterEngine) -> None:
+        async def work(engine: AnyEngine) -> None:
             for each in oldest:
                 changed = {**each.metadata, STATUS: MessageStatus.ARCHIVED.value}
-                await engine.update_memory(each.id, scope=scope, collection=self.collection, metadata=changed)
+                await engine.memory.update(each.id, scope=scope, collection=self.collection, metadata=changed)
 
         await self._calls.run(work)
         return self._messages(key, oldest)

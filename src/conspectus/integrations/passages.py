@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import NotFound
-from conspectus.integrations.engine_protocol import AdapterEngine
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.query import Budget
 from conspectus.model.records import Document
@@ -32,21 +32,21 @@ class Ask:
     tokenizer: str = "o200k_base"
     options: Mapping[str, Any] = field(default_factory=dict)
 
-    async def passages(self, engine: AdapterEngine, question: str) -> list["RetrievedPassage"]:
+    async def passages(self, engine: AnyEngine, question: str) -> list["RetrievedPassage"]:
         """The best passages, best first; within a budget in the order in which they read."""
         if self.limit == 0:
             return []
-        fields = {"collection": self.collection, "where": self.where, **self.options}
+        fields: dict[str, Any] = {"collection": self.collection, "where": self.where, **self.options}
         if self.budget is None:
-            found = await engine.retrieve(question, limit=self.limit or LIMIT, **fields)
+            found = await engine.search.retrieve(question, limit=self.limit or LIMIT, **fields)
             return await _named(engine, map(_of_hit, found.hits))
-        limit = {} if self.limit is None else {"limit": self.limit}
-        window = await engine.window(question, Budget(self.budget, self.tokenizer), **limit, **fields)
+        fields |= {} if self.limit is None else {"limit": self.limit}
+        window = await engine.search.window(question, Budget(self.budget, self.tokenizer), **fields)
         shown = await _shown(engine, window)
         return await _named(engine, self._fitting(engine, shown, self.budget))
 
     def _fitting(
-        self, engine: AdapterEngine, passages: Sequence["RetrievedPassage"], budget: int
+        self, engine: AnyEngine, passages: Sequence["RetrievedPassage"], budget: int
     ) -> Sequence["RetrievedPassage"]:
         """Nearly always all: a window that fits holds the same texts and more."""
         count = engine.counter(self.tokenizer)
@@ -117,14 +117,14 @@ def _of_hit(hit: Hit) -> RetrievedPassage:
     return RetrievedPassage(chunk.text, document, cited, hit.score, hit.parts, hit.similarity)
 
 
-async def _shown(engine: AdapterEngine, window: ContextWindow) -> list[RetrievedPassage]:
+async def _shown(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPassage]:
     """What a window shows, each place with the score of its best chunk; what is gone by now is out."""
     ids = list(dict.fromkeys(str(cited.document) for cited in window.citations))
-    texts = await engine.texts(ids) if ids else {}
+    texts = await engine.documents.texts(ids) if ids else {}
     documents: dict[str, Document] = {}
     for name in texts:
         with suppress(NotFound):
-            documents[name] = await engine.get(name)
+            documents[name] = await engine.documents.get(name)
     ranked = {entry.chunk: entry for entry in window.trace}
     passages = []
     for cited in window.citations:
@@ -135,10 +135,10 @@ async def _shown(engine: AdapterEngine, window: ContextWindow) -> list[Retrieved
     return passages
 
 
-async def _named(engine: AdapterEngine, passages: Iterable[RetrievedPassage]) -> list[RetrievedPassage]:
+async def _named(engine: AnyEngine, passages: Iterable[RetrievedPassage]) -> list[RetrievedPassage]:
     """The passages with the names of their sources; the id, where one was deleted meanwhile."""
     found, names = list(passages), dict[str, str]()
     for source in {str(each.document.source) for each in found}:
         with suppress(NotFound):
-            names[source] = (await engine.find_source(source)).name
+            names[source] = (await engine.collections.get_source(source)).name
     return [replace(each, source=names.get(each.document.source, each.document.source)) for each in found]

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, NotFound
 from conspectus.integrations.adapter_values import checked_key
-from conspectus.integrations.engine_protocol import AdapterEngine
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In
 from conspectus.model.records import Document, NewDocument
 from conspectus.model.results import Hit
@@ -62,31 +62,31 @@ class Texts:
     source: str
     collection: str
 
-    async def add(self, engine: AdapterEngine, texts: Sequence[Text]) -> None:
+    async def add(self, engine: AnyEngine, texts: Sequence[Text]) -> None:
         """Add texts, or replace those with the same ids. Returns when they can be found."""
         if texts:
             new = [_new(each) for each in texts]
             await self._create(engine, texts[0].vector)
-            await engine.add(new, source=self.source, collection=self.collection, wait=True)
+            await engine.documents.add(new, source=self.source, collection=self.collection, wait=True)
 
-    async def get(self, engine: AdapterEngine, selection: Selection) -> list[Text]:
+    async def get(self, engine: AnyEngine, selection: Selection) -> list[Text]:
         """The selected texts, in the order in which they were added."""
         documents = await self._documents(engine, selection)
         found: list[Text] = []
         for start in range(0, len(documents), PAGE):
             page = documents[start : start + PAGE]
-            texts = await engine.texts([each.id for each in page])
+            texts = await engine.documents.texts([each.id for each in page])
             found += [_text(each, texts[each.id]) for each in page if each.id in texts]
         return found
 
-    async def delete(self, engine: AdapterEngine, selection: Selection) -> None:
+    async def delete(self, engine: AnyEngine, selection: Selection) -> None:
         """Delete the selected texts; ids that do not exist are ignored."""
         documents = await self._documents(engine, selection)
         if documents:
-            await engine.delete([each.id for each in documents])
+            await engine.documents.delete([each.id for each in documents])
 
     async def search(
-        self, engine: AdapterEngine, query: str, limit: int, selection: Selection = ALL, **fields: Any
+        self, engine: AnyEngine, query: str, limit: int, selection: Selection = ALL, **fields: Any
     ) -> list[FoundText]:
         """The best texts, best first; `fields` are those of a Query."""
         source = await self._source(engine)
@@ -95,7 +95,7 @@ class Texts:
         fields |= {"collection": self.collection, "where": selection.condition(source)}
         depth = limit
         while True:
-            hits = (await engine.retrieve(query, limit=depth, **fields)).hits
+            hits = (await engine.search.retrieve(query, limit=depth, **fields)).hits
             best: dict[str, Hit] = {}
             for hit in hits:
                 best.setdefault(hit.document.id, hit)
@@ -103,36 +103,38 @@ class Texts:
                 break
             depth = min(depth * DEEPER, MOST_HITS)
         chosen = list(best.values())[:limit]
-        texts = await engine.texts([hit.document.id for hit in chosen]) if chosen else {}
+        texts = await engine.documents.texts([hit.document.id for hit in chosen]) if chosen else {}
         return [_found(hit, texts[hit.document.id]) for hit in chosen if hit.document.id in texts]
 
-    async def _create(self, engine: AdapterEngine, vector: Sequence[float] | None) -> None:
+    async def _create(self, engine: AnyEngine, vector: Sequence[float] | None) -> None:
         """Create the collection if it is new: where vectors are given, for vectors of that size."""
         if vector is None:
-            await engine.collection(self.collection)
+            await engine.collections.get_or_create(self.collection)
             return
         try:
-            await engine.find_collection(self.collection)
+            await engine.collections.get(self.collection)
         except NotFound:
             try:
-                await engine.create_collection(self.collection, embedder=f"vectors:{len(vector)}")
+                await engine.collections.create(self.collection, embedder=f"vectors:{len(vector)}")
             except Conflict:
-                await engine.find_collection(self.collection)
+                await engine.collections.get(self.collection)
 
-    async def _source(self, engine: AdapterEngine) -> str | None:
+    async def _source(self, engine: AnyEngine) -> str | None:
         """The id of the source, if anything was stored in it."""
         try:
-            return (await engine.find_source(self.source, collection=self.collection)).id
+            return (await engine.collections.get_source(self.source, collection=self.collection)).id
         except NotFound:
             return None
 
-    async def _documents(self, engine: AdapterEngine, selection: Selection) -> list[Document]:
+    async def _documents(self, engine: AnyEngine, selection: Selection) -> list[Document]:
         source = await self._source(engine)
         found: list[Document] = []
         after: str | None = None
         while source is not None:
             where = selection.condition(source)
-            page = await engine.list(collection=self.collection, where=where, after=after, limit=PAGE)
+            page = await engine.documents.list(
+                collection=self.collection, where=where, after=after, limit=PAGE
+            )
             found += page.documents
             after = page.next
             if after is None:

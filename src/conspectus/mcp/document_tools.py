@@ -59,7 +59,7 @@ class Listed(BaseModel):
 async def read_document(call: ToolCall, given: ReadArguments) -> ToolResult:
     """A piece of a document's text, as long as there is room for."""
     document = await known_document(call, given.document)
-    text = await call.engine.text(document.id)
+    text = await call.engine.documents.text(document.id)
     if given.start > len(text):
         raise InvalidInput("start", f"the document has {len(text)} characters")
     return ToolResult(piece(heading(document, text), text, given.start, call.room))
@@ -67,9 +67,9 @@ async def read_document(call: ToolCall, given: ReadArguments) -> ToolResult:
 
 async def known_document(call: ToolCall, name: str) -> Document:
     """The document of that id, if what the server fixes lets the caller see it. Raises NotFound."""
-    found = await call.engine.get(name)
+    found = await call.engine.documents.get(name)
     if call.walled and found.kind in REMEMBERED:
-        call.require_inside(await call.engine.find_source(found.source))
+        call.require_inside(await call.engine.collections.get_source(found.source))
     return found
 
 
@@ -100,10 +100,10 @@ def _piece(head: str, text: str, start: int, end: int) -> str:
 
 async def list_collections(call: ToolCall, given: ListArguments) -> ToolResult:
     """What can be asked; sources of memories are not told of."""
-    found = await call.engine.collections()
+    found = await call.engine.collections.list()
     rows: list[CollectionRow | SourceRow] = []
     if given.collection is not None:
-        inside = await call.engine.sources(collection=given.collection)
+        inside = await call.engine.collections.sources(collection=given.collection)
         rows += [SourceRow(name=_called(each), kind=each.kind) for each in inside if not is_of_memory(each)]
     rows += [CollectionRow(name=each.name, description=each.description) for each in found]
 

@@ -60,7 +60,7 @@ class TaskArguments(Arguments):
 async def find_moments(call: ToolCall, given: MomentArguments) -> ToolResult:
     """The best moments, each with its stream, its times and its captions."""
     for stream in given.streams:
-        call.require_inside(await call.engine.find_source(stream, collection=given.collection))
+        call.require_inside(await call.engine.collections.get_source(stream, collection=given.collection))
     asked = StreamQuery(
         given.query,
         streams=tuple(given.streams),
@@ -68,19 +68,19 @@ async def find_moments(call: ToolCall, given: MomentArguments) -> ToolResult:
         range=CaptionRange(given.start, given.end),
         limit=given.limit,
     )
-    found = await call.engine.find_moments(asked)
+    found = await call.engine.streams.find_moments(asked)
     head = "" if found.moments else NOTHING
     return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
 
 
 async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult:
     """The right messages for a question in a channel, and the documents that they are."""
-    call.require_inside(await call.engine.find_source(given.channel, collection=given.collection))
+    call.require_inside(await call.engine.collections.get_source(given.channel, collection=given.collection))
     told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
     at = None if given.at is None else parse_instant(given.at)
     asked = ChannelQuery(given.query, given.channel, given.collection, thread=given.thread, at=at)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
-    window = (await call.engine.channel_window(asked, budget)).window
+    window = (await call.engine.channels.window(asked, budget)).window
     return call.page(
         ResultPage(sources(window.citations), window.text or NOTHING, notices(window.notices), between="\n")
     )

@@ -60,7 +60,7 @@ class GraphArguments(ScopedArguments):
                 call.require_inside(await self._source(call))
             return [{"graph": self.graph, "collection": self.collection}]
         scope = self.scope(call.options.scope)
-        seen = await call.remembered(call.engine.sources(collection=MEMORY), ())
+        seen = await call.remembered(call.engine.collections.sources(collection=MEMORY), ())
         graphs = [each.name for each in seen if each.kind == GRAPHS and is_of_memory(each)]
         names = [each for each in graphs if holds(scope, scope_of(each))]
         if len(names) > MOST_GRAPHS:
@@ -71,7 +71,7 @@ class GraphArguments(ScopedArguments):
         """What the graph is stored as, whether its name or its id was given. Raises NotFound."""
         for name in (f"{GRAPHS}/{quote(self.graph, safe='')}", self.graph):
             try:
-                return await call.engine.find_source(name, collection=self.collection)
+                return await call.engine.collections.get_source(name, collection=self.collection)
             except NotFound as fault:
                 if fault.kind != "source":
                     raise
@@ -162,12 +162,14 @@ async def find_entities(call: ToolCall, given: FindArguments) -> ToolResult:
     found = [
         hit
         for place in await given.places(call)
-        for hit in await call.engine.find_nodes(given.query, limit=given.limit, **place)
+        for hit in await call.engine.graph.find_nodes(given.query, limit=given.limit, **place)
     ]
     best = sorted(found, key=lambda each: -each.score)[: given.limit]
     lines = [node_line(each.node, each.score) for each in best]
     if await _may_tell_names(call, given):
-        named = await call.engine.names(collection=given.collection, begins=given.query, limit=given.limit)
+        named = await call.engine.graph.entities(
+            collection=given.collection, begins=given.query, limit=given.limit
+        )
         lines += map(_name_line, named)
     return call.page(ResultPage(lines, "" if lines else NO_NODES, between="\n"))
 
@@ -188,16 +190,16 @@ async def add_facts(call: ToolCall, given: AddArguments) -> ToolResult:
     """Write them as edges, with the nodes that are new."""
     if "/" in given.graph.removeprefix(f"{GRAPHS}/"):
         raise InvalidInput("graph", "must be a name without a slash; facts of memories are given to remember")
-    if is_of_memory(await call.engine.graph(given.graph, collection=given.collection)):
+    if is_of_memory(await call.engine.graph.get_or_create(given.graph, collection=given.collection)):
         raise InvalidInput("graph", "is that of memories; give the fact to remember")
     place = {"graph": given.graph, "collection": given.collection}
     edges = [each.edge() for each in given.facts]
-    made: list[GraphWritten] = []
+    made: Sequence[GraphWritten] = []
     try:
-        written = await call.engine.add_edges(edges, **place)
+        written = await call.engine.graph.add_edges(edges, **place)
     except DanglingEdges as fault:
-        made = await call.engine.add_nodes(_nodes(given.facts, fault.missing), **place)
-        written = await call.engine.add_edges(edges, **place)
+        made = await call.engine.graph.add_nodes(_nodes(given.facts, fault.missing), **place)
+        written = await call.engine.graph.add_edges(edges, **place)
 
     def shown(kept: Sequence[GraphWritten], left: int) -> FactsAnswer:
         rows = [FactRow(id=each.id, outcome=each.outcome, closed=list(each.closed) or None) for each in kept]
@@ -206,11 +208,13 @@ async def add_facts(call: ToolCall, given: AddArguments) -> ToolResult:
     return call.data(written, shown)
 
 
-async def _around(call: ToolCall, given: NeighbourArguments, place: dict[str, str]) -> list[Neighbor] | None:
+async def _around(
+    call: ToolCall, given: NeighbourArguments, place: dict[str, str]
+) -> Sequence[Neighbor] | None:
     """What is around the node of that id, or of that name as a memory's fact has it; None where it is not."""
     for name in filter(None, dict.fromkeys((given.node, key_of(given.node)))):
         try:
-            return await call.engine.neighbours(name, given.walk(), **place)
+            return await call.engine.graph.neighbors(name, given.walk(), **place)
         except NotFound as fault:
             if fault.kind != "node":
                 raise
@@ -223,7 +227,7 @@ async def _may_tell_names(call: ToolCall, given: GraphArguments) -> bool:
         return False
     if not call.walled:
         return True
-    inside = await call.engine.sources(collection=given.collection)
+    inside = await call.engine.collections.sources(collection=given.collection)
     return all(each.kind != MEMORIES for each in inside)
 
 

@@ -83,7 +83,7 @@ class HistoryArguments(ScopedArguments):
 async def recall(call: ToolCall, given: RecallArguments) -> ToolResult:
     """The memories that answer, best first."""
     nothing = MemoryRetrieval("nothing_relevant", ())
-    found = await call.remembered(call.engine.recall(given.question(call)), nothing)
+    found = await call.remembered(call.engine.memory.recall(given.question(call)), nothing)
     head = NOTHING if found.outcome == "nothing_relevant" else ""
     foot = "\n".join(filter(None, (notices(found.notices), _since(found))))
     return call.page(ResultPage(list(map(recalled_lines, found.memories)), head, foot, between="\n"))
@@ -93,7 +93,7 @@ async def memory_context(call: ToolCall, given: WindowArguments) -> ToolResult:
     """Standing notes, what is recalled and the last turns, within the budget."""
     told = min(call.room.tokens // FOOT_SHARE, FOOT_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
-    asked = call.engine.memory_window(given.question(call), budget)
+    asked = call.engine.memory.window(given.question(call), budget)
     made = await call.remembered(asked, None)
     if made is None or not made.text:
         return ToolResult(NOTHING)
@@ -105,7 +105,7 @@ async def history(call: ToolCall, given: HistoryArguments) -> ToolResult:
     fields: dict[str, Any] = {"scope": given.scope(call.options.scope), "kind": given.kind}
     limit = given.limit
     while True:
-        asked = call.engine.memories(after=given.cursor, limit=limit, newest_first=True, **fields)
+        asked = call.engine.memory.list(after=given.cursor, limit=limit, newest_first=True, **fields)
         page = await call.remembered(asked, MemoryPage((), None))
         older = f"[older: history with cursor={page.next}]" if page.next else ""
         lines = list(map(memory_lines, page.memories))

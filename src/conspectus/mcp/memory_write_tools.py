@@ -146,7 +146,7 @@ class ForgottenAnswer(BaseModel):
 async def remember(call: ToolCall, given: RememberArguments) -> ToolResult:
     """Store them, and say under which ids."""
     scope = given.scope(call.options.scope)
-    stored = await call.engine.remember([each.memory() for each in given.memories], scope=scope)
+    stored = await call.engine.memory.remember([each.memory() for each in given.memories], scope=scope)
 
     def made(kept: Sequence[MemoryWritten], left: int) -> RememberedAnswer:
         return RememberedAnswer(stored=len(stored), memories=[_row(each) for each in kept], left_out=left)
@@ -157,7 +157,7 @@ async def remember(call: ToolCall, given: RememberArguments) -> ToolResult:
 async def update_memory(call: ToolCall, given: UpdateArguments) -> ToolResult:
     """Change what is given."""
     scope = given.scope(call.options.scope)
-    written = await call.engine.update_memory(given.memory, scope=scope, **given.changes())
+    written = await call.engine.memory.update(given.memory, scope=scope, **given.changes())
     return call.data((), lambda *_: UpdatedAnswer(id=str(written.id), outcome=written.outcome))
 
 
@@ -165,7 +165,7 @@ async def forget(call: ToolCall, given: ForgetArguments) -> ToolResult:
     """Delete what is meant, or only count it."""
     scope = given.scope(call.options.scope)
     preview = not given.confirm
-    asked = call.engine.forget(given.what(), scope=scope, preview=preview)
+    asked = call.engine.memory.forget(given.what(), scope=scope, preview=preview)
     receipt = await call.remembered(asked, MemoryReceipt(0, preview=preview))
     return call.data(receipt.ids, lambda ids, left: _receipt(receipt, ids, left))
 

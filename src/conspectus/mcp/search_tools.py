@@ -64,7 +64,7 @@ class QueryArguments(Arguments):
             return None
         if self.collection == EVERYWHERE:
             return ()
-        inside = await call.engine.sources(collection=self.collection)
+        inside = await call.engine.collections.sources(collection=self.collection)
         return tuple(str(each.id) for each in inside if each.kind == "graph" and not is_of_memory(each))
 
     async def _where(self, call: ToolCall) -> Filter:
@@ -72,7 +72,7 @@ class QueryArguments(Arguments):
         if self.source is not None:
             if self.collection == EVERYWHERE:
                 raise InvalidInput("source", "needs the collection that it is in")
-            found = await call.engine.find_source(self.source, collection=self.collection)
+            found = await call.engine.collections.get_source(self.source, collection=self.collection)
             parts.append(Eq("source", str(found.id)))
         if self.since is not None or self.until is not None:
             bounds = (None if each is None else parse_instant(each) for each in (self.since, self.until))
@@ -106,7 +106,7 @@ class ExplainArguments(QueryArguments):
 
 async def search(call: ToolCall, given: SearchArguments) -> ToolResult:
     """The best passages."""
-    found = await call.engine.retrieve(given.query, limit=given.limit, **await given.asked(call))
+    found = await call.engine.search.retrieve(given.query, limit=given.limit, **await given.asked(call))
     lines = [hit_lines(number, hit) for number, hit in enumerate(found.hits, 1)]
     return call.page(ResultPage(lines, head=_head(found), foot=notices(found.notices)))
 
@@ -115,7 +115,9 @@ async def context(call: ToolCall, given: ContextArguments) -> ToolResult:
     """What fits into the budget, with the ids of what it is from."""
     told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
-    window = await call.engine.window(given.query, budget, renderer=given.form, **await given.asked(call))
+    window = await call.engine.search.window(
+        given.query, budget, renderer=given.form, **await given.asked(call)
+    )
     head = window.text or _head(window)
     foot = notices(window.notices)
     return call.page(ResultPage(sources(window.citations), head, foot, between="\n", rest=_unnamed))
@@ -127,7 +129,7 @@ async def explain(call: ToolCall, given: ExplainArguments) -> ToolResult:
         await known_document(call, given.document)
     budget = Budget(given.budget, call.options.tokenizer)
     fields = await given.asked(call)
-    window = await call.engine.explain(given.query, budget, document=given.document, **fields)
+    window = await call.engine.search.explain(given.query, budget, document=given.document, **fields)
     ordered = sorted(window.trace, key=lambda each: each.document != given.document)
     head = f"{window.tokens} of {window.allowed} tokens are used by {len(window.citations)} passages."
     if given.document is not None and all(each.document != given.document for each in window.trace):

@@ -28,13 +28,14 @@ from mcp_types import (
 )
 from pydantic import ValidationError
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import ConspectusError, InvalidInput, NotFound
 from conspectus.mcp.arguments import fixed_names
 from conspectus.mcp.budget import LEAST, ToolBudget
 from conspectus.mcp.document_tools import heading, known_document, piece
 from conspectus.mcp.errors import refusal, unfit
 from conspectus.mcp.search_tools import ContextArguments, context
-from conspectus.mcp.tool import AnyEngine, ToolCall, ToolOptions, ToolResult, ToolSpec
+from conspectus.mcp.tool import ToolCall, ToolOptions, ToolResult, ToolSpec
 from conspectus.mcp.tool_list import ANSWER, DOCUMENT, INSTRUCTIONS, OFFERS, PROMPTS, TEMPLATES, listed
 from conspectus.model.query import EVERYWHERE
 
@@ -135,7 +136,7 @@ class ServerState:
             if not uri.startswith(before):
                 raise NotFound("resource", uri)
             document = await known_document(call, uri.removeprefix(before))
-            text = await call.engine.text(document.id)
+            text = await call.engine.documents.text(document.id)
         except ConspectusError as error:
             raise self._failed(error, call) from error
         shown = piece(heading(document, text), text, 0, call.room)

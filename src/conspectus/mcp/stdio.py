@@ -11,8 +11,9 @@ from typing import cast
 import anyio
 from mcp.server.stdio import stdio_server
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.mcp.server import build_server
-from conspectus.mcp.tool import AnyEngine, ToolOptions
+from conspectus.mcp.tool import ToolOptions
 
 INPUT = 0
 PIECE = 65_536

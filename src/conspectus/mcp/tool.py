@@ -3,12 +3,11 @@
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeAlias, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from conspectus.client.engine import RemoteEngine
-from conspectus.engine import Engine
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.mcp.arguments import Arguments, fixed_names
 from conspectus.mcp.budget import LEAST, ResultPage, ToolBudget, filled
@@ -16,7 +15,6 @@ from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of
 from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.records import Source
 
-AnyEngine: TypeAlias = Engine | RemoteEngine
 PARTS = 3
 """Between so many slashes stand user, agent and conversation; plain graphs have names with one."""
 

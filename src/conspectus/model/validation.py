@@ -23,14 +23,11 @@ class Validated(Checked):
     how: ClassVar[How] = HOW
 
 
-class ChecksArguments:
-    """A class whose public methods raise InvalidInput for an argument of another type than is annotated."""
-
-    def __init_subclass__(cls, **rest: Any) -> None:
-        super().__init_subclass__(**rest)
-        for name, method in list(vars(cls).items()):
-            if not name.startswith("_") and inspect.isfunction(method):
-                setattr(cls, name, checked_arguments(method))
+def check_methods(cls: type[Any]) -> None:
+    """Have the public methods of a class raise InvalidInput for arguments of other types than annotated."""
+    for name, method in list(vars(cls).items()):
+        if not name.startswith("_") and inspect.isfunction(method):
+            setattr(cls, name, checked_arguments(method))
 
 
 def checked_arguments(function: F) -> F:

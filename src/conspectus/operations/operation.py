@@ -1,17 +1,20 @@
-"""What an operation is: a method of the engine, and where it stands on HTTP."""
+"""What an operation is: a method of a service, and where it stands on HTTP."""
 
 import inspect
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, cast
 
+from conspectus.engine import Engine
 from conspectus.model.checks import hints
 
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Location = Literal["path", "query", "body"]
 REQUIRED: Final = inspect.Parameter.empty
+SERVICES: Final = {"GraphService": "graph", "PeopleService": "people"}
+"""The engine's attribute for each class of services that has operations."""
 LOCAL: Final = frozenset({"self", "progress"})
 """Parameters that do not travel."""
 
@@ -28,7 +31,7 @@ class Parameter:
 
 @dataclass(frozen=True)
 class Operation:
-    """A method of the engine at a path.
+    """A method of a service at a path.
 
     Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET
     or DELETE, and in the body otherwise. `reads` says that a POST changes nothing, `unhurried` that it may
@@ -49,9 +52,19 @@ class Operation:
     id: str = ""
 
     @property
+    def key(self) -> str:
+        """The name of the method with its class."""
+        return self.method.__qualname__
+
+    @property
     def name(self) -> str:
-        """The name of the method."""
-        return self.method.__name__
+        """The operation's id in the OpenAPI document."""
+        return self.id or self.method.__name__
+
+    def of(self, engine: Engine) -> Callable[..., Any]:
+        """The method of an engine's service."""
+        service = getattr(engine, SERVICES[self.key.partition(".")[0]])
+        return cast(Callable[..., Any], getattr(service, self.method.__name__))
 
     @property
     def summary(self) -> str:

@@ -61,13 +61,13 @@ class Authentication:
         if not is_loopback(self._settings.host) or await self._has_accounts():
             if secret is None:
                 raise Unauthenticated
-            return await self._engine.authenticate(secret)
+            return await self._engine.people.authenticate(secret)
         require_own_site(headers, self._settings)
         return LOCAL_OWNER
 
     async def _has_accounts(self) -> bool:
         """Asked each time until there are some, as another process may make the first."""
-        self._accounts = self._accounts or bool(await self._engine.users())
+        self._accounts = self._accounts or bool(await self._engine.people.users())
         return self._accounts
 
 

@@ -57,7 +57,9 @@ class ImportedCaptions:
             return
         first, last = self._waiting[0][0], self._waiting[-1][0]
         try:
-            written = await self._engine.add_captions([each for _, each in self._waiting], **self._where)
+            written = await self._engine.streams.add_captions(
+                [each for _, each in self._waiting], **self._where
+            )
         except ConspectusError as fault:
             raise _refused(problem_of(fault), first_line=first, last_line=last) from fault
         self._counts = [a + b for a, b in zip(self._counts, counted(written), strict=True)]
@@ -88,7 +90,7 @@ async def take_lines(
 async def _source(engine: Engine, stream: str, collection: str) -> Source:
     """The stream as it is, or as it will be made."""
     try:
-        return (await engine.find_stream(stream, collection=collection)).source
+        return (await engine.streams.get(stream, collection=collection)).source
     except NotFound:
         return Source(SourceId(stream), CollectionId(collection), stream, kind="stream")
 

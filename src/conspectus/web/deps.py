@@ -128,7 +128,7 @@ async def fingerprint_in(header: str | None, document: str, engine: Engine) -> s
     if header is None or "*" in tags:
         return None
     if len(tags) > 1:
-        current = quoted((await engine.get(document)).fingerprint)
+        current = quoted((await engine.documents.get(document)).fingerprint)
         tags = [current] if current in tags else tags
     return tags[0].removeprefix('"').removesuffix('"') if tags else ""
 

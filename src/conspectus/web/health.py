@@ -36,7 +36,7 @@ class Readiness:
         """Bring every index up to the records; try again where one cannot be opened yet."""
         while self.state == "starting":
             try:
-                await self._engine.status()
+                await self._engine.maintenance.status()
             except (ConspectusError, OSError) as error:
                 self._log.error("not ready", **fault_facts(error))
                 await asyncio.sleep(PAUSE)
@@ -53,7 +53,7 @@ class Readiness:
             return f"the server is {self.state}"
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._engine.users()
+                await self._engine.people.users()
         except (ConspectusError, TimeoutError) as error:
             self._log.error("not ready", **fault_facts(error))
             return "the database does not answer"

@@ -41,7 +41,7 @@ class TakenMemories:
             return
         numbers = [number for number, _ in self._waiting]
         try:
-            done = await self._engine.import_memories([text for _, text in self._waiting], **self._where)
+            done = await self._engine.memory.import_lines([text for _, text in self._waiting], **self._where)
         except InvalidInput as fault:
             renumber(fault, lambda number: numbers[number - 1])
             raise

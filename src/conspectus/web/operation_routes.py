@@ -32,12 +32,12 @@ def _add_route(section: Section, operation: Operation) -> None:
     apart = [each for each in operation.parameters if each.location != "body"]
 
     async def call(**told: Any) -> Any:
-        method = getattr(told.pop("engine"), operation.name)
+        method = operation.of(told.pop("engine"))
         values = _taken(operation, told, told.pop("body", None))
         answer = await method(**values)
         return {operation.wrapped: answer} if operation.wrapped else answer
 
-    call.__name__ = operation.id or operation.name
+    call.__name__ = operation.name
     call.__doc__ = operation.summary
     signature = [_keyword("engine", EngineOf), *(part for each in apart for part in _apart(operation, each))]
     if body is not None:
@@ -77,7 +77,7 @@ def _body(operation: Operation) -> type[BaseModel] | None:
         each.name: (_kind(operation, each), ... if each.default is REQUIRED else each.default)
         for each in told
     }
-    name = "".join(part.title() for part in (operation.id or operation.name).split("_"))
+    name = "".join(part.title() for part in (operation.name).split("_"))
     return create_model(f"{name}Body", __base__=RequestModel, **members) if members else None
 
 

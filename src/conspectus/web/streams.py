@@ -41,7 +41,7 @@ def _within(
 
 
 async def _found(stream: StreamName, engine: EngineOf, *, collection: InCollection = "default") -> Stream:
-    return await engine.find_stream(stream, collection=collection)
+    return await engine.streams.get(stream, collection=collection)
 
 
 Within = Annotated[CaptionRange, Depends(_within)]

@@ -35,7 +35,7 @@ async def either(engine: Engine, request: pytest.FixtureRequest) -> AsyncIterato
     if request.param == "embedded":
         yield engine
         return
-    first = await engine.found_owner()
+    first = await engine.people.create_owner()
     assert first is not None
     async with (
         served(application(engine, SETTINGS)) as url,
@@ -188,15 +188,15 @@ async def test_reading_makes_nothing(engine: Engine, tasks: Tasks) -> None:
     with pytest.raises(NotFound):
         await tasks.attachments("x")
     assert await tasks.put_many([]) == []
-    assert await engine.collections() == []
+    assert await engine.collections.list() == []
 
 
 async def test_tasks_are_documents_that_everything_else_can_find(engine: Engine, tasks: Tasks) -> None:
     await tasks.put(LOGIN)
-    assert (await engine.sources(collection="tasks"))[0].kind == "tasks"
+    assert (await engine.collections.sources(collection="tasks"))[0].kind == "tasks"
     window = await engine.window("password", 100, collection="tasks", where=Eq("kind", "task"))
     assert "The form forgets the password." in window.text
-    assert await engine.count(collection="tasks", where=Eq(("priority",), "high")) == 1
+    assert await engine.documents.count(collection="tasks", where=Eq(("priority",), "high")) == 1
 
 
 async def test_what_is_put_beside_them_is_no_task(engine: Engine, tasks: Tasks) -> None:
@@ -244,7 +244,7 @@ async def test_updates_at_once_lose_nothing(either: Engine | RemoteEngine) -> No
     assert plain(await tasks.get("ui-1")) == Task(
         "ui-1", "Draw anew", "All of it.", ("ui",), "completed", "critical"
     )
-    await either.settle(collection="tasks")
+    await either.documents.settle(collection="tasks")
     found = await tasks.search("text", 20, status="completed", priority="critical")
     assert len(found) == 6
 
@@ -280,5 +280,5 @@ async def test_a_child_that_is_none_of_theirs_stays_as_it_is(engine: Engine, tas
     assert await tasks.attachments("auth-1") == []
     assert not (await tasks.get("auth-1")).has_attachments
     where = Eq("author", "ann")
-    assert (await engine.list(collection="tasks", where=where)).documents[0].metadata == {}
+    assert (await engine.documents.list(collection="tasks", where=where)).documents[0].metadata == {}
     assert (await tasks.delete("auth-1")).documents == 2

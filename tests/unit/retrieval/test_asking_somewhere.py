@@ -27,7 +27,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def say(engine: Engine, channel: str, *said: NewDocument) -> None:
-    await engine.source(channel, kind="channel")
+    await engine.collections.get_or_create_source(channel, kind="channel")
     await engine.add(said, source=channel, wait=True)
 
 
@@ -118,7 +118,7 @@ async def test_the_channel_asked_in_beats_a_closer_match_elsewhere(engine: Engin
 
 async def test_a_channel_is_found_by_its_id_as_well(engine: Engine) -> None:
     await say(engine, "here", message("a", 0.9))
-    source = await engine.source("here")
+    source = await engine.collections.get_or_create_source("here")
     found = await hits(engine, replace(HERE, channel=source.id))
     assert found[0].parts["same channel"] > 0.0
 
@@ -165,8 +165,8 @@ async def test_without_a_situation_nothing_is_added(engine: Engine) -> None:
 async def test_a_channel_that_is_not_there_or_not_to_be_seen_is_not_found(engine: Engine) -> None:
     await say(engine, "here", message("a", 0.9))
     await say(engine, "secret", message("b", 0.9))
-    ann = await engine.create_user("ann")
-    await engine.grant("default", Principal("user", ann.id), "viewer", source="here")
+    ann = await engine.people.create_user("ann")
+    await engine.people.grant("default", Principal("user", ann.id), "viewer", source="here")
     view = engine.answering(Person("ann", id=ann.id))
     assert (await view.retrieve(QUESTION, situation=HERE)).hits[0].document.key == "a"
     for asker, channel in ((engine, "nowhere"), (view, "nowhere"), (view, "secret")):
@@ -176,7 +176,7 @@ async def test_a_channel_that_is_not_there_or_not_to_be_seen_is_not_found(engine
 
 async def test_a_channel_is_looked_up_in_every_collection_that_is_asked(engine: Engine) -> None:
     await say(engine, "here", message("a", 0.9))
-    await engine.create_collection("other")
+    await engine.collections.create("other")
     await engine.add(message("b", 0.95), source="there", collection="other", wait=True)
     for profile in ("default", "multiplicative"):
         found = await hits(engine, replace(HERE, profile=profile), collection=EVERYWHERE)

@@ -96,7 +96,7 @@ async def test_a_filter_and_a_floor_stay_what_they_are(engine: Engine) -> None:
 
 
 async def test_collections_are_merged_with_their_exact_matches(engine: Engine) -> None:
-    await engine.create_collection("other")
+    await engine.collections.create("other")
     await engine.add([NewDocument(text=f"{LONG} E1013 {LONG}", key="long")], collection="other", wait=True)
     await engine.add(["other"] * 9, collection="other", wait=True)
     assert (await ranks(engine, "E1013", collection=EVERYWHERE))[0] == "long"

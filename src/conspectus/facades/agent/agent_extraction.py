@@ -78,9 +78,9 @@ async def disconnect(graph: Graph, names: Iterable[str]) -> int:
     return await graph.remove_nodes(alone) if alone else 0
 
 
-async def _linked(graph: Graph, piece: str) -> list[EntityLink]:
+async def _linked(graph: Graph, piece: str) -> Sequence[EntityLink]:
     return await graph.run(
-        lambda engine: engine.link(piece, graph=graph.name, collection=graph.desk.collection)
+        lambda engine: engine.graph.link(piece, graph=graph.name, collection=graph.desk.collection)
     )
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any, Final, TypedDict, TypeVar, Unpack
 from uuid import uuid4
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.facades.agent.engine_protocol import AgentEngine
 from conspectus.facades.agent.graph_mapping import (
     carried,
     content_of,
@@ -93,12 +93,12 @@ class Graph(Awaited):
             skip=walking.get("skip", 0),
             limit=walking.get("limit", 100),
         )
-        found = await self.run(lambda engine: engine.neighbours(node_id, walk, **self._place))
+        found = await self.run(lambda engine: engine.graph.neighbors(node_id, walk, **self._place))
         return [shown_neighbour(each) for each in found]
 
     async def query(self, query_str: str, limit: int = 10) -> list[dict[str, Any]]:
         """The nodes that have words of a question in their names or texts, whole words, best first."""
-        found = await self.run(lambda engine: engine.find_nodes(query_str, limit=limit, **self._place))
+        found = await self.run(lambda engine: engine.graph.find_nodes(query_str, limit=limit, **self._place))
         return [
             {"node": shown_node(each.node), "content": content_of(each.node), "score": each.score}
             for each in found
@@ -107,7 +107,7 @@ class Graph(Awaited):
     async def get_node(self, node_id: str) -> dict[str, Any] | None:
         """A node; None where there is none of that id."""
         try:
-            return shown_node(await self.run(lambda engine: engine.node(node_id, **self._place)))
+            return shown_node(await self.run(lambda engine: engine.graph.node(node_id, **self._place)))
         except NotFound:
             return None
 
@@ -121,12 +121,12 @@ class Graph(Awaited):
 
     async def remove_nodes(self, node_ids: Sequence[str]) -> int:
         """Delete nodes with their edges, and say how many there were."""
-        found = await self.run(lambda engine: engine.delete_nodes(list(node_ids), **self._place))
+        found = await self.run(lambda engine: engine.graph.delete_nodes(list(node_ids), **self._place))
         return found.nodes
 
     async def remove_edges(self, edge_ids: Sequence[str]) -> int:
         """Delete edges by id, and say how many there were."""
-        found = await self.run(lambda engine: engine.delete_edges(list(edge_ids), **self._place))
+        found = await self.run(lambda engine: engine.graph.delete_edges(list(edge_ids), **self._place))
         return found.edges
 
     async def state_at(self, time: Instant) -> dict[str, Any]:
@@ -134,7 +134,7 @@ class Graph(Awaited):
         at = instant_of(time)
         if at is None:
             raise InvalidInput("time", "is missing")
-        state = await self.run(lambda engine: engine.graph_at(at, **self._place))
+        state = await self.run(lambda engine: engine.graph.state_at(at, **self._place))
         return {
             "at": state.at,
             "nodes": [shown_node(each) for each in state.nodes],
@@ -143,7 +143,7 @@ class Graph(Awaited):
 
     async def stats(self) -> dict[str, Any]:
         """The graph in numbers, by types."""
-        found = await self.run(lambda engine: engine.graphs(collection=self.desk.collection))
+        found = await self.run(lambda engine: engine.graph.list(collection=self.desk.collection))
         one = next((each for each in found if each.source.id == self._source), None)
         return {
             "name": self.name,
@@ -197,7 +197,7 @@ class Graph(Awaited):
 
     async def clear(self) -> int:
         """Delete all nodes and edges, and say how many nodes there were."""
-        found = await self.run(lambda engine: engine.delete_graph(self.name, collection=self.desk.collection))
+        found = await self.run(lambda engine: engine.graph.delete(self.name, collection=self.desk.collection))
         self._source = None
         return found.nodes
 
@@ -221,7 +221,7 @@ class Graph(Awaited):
     async def _first(self) -> tuple[Node, ...] | None:
         """The first node, if there is any; None where there is no graph."""
         try:
-            return (await self.desk.run(lambda engine: engine.nodes(limit=1, **self._place))).nodes
+            return (await self.desk.run(lambda engine: engine.graph.nodes(limit=1, **self._place))).nodes
         except NotFound:
             return None
 
@@ -249,9 +249,11 @@ class Graph(Awaited):
             await self.take(await left.to_dict())
             left.desk.home.close()
 
-        async def done(engine: AgentEngine) -> T:
+        async def done(engine: AnyEngine) -> T:
             if self._source is None:
-                self._source = (await engine.graph(self.name, collection=self.desk.collection)).id
+                self._source = (
+                    await engine.graph.get_or_create(self.name, collection=self.desk.collection)
+                ).id
             return await work(engine)
 
         return await self.desk.run(done)
@@ -261,15 +263,15 @@ class Graph(Awaited):
         return {"graph": self.name, "collection": self.desk.collection}
 
     async def _nodes_changed(self, nodes: Sequence[NewNode]) -> int:
-        written = await self.run(lambda engine: engine.add_nodes(nodes, **self._place))
+        written = await self.run(lambda engine: engine.graph.add_nodes(nodes, **self._place))
         return sum(each.outcome != "unchanged" for each in written)
 
     async def _edges_changed(self, edges: Sequence[NewEdge]) -> int:
-        written = await self.run(lambda engine: engine.add_edges(edges, **self._place))
+        written = await self.run(lambda engine: engine.graph.add_edges(edges, **self._place))
         return sum(each.outcome != "unchanged" for each in written)
 
     async def _as(self, form: GraphForm) -> str:
-        return await self.run(lambda engine: engine.export_graph(form, **self._place))
+        return await self.run(lambda engine: engine.graph.export(form, **self._place))
 
     async def _nodes(self, type: str | None) -> AsyncIterator[Node]:
         after: str | None = None
@@ -290,13 +292,17 @@ class Graph(Awaited):
                 return
 
     async def _node_page(self, type: str | None, after: str | None) -> tuple[tuple[Node, ...], str | None]:
-        page = await self.run(lambda engine: engine.nodes(type=type, after=after, limit=PAGE, **self._place))
+        page = await self.run(
+            lambda engine: engine.graph.nodes(type=type, after=after, limit=PAGE, **self._place)
+        )
         return page.nodes, page.next
 
     async def _edge_page(self, node: str | None, after: str | None) -> tuple[tuple[Edge, ...], str | None]:
-        page = await self.run(lambda engine: engine.edges(node=node, after=after, limit=PAGE, **self._place))
+        page = await self.run(
+            lambda engine: engine.graph.edges(node=node, after=after, limit=PAGE, **self._place)
+        )
         return page.edges, page.next
 
 
-async def _nothing(engine: AgentEngine) -> None:
+async def _nothing(engine: AnyEngine) -> None:
     """Only that the graph is there."""

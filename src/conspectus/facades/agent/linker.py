@@ -59,7 +59,7 @@ class AsyncEntityLinker(Awaited):
     async def link(self, text: str) -> list[dict[str, Any]]:
         """The names in a text: for each its place, the node that it means, if any, and the candidates."""
         found = await self.graph.run(
-            lambda engine: engine.link(
+            lambda engine: engine.graph.link(
                 text,
                 graph=self.graph.name,
                 collection=self.graph.desk.collection,
@@ -71,7 +71,7 @@ class AsyncEntityLinker(Awaited):
     async def find_similar(self, name: str, limit: int = 10) -> list[dict[str, Any]]:
         """The nodes that a name may mean, best first, with what speaks for each."""
         found = await self.graph.run(
-            lambda engine: engine.link(
+            lambda engine: engine.graph.link(
                 name,
                 graph=self.graph.name,
                 collection=self.graph.desk.collection,
@@ -94,7 +94,7 @@ class AsyncEntityLinker(Awaited):
     async def merge(self, keep: str, others: Sequence[str], reason: str = "") -> dict[str, Any]:
         """Make several nodes one, by hand: names become aliases, edges are those of the one that is kept."""
         found = await self.graph.run(
-            lambda engine: engine.merge_nodes(
+            lambda engine: engine.graph.merge_nodes(
                 keep,
                 list(others),
                 graph=self.graph.name,
@@ -107,7 +107,7 @@ class AsyncEntityLinker(Awaited):
     async def split(self, merge: int, reason: str = "") -> list[dict[str, Any]]:
         """Undo a merge, by the number that `history` gives, and return the nodes as they are again."""
         found = await self.graph.run(
-            lambda engine: engine.split_node(
+            lambda engine: engine.graph.split_node(
                 merge, graph=self.graph.name, collection=self.graph.desk.collection, reason=reason
             )
         )
@@ -116,7 +116,7 @@ class AsyncEntityLinker(Awaited):
     async def history(self, node_id: str | None = None) -> list[dict[str, Any]]:
         """Merges and splits in order, all or those of a node."""
         found = await self.graph.run(
-            lambda engine: engine.node_history(
+            lambda engine: engine.graph.node_history(
                 node_id, graph=self.graph.name, collection=self.graph.desk.collection
             )
         )

@@ -82,7 +82,7 @@ class AsyncAgentMemory(Carrying):
             return []
         asked = replace(question, collection=self.desk.collection)
         await self.settled()
-        found = await self.desk.run(lambda engine: engine.recall(asked))
+        found = await self.desk.run(lambda engine: engine.memory.recall(asked))
         answers = [recalled(each) for each in found.memories]
         if answers and question.as_of is None:
             last = {each.id for each in await self._short_term(question.scope)}
@@ -125,11 +125,13 @@ class AsyncAgentMemory(Carrying):
         """
         scope = scope_of(self.scope, whose)
         rule = None if self.retention == Retention() else self.retention
-        await self.desk.run(lambda engine: engine.retain(rule, scope=scope, collection=self.desk.collection))
+        await self.desk.run(
+            lambda engine: engine.retention.set(rule, scope=scope, collection=self.desk.collection)
+        )
 
     async def flush(self) -> int:
         """Wait until everything is found by meaning too, and say how many passages came meanwhile."""
-        return await self.desk.run(lambda engine: engine.settle(collection=self.desk.collection))
+        return await self.desk.run(lambda engine: engine.documents.settle(collection=self.desk.collection))
 
     async def health(self) -> dict[str, Any]:
         """Whether the store can be read, and how much waits to be found by meaning. Raises what is wrong."""

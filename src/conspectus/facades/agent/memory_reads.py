@@ -47,7 +47,7 @@ class MemoryReads(Awaited):
 
     async def _short_term(self, scope: Scope) -> Sequence[MemoryItem]:
         found = await self.desk.run(
-            lambda engine: engine.recent_memories(
+            lambda engine: engine.memory.recent(
                 scope=scope,
                 collection=self.desk.collection,
                 turns=self.short_term_limit,
@@ -72,7 +72,7 @@ class MemoryReads(Awaited):
         if await self._find(memory_id, scope) is None:
             return []
         found = await self.desk.run(
-            lambda engine: engine.memory_versions(memory_id, scope=scope, collection=self.desk.collection)
+            lambda engine: engine.memory.versions(memory_id, scope=scope, collection=self.desk.collection)
         )
         return [
             {**shown(each), "known_from": each.known_from, "known_until": each.known_until} for each in found
@@ -147,7 +147,7 @@ class MemoryReads(Awaited):
         """The conversations, with how many memories each has, and when it began and went on last."""
         scope = scope_of(self.scope, whose)
         found = await self.desk.run(
-            lambda engine: engine.conversations(scope=scope, collection=self.desk.collection)
+            lambda engine: engine.memory.conversations(scope=scope, collection=self.desk.collection)
         )
         return [
             {
@@ -183,19 +183,19 @@ class MemoryReads(Awaited):
 
     async def _numbers(self, scope: Scope) -> dict[str, Any]:
         found = await self.desk.run(
-            lambda engine: engine.memory_stats(scope=scope, collection=self.desk.collection)
+            lambda engine: engine.memory.stats(scope=scope, collection=self.desk.collection)
         )
         return {name: getattr(found, name) for name in found.__dataclass_fields__}
 
     async def _count_where(self, scope: Scope, where: Filter) -> int:
         return await self.desk.run(
-            lambda engine: engine.count_memories(scope=scope, collection=self.desk.collection, where=where)
+            lambda engine: engine.memory.count(scope=scope, collection=self.desk.collection, where=where)
         )
 
     async def _find(self, memory_id: str, scope: Scope) -> Memory | None:
         try:
             return await self.desk.run(
-                lambda engine: engine.memory(memory_id, scope=scope, collection=self.desk.collection)
+                lambda engine: engine.memory.get(memory_id, scope=scope, collection=self.desk.collection)
             )
         except NotFound:
             return None
@@ -228,7 +228,7 @@ class MemoryReads(Awaited):
         kind: MemoryClass | None,
     ) -> tuple[tuple[Memory, ...], str | None]:
         found = await self.desk.run(
-            lambda engine: engine.memories(
+            lambda engine: engine.memory.list(
                 scope=scope,
                 collection=self.desk.collection,
                 kind=kind,

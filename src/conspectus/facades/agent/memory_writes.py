@@ -1,6 +1,6 @@
 """What is remembered, written: stored, changed, forgotten, and kept for so long."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from types import EllipsisType
 from typing import Any, Final, TypeVar, Unpack
@@ -92,7 +92,7 @@ class Writing(MemoryReads):
         self.desk.home.written += 1
         try:
             await self.desk.run(
-                lambda engine: engine.update_memory(
+                lambda engine: engine.memory.update(
                     memory_id, scope=scope, collection=self.desk.collection, **fields
                 )
             )
@@ -185,7 +185,9 @@ class Writing(MemoryReads):
 
     async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
         return await self.desk.run(
-            lambda engine: engine.forget(what, scope=scope, collection=self.desk.collection, preview=preview)
+            lambda engine: engine.memory.forget(
+                what, scope=scope, collection=self.desk.collection, preview=preview
+            )
         )
 
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
@@ -196,10 +198,10 @@ class Writing(MemoryReads):
             await self._keep_to_retention(scope)
         return done
 
-    async def _remember(self, batch: list[NewMemory], scope: Scope) -> list[MemoryWritten]:
+    async def _remember(self, batch: list[NewMemory], scope: Scope) -> Sequence[MemoryWritten]:
         self.desk.home.written += 1
         return await self.desk.run(
-            lambda engine: engine.remember(batch, scope=scope, collection=self.desk.collection)
+            lambda engine: engine.memory.remember(batch, scope=scope, collection=self.desk.collection)
         )
 
     async def _keep_to_retention(self, scope: Scope) -> None:

@@ -75,7 +75,7 @@ class AsyncContextRetriever(Awaited):
         allowed = number("max_tokens", asking.get("max_tokens"), self.memory.token_limit)
         budget = Budget(allowed, self.memory.tokenizer)
         await self.memory.settled()
-        return await self.desk.run(lambda engine: engine.memory_window(question, budget))
+        return await self.desk.run(lambda engine: engine.memory.window(question, budget))
 
     async def question(self, query: str, max_results: int, asking: AgentQuery) -> MemoryQuery:
         """The question that is meant."""

@@ -7,14 +7,15 @@ from pathlib import Path
 from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 from conspectus import bootstrap
+from conspectus.engine.any_engine import AnyEngine
+from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.facades.agent.engine_protocol import AgentEngine
 from conspectus.integrations.engine_thread import OwnEngine, temporary_folder
 from conspectus.integrations.event_loop import Blocking, Calls, calls_to
 from conspectus.model.memory import MEMORY
 
 T = TypeVar("T")
-Work: TypeAlias = Callable[[AgentEngine], Awaitable[T]]
+Work: TypeAlias = Callable[[AnyEngine], Awaitable[T]]
 _NO_STORE = (
     "must be a path, an engine of conspectus.open, conspectus.connect or conspectus.sync, another part of an"
     " agent's context, or None; any other store could not keep whose a memory is"
@@ -92,15 +93,15 @@ class AgentStorage:
         there = other._origin is not None and self._origin == other._origin
         return self is other or (there and self.collection == other.collection)
 
-    async def prepare(self, engine: AgentEngine) -> None:
+    async def prepare(self, engine: AnyEngine) -> None:
         """Make the collection, if it is new, one whose passages are looked through for names."""
         if self.used:
             return
         try:
-            await engine.find_collection(self.collection)
+            await engine.collections.get(self.collection)
         except NotFound:
-            await engine.collection(self.collection)
-            await engine.keep_names(collection=self.collection)
+            await engine.collections.get_or_create(self.collection)
+            await engine.graph.extract_entities(collection=self.collection)
         self.used = True
 
     def close(self) -> None:
@@ -111,7 +112,7 @@ class AgentStorage:
 class _Inside:
     def __init__(self, home: AgentStorage) -> None:
         self.home = home
-        self.engine: AgentEngine | None = None
+        self.engine: AnyEngine | None = None
 
     @property
     def collection(self) -> str:
@@ -171,7 +172,7 @@ def place_of(store: object, collection: str = MEMORY) -> AgentStorage:
         return AgentStorage(calls_to(given), collection, origin=bootstrap.absolute(store))
     if isinstance(store, Blocking):
         return AgentStorage(calls_to(given), collection, origin=store.asynchronous)
-    if callable(getattr(store, "recall", None)):
+    if isinstance(getattr(store, "memory", None), MemoryService):
         return AgentStorage(calls_to(given), collection, origin=store)
     raise InvalidInput("vector_store", _NO_STORE)
 

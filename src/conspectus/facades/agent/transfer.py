@@ -39,7 +39,7 @@ class Carrying(Writing):
         lines = await to_thread(_read, Path(given)) if isinstance(given, str | Path) else list(given)
         self.desk.home.written += 1
         done = await self.desk.run(
-            lambda engine: engine.import_memories(lines, collection=self.desk.collection, scope=scope)
+            lambda engine: engine.memory.import_lines(lines, collection=self.desk.collection, scope=scope)
         )
         return sum(each.outcome != "unchanged" for each in done)
 
@@ -71,7 +71,7 @@ class Carrying(Writing):
 
     async def _export_page(self, scope: Scope, after: str | None) -> tuple[tuple[str, ...], str | None]:
         page = await self.desk.run(
-            lambda engine: engine.export_memories(scope=scope, collection=self.desk.collection, after=after)
+            lambda engine: engine.memory.export(scope=scope, collection=self.desk.collection, after=after)
         )
         return page.lines, page.next
 

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from conspectus.chat.task_lines import NO_TASKS, TaskLine, render_tasks
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Changed, InvalidInput, NotFound
 from conspectus.facades.tasks.documents import (
     attachment_key,
@@ -17,7 +18,6 @@ from conspectus.facades.tasks.documents import (
     to_attachment,
     to_task,
 )
-from conspectus.facades.tasks.engine_protocol import TaskEngine
 from conspectus.facades.tasks.mapping import (
     STATUSES,
     Attachment,
@@ -50,7 +50,7 @@ class Tasks:
 
     def __init__(
         self,
-        engine: TaskEngine,
+        engine: AnyEngine,
         *,
         collection: str = "tasks",
         source: str = "tasks",
@@ -76,7 +76,7 @@ class Tasks:
             source = source or await self._shelf.made()
             written += await self._put_batch(source, batch)
         if source is not None and wait:
-            await self._engine.settle(collection=source.collection)
+            await self._engine.documents.settle(collection=source.collection)
         return written
 
     async def get(self, task_id: str) -> StoredTask:
@@ -100,7 +100,9 @@ class Tasks:
             return TaskPage((), None)
         tagged = () if tag is None else (Eq(("tags",), tag),)
         chosen = And((Eq("source", source.id), Not(Exists("parent")), where, *tagged))
-        page = await self._engine.list(collection=source.collection, where=chosen, after=after, limit=limit)
+        page = await self._engine.documents.list(
+            collection=source.collection, where=chosen, after=after, limit=limit
+        )
         return TaskPage(tuple(to_task(*each) for each in await self._shelf.whole(page.documents)), page.next)
 
     async def update(
@@ -248,7 +250,7 @@ class Tasks:
                 )
                 break
         if wait:
-            await self._engine.settle(collection=source.collection)
+            await self._engine.documents.settle(collection=source.collection)
         at = place if name is None else place_of(source, name)
         return TaskWritten(task_id if attachment is None else attachment.id, outcomes[at].outcome, at)
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound, ProviderError, ProviderUnavailable
 from conspectus.facades.tasks.documents import is_task, nearness, to_result
-from conspectus.facades.tasks.engine_protocol import TaskEngine
 from conspectus.facades.tasks.mapping import TaskResult
 from conspectus.model.filter import And, Filter, In, Not
 from conspectus.model.records import Source
@@ -30,7 +30,7 @@ class TaskQuery:
     least: float
 
 
-async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
+async def nearest(engine: AnyEngine, question: TaskQuery) -> list[TaskResult]:
     """The nearest tasks and attachments, nearest first, those equally near by the ids of their tasks.
 
     Raises ProviderError where they cannot be compared: the question cannot be embedded, or none of what
@@ -51,7 +51,7 @@ async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
     return [each for each in found if each is not None]
 
 
-async def _best_pieces(engine: TaskEngine, question: TaskQuery) -> Mapping[str, Hit]:
+async def _best_pieces(engine: AnyEngine, question: TaskQuery) -> Mapping[str, Hit]:
     """The nearest piece of each document, of as many documents as it takes."""
     best: dict[str, Hit] = {}
     while True:
@@ -62,9 +62,9 @@ async def _best_pieces(engine: TaskEngine, question: TaskQuery) -> Mapping[str, 
             return best
 
 
-async def _look(engine: TaskEngine, question: TaskQuery, known: tuple[str, ...]) -> Retrieval:
+async def _look(engine: AnyEngine, question: TaskQuery, known: tuple[str, ...]) -> Retrieval:
     others = (Not(In("document", known)),) if known else ()
-    return await engine.retrieve(
+    return await engine.search.retrieve(
         question.text,
         collection=question.source.collection,
         where=And((question.where, *others)),
@@ -87,27 +87,27 @@ def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: TaskQuery) -
     return len(nearer) >= question.number
 
 
-async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
+async def _result(engine: AnyEngine, hit: Hit) -> TaskResult | None:
     """The result of a hit; None if it was deleted meanwhile."""
     if hit.chunk.end - hit.chunk.start == hit.document.characters:
         return to_result(hit, hit.chunk.text)
     try:
-        return to_result(hit, await engine.text(hit.document.id))
+        return to_result(hit, await engine.documents.text(hit.document.id))
     except NotFound:
         return None
 
 
-async def _require_nothing(engine: TaskEngine, question: TaskQuery) -> None:
+async def _require_nothing(engine: AnyEngine, question: TaskQuery) -> None:
     """Raise ProviderUnavailable if there is something that could not be found."""
     home = question.source.collection
-    there = await engine.count(collection=home, where=question.where)
+    there = await engine.documents.count(collection=home, where=question.where)
     if there:
         raise ProviderUnavailable("embedder", f"none of the {there} texts to look at has its vector yet")
 
 
-async def _require_vectors(engine: TaskEngine, source: Source) -> None:
+async def _require_vectors(engine: AnyEngine, source: Source) -> None:
     """Raise InvalidInput if the collection can have no vectors."""
-    if (await engine.find_collection(source.collection)).space is None:
+    if (await engine.collections.get(source.collection)).space is None:
         raise InvalidInput(
             "collection", "holds words only; give it an embedder (`conspectus reembed`) to search by meaning"
         )

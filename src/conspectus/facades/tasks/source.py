@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Changed, NotFound, StorageBusy
 from conspectus.facades.tasks.documents import (
     attachment_document,
@@ -12,7 +13,6 @@ from conspectus.facades.tasks.documents import (
     task_document,
     task_key,
 )
-from conspectus.facades.tasks.engine_protocol import TaskEngine
 from conspectus.facades.tasks.mapping import Attachment, Task
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.records import Document, NewDocument, Receipt, Source, Written
@@ -25,7 +25,7 @@ READINGS = 20
 class TaskSource:
     """One source of tasks."""
 
-    def __init__(self, engine: TaskEngine, *, collection: str, source: str) -> None:
+    def __init__(self, engine: AnyEngine, *, collection: str, source: str) -> None:
         self._engine = engine
         self._collection = collection
         self._source = source
@@ -45,7 +45,7 @@ class TaskSource:
         whole = [task_document(task, attachments=number, expected=stored.fingerprint if stored else None)]
         for child in (each for each in children if is_stale(each, task)):
             try:
-                whole.append(restated(child, await self._engine.text(child.id), task))
+                whole.append(restated(child, await self._engine.documents.text(child.id), task))
             except NotFound:
                 raise Changed("attachment", child.key) from None
         if attachment is not None and stored is not None:
@@ -54,18 +54,20 @@ class TaskSource:
 
     async def add(self, documents: Sequence[NewDocument]) -> Mapping[str, Written]:
         """Write documents, and say what became of each by its id. Raises Changed."""
-        written = await self._engine.add(documents, source=self._source, collection=self._collection)
+        written = await self._engine.documents.add(
+            documents, source=self._source, collection=self._collection
+        )
         return {each.id: each for each in written}
 
     async def delete(self, key: str) -> Receipt:
         """Delete the document of that key with its children; one that is unknown counts as nothing."""
         source = await self.found()
-        return Receipt() if source is None else await self._engine.delete(place_of(source, key))
+        return Receipt() if source is None else await self._engine.documents.delete(place_of(source, key))
 
     async def read(self, place: str, kind: str, name: str) -> tuple[Document, str]:
         """A document of ours and its text, as they were at one time. Raises NotFound."""
         try:
-            document, text = await self._at_one_time(await self._engine.get(place))
+            document, text = await self._at_one_time(await self._engine.documents.get(place))
         except NotFound:
             raise NotFound(kind, name) from None
         if not is_task(document):
@@ -74,10 +76,10 @@ class TaskSource:
 
     async def _at_one_time(self, document: Document) -> tuple[Document, str]:
         for _ in range(READINGS):
-            text = await self._engine.text(document.id)
+            text = await self._engine.documents.text(document.id)
             if content_hash(text) == document.content_hash or not document.chunks:
                 return document, text
-            document = await self._engine.get(document.id)
+            document = await self._engine.documents.get(document.id)
         raise StorageBusy(f"document {document.id} is written faster than it can be read; ask again")
 
     async def whole(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
@@ -85,7 +87,7 @@ class TaskSource:
         ours = {each.id: each for each in documents if is_task(each)}
         ids, texts = list(ours), dict[str, str]()
         for start in range(0, len(ids), PAGE):
-            texts |= await self._engine.texts(ids[start : start + PAGE])
+            texts |= await self._engine.documents.texts(ids[start : start + PAGE])
         whole = []
         for name, document in ours.items():
             if name in texts and content_hash(texts[name]) == document.content_hash:
@@ -105,7 +107,7 @@ class TaskSource:
         found: list[Document] = []
         within, after = And((Eq("source", source.id), where)), None
         while True:
-            page = await self._engine.list(
+            page = await self._engine.documents.list(
                 collection=source.collection, where=within, after=after, limit=PAGE
             )
             found += page.documents
@@ -123,13 +125,15 @@ class TaskSource:
     async def found(self) -> Source | None:
         """The source, if there is one to be seen."""
         try:
-            return await self._engine.find_source(self._source, collection=self._collection)
+            return await self._engine.collections.get_source(self._source, collection=self._collection)
         except NotFound:
             return None
 
     async def made(self) -> Source:
         """The source, made if it is new."""
-        return await self._engine.source(self._source, collection=self._collection, kind="tasks")
+        return await self._engine.collections.get_or_create_source(
+            self._source, collection=self._collection, kind="tasks"
+        )
 
 
 def place_of(source: Source, key: str) -> str:

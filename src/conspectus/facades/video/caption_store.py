@@ -10,8 +10,8 @@ from time import time_ns
 from typing import Any, Final
 from uuid import uuid4
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.facades.video.engine_protocol import VideoEngine
 from conspectus.facades.video.filters import STREAM, kept, of_stream, stream_name, told, wanted
 from conspectus.facades.video.mapping import Document, in_order
 from conspectus.facades.video.times import LOG, sequence_of, times_of
@@ -72,7 +72,7 @@ class CaptionStore:
         self._engine_embeds = engine_embeds
         self._numbers = count()
 
-    async def add(self, engine: VideoEngine, items: Sequence[Item]) -> list[str]:
+    async def add(self, engine: AnyEngine, items: Sequence[Item]) -> list[str]:
         """Store documents; the ids in the order given."""
         streams: dict[str, list[int]] = {}
         captions = [self._caption(each) for each in items]
@@ -83,22 +83,22 @@ class CaptionStore:
         ids = [""] * len(items)
         for stream, places in streams.items():
             chosen = [captions[place] for place in places]
-            written = await engine.add_captions(chosen, stream=stream, collection=home.id)
+            written = await engine.streams.add_captions(chosen, stream=stream, collection=home.id)
             for place, each in zip(places, written, strict=True):
                 ids[place] = each.id
         return ids
 
-    async def get(self, engine: VideoEngine, doc_id: str) -> Document | None:
+    async def get(self, engine: AnyEngine, doc_id: str) -> Document | None:
         """A document, if it is here."""
         home = await self._home(engine)
         stored = None if home is None else await self._stored(engine, home, doc_id)
         if home is None or stored is None:
             return None
-        texts = await engine.texts([stored.id])
+        texts = await engine.documents.texts([stored.id])
         return home.shown(stored, texts[stored.id]) if stored.id in texts else None
 
     async def search(
-        self, engine: VideoEngine, query: Query, top_k: int, chosen: Mapping[str, Any] | None
+        self, engine: AnyEngine, query: Query, top_k: int, chosen: Mapping[str, Any] | None
     ) -> list[tuple[Document, float]]:
         """The best documents for a question, or for its vector alone; none where nothing can be compared."""
         home = await self._home(engine)
@@ -109,21 +109,21 @@ class CaptionStore:
         limit = top_k
         while True:
             asked = {"collection": home.collection.id, "where": where, "limit": limit}
-            hits = (await engine.retrieve(query, **asked)).hits
+            hits = (await engine.search.retrieve(query, **asked)).hits
             best: dict[str, Hit] = {}
             for hit in hits:
                 best.setdefault(hit.document.id, hit)
             if len(best) >= top_k or len(hits) < limit or limit >= PAGE:
                 break
             limit = min(PAGE, 4 * limit)
-        texts = await engine.texts(list(best)[:top_k])
+        texts = await engine.documents.texts(list(best)[:top_k])
         return [
             (home.shown(hit.document, texts[hit.document.id]), hit.score)
             for hit in best.values()
             if hit.document.id in texts
         ]
 
-    async def all(self, engine: VideoEngine, chosen: Mapping[str, Any] | None) -> list[Document]:
+    async def all(self, engine: AnyEngine, chosen: Mapping[str, Any] | None) -> list[Document]:
         """Every document that has these values, in the order of `chunk_idx`, then as they came."""
         home = await self._home(engine)
         if home is None:
@@ -132,17 +132,17 @@ class CaptionStore:
         where = wanted(chosen, home.names)
         after: str | None = None
         while True:
-            page = await engine.list(collection=home.collection.id, where=where, after=after, limit=PAGE)
-            texts = await engine.texts([each.id for each in page.documents])
+            page = await engine.documents.list(
+                collection=home.collection.id, where=where, after=after, limit=PAGE
+            )
+            texts = await engine.documents.texts([each.id for each in page.documents])
             pairs = [(each, texts[each.id]) for each in page.documents if each.id in texts]
             found += [(each.key, home.shown(each, text)) for each, text in pairs]
             after = page.next
             if after is None:
                 return _in_order(found)
 
-    async def between(
-        self, engine: VideoEngine, within: CaptionRange, stream_id: str | None
-    ) -> list[Document]:
+    async def between(self, engine: AnyEngine, within: CaptionRange, stream_id: str | None) -> list[Document]:
         """The documents of a range of one stream or of all, in the same order."""
         home = await self._home(engine)
         if home is None:
@@ -153,7 +153,7 @@ class CaptionStore:
         for stream in streams:
             after: str | None = None
             while True:
-                page = await engine.captions(
+                page = await engine.streams.captions(
                     stream=stream, collection=home.collection.id, within=within, after=after, limit=PAGE
                 )
                 found += [(each.document.key, home.shown(each.document, each.text)) for each in page.captions]
@@ -162,34 +162,34 @@ class CaptionStore:
                     break
         return _in_order(found)
 
-    async def embed(self, engine: VideoEngine, doc_id: str, embedding: Sequence[float]) -> bool:
+    async def embed(self, engine: AnyEngine, doc_id: str, embedding: Sequence[float]) -> bool:
         """Give a stored document a vector; whether it is there, and the vector is one."""
         home = await self._home(engine)
         vector = vector_of(embedding)
         if home is None or vector is None or await self._stored(engine, home, doc_id) is None:
             return False
         await self._made(engine, len(vector))
-        await engine.update(doc_id, vector=vector)
+        await engine.documents.update(doc_id, vector=vector)
         return True
 
-    async def delete(self, engine: VideoEngine, doc_id: str) -> bool:
+    async def delete(self, engine: AnyEngine, doc_id: str) -> bool:
         """Delete a document; whether there was one."""
         home = await self._home(engine)
         stored = None if home is None else await self._stored(engine, home, doc_id)
-        return stored is not None and (await engine.delete(stored.id)).documents > 0
+        return stored is not None and (await engine.documents.delete(stored.id)).documents > 0
 
-    async def clear(self, engine: VideoEngine, stream_id: str | None = None) -> int:
+    async def clear(self, engine: AnyEngine, stream_id: str | None = None) -> int:
         """Delete the documents of a stream or of all, and streams of which nothing is left; how many."""
         home = await self._home(engine)
         if home is None:
             return 0
         chosen = wanted(None, {}) if stream_id is None else of_stream(stream_id, home.names)
-        receipt = await engine.delete_where(chosen, collection=home.collection.id)
+        receipt = await engine.documents.delete_where(chosen, collection=home.collection.id)
         named = None if stream_id is None else home.names.get(stream_name(stream_id))
         for stream in home.streams if stream_id is None else filter(None, [named]):
-            if not await engine.count(collection=home.collection.id, where=Eq("source", stream)):
+            if not await engine.documents.count(collection=home.collection.id, where=Eq("source", stream)):
                 with suppress(NotFound):
-                    await engine.delete_source(stream, collection=home.collection.id)
+                    await engine.collections.delete_source(stream, collection=home.collection.id)
         return receipt.documents
 
     def _caption(self, item: Item) -> NewCaption:
@@ -204,45 +204,45 @@ class CaptionStore:
             vector=None if item.embedding is None else vector_of(item.embedding),
         )
 
-    async def _stored(self, engine: VideoEngine, home: Home, doc_id: str) -> records.Document | None:
+    async def _stored(self, engine: AnyEngine, home: Home, doc_id: str) -> records.Document | None:
         if not doc_id:
             return None
         with suppress(NotFound):
-            found = await engine.get(doc_id)
+            found = await engine.documents.get(doc_id)
             if found.collection == home.collection.id and found.kind == "caption":
                 return found
         return None
 
-    async def _home(self, engine: VideoEngine) -> Home | None:
+    async def _home(self, engine: AnyEngine) -> Home | None:
         with suppress(NotFound):
-            found = await engine.find_collection(self.collection)
-            sources = await engine.sources(collection=found.id)
+            found = await engine.collections.get(self.collection)
+            sources = await engine.collections.sources(collection=found.id)
             return Home(found, {each.id: each for each in sources if each.kind == "stream"})
         return None
 
-    async def _made(self, engine: VideoEngine, size: int | None) -> Collection:
+    async def _made(self, engine: AnyEngine, size: int | None) -> Collection:
         """The collection, with room for vectors of that size. Raises InvalidInput where it has another."""
         if self._engine_embeds:
-            return await engine.collection(self.collection)
+            return await engine.collections.get_or_create(self.collection)
         if size is not None and self._dimensions not in {None, size}:
             raise InvalidInput("embedding", f"has {size} numbers, not {self._dimensions}")
         size = size or self._dimensions
         if size is None:
-            return await engine.collection(self.collection, words_only=True)
+            return await engine.collections.get_or_create(self.collection, words_only=True)
         found = await self._sized(engine, f"vectors:{size}")
         if found.space is None:
-            await engine.reembed(f"vectors:{size}", collection=found.id)
+            await engine.maintenance.reembed(f"vectors:{size}", collection=found.id)
         elif found.space.dimensions != size:
             has = f"has {size} numbers, those of {self.collection} have {found.space.dimensions}"
             raise InvalidInput("embedding", has)
         return found
 
-    async def _sized(self, engine: VideoEngine, embedder: str) -> Collection:
+    async def _sized(self, engine: AnyEngine, embedder: str) -> Collection:
         with suppress(NotFound):
-            return await engine.find_collection(self.collection)
+            return await engine.collections.get(self.collection)
         with suppress(Conflict):
-            return await engine.create_collection(self.collection, embedder=embedder)
-        return await engine.find_collection(self.collection)
+            return await engine.collections.create(self.collection, embedder=embedder)
+        return await engine.collections.get(self.collection)
 
 
 def vector_of(embedding: Sequence[float]) -> tuple[float, ...] | None:

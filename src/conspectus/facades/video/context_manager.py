@@ -12,9 +12,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from conspectus.bootstrap import GeminiEmbeddings, local_counter
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.facades.video.embeddings import ContextEmbedder, Embeddings, attempted
-from conspectus.facades.video.engine_protocol import VideoEngine
 from conspectus.facades.video.functions import Functions, SummarizationFunction
 from conspectus.facades.video.mapping import (
     ContextStore,
@@ -70,7 +70,7 @@ class ContextManager(Functions):
         store: ContextStore | None = None,
         max_context_tokens: int = MAX_CONTEXT_TOKENS,
         *,
-        engine: VideoEngine | None = None,
+        engine: AnyEngine | None = None,
         tokenizer: str = "chars4_floor",
         strict: bool = False,
     ) -> None:
@@ -306,7 +306,7 @@ class ContextManager(Functions):
             raise fault
 
 
-def _store(store: ContextStore | None, engine: VideoEngine | None, *, engine_embeds: bool) -> ContextStore:
+def _store(store: ContextStore | None, engine: AnyEngine | None, *, engine_embeds: bool) -> ContextStore:
     if store is not None and engine is not None:
         raise InvalidInput("engine", "is that of the store; give one of the two")
     if store is not None:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import Any, Protocol, TypeVar
 
 from conspectus import bootstrap
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.facades.video.caption_store import CaptionStore, Item
-from conspectus.facades.video.engine_protocol import VideoEngine
 from conspectus.facades.video.mapping import ClosableStore, Document
 from conspectus.integrations.engine_thread import OwnEngine, temporary_folder
 from conspectus.model.query import Query, QueryContext
@@ -29,7 +29,7 @@ class _Runner(Protocol):
 class _Given:
     """An engine that somebody else opened, and closes."""
 
-    def __init__(self, engine: VideoEngine) -> None:
+    def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
 
     async def run(self, work: Callable[[Any], Awaitable[T]]) -> T:
@@ -48,7 +48,7 @@ class EngineContextStore(ClosableStore):
 
     def __init__(
         self,
-        engine: VideoEngine,
+        engine: AnyEngine,
         *,
         collection: str = COLLECTION,
         embedding_dim: int | None = None,
@@ -117,7 +117,7 @@ class EngineContextStore(ClosableStore):
     async def summarise(self, request: SummaryRequest) -> Summary:
         """What the engine makes of a range of a stream."""
         asked = replace(request, collection=self._shelf.collection)
-        return await self._runner.run(lambda engine: engine.summarise(asked))
+        return await self._runner.run(lambda engine: engine.summaries.summarize(asked))
 
     async def close(self) -> None:
         """Release the engine, if it was opened for this store."""

@@ -21,13 +21,13 @@ AfterEvent = Annotated[int, Query(ge=0, lt=INT64, description="The number of the
 @router.post("/alerts", response_model=AlertAnswer, responses=problems())
 async def put_alert(body: AlertBody, engine: EngineOf) -> AlertAnswer:
     """Set an alert, or change the own one of that name in that collection."""
-    return AlertAnswer.of(await engine.put_alert(body.alert()))
+    return AlertAnswer.of(await engine.alerts.put(body.alert()))
 
 
 @router.get("/alerts", response_model=list[AlertAnswer], responses=problems())
 async def list_alerts(engine: EngineOf, *, collection: NamedInQuery = None) -> Sequence[AlertAnswer]:
     """The own alerts, by name."""
-    return [AlertAnswer.of(each) for each in await engine.alerts(collection=collection)]
+    return [AlertAnswer.of(each) for each in await engine.alerts.list(collection=collection)]
 
 
 @router.get("/alerts/events", response_model=list[AlertEventAnswer], responses=problems())
@@ -35,7 +35,7 @@ async def list_alert_events(
     engine: EngineOf, *, alert: OfAlert = None, after: AfterEvent = 0, limit: Limit = 100
 ) -> Sequence[AlertEvent]:
     """What alerts told, in order, of captions that can be seen now."""
-    return await engine.alert_events(alert=alert, after=after, limit=limit)
+    return await engine.alerts.events(alert=alert, after=after, limit=limit)
 
 
 @router.get("/alerts/listen", response_class=Response, responses=streamed())
@@ -50,12 +50,12 @@ async def listen(
     """What alerts tell as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
     if alert is not None:
-        await engine.find_alert(alert)
-    newest = await engine.newest_alert_event()
+        await engine.alerts.get(alert)
+    newest = await engine.alerts.newest_event()
     given = resumed(last)
     after = newest if given is None else given
     without_limits(request)
-    events = engine.listen(alert=alert, after=after)
+    events = engine.alerts.subscribe(alert=alert, after=after)
     still_good: StillGood = request.state.still_good
     return LiveEvents(events, _event, listeners, after=after, still_good=still_good)
 
@@ -63,13 +63,13 @@ async def listen(
 @router.get("/alerts/{alert}", response_model=AlertAnswer, responses=problems())
 async def get_alert(alert: IdInPath, engine: EngineOf) -> AlertAnswer:
     """An own alert."""
-    return AlertAnswer.of(await engine.find_alert(alert))
+    return AlertAnswer.of(await engine.alerts.get(alert))
 
 
 @router.delete("/alerts/{alert}", status_code=204, responses=problems())
 async def delete_alert(alert: IdInPath, engine: EngineOf) -> None:
     """Forget an own alert and all that it told."""
-    await engine.delete_alert(alert)
+    await engine.alerts.delete(alert)
 
 
 def _event(told: AlertEvent) -> bytes:

@@ -42,18 +42,20 @@ async def explain(body: ExplainBody, engine: EngineOf) -> ContextWindow:
 async def augment(body: AugmentBody, engine: EngineOf) -> ContextWindow:
     """The context over everything that can be seen, without what is less similar than the floor."""
     floor = {} if body.floor is None else {"floor": body.floor}
-    return await engine.augment(body.query.text, body.allowed(), **{**body.query.fields(), **floor})
+    return await engine.search.augment(body.query.text, body.allowed(), **{**body.query.fields(), **floor})
 
 
 @router.post("/rerank", response_model=RerankingAnswer, responses=problems())
 async def rerank(body: RerankBody, engine: EngineOf) -> Reranking:
     """Passages found before, in the order of the reranker."""
-    hits = await engine.hits(body.chunks)
-    return await engine.rerank(body.query, hits, top_n=body.top_n)
+    hits = await engine.search.hits(body.chunks)
+    return await engine.search.rerank(body.query, hits, top_n=body.top_n)
 
 
 @router.post("/search-and-rerank", response_model=RerankingAnswer, responses=problems())
 async def search_and_rerank(body: SearchAndRerankBody, engine: EngineOf) -> Reranking:
     """Look broadly, then let the reranker choose."""
     query, limit = body.query, body.search_limit
-    return await engine.search_and_rerank(query.text, search_limit=limit, top_n=body.top_n, **query.fields())
+    return await engine.search.search_and_rerank(
+        query.text, search_limit=limit, top_n=body.top_n, **query.fields()
+    )

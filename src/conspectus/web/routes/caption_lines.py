@@ -33,7 +33,7 @@ async def add_lines(
     pieces = arriving(request.stream(), request.app.state.listeners.settings.request_timeout_seconds)
     taken = await take_lines(pieces, engine, stream=stream, collection=collection, replacing=replace)
     if wait:
-        await engine.settle(collection=collection)
+        await engine.documents.settle(collection=collection)
     return taken
 
 
@@ -54,7 +54,7 @@ async def export_lines(found: FoundStream, within: Within, engine: EngineOf) -> 
 async def _pages(engine: Engine, found: Stream, within: CaptionRange) -> AsyncGenerator[bytes, None]:
     after = None
     while True:
-        page = await engine.captions(**found_by(found), within=within, after=after, limit=PAGE)
+        page = await engine.streams.captions(**found_by(found), within=within, after=after, limit=PAGE)
         yield "".join(f"{line_of(each)}\n" for each in page.captions).encode("utf-8", "replace")
         after = page.next
         if after is None:

@@ -119,7 +119,7 @@ async def complete(
     """The same for clients of OpenAI, which need another base URL and nothing else."""
     asked = body.request(streams.settings)
     stream = await _begun(asked, request, engine, streams, resumable=False)
-    name = engine.chat_model or ""
+    name = engine.chat.model or ""
     most = asked.allocation.answer
     wanted = CompletionRequest(f"chatcmpl-{stream.id}", name, most, body.stops, usage=body.wants_usage)
     if body.stream:
@@ -145,7 +145,7 @@ async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> Emb
 async def models(request: Request, engine: EngineOf) -> ModelsAnswer:
     """The chat model that is asked, if one is set."""
     require_scope(request.state.person, "read", "list models")
-    name = engine.chat_model
+    name = engine.chat.model
     known = [] if name is None else [ModelAnswer(id=name, owned_by=name.partition(":")[0])]
     return ModelsAnswer(data=known)
 
@@ -164,7 +164,7 @@ async def _begun(
     state = request.state
     require_scope(state.person, "read", "chat")
     stream = await streams.begin(
-        engine.chat(asked), person=state.person, request_id=state.request_id, resumable=resumable
+        engine.chat.stream(asked), person=state.person, request_id=state.request_id, resumable=resumable
     )
     without_limits(request)
     return stream
@@ -184,6 +184,6 @@ async def _require_seen(stream: str, documents: AbstractSet[str], engine: Engine
     """Raise NotFound unless the person may still see all that the answer is made from."""
     for document in documents:
         try:
-            await engine.get(document)
+            await engine.documents.get(document)
         except NotFound:
             raise NotFound(CHAT, stream) from None

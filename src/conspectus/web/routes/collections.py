@@ -37,7 +37,7 @@ router = Section("collections", prefix="/collections")
 @router.get("", response_model=list[CollectionAnswer], responses=problems())
 async def list_collections(engine: EngineOf) -> Sequence[Collection]:
     """Every collection of which anything can be seen, by name."""
-    return await engine.collections()
+    return await engine.collections.list()
 
 
 @router.post(
@@ -50,17 +50,17 @@ async def create_collection(body: CollectionBody, engine: EngineOf, response: Re
     """Make a collection, or with `get` return the one of that name."""
     if body.get:
         with suppress(NotFound):
-            found = await engine.find_collection(body.name)
+            found = await engine.collections.get(body.name)
             response.status_code = 200
             return found
     await _require_usable(body.embedder, engine)
     try:
-        return await engine.create_collection(**body.model_dump(exclude={"get"}))
+        return await engine.collections.create(**body.model_dump(exclude={"get"}))
     except Conflict:
         if not body.get:
             raise
         response.status_code = 200
-        return await engine.find_collection(body.name)
+        return await engine.collections.get(body.name)
 
 
 @router.post(
@@ -71,13 +71,13 @@ async def create_collection(body: CollectionBody, engine: EngineOf, response: Re
 )
 async def settle(collection: CollectionName, engine: EngineOf) -> EmbeddedAnswer:
     """Wait until every chunk has its vector."""
-    return EmbeddedAnswer(embedded=await engine.settle(collection=collection))
+    return EmbeddedAnswer(embedded=await engine.documents.settle(collection=collection))
 
 
 @router.get("/{collection:path}/status", response_model=StatusAnswer, responses=problems())
 async def collection_status(collection: CollectionName, engine: EngineOf) -> Status:
     """Sizes and counts of one collection."""
-    return await engine.status(collection=collection)
+    return await engine.maintenance.status(collection=collection)
 
 
 @router.post(
@@ -88,7 +88,7 @@ async def collection_status(collection: CollectionName, engine: EngineOf) -> Sta
 )
 async def reindex(collection: CollectionName, engine: EngineOf) -> ReindexedAnswer:
     """Build the collection's index anew from the records; the old one answers meanwhile."""
-    await engine.reindex(collection=collection)
+    await engine.maintenance.reindex(collection=collection)
     return ReindexedAnswer(collection=collection)
 
 
@@ -101,7 +101,7 @@ async def reindex(collection: CollectionName, engine: EngineOf) -> ReindexedAnsw
 async def reembed(collection: CollectionName, body: EmbedderBody, engine: EngineOf) -> EmbeddedAnswer:
     """Move a collection to another embedder; the old one answers until all is done."""
     await _require_usable(body.embedder, engine)
-    return EmbeddedAnswer(embedded=await engine.reembed(body.embedder, collection=collection))
+    return EmbeddedAnswer(embedded=await engine.maintenance.reembed(body.embedder, collection=collection))
 
 
 @router.get("/{collection:path}", response_model=CollectionAnswer, responses=with_tag())
@@ -109,7 +109,7 @@ async def get_collection(
     collection: CollectionName, engine: EngineOf, if_none_match: IfNoneMatch = None
 ) -> Response:
     """The collection of that id or name."""
-    shown = CollectionAnswer.model_validate(await engine.find_collection(collection))
+    shown = CollectionAnswer.model_validate(await engine.collections.get(collection))
     return unless_held(shown, tagged(shown), if_none_match)
 
 
@@ -118,9 +118,9 @@ async def update_collection(
     collection: CollectionName, body: CollectionChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Collection:
     """Change what is given."""
-    shown = CollectionAnswer.model_validate(await engine.find_collection(collection))
+    shown = CollectionAnswer.model_validate(await engine.collections.get(collection))
     require_match(tagged(shown), if_match, kind="collection", name=collection)
-    return await engine.update_collection(shown.id, rename=body.rename, description=body.description)
+    return await engine.collections.update(shown.id, rename=body.rename, description=body.description)
 
 
 @router.delete(
@@ -128,10 +128,10 @@ async def update_collection(
 )
 async def delete_collection(collection: CollectionName, engine: EngineOf, *, purge: Purge = False) -> Receipt:
     """Delete a collection with everything in it."""
-    return await engine.delete_collection(collection, purge=purge)
+    return await engine.collections.delete(collection, purge=purge)
 
 
 async def _require_usable(embedder: str | None, engine: Engine) -> None:
     """Only the owner of the store may have it read a model from a folder of its machine."""
-    if (embedder or "").startswith("static:") and not (await engine.whoami()).owner:
+    if (embedder or "").startswith("static:") and not (await engine.people.whoami()).owner:
         raise NotAllowed("use an embedder from a folder of the server", "the owner account")

@@ -53,7 +53,7 @@ async def list_documents(
     collection: CollectionName, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
 ) -> Page:
     """A page of the documents that match, in order of recording."""
-    return await engine.list(collection=collection, where=where, after=after, limit=limit)
+    return await engine.documents.list(collection=collection, where=where, after=after, limit=limit)
 
 
 @router.post(
@@ -67,7 +67,7 @@ async def add_documents(
     collection: CollectionName, body: DocumentsBody, engine: EngineOf, noting: NotingOf
 ) -> Sequence[Written]:
     """Store documents in order, in batches that are each written whole or not at all."""
-    home = await engine.find_collection(collection)
+    home = await engine.collections.get(collection)
     documents = [each.document() for each in body.documents]
     with noting(each.key for each in documents):
         return await engine.add(documents, source=body.source, collection=home.id, wait=body.wait)
@@ -77,7 +77,7 @@ async def add_documents(
 async def count_documents(collection: CollectionName, body: CountBody, engine: EngineOf) -> CountAnswer:
     """How many documents match."""
     where = filter_from_json(body.where or {"and": []})
-    return CountAnswer(count=await engine.count(collection=collection, where=where))
+    return CountAnswer(count=await engine.documents.count(collection=collection, where=where))
 
 
 @router.post(
@@ -94,7 +94,7 @@ async def delete_documents_of_collection(
         raise InvalidInput("where", "give either ids or where")
     named = In("document", tuple(body.ids or ()))
     where = named if body.where is None else filter_from_json(body.where)
-    return await engine.delete_where(where, collection=collection, purge=body.purge)
+    return await engine.documents.delete_where(where, collection=collection, purge=body.purge)
 
 
 @router.post(
@@ -102,13 +102,13 @@ async def delete_documents_of_collection(
 )
 async def delete_documents(body: IdsBody, engine: EngineOf) -> Receipt:
     """Delete documents by their ids; unknown ids count as nothing."""
-    return await engine.delete(body.ids, purge=body.purge)
+    return await engine.documents.delete(body.ids, purge=body.purge)
 
 
 @router.get("/documents/{document}", response_model=DocumentAnswer, responses=with_tag())
 async def get_document(document: DocumentId, engine: EngineOf, if_none_match: IfNoneMatch = None) -> Response:
     """A document's fields, with its fingerprint as ETag."""
-    shown = DocumentAnswer.model_validate(await engine.get(document))
+    shown = DocumentAnswer.model_validate(await engine.documents.get(document))
     return unless_held(shown, quoted(shown.fingerprint), if_none_match)
 
 
@@ -123,7 +123,7 @@ async def update_document(
 ) -> Written:
     """Change the fields that are named; with If-Match, only if the document is what was read."""
     expected = await fingerprint_in(if_match, document, engine)
-    return await engine.update(document, expected=expected, **body.given())
+    return await engine.documents.update(document, expected=expected, **body.given())
 
 
 @router.delete(
@@ -131,28 +131,28 @@ async def update_document(
 )
 async def delete_document(document: DocumentId, engine: EngineOf, *, purge: Purge = False) -> Receipt:
     """Delete a document with its children and chunks; one that is unknown counts as nothing."""
-    return await engine.delete(document, purge=purge)
+    return await engine.documents.delete(document, purge=purge)
 
 
 @router.get("/documents/{document}/text", response_model=TextAnswer, responses=problems())
 async def get_text(document: DocumentId, engine: EngineOf) -> TextAnswer:
     """A document's whole text."""
-    return TextAnswer(text=await engine.text(document))
+    return TextAnswer(text=await engine.documents.text(document))
 
 
 @router.post("/documents/texts", response_model=TextsAnswer, responses=problems())
 async def get_texts(body: NamedDocuments, engine: EngineOf) -> TextsAnswer:
     """The whole texts of documents."""
-    return TextsAnswer(texts=dict(await engine.texts(body.ids)))
+    return TextsAnswer(texts=dict(await engine.documents.texts(body.ids)))
 
 
 @router.get("/documents/{document}/chunks", response_model=list[ChunkAnswer], responses=problems())
 async def list_chunks(document: DocumentId, engine: EngineOf) -> Sequence[Chunk]:
     """A document's chunks, by position."""
-    return await engine.chunks(document)
+    return await engine.documents.chunks(document)
 
 
 @router.delete("/documents/{document}/chunks", response_model=DeletedAnswer, responses=problems())
 async def delete_chunks(document: DocumentId, engine: EngineOf) -> DeletedAnswer:
     """Delete a document's chunks and keep its fields."""
-    return DeletedAnswer(deleted=await engine.delete_chunks(document))
+    return DeletedAnswer(deleted=await engine.documents.delete_chunks(document))

@@ -35,7 +35,7 @@ async def add_events(
 ) -> Sequence[Written]:
     """Store events, any number of times; the stream is made if it is new."""
     events = [each.event() for each in body.events]
-    return await engine.add_events(events, stream=stream, collection=collection)
+    return await engine.events.add(events, stream=stream, collection=collection)
 
 
 @router.get(EVENTS, response_model=list[EventSpanAnswer], responses=problems())
@@ -44,14 +44,14 @@ async def list_events(
 ) -> Sequence[EventSpanAnswer]:
     """Events in the order of time; those of one type that overlap, or are close, are one."""
     clock = clock_of(found.source)
-    events = await engine.events(**found_by(found), within=within, type=type)
+    events = await engine.events.list(**found_by(found), within=within, type=type)
     return [EventSpanAnswer.of(each, clock) for each in events]
 
 
 @router.get(f"{STREAM}/entities", response_model=EntitiesAnswer, responses=problems())
 async def list_entities(found: FoundStream, within: Within, engine: EngineOf) -> EntitiesAnswer:
     """Who and what is in captions and events, with in how many, the most first."""
-    return EntitiesAnswer(entities=dict(await engine.entities(**found_by(found), within=within)))
+    return EntitiesAnswer(entities=dict(await engine.events.entities(**found_by(found), within=within)))
 
 
 @router.get(f"{STREAM}/timeline", response_model=list[EntitySpanAnswer], responses=problems())
@@ -64,5 +64,5 @@ async def entity_timeline(
 ) -> Sequence[EntitySpanAnswer]:
     """When somebody or something is seen, said to be there, or named."""
     clock = clock_of(found.source)
-    spans = await engine.entity_timeline(entity, **found_by(found), within=within)
+    spans = await engine.events.entity_timeline(entity, **found_by(found), within=within)
     return [EntitySpanAnswer.of(each, clock) for each in spans]

@@ -38,7 +38,7 @@ add_routes(router, GRAPH_OPERATIONS)
 )
 async def settle_names(collection: CollectionName, engine: EngineOf) -> ReadAnswer:
     """Wait until every passage is looked through for names."""
-    return ReadAnswer(read=await engine.settle_names(collection=collection))
+    return ReadAnswer(read=await engine.graph.settle_entities(collection=collection))
 
 
 @router.get("/graphs/{graph:path}/export", response_class=Response, responses=FORMS, dependencies=[Unhurried])
@@ -51,6 +51,6 @@ async def export_graph(
     at: At = None,
 ) -> Response:
     """A graph as JSON, as GraphML, or as a picture (SVG)."""
-    text = await engine.export_graph(form, graph=graph, collection=collection, at=at)
+    text = await engine.graph.export(form, graph=graph, collection=collection, at=at)
     headers = {**HARMLESS, "Content-Disposition": f'inline; filename="graph.{form}"'}
     return Response(text.encode("utf-8", "replace"), headers=headers, media_type=MEDIA_TYPES[form])

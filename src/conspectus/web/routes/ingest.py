@@ -24,7 +24,7 @@ router = Section("ingest", prefix="/collections/{collection:path}")
 async def ingest_url(collection: CollectionName, body: UrlBody, engine: EngineOf, response: Response) -> Job:
     """Take in a web page by a job."""
     given = body.model_dump(exclude={"url"})
-    return told_of(await engine.ingest_url(body.url, collection=collection, **given), response)
+    return told_of(await engine.jobs.ingest_url(body.url, collection=collection, **given), response)
 
 
 @router.post("/ingest/files", response_model=JobAnswer, status_code=202, responses=accepted(415))
@@ -39,20 +39,20 @@ async def ingest_files(
     """Take in files by a job; they are kept on disk when this is answered."""
     with TemporaryDirectory() as folder:
         uploads = await handed_in(files, folder)
-        job = await engine.ingest_files(uploads, collection=collection, source=source)
+        job = await engine.jobs.ingest_files(uploads, collection=collection, source=source)
     return told_of(job, response)
 
 
 @router.get("/connections", response_model=list[ConnectionAnswer], responses=problems())
 async def list_connections(collection: CollectionName, engine: EngineOf) -> Sequence[Connection]:
     """The stores elsewhere that a collection is kept in step with, by name."""
-    return await engine.connections(collection=collection)
+    return await engine.connections.list(collection=collection)
 
 
 @router.post("/connections", response_model=ConnectionAnswer, status_code=201, responses=problems())
 async def connect(collection: CollectionName, body: ConnectionBody, engine: EngineOf) -> Connection:
     """Connect a collection with a store elsewhere; a sync then brings it in step."""
-    return await engine.connect(body.name, body.connector, body.options, collection=collection)
+    return await engine.connections.create(body.name, body.connector, body.options, collection=collection)
 
 
 @router.delete(
@@ -66,10 +66,10 @@ async def disconnect(
     delete: Annotated[bool, Query(description="Delete what it brought, too.")] = False,
 ) -> Receipt:
     """End a connection."""
-    return await engine.disconnect(name, collection=collection, delete=delete)
+    return await engine.connections.delete(name, collection=collection, delete=delete)
 
 
 @router.post("/connections/{name}/sync", response_model=JobAnswer, status_code=202, responses=accepted())
 async def sync(collection: CollectionName, name: NamedInPath, engine: EngineOf, response: Response) -> Job:
     """Bring a collection in step with what it is connected to, by a job."""
-    return told_of(await engine.sync(name, collection=collection), response)
+    return told_of(await engine.connections.sync(name, collection=collection), response)

@@ -39,31 +39,31 @@ async def list_jobs(
     limit: PageSize = 100,
 ) -> JobPage:
     """A page of jobs, newest first."""
-    return await engine.jobs(collection=collection, state=state, after=after, limit=limit)
+    return await engine.jobs.list(collection=collection, state=state, after=after, limit=limit)
 
 
 @router.get("/jobs/{job}", response_model=JobAnswer, responses=problems())
 async def get_job(job: IdInPath, engine: EngineOf, *, wait: Wait = 0.0) -> Job:
     """A job as it is now, or when it has ended meanwhile."""
-    return await engine.wait_job(job, seconds=wait) if wait else await engine.job(job)
+    return await engine.jobs.wait(job, seconds=wait) if wait else await engine.jobs.get(job)
 
 
 @router.post("/jobs/{job}/cancel", response_model=JobAnswer, responses=problems())
 async def cancel_job(job: IdInPath, engine: EngineOf) -> Job:
     """Stop a job that waits or runs; one that has ended stays as it is."""
-    return await engine.cancel_job(job)
+    return await engine.jobs.cancel(job)
 
 
 @router.post("/jobs/{job}/retry", response_model=JobAnswer, responses=problems())
 async def retry_job(job: IdInPath, engine: EngineOf) -> Job:
     """Run a job once more that failed or was cancelled."""
-    return await engine.retry_job(job)
+    return await engine.jobs.retry(job)
 
 
 @router.get("/ingest/report", response_model=ReportAnswer, responses=problems())
 async def ingest_report(engine: EngineOf, collection: NamedInQuery = None) -> IngestReport:
     """Jobs by state, and failure and retry rates by span and by source."""
-    return await engine.ingest_report(collection=collection)
+    return await engine.jobs.report(collection=collection)
 
 
 @router.get("/requests", response_model=list[RequestAnswer], responses=problems())
@@ -71,13 +71,13 @@ async def list_requests(
     engine: EngineOf, after: RequestId = None, limit: RequestLimit = 100
 ) -> Sequence[EmbeddingRequest]:
     """Calls to model providers, newest first."""
-    return await engine.embedding_requests(after=after, limit=limit)
+    return await engine.jobs.requests(after=after, limit=limit)
 
 
 @router.get("/requests/totals", response_model=list[TotalsAnswer], responses=problems())
 async def request_totals(engine: EngineOf, hours: Hours = 24) -> Sequence[RequestTotals]:
     """What the calls to model providers added up to."""
-    return await engine.request_totals(hours=hours)
+    return await engine.jobs.request_totals(hours=hours)
 
 
 def told_of(job: Job, response: Response) -> Job:

@@ -82,7 +82,7 @@ async def remember(body: MemoriesBody, engine: EngineOf, noting: NotingOf) -> Se
     """Store memories, word for word; they can be recalled at once."""
     memories, scope = [each.memory() for each in body.memories], body.scope()
     with noting(each.key for each in memories):
-        return await engine.remember(memories, scope=scope, collection=body.collection, wait=body.wait)
+        return await engine.memory.remember(memories, scope=scope, collection=body.collection, wait=body.wait)
 
 
 @router.get(MEMORIES, response_model=MemoryPageAnswer, responses=problems())
@@ -90,26 +90,26 @@ async def list_memories(
     whose: OfScope, where: Selected, part: Annotated[MemoryPartBody, Depends()], engine: EngineOf
 ) -> MemoryPage:
     """A page of memories in the order in which they were said."""
-    return await engine.memories(**whose.told, where=where, **asdict(part))
+    return await engine.memory.list(**whose.told, where=where, **asdict(part))
 
 
 @router.post(f"{MEMORIES}/count", response_model=CountAnswer, responses=problems())
 async def count_memories(body: MemoryCountBody, engine: EngineOf) -> CountAnswer:
     """How many memories of a scope match."""
-    count = await engine.count_memories(scope=body.scope(), collection=body.collection, where=body.chosen())
+    count = await engine.memory.count(scope=body.scope(), collection=body.collection, where=body.chosen())
     return CountAnswer(count=count)
 
 
 @router.post(f"{MEMORIES}/recall", response_model=RecollectionAnswer, responses=problems())
 async def recall(body: RecallBody, engine: EngineOf) -> MemoryRetrieval:
     """The memories that answer a question, best first."""
-    return await engine.recall(body.question())
+    return await engine.memory.recall(body.question())
 
 
 @router.post(f"{MEMORIES}/context", response_model=MemoryWindowAnswer, responses=problems())
 async def memory_context(body: MemoryContextBody, engine: EngineOf) -> MemoryWindow:
     """Standing notes, what answers a question, and the last turns, never over the budget."""
-    return await engine.memory_window(body.question(), body.allowed(), renderer=body.renderer)
+    return await engine.memory.window(body.question(), body.allowed(), renderer=body.renderer)
 
 
 @router.get(f"{MEMORIES}/recent", response_model=list[RecentMemoryAnswer], responses=problems())
@@ -123,7 +123,7 @@ async def recent_memories(
 ) -> Sequence[RecentMemory]:
     """The last turns that fit, oldest first."""
     usable = budget_of(BudgetBody.model_validate({"tokens": 0, "tokenizer": tokenizer})).tokenizer
-    return await engine.recent_memories(**whose.told, turns=turns, tokens=tokens, tokenizer=usable)
+    return await engine.memory.recent(**whose.told, turns=turns, tokens=tokens, tokenizer=usable)
 
 
 @router.get(f"{MEMORIES}/{{memory}}", response_model=MemoryAnswer, responses=with_tag())
@@ -131,14 +131,14 @@ async def get_memory(
     memory: MemoryId, whose: OfScope, engine: EngineOf, if_none_match: IfNoneMatch = None
 ) -> Response:
     """A memory of the scope, with the fingerprint of its document as ETag."""
-    shown = MemoryAnswer.model_validate(await engine.memory(memory, **whose.told))
+    shown = MemoryAnswer.model_validate(await engine.memory.get(memory, **whose.told))
     return unless_held(shown, quoted(shown.document.fingerprint), if_none_match)
 
 
 @router.get(f"{MEMORIES}/{{memory}}/versions", response_model=list[MemoryAnswer], responses=problems())
 async def memory_versions(memory: MemoryId, whose: OfScope, engine: EngineOf) -> Sequence[Memory]:
     """What a memory said before, oldest first, and what it says now."""
-    return await engine.memory_versions(memory, **whose.told)
+    return await engine.memory.versions(memory, **whose.told)
 
 
 @router.patch(
@@ -152,7 +152,7 @@ async def update_memory(
 ) -> Written:
     """Change the fields that are named, and keep the version before; with If-Match, only what was read."""
     expected = await fingerprint_in(if_match, memory, engine)
-    return await engine.update_memory(memory, **whose.told, expected=expected, **body.given())
+    return await engine.memory.update(memory, **whose.told, expected=expected, **body.given())
 
 
 @router.delete(
@@ -165,4 +165,4 @@ async def forget_memory(
     memory: MemoryId, whose: OfScope, engine: EngineOf, *, purge: Purge = False
 ) -> MemoryReceipt:
     """Delete a memory with its versions; one that the scope does not have counts as nothing."""
-    return await engine.forget(MemorySelection(ids=(memory,)), **whose.told, purge=purge)
+    return await engine.memory.forget(MemorySelection(ids=(memory,)), **whose.told, purge=purge)

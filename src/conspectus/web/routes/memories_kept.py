@@ -48,7 +48,7 @@ MostLines = Annotated[int | None, Query(ge=-INT64, lt=INT64, description="Most l
 )
 async def forget(body: ForgetBody, engine: EngineOf) -> MemoryReceipt:
     """Delete memories of a scope: by ids, by age, or all; with `preview`, say what would go."""
-    return await engine.forget(
+    return await engine.memory.forget(
         body.what(),
         scope=body.scope(),
         collection=body.collection,
@@ -60,19 +60,19 @@ async def forget(body: ForgetBody, engine: EngineOf) -> MemoryReceipt:
 @router.get(RETENTIONS, response_model=list[RetentionRuleAnswer], responses=problems())
 async def list_retentions(engine: EngineOf, *, collection: InMemory = MEMORY) -> Sequence[RetentionRule]:
     """The retentions of a collection, with when each was last carried out."""
-    return await engine.retentions(collection=collection)
+    return await engine.retention.list(collection=collection)
 
 
 @router.put(RETENTIONS, status_code=204, responses=problems())
 async def retain(body: RetentionBody, engine: EngineOf) -> None:
     """Keep a retention for a scope, in place of the one that it has."""
-    await engine.retain(body.retention(), scope=body.scope(), collection=body.collection)
+    await engine.retention.set(body.retention(), scope=body.scope(), collection=body.collection)
 
 
 @router.delete(RETENTIONS, status_code=204, responses=problems())
 async def retain_all(whose: OfScope, engine: EngineOf) -> None:
     """Let a scope have no retention of its own any more."""
-    await engine.retain(None, **whose.told)
+    await engine.retention.set(None, **whose.told)
 
 
 @router.post(
@@ -84,13 +84,13 @@ async def retain_all(whose: OfScope, engine: EngineOf) -> None:
 async def apply_retention(body: ApplyRetentionBody, engine: EngineOf) -> MemoryReceipt:
     """Carry retentions out now; with `preview`, say what would go."""
     scope = None if body.scope is None else body.scope.scope()
-    return await engine.apply_retention(collection=body.collection, scope=scope, preview=body.preview)
+    return await engine.retention.apply(collection=body.collection, scope=scope, preview=body.preview)
 
 
 @router.post(f"{RETENTIONS}/start", response_model=JobAnswer, status_code=202, responses=accepted())
 async def start_retention(body: RetentionJobBody, engine: EngineOf, response: Response) -> JobAnswer:
     """Carry all retentions of a collection out by a job."""
-    job = JobAnswer.model_validate(await engine.start_retention(collection=body.collection))
+    job = JobAnswer.model_validate(await engine.retention.start_job(collection=body.collection))
     response.headers["Location"] = f"{API}/jobs/{job.id}"
     return job
 
@@ -98,13 +98,13 @@ async def start_retention(body: RetentionJobBody, engine: EngineOf, response: Re
 @router.get(f"{MEMORIES}/conversations", response_model=list[ConversationAnswer], responses=problems())
 async def list_conversations(whose: OfScope, engine: EngineOf) -> Sequence[ConversationSummary]:
     """The conversations of a scope in numbers."""
-    return await engine.conversations(**whose.told)
+    return await engine.memory.conversations(**whose.told)
 
 
 @router.get(f"{MEMORIES}/stats", response_model=MemoryStatsAnswer, responses=problems())
 async def memory_stats(whose: OfScope, engine: EngineOf) -> MemoryStats:
     """A scope in numbers."""
-    return await engine.memory_stats(**whose.told)
+    return await engine.memory.stats(**whose.told)
 
 
 @router.get(f"{MEMORIES}/export", response_model=MemoryExportAnswer, responses=OR_LINES)
@@ -112,7 +112,7 @@ async def export_memories(
     whose: OfScope, engine: EngineOf, *, after: After = None, limit: MostLines = None
 ) -> MemoryExport:
     """A page of memories as lines, complete with times, versions and entities; as JSON lines, all of them."""
-    return await engine.export_memories(**whose.told, after=after, limit=limit)
+    return await engine.memory.export(**whose.told, after=after, limit=limit)
 
 
 @router.post(
@@ -125,4 +125,4 @@ async def export_memories(
 async def import_memories(body: MemoryLinesBody, engine: EngineOf) -> Sequence[MemoryWritten]:
     """Take in lines of an export; again changes nothing."""
     scope = None if body.scope is None else body.scope.scope()
-    return await engine.import_memories(body.lines, collection=body.collection, scope=scope)
+    return await engine.memory.import_lines(body.lines, collection=body.collection, scope=scope)

@@ -44,7 +44,7 @@ async def export_lines(whose: OfScope, engine: EngineOf) -> Response:
 async def _pages(engine: Engine, whose: MemoryScopeQuery) -> AsyncGenerator[bytes, None]:
     after = None
     while True:
-        page = await engine.export_memories(**whose.told, after=after)
+        page = await engine.memory.export(**whose.told, after=after)
         yield "".join(f"{each}\n" for each in page.lines).encode("utf-8", "replace")
         after = page.next
         if after is None:

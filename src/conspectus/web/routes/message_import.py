@@ -38,7 +38,7 @@ async def post_messages(body: MessagesBody, engine: EngineOf, noting: NotingOf) 
     """Store messages in a channel, which is made if it is new."""
     messages, home = [each.message() for each in body.messages], body.collection
     with noting(each.key for each in messages):
-        return await engine.post(
+        return await engine.channels.post(
             messages, channel=body.channel, collection=home, link=body.link, wait=body.wait
         )
 
@@ -52,7 +52,7 @@ async def latest_messages(
     limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
 ) -> Sequence[ChannelMessage]:
     """What was said last in a channel, oldest first."""
-    return await engine.latest(channel=channel, collection=collection, limit=limit)
+    return await engine.channels.latest(channel=channel, collection=collection, limit=limit)
 
 
 @router.delete("/messages", response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
@@ -60,14 +60,14 @@ async def delete_message(
     channel: Named, key: Named, engine: EngineOf, *, collection: Collection = "default", purge: Purge = False
 ) -> Receipt:
     """Delete a message by its key; what others answered stays."""
-    found = await engine.find_document(key, source=channel, collection=collection)
-    return await engine.delete(found.id, purge=purge)
+    found = await engine.documents.find(key, source=channel, collection=collection)
+    return await engine.documents.delete(found.id, purge=purge)
 
 
 @router.post("/messages/context", response_model=ChannelWindowAnswer, responses=problems())
 async def channel_context(body: ChannelQuestionBody, engine: EngineOf) -> ChannelWindow:
     """The messages that matter to a question asked in a channel, never over the budget."""
-    return await engine.channel_window(body.question(), body.allowed())
+    return await engine.channels.window(body.question(), body.allowed())
 
 
 @router.post(
@@ -84,7 +84,7 @@ async def import_messages(
     """Take in an export of Slack, Discord or IRC, or messages as JSON lines."""
     with TemporaryDirectory() as folder:
         [upload] = await handed_in([file], folder)
-        return await engine.import_chat(upload, kind=kind, collection=collection, link=link)
+        return await engine.channels.import_chat(upload, kind=kind, collection=collection, link=link)
 
 
 @router.get("/lookup", response_model=DocumentAnswer, responses=problems())
@@ -92,7 +92,7 @@ async def find_document(
     key: Named, source: Named, engine: EngineOf, *, collection: Collection = "default"
 ) -> Document:
     """The document of a key in a source, such as a message of a channel."""
-    return await engine.find_document(key, source=source, collection=collection)
+    return await engine.documents.find(key, source=source, collection=collection)
 
 
 @router.get("/documents/{document}/chain", response_model=ChainAnswer, responses=problems())
@@ -100,4 +100,4 @@ async def context_chain(
     document: DocumentId, engine: EngineOf, *, limit: Annotated[int, Query(ge=1, le=1_000)] = 20
 ) -> ReplyChain:
     """A message with what it answers, up to the root, and with what follows from it."""
-    return await engine.chain(document, limit=limit)
+    return await engine.channels.chain(document, limit=limit)

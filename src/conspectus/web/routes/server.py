@@ -50,7 +50,7 @@ async def ready(readiness: Annotated[Readiness, Depends(_readiness)]) -> HealthA
 @router.get("/metrics", response_class=Response, responses={200: {"content": {MEDIA_TYPE: {}}}, **problems()})
 async def read_metrics(engine: EngineOf, metrics: Annotated[Metrics, Depends(_metrics)]) -> Response:
     """Numbers for Prometheus; with a key of the owner account once there are accounts."""
-    if not (await engine.whoami()).owner:
+    if not (await engine.people.whoami()).owner:
         raise NotAllowed("read the metrics", "a key of the owner account")
-    metrics.jobs((await engine.ingest_report()).states)
+    metrics.jobs((await engine.jobs.report()).states)
     return Response(metrics.text(), media_type=MEDIA_TYPE)

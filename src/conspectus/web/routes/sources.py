@@ -40,20 +40,22 @@ router = Section("sources")
 @router.get("/collections/{collection:path}/sources", response_model=list[SourceAnswer], responses=problems())
 async def list_sources(collection: CollectionName, engine: EngineOf) -> Sequence[Source]:
     """The sources of a collection that can be seen, by name."""
-    return await engine.sources(collection=collection)
+    return await engine.collections.sources(collection=collection)
 
 
 @router.post("/collections/{collection:path}/sources", response_model=SourceAnswer, responses=problems())
 async def get_or_create_source(collection: CollectionName, body: SourceBody, engine: EngineOf) -> Source:
     """The source of that name, made if it is new."""
-    home = await engine.find_collection(collection)
-    return await engine.source(body.name, collection=home.id, metadata=body.metadata, kind=body.kind)
+    home = await engine.collections.get(collection)
+    return await engine.collections.get_or_create_source(
+        body.name, collection=home.id, metadata=body.metadata, kind=body.kind
+    )
 
 
 @router.get("/sources/{source}", response_model=SourceAnswer, responses=with_tag())
 async def get_source(source: SourceId, engine: EngineOf, if_none_match: IfNoneMatch = None) -> Response:
     """The source of that id."""
-    shown = SourceAnswer.model_validate(await engine.find_source(source))
+    shown = SourceAnswer.model_validate(await engine.collections.get_source(source))
     return unless_held(shown, tagged(shown), if_none_match)
 
 
@@ -62,9 +64,9 @@ async def update_source(
     source: SourceId, body: SourceChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Source:
     """Change what is given."""
-    shown = SourceAnswer.model_validate(await engine.find_source(source))
+    shown = SourceAnswer.model_validate(await engine.collections.get_source(source))
     require_match(tagged(shown), if_match, kind="source", name=source)
-    return await engine.update_source(source, rename=body.rename, metadata=body.metadata)
+    return await engine.collections.update_source(source, rename=body.rename, metadata=body.metadata)
 
 
 @router.delete(
@@ -72,7 +74,7 @@ async def update_source(
 )
 async def delete_source(source: SourceId, engine: EngineOf, *, purge: Purge = False) -> Receipt:
     """Delete a source with its documents."""
-    return await engine.delete_source(source, purge=purge)
+    return await engine.collections.delete_source(source, purge=purge)
 
 
 @router.get("/sources/{source}/documents", response_model=DocumentPage, responses=problems())
@@ -80,9 +82,9 @@ async def list_documents_of_source(
     source: SourceId, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
 ) -> Page:
     """A page of the source's documents that match, in order of recording."""
-    found = await engine.find_source(source)
+    found = await engine.collections.get_source(source)
     both = And((Eq("source", found.id), where))
-    return await engine.list(collection=found.collection, where=both, after=after, limit=limit)
+    return await engine.documents.list(collection=found.collection, where=both, after=after, limit=limit)
 
 
 @router.post(
@@ -96,7 +98,7 @@ async def add_documents_to_source(
     source: SourceId, body: DocumentsOfSource, engine: EngineOf, noting: NotingOf
 ) -> Sequence[Written]:
     """Store documents in the source, in order."""
-    found = await engine.find_source(source)
+    found = await engine.collections.get_source(source)
     documents = [each.document() for each in body.documents]
     with noting(each.key for each in documents):
         return await engine.add(documents, source=found.id, collection=found.collection, wait=body.wait)

@@ -57,25 +57,25 @@ How = Annotated[Importing, Depends()]
 @router.post("/streams", response_model=StreamAnswer, responses=problems())
 async def put_stream(body: NewStreamBody, engine: EngineOf) -> StreamAnswer:
     """Make a stream, or describe one anew."""
-    return StreamAnswer.of(await engine.put_stream(body.stream()))
+    return StreamAnswer.of(await engine.streams.put(body.stream()))
 
 
 @router.get("/streams", response_model=list[StreamAnswer], responses=problems())
 async def list_streams(engine: EngineOf, *, collection: InCollection = "default") -> Sequence[StreamAnswer]:
     """The streams of a collection that can be seen, by name."""
-    return [StreamAnswer.of(each) for each in await engine.streams(collection=collection)]
+    return [StreamAnswer.of(each) for each in await engine.streams.list(collection=collection)]
 
 
 @router.post("/streams/moments", response_model=MomentsAnswer, responses=problems())
 async def find_moments(body: VideoQuestionBody, engine: EngineOf) -> MomentsAnswer:
     """The stretches of streams that answer a question, best first."""
-    return MomentsAnswer.of(await engine.find_moments(body.question()))
+    return MomentsAnswer.of(await engine.streams.find_moments(body.question()))
 
 
 @router.post("/streams/context", response_model=VideoWindowAnswer, responses=problems())
 async def video_context(body: VideoContextBody, engine: EngineOf) -> VideoWindowAnswer:
     """The captions that a question needs, with their times, never over the budget."""
-    found = await engine.video_window(body.question(), body.allowed(), renderer=body.renderer)
+    found = await engine.streams.window(body.question(), body.allowed(), renderer=body.renderer)
     return VideoWindowAnswer.of(found)
 
 
@@ -88,7 +88,7 @@ async def add_captions(
 ) -> CaptionsWrittenAnswer:
     """Store captions in any order, any number of times; the stream is made if it is new."""
     captions = [each.caption() for each in body.captions]
-    written = await engine.add_captions(
+    written = await engine.streams.add_captions(
         captions, stream=stream, collection=collection, replace=body.replace, wait=body.wait
     )
     return CaptionsWrittenAnswer.of(written)
@@ -99,7 +99,7 @@ async def list_captions(
     found: FoundStream, within: Within, engine: EngineOf, *, after: After = None, limit: Limit = 100
 ) -> CaptionPageAnswer:
     """A page of the captions of a range in the order of time; as JSON lines, all of them."""
-    page = await engine.captions(**found_by(found), within=within, after=after, limit=limit)
+    page = await engine.streams.captions(**found_by(found), within=within, after=after, limit=limit)
     return CaptionPageAnswer.of(page, clock_of(found.source))
 
 
@@ -108,7 +108,7 @@ async def clear_stream(
     found: FoundStream, within: Within, engine: EngineOf, *, purge: Purge = False
 ) -> Receipt:
     """Delete the captions of a range; the stream stays."""
-    return await engine.clear_stream(**found_by(found), within=within, purge=purge)
+    return await engine.streams.clear(**found_by(found), within=within, purge=purge)
 
 
 @router.post(
@@ -139,12 +139,12 @@ async def follow_captions(
 ) -> Response:
     """New captions as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
-    newest = await engine.newest_caption(**found_by(found))
+    newest = await engine.streams.newest_change(**found_by(found))
     given = resumed(last)
     after = newest if given is None else given
     clock = clock_of(found.source)
     without_limits(request)
-    events = engine.follow_captions(**found_by(found), after=after)
+    events = engine.streams.subscribe(**found_by(found), after=after)
     still_good: StillGood = request.state.still_good
     return LiveEvents(events, lambda each: _event(each, clock), listeners, after=after, still_good=still_good)
 
@@ -158,7 +158,7 @@ async def get_stream(found: FoundStream) -> StreamAnswer:
 @router.delete(STREAM, response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
 async def delete_stream(found: FoundStream, engine: EngineOf, *, purge: Purge = False) -> Receipt:
     """Delete a stream with everything in it."""
-    return await engine.delete_source(found.source.id, purge=purge)
+    return await engine.collections.delete_source(found.source.id, purge=purge)
 
 
 async def _taken_in(
@@ -166,7 +166,7 @@ async def _taken_in(
 ) -> CaptionImport:
     with TemporaryDirectory() as folder:
         uploads = await handed_in(files, folder)
-        return await engine.import_captions(uploads, stream=stream, **asdict(how))
+        return await engine.streams.import_captions(uploads, stream=stream, **asdict(how))
 
 
 def _event(live: LiveCaption, clock: StreamClock) -> bytes:

@@ -54,14 +54,14 @@ async def summarise(
     """Summarise the captions of a range; what was summarised before is not asked for again."""
     asked = body.request(**found_by(found))
     if not body.wait:
-        job = await engine.start_summary(asked)
+        job = await engine.summaries.start_job(asked)
         told = JobAnswer.model_validate(job).model_dump_json()
         place = {"Location": f"{API}/jobs/{job.id}"}
         return Response(told, 202, place, "application/json")
     # A copy that is kept for a write that is sent twice would outlive captions that are deleted.
     request.state.shown_once = True
     without_limits(request)
-    return SummaryAnswer.of(await engine.summarise(asked), clock_of(found.source))
+    return SummaryAnswer.of(await engine.summaries.summarize(asked), clock_of(found.source))
 
 
 @router.get(SUMMARY, response_model=SummaryAnswer, responses=problems())
@@ -69,7 +69,7 @@ async def get_summary(
     found: FoundStream, within: Within, manner: Annotated[Manner, Depends()], engine: EngineOf
 ) -> SummaryAnswer:
     """The summary as far as it is kept, without asking a model."""
-    made = await engine.summary(
+    made = await engine.summaries.get(
         SummaryRequest(
             **found_by(found),
             range=within,
@@ -89,13 +89,13 @@ async def get_summary(
 @router.put(f"{SUMMARY}/standing", status_code=204, responses=problems())
 async def keep_summarised(found: FoundStream, body: StandingSummaryBody, engine: EngineOf) -> None:
     """Summarise each batch of a live stream when it is full, and the rest when the stream ends."""
-    await engine.keep_summarised(body.request(**found_by(found)), **found_by(found))
+    await engine.summaries.summarize_live(body.request(**found_by(found)), **found_by(found))
 
 
 @router.delete(f"{SUMMARY}/standing", status_code=204, responses=problems())
 async def stop_summarising(found: FoundStream, engine: EngineOf) -> None:
     """Summarise a live stream no more; what is kept stays."""
-    await engine.keep_summarised(None, **found_by(found))
+    await engine.summaries.summarize_live(None, **found_by(found))
 
 
 def _schema(text: str | None) -> Any:

@@ -11,10 +11,10 @@ router = Section("upkeep")
 @router.get("/status", response_model=StatusAnswer, responses=problems())
 async def status(engine: EngineOf) -> Status:
     """Sizes and counts of all collections that can be seen as a whole."""
-    return await engine.status()
+    return await engine.maintenance.status()
 
 
 @router.get("/check", response_model=CheckAnswer, responses=problems(), dependencies=[Unhurried])
 async def check(engine: EngineOf) -> CheckReport:
     """Compare records and indexes, and let the database check itself; nothing is repaired."""
-    return await engine.check()
+    return await engine.maintenance.check()

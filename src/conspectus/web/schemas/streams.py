@@ -1,5 +1,6 @@
 """Streams of captions."""
 
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -142,14 +143,14 @@ class CaptionsWrittenAnswer(ResponseModel):
     written: list[WrittenAnswer]
 
     @classmethod
-    def of(cls, written: list[Written]) -> "CaptionsWrittenAnswer":
+    def of(cls, written: Sequence[Written]) -> "CaptionsWrittenAnswer":
         """Each, and how many there are of a kind."""
         added, replaced, unchanged = counted(written)
         told = [WrittenAnswer.model_validate(each) for each in written]
         return cls(added=added, replaced=replaced, unchanged=unchanged, written=told)
 
 
-def counted(written: list[Written]) -> tuple[int, int, int]:
+def counted(written: Sequence[Written]) -> tuple[int, int, int]:
     """How many were added, replaced and unchanged."""
     outcomes = [each.outcome for each in written]
     changed = outcomes.count("replaced") + outcomes.count("updated")

@@ -6,11 +6,13 @@ from contextlib import aclosing
 from dataclasses import fields, replace
 from typing import Final
 
-from conspectus.client.conversing import Conversing
 from conspectus.client.decode import Misread, decoded
 from conspectus.client.encode import encoded
 from conspectus.client.event_stream import ServerEvent, events_in
+from conspectus.client.operations import derived
 from conspectus.client.request import Request, ask, path_of
+from conspectus.client.service import RemoteService
+from conspectus.engine.chat import ChatService
 from conspectus.errors import InvalidInput, NotFound, ServerUnavailable
 from conspectus.model.chat import (
     ChatEvent,
@@ -39,18 +41,11 @@ TIMES: Final = 3
 """How often a stream that was lost is gone on with."""
 
 
-class Chatting(Conversing):
-    """Answers in whole sentences."""
+@derived
+class RemoteChat(RemoteService, ChatService):
+    """Chat with the model that a server asks."""
 
-    async def chat(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
-        """Look for what a message needs, and let the server's chat model answer with it, piece by piece.
-
-        Sources come first, then Delta, Citations and Usage; or a Failure, where no model is set or it fails.
-        Where the connection is lost, the answer is gone on with. Closing the generator ends it.
-
-        Raises InvalidInput, TooLarge, NotFound or NotAllowed, before the first event, for what was asked
-        wrongly.
-        """
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         if request.since or request.options != ModelOptions():
             raise InvalidInput("options", "are not taken by /chat of a server; use /chat/completions")
         asked = replace(ask("/chat", chat_json(request)), once=request.keep_in is not None)

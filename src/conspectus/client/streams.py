@@ -8,10 +8,13 @@ from dataclasses import replace
 from pathlib import Path, PurePath
 from typing import Final, Unpack
 
-from conspectus.client.chatting import Chatting
+from conspectus.client.documents import RemoteDocuments
 from conspectus.client.encode import budget_json, encoded, metadata_json
+from conspectus.client.operations import derived
 from conspectus.client.request import Request, ask, get, path_of, remove, work
+from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
+from conspectus.engine.streams import StreamService
 from conspectus.ingest.captions import CaptionImportOptions
 from conspectus.ingest.pipeline import batches
 from conspectus.model.filter_json import filter_to_json
@@ -37,11 +40,11 @@ from conspectus.text.clean import clean
 CAPTION: Final = "caption"
 
 
-class Streaming(Chatting):
-    """What is seen and said in streams, and when."""
+@derived
+class RemoteStreams(RemoteService, StreamService):
+    """Streams of a server."""
 
-    async def put_stream(self, stream: NewStream | str) -> Stream:
-        """Make a stream, or describe one anew."""
+    async def put(self, stream: NewStream | str) -> Stream:
         new = NewStream(stream) if isinstance(stream, str) else stream
         body: Json = {
             "name": encoded(new.name),
@@ -54,12 +57,10 @@ class Streaming(Chatting):
         }
         return await self._channel.one(Stream, work("/streams", body))
 
-    async def streams(self, *, collection: str = "default") -> list[Stream]:
-        """The streams of a collection that can be seen, by name."""
+    async def list(self, *, collection: str = "default") -> Sequence[Stream]:
         return await self._channel.several(Stream, get("/streams", collection=collection))
 
-    async def find_stream(self, stream: str, *, collection: str = "default") -> Stream:
-        """The stream of that id or name. Raises NotFound."""
+    async def get(self, stream: str, *, collection: str = "default") -> Stream:
         return await self._channel.one(Stream, get(in_stream(stream), collection=collection))
 
     async def add_captions(
@@ -71,8 +72,7 @@ class Streaming(Chatting):
         replace: bool = False,
         wait: bool = False,
         progress: Progress | None = None,
-    ) -> list[Written]:
-        """Store captions."""
+    ) -> Sequence[Written]:
         given = [captions] if isinstance(captions, NewCaption) else captions
         path, query = in_stream(stream, "captions"), {"collection": clean(collection)}
         written: list[Written] = []
@@ -83,7 +83,7 @@ class Streaming(Chatting):
             if progress is not None:
                 progress("writing", len(written), 0)
         if wait:
-            await self.settle(collection=collection, progress=progress)
+            await self._beside(RemoteDocuments).settle(collection=collection, progress=progress)
         return written
 
     async def captions(
@@ -95,11 +95,10 @@ class Streaming(Chatting):
         after: str | None = None,
         limit: int = 1000,
     ) -> CaptionPage:
-        """A page of the captions of a range."""
         told = {**range_query(within), "collection": collection, "after": after, "limit": limit}
         return await self._channel.one(CaptionPage, get(in_stream(stream, "captions"), **told))
 
-    async def clear_stream(
+    async def clear(
         self,
         stream: str,
         *,
@@ -107,18 +106,15 @@ class Streaming(Chatting):
         within: CaptionRange = WHOLE,
         purge: bool = False,
     ) -> Receipt:
-        """Delete the captions of a range."""
         told = {**range_query(within), "collection": collection, "purge": purge}
         return await self._channel.one(Receipt, remove(in_stream(stream, "captions"), **told))
 
     async def find_moments(self, question: StreamQuery) -> Moments:
-        """The stretches of streams that answer a question, best first."""
         return await self._channel.one(Moments, ask("/streams/moments", question_json(question)))
 
-    async def video_window(
+    async def window(
         self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
     ) -> StreamWindow:
-        """Context for a question about streams."""
         body = {**question_json(question), "budget": budget_json(budget), "renderer": renderer}
         return await self._channel.one(StreamWindow, ask("/streams/context", body))
 
@@ -130,13 +126,7 @@ class Streaming(Chatting):
         collection: str = "default",
         **how: Unpack[CaptionImportOptions],
     ) -> CaptionImport:
-        """Take in files of captions of this machine, each as a stream of its own unless `stream` names one.
-
-        A stream is called as its file without the ending; a file with captions of many videos makes one
-        for each. Taking a file in again follows what has changed in it. A file that fails is named in the
-        report and stops no other.
-        """
-        given, inside = await asyncio.to_thread(self._caption_files, files)
+        given, inside = await asyncio.to_thread(self._uploads, files)
         progress = how.get("progress")
         form: dict[str, Json] = {"collection": clean(collection)}
         form |= {name: str(how.get(name, True)).lower() for name in ("sentences", "replace")}
@@ -150,20 +140,19 @@ class Streaming(Chatting):
             request = Request("POST", "/streams/import", told, uploads=[each], writes=True, unhurried=True)
             reports.append(await self._channel.one(CaptionImport, request))
         if how.get("wait", False) and any(each.streams for each in reports):
-            await self.settle(collection=collection, progress=progress)
+            await self._beside(RemoteDocuments).settle(collection=collection, progress=progress)
         return _together(reports)
 
-    async def follow_captions(
+    async def subscribe(
         self, *, stream: str, collection: str = "default", after: int | None = None
     ) -> AsyncGenerator[LiveCaption, None]:
-        """New captions of a stream as they are written; where the connection is lost, it goes on."""
         query = {"collection": clean(collection)}
         async with aclosing(live(self._channel, in_stream(stream, "live"), query, after=after)) as events:
             async for event in events:
                 if event.name == CAPTION:
                     yield read_event(self._channel, LiveCaption, event)
 
-    def _caption_files(self, files: Sequence[str | Path | Upload]) -> tuple[list[Upload], set[int]]:
+    def _uploads(self, files: Sequence[str | Path | Upload]) -> tuple[Sequence[Upload], set[int]]:
         """All files with their names, and the places of those that were found in a folder.
 
         A server knows a file by the last part of its name: where several have the same, it is by all of it.

@@ -4,8 +4,11 @@ import json
 from dataclasses import replace
 
 from conspectus.client.encode import encoded
+from conspectus.client.operations import derived
 from conspectus.client.request import Request, ask, get, post, remove
-from conspectus.client.streaming import Streaming, in_stream, range_query
+from conspectus.client.service import RemoteService
+from conspectus.client.streams import in_stream, range_query
+from conspectus.engine.summaries import SummaryService
 from conspectus.errors import NotFound
 from conspectus.model.jobs import Job
 from conspectus.model.records import Json
@@ -14,26 +17,17 @@ from conspectus.ports import Progress
 from conspectus.streams.summary_requests import request_to_json
 
 
-class Summarising(Streaming):
-    """What a stream, or a stretch of one, comes to."""
+@derived
+class RemoteSummaries(RemoteService, SummaryService):
+    """Summaries of streams of a server."""
 
-    async def summarise(self, request: SummaryRequest, *, progress: Progress | None = None) -> Summary:
-        """The summary of the captions of a range; what was summarised before is not asked for again.
-
-        A batch that fails is among the `failures` of the result, and left out of it. Without a chat model, or
-        if asked to, captions are chosen instead of sentences written. Raises the error of the model where no
-        batch could be summarised, or all of them together; InvalidInput, TooLarge or NotFound.
-        """
+    async def summarize(self, request: SummaryRequest, *, progress: Progress | None = None) -> Summary:
         if progress is not None:
             progress("summarising", 0, 0)
         asked = _at(ask(in_stream(request.stream, "summary"), _body(request)), request.collection)
         return await self._channel.one(Summary, replace(asked, unhurried=True))
 
-    async def summary(self, request: SummaryRequest) -> Summary | None:
-        """The same as far as it is kept, without asking a model; None if it was not made, or not lately.
-
-        A batch that is not kept is among the failures.
-        """
+    async def get(self, request: SummaryRequest) -> Summary | None:
         told = _body(request)
         schema = told.pop("schema", None)
         del told["range"]
@@ -46,18 +40,13 @@ class Summarising(Streaming):
                 raise
             return None
 
-    async def start_summary(self, request: SummaryRequest) -> Job:
-        """Have a summary made by a job, which is returned at once; `summary` then gives it."""
+    async def start_job(self, request: SummaryRequest) -> Job:
         asked = post(in_stream(request.stream, "summary"), {**_body(request), "wait": False})
         return await self._channel.one(Job, _at(asked, request.collection))
 
-    async def keep_summarised(
+    async def summarize_live(
         self, request: SummaryRequest | None, *, stream: str, collection: str = "default"
     ) -> None:
-        """Summarise each batch of a live stream as soon as it is full, and the last when the stream ends.
-
-        It ends when `put_stream` says that the stream is not live any more, or with None.
-        """
         path = in_stream(stream, "summary", "standing")
         if request is None:
             await self._channel.answer(remove(path, collection=collection))

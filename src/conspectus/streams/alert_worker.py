@@ -6,7 +6,7 @@ from conspectus.streams.leadership import Leadership
 from conspectus.streams.webhook_delivery import Deliverer
 
 
-class AlertService(Leadership):
+class AlertWorker(Leadership):
     """Of all processes that have a store open, the one that has the turn checks and delivers for all.
 
     It looks for what is new every `poll` seconds; at the end, what is being sent has `grace` seconds.

@@ -1,26 +1,36 @@
 """Memories of agents on a server: remembered, recalled, shown and changed."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields, replace
+from functools import partial
+from operator import add
 from typing import Any, Final, Unpack
 from urllib.parse import quote
 
-from conspectus.client.encode import budget_json, encoded, metadata_json
-from conspectus.client.graphing import Graphing
+from conspectus.client.documents import RemoteDocuments
+from conspectus.client.encode import budget_json, encoded, instant_json, metadata_json
+from conspectus.client.operations import derived
 from conspectus.client.request import Request, ask, get, path_of, work
+from conspectus.client.service import RemoteService
+from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput
 from conspectus.ingest.pipeline import batches
+from conspectus.memory.jsonl_reader import renumber
 from conspectus.memory.scopes import checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_to_json
 from conspectus.model.memory import (
     MEMORY,
+    ConversationSummary,
     Memory,
     MemoryClass,
+    MemoryExport,
     MemoryPage,
     MemoryQuery,
+    MemoryReceipt,
     MemoryRetrieval,
+    MemoryStats,
     MemoryWindow,
     MemoryWritten,
     NewMemory,
@@ -28,16 +38,21 @@ from conspectus.model.memory import (
     RecentMemory,
     Scope,
 )
+from conspectus.model.memory import MemorySelection as What
 from conspectus.model.query import Budget
 from conspectus.model.records import Json, Written
 from conspectus.ports import Progress
 from conspectus.text.vectors import unit
 
+MOST_LINES: Final = 500
+MOST_CHARACTERS: Final = 1_000_000
+"""So many lines, of about so many characters, are sent at once."""
 FIELDS: Final = NewMemory.__dataclass_fields__.keys() - {"key", "vector"}
 
 
-class Remembering(Graphing):
-    """What agents are to know again."""
+@derived
+class RemoteMemory(RemoteService, MemoryService):
+    """Memories on a server."""
 
     async def remember(
         self,
@@ -47,15 +62,7 @@ class Remembering(Graphing):
         collection: str = MEMORY,
         wait: bool = False,
         progress: Progress | None = None,
-    ) -> list[MemoryWritten]:
-        """Store memories in their order, word for word: found by their words when this returns.
-
-        By meaning they are found when they are embedded (`wait=True`: on return). One with the key of a
-        stored one is a new version of it. What says nearly the same as another is linked to it, not dropped.
-        A fact becomes an edge of the scope's graph, and ends the one that it contradicts. They are sent in
-        batches of at most 500, each a transaction. Raises InvalidInput or TooLarge; the batch at fault is
-        not written.
-        """
+    ) -> Sequence[MemoryWritten]:
         given = [memories] if isinstance(memories, str | NewMemory) else memories
         where = scope_json(scope, collection)
         done: list[MemoryWritten] = []
@@ -67,21 +74,19 @@ class Remembering(Graphing):
         if not done:
             await self._remember((), where)
         if wait:
-            await self.settle(collection=collection, progress=progress)
+            await self._beside(RemoteDocuments).settle(collection=collection, progress=progress)
         return done
 
     async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
-        """The memories that answer a question, best first, each with the parts of its score."""
         return await self._channel.one(MemoryRetrieval, ask("/memories/recall", _question_json(question)))
 
-    async def memory_window(
+    async def window(
         self, question: MemoryQuery, budget: int | Budget, *, renderer: str = "text"
     ) -> MemoryWindow:
-        """Standing notes, what answers a question, and the last turns, never over the budget."""
         body = {**_question_json(question), "budget": budget_json(budget), "renderer": encoded(renderer)}
         return await self._channel.one(MemoryWindow, ask("/memories/context", body))
 
-    async def recent_memories(
+    async def recent(
         self,
         *,
         scope: Scope,
@@ -89,24 +94,18 @@ class Remembering(Graphing):
         turns: int | None = None,
         tokens: int | None = None,
         tokenizer: str = "o200k_base",
-    ) -> list[RecentMemory]:
-        """The turns that were stored last, oldest first: so many at most, of so many tokens at most.
-
-        What is not given is as the settings say. One larger than all of the tokens is cut, with a mark.
-        """
+    ) -> Sequence[RecentMemory]:
         told = {**scope_query(scope, collection), "turns": turns, "tokens": tokens, "tokenizer": tokenizer}
         return await self._channel.several(RecentMemory, get("/memories/recent", **told))
 
-    async def memory(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Memory:
-        """A memory of a scope. Raises NotFound, for one of another scope too."""
+    async def get(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Memory:
         return await self._channel.one(Memory, get(_path(memory), **scope_query(scope, collection)))
 
-    async def memory_versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> list[Memory]:
-        """All that a memory ever said, oldest first, as it is now last. Raises NotFound."""
+    async def versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Sequence[Memory]:
         request = get(_path(memory, "versions"), **scope_query(scope, collection))
         return await self._channel.several(Memory, request)
 
-    async def memories(
+    async def list(
         self,
         *,
         scope: Scope,
@@ -115,19 +114,15 @@ class Remembering(Graphing):
         entity: str | None = None,
         **paging: Unpack[Paging],
     ) -> MemoryPage:
-        """A page of the memories of a scope that match, in the order in which they were said."""
         told: dict[str, object] = {**scope_query(scope, collection), "kind": kind, "entity": entity, **paging}
         told["where"] = json.dumps(filter_to_json(paging.get("where", EVERYTHING)))
         return await self._channel.one(MemoryPage, get("/memories", **told))
 
-    async def count_memories(
-        self, *, scope: Scope, collection: str = MEMORY, where: Filter = EVERYTHING
-    ) -> int:
-        """How many memories of a scope match."""
+    async def count(self, *, scope: Scope, collection: str = MEMORY, where: Filter = EVERYTHING) -> int:
         body: Json = {**scope_json(scope, collection), "where": filter_to_json(where)}
         return await self._channel.member(int, "count", ask("/memories/count", body))
 
-    async def update_memory(
+    async def update(
         self,
         /,
         memory: str,
@@ -137,10 +132,6 @@ class Remembering(Graphing):
         expected: str | None = None,
         **changes: Any,
     ) -> Written:
-        """Change any fields of a memory but its key; it keeps its id, and what it was is kept as a version.
-
-        With `expected`, the fingerprint that the caller read, raises Changed if it is another one by now.
-        """
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
         headers = {} if expected is None else {"If-Match": f'"{quote(expected)}"'}
@@ -150,7 +141,65 @@ class Remembering(Graphing):
         )
         return await self._channel.one(Written, request)
 
-    async def _remember(self, batch: Sequence[NewMemory], where: Mapping[str, Json]) -> list[MemoryWritten]:
+    async def forget(
+        self,
+        what: What,
+        *,
+        scope: Scope,
+        collection: str = MEMORY,
+        preview: bool = False,
+        purge: bool = False,
+    ) -> MemoryReceipt:
+        told = {each.name: encoded(getattr(what, each.name)) for each in fields(what)}
+        told["before"] = instant_json(what.before)
+        where = scope_json(scope, collection)
+        body: Json = {**where, **told, "preview": preview, "purge": purge}
+        return await self._channel.one(MemoryReceipt, work("/memories/forget", body))
+
+    async def conversations(self, *, scope: Scope, collection: str = MEMORY) -> Sequence[ConversationSummary]:
+        request = get("/memories/conversations", **scope_query(scope, collection))
+        return await self._channel.several(ConversationSummary, request)
+
+    async def stats(self, *, scope: Scope, collection: str = MEMORY) -> MemoryStats:
+        return await self._channel.one(MemoryStats, get("/memories/stats", **scope_query(scope, collection)))
+
+    async def export(
+        self,
+        *,
+        scope: Scope,
+        collection: str = MEMORY,
+        after: str | None = None,
+        limit: int | None = None,
+    ) -> MemoryExport:
+        told = {**scope_query(scope, collection), "after": after, "limit": limit}
+        return await self._channel.one(MemoryExport, get("/memories/export", **told))
+
+    async def import_lines(
+        self,
+        lines: str | Iterable[str],
+        *,
+        collection: str = MEMORY,
+        scope: Scope | None = None,
+        progress: Progress | None = None,
+    ) -> Sequence[MemoryWritten]:
+        where: dict[str, Json] = {"collection": encoded(collection), "scope": scope_of(scope)}
+        done: list[MemoryWritten] = []
+        before = 0
+        for batch in _batches(lines.split("\n") if isinstance(lines, str) else lines):
+            body: Json = {**where, "lines": [encoded(each) for each in batch]}
+            try:
+                done += await self._channel.several(MemoryWritten, work("/memories/import", body))
+            except InvalidInput as fault:
+                renumber(fault, partial(add, before))
+                raise
+            before += len(batch)
+            if progress is not None:
+                progress("importing", len(done), 0)
+        return done
+
+    async def _remember(
+        self, batch: Sequence[NewMemory], where: Mapping[str, Json]
+    ) -> Sequence[MemoryWritten]:
         told: list[Json] = [
             _fields_json({each.name: getattr(new, each.name) for each in fields(new)}) for new in batch
         ]
@@ -193,3 +242,25 @@ def _fields_json(given: Mapping[str, Any]) -> dict[str, Json]:
         unit(told["vector"])
         told["vector"] = [float(number) for number in told["vector"]]
     return {name: encoded(value) for name, value in told.items()}
+
+
+def scope_of(scope: Scope | None) -> Json:
+    """A scope as a member of a body."""
+    if scope is None:
+        return None
+    told = scope_json(scope, MEMORY)
+    del told["collection"]
+    return told
+
+
+def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
+    batch: list[str] = []
+    size = 0
+    for line in lines:
+        if batch and (len(batch) == MOST_LINES or size + len(line) > MOST_CHARACTERS):
+            yield batch
+            batch, size = [], 0
+        batch.append(line)
+        size += len(line)
+    if batch:
+        yield batch

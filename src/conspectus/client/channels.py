@@ -7,9 +7,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Unpack
 
+from conspectus.client.collections import RemoteCollections
+from conspectus.client.documents import RemoteDocuments
 from conspectus.client.encode import budget_json, encoded, metadata_json
+from conspectus.client.operations import derived
 from conspectus.client.request import ask, get, path_of, work
-from conspectus.client.work import Work
+from conspectus.client.service import RemoteService
+from conspectus.engine.channels import ChannelService
 from conspectus.ingest.chat_archives import MessageImportOptions, handed_in, named, take_in
 from conspectus.ingest.pipeline import batches
 from conspectus.ingest.prepare import period
@@ -25,11 +29,12 @@ from conspectus.model.channels import (
 )
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget
-from conspectus.model.records import Document, Json, Written
+from conspectus.model.records import Json, Written
 
 
-class Conversing(Work):
-    """What people and assistants say to each other."""
+@derived
+class RemoteChannels(RemoteService, ChannelService):
+    """Channels of a server."""
 
     async def post(
         self,
@@ -39,14 +44,11 @@ class Conversing(Work):
         collection: str = "default",
         **how: Unpack[MessageImportOptions],
     ) -> list[Written]:
-        """Store messages in the order in which they were written; a key that is stored already is an edit.
-
-        A channel is made if it is new. Messages are sent in batches of at most 500, each a transaction.
-        Raises InvalidInput or TooLarge; the batch at fault is not written.
-        """
         given = [messages] if isinstance(messages, NewMessage) else messages
         progress = how.get("progress")
-        target = await self.source(channel, collection=collection, kind="channel")
+        target = await self._beside(RemoteCollections).get_or_create_source(
+            channel, collection=collection, kind="channel"
+        )
         written: list[Written] = []
         for batch in batches(given):
             body: Json = {
@@ -60,32 +62,20 @@ class Conversing(Work):
             if progress is not None:
                 progress("writing", len(written), 0)
         if how.get("wait", False):
-            await self.settle(collection=target.collection, progress=progress)
+            await self._beside(RemoteDocuments).settle(collection=target.collection, progress=progress)
         return written
-
-    async def find_document(self, key: str, *, source: str, collection: str = "default") -> Document:
-        """The document of a key in a source, such as a message of a channel. Raises NotFound."""
-        return await self._channel.one(
-            Document, get("/lookup", key=key, source=source, collection=collection)
-        )
 
     async def latest(
         self, *, channel: str, collection: str = "default", limit: int = 50
     ) -> list[ChannelMessage]:
-        """What was said last in a channel, oldest first. Raises NotFound."""
         request = get("/messages", channel=channel, collection=collection, limit=limit)
         return list(await self._channel.several(ChannelMessage, request))
 
     async def chain(self, document: str, *, limit: int = 20) -> ReplyChain:
-        """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
         path = path_of("documents", ("document", document), "chain")
         return await self._channel.one(ReplyChain, get(path, limit=limit))
 
-    async def channel_window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
-        """Context for a question asked in a channel: messages with their chains, in their threads.
-
-        Raises NotFound for a channel that cannot be seen, or of which the member is none.
-        """
+    async def window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
         asked = encoded(question)
         body = {**(asked if isinstance(asked, dict) else {}), "budget": budget_json(budget)}
         return await self._channel.one(ChannelWindow, ask("/messages/context", body))
@@ -98,19 +88,14 @@ class Conversing(Work):
         collection: str = "default",
         **how: Unpack[MessageImportOptions],
     ) -> ImportReport:
-        """Take in the export of a chat platform, of this machine: it is read here and its messages sent.
-
-        Importing it again changes nothing; importing a newer one adds what is new and follows edits. Raises
-        UnreadableFile, UnsupportedContent or TooLarge.
-        """
-        home = await self.collection(collection)
+        home = await self._beside(RemoteCollections).get_or_create(collection)
         with TemporaryDirectory() as folder:
             path = handed_in(archive, Path(folder)) if isinstance(archive, Upload) else Path(archive)
             with named(archive):
                 read = await asyncio.to_thread(self._archives.read, path.expanduser(), kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
-            target = await self.source(
+            target = await self._beside(RemoteCollections).get_or_create_source(
                 channel.name, collection=home.id, metadata=channel.metadata or None, kind="channel"
             )
             return await self.post(
@@ -123,7 +108,7 @@ class Conversing(Work):
 
         report = await take_in(read, put, how.get("progress"))
         if how.get("wait", False):
-            await self.settle(collection=home.id, progress=how.get("progress"))
+            await self._beside(RemoteDocuments).settle(collection=home.id, progress=how.get("progress"))
         return report
 
 

@@ -33,7 +33,7 @@ OpenJobs = Callable[[], Awaitable[Jobs]]
 """Makes the executor, which may be slow to import."""
 
 
-class JobService:
+class JobWorker:
     """Starts with the first job or when told to; may be closed without having been started."""
 
     def __init__(

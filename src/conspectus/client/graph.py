@@ -1,0 +1,37 @@
+"""Graphs of a server: nodes, edges, ways between them, and the entities that passages mention."""
+
+from datetime import datetime
+from typing import Final
+
+from conspectus.client.collections import in_collection
+from conspectus.client.encode import instant_json
+from conspectus.client.operations import derived
+from conspectus.client.request import get, path_of, work
+from conspectus.client.service import RemoteService
+from conspectus.engine.graph import GraphService
+from conspectus.model.graph import GraphForm
+from conspectus.ports import Progress
+
+LOOKING: Final = "looking for names"
+
+
+@derived
+class RemoteGraph(RemoteService, GraphService):
+    """Graphs of a server."""
+
+    async def export(
+        self,
+        form: GraphForm = "json",
+        *,
+        graph: str = "default",
+        collection: str = "default",
+        at: datetime | None = None,
+    ) -> str:
+        path = path_of("graphs", ("graph", graph), "export")
+        request = get(path, form=form, collection=collection, at=instant_json(at))
+        return b"".join([piece async for piece in self._channel.pieces(request)]).decode("utf-8")
+
+    async def settle_entities(self, *, collection: str = "default", progress: Progress | None = None) -> int:
+        if progress is not None:
+            progress(LOOKING, 0, 0)
+        return await self._channel.member(int, "read", work(in_collection(collection, "names", "settle")))

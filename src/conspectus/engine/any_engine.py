@@ -1,0 +1,109 @@
+"""An engine as other programs use it: in this process or on a server, with the same services."""
+
+from typing import Protocol
+
+from conspectus.engine.alerts import AlertService
+from conspectus.engine.channels import ChannelService
+from conspectus.engine.chat import ChatService
+from conspectus.engine.collections import CollectionService
+from conspectus.engine.connections import ConnectionService
+from conspectus.engine.documents import DocumentService
+from conspectus.engine.events import EventService
+from conspectus.engine.graph import GraphService
+from conspectus.engine.jobs import JobService
+from conspectus.engine.maintenance import MaintenanceService
+from conspectus.engine.memory import MemoryService
+from conspectus.engine.people import PeopleService
+from conspectus.engine.retention import RetentionService
+from conspectus.engine.search import SearchService
+from conspectus.engine.streams import StreamService
+from conspectus.engine.summaries import SummaryService
+from conspectus.ports import CountTokens
+
+
+class AnyEngine(Protocol):
+    """The services of Engine and of RemoteEngine."""
+
+    @property
+    def collections(self) -> CollectionService:
+        """See CollectionService."""
+        ...
+
+    @property
+    def documents(self) -> DocumentService:
+        """See DocumentService."""
+        ...
+
+    @property
+    def search(self) -> SearchService:
+        """See SearchService."""
+        ...
+
+    @property
+    def channels(self) -> ChannelService:
+        """See ChannelService."""
+        ...
+
+    @property
+    def chat(self) -> ChatService:
+        """See ChatService."""
+        ...
+
+    @property
+    def streams(self) -> StreamService:
+        """See StreamService."""
+        ...
+
+    @property
+    def events(self) -> EventService:
+        """See EventService."""
+        ...
+
+    @property
+    def summaries(self) -> SummaryService:
+        """See SummaryService."""
+        ...
+
+    @property
+    def alerts(self) -> AlertService:
+        """See AlertService."""
+        ...
+
+    @property
+    def memory(self) -> MemoryService:
+        """See MemoryService."""
+        ...
+
+    @property
+    def retention(self) -> RetentionService:
+        """See RetentionService."""
+        ...
+
+    @property
+    def graph(self) -> GraphService:
+        """See GraphService."""
+        ...
+
+    @property
+    def people(self) -> PeopleService:
+        """See PeopleService."""
+        ...
+
+    @property
+    def jobs(self) -> JobService:
+        """See JobService."""
+        ...
+
+    @property
+    def connections(self) -> ConnectionService:
+        """See ConnectionService."""
+        ...
+
+    @property
+    def maintenance(self) -> MaintenanceService:
+        """See MaintenanceService."""
+        ...
+
+    def counter(self, tokenizer: str = ...) -> CountTokens:
+        """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
+        ...

@@ -1,0 +1,196 @@
+"""Connections: made, synced, watched, and ended."""
+
+import asyncio
+import re
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+from uuid import uuid4
+
+from conspectus.access.job_reader import AuthorizedJobs
+from conspectus.access.policy import require_scope
+from conspectus.access.reader import SourceRef
+from conspectus.engine.collections import CollectionService
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.job_handlers import may_follow
+from conspectus.engine.job_queue import JobQueue
+from conspectus.engine.jobs import JobService
+from conspectus.errors import Conflict, InvalidInput
+from conspectus.ingest.prepare import DocumentLimits, named, storable
+from conspectus.ingest.watchers import Follow, Followers
+from conspectus.model.access import Person
+from conspectus.model.connections import Connection
+from conspectus.model.jobs import Job
+from conspectus.model.records import Receipt
+from conspectus.ports.jobs import JobPlace, JobScope
+from conspectus.ports.web import Watchable
+
+SECRET_NAME = re.compile(r"token|secret|passw|credential|auth|key|cookie|private", re.IGNORECASE)
+SECRET_PART = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^#]*\?", re.IGNORECASE)
+"""Addresses with a password, with what stands for one, or with a query, which may hold one."""
+
+
+class ConnectionService(Service):
+    """Connections of collections with wikis, repositories and folders."""
+
+    def __init__(
+        self,
+        context: EngineContext,
+        collections: CollectionService,
+        jobs: JobService,
+        queue: JobQueue,
+        answering: Callable[[Person], "ConnectionService"],
+    ) -> None:
+        super().__init__(context)
+        self._collections = collections
+        self._jobs = jobs
+        self._queue = queue
+        self._answering = answering
+        self._job_sight = AuthorizedJobs(context.sight, context.parts.work.ledger)
+
+    async def create(
+        self, name: str, connector: str, options: Mapping[str, Any], *, collection: str = "default"
+    ) -> Connection:
+        """Connect a collection with a wiki or another store of documents; `sync` then brings it in step.
+
+        Raises Conflict if there is a connection of that name, InvalidInput for options that the connector
+        cannot use or that look like secrets, which are not kept yet.
+        """
+        place = await self._managed(collection, "connect a collection")
+        _refuse_secrets(options)
+        if any(each.name == name for each in await self._job_sight.connections(place)):
+            raise Conflict("connection", name, "exists already")
+        settings = self._parts.settings
+        limits = DocumentLimits(0, settings.max_metadata_bytes, settings.max_metadata_depth)
+        wiki = Connection(
+            id=str(uuid4()),
+            collection=place.collection.id,
+            owner=self._person.id,
+            name=_connection_name(name),
+            connector=connector,
+            options=storable(options, limits),
+        )
+        may_follow(self._person, wiki)
+        await self._parts.work.connector_for(wiki, self._core.fetcher()).close()
+        return await self._parts.work.ledger.put_connection(wiki)
+
+    async def list(self, *, collection: str = "default") -> Sequence[Connection]:
+        """The connections of a collection, by name, for those who see all of it."""
+        return await self._job_sight.connections(await self._sight.place(collection))
+
+    async def delete(self, name: str, *, collection: str = "default", delete: bool = False) -> Receipt:
+        """End a connection; with `delete`, what it brought is deleted too. Raises NotFound."""
+        place = await self._context.place(collection, "manager", "disconnect a collection")
+        wiki = await self._job_sight.connection(place, name)
+        for job in await self._syncs(place, wiki):
+            await self._jobs.cancel(job.id)
+        await self._parts.work.ledger.delete_connection(wiki.id)
+        await self._parts.work.forget_connection(wiki)
+        total = Receipt()
+        for each in await self._collections.sources(collection=place.collection.id) if delete else ():
+            if each.metadata.get("wiki") == wiki.id:
+                gone = await self._collections.delete_source(each.id, collection=place.collection.id)
+                total = Receipt(
+                    total.documents + gone.documents, total.chunks + gone.chunks, total.vectors + gone.vectors
+                )
+        return total
+
+    async def sync(self, name: str, *, collection: str = "default") -> Job:
+        """Bring a collection in step with what it is connected to, by a job; one at a time."""
+        place = await self._sight.place(collection)
+        wiki = await self._job_sight.connection(place, name)
+        require_scope(self._person, "write", "write")
+        place.require("editor", "bring a collection in step")
+        may_follow(self._person, wiki)
+        for job in await self._syncs(place, wiki):
+            return job
+        arguments = {"connection": wiki.id}
+        return await self._queue.submit(
+            self._queue.new_job("sync", place, None, title=wiki.name, arguments=arguments)
+        )
+
+    async def watch(
+        self, name: str, *, collection: str = "default", told: Callable[[Job], None] | None = None
+    ) -> None:
+        """Bring a collection in step now and after every change, until this is cancelled.
+
+        `told` is handed each job that has ended. Raises NotFound, InvalidInput for a store that cannot be
+        watched, and FetchFailed if it is gone.
+        """
+        place = await self._sight.place(collection)
+        wiki = await self._job_sight.connection(place, name)
+        connector = self._parts.work.connector_for(wiki, self._core.fetcher())
+        try:
+            if not isinstance(connector, Watchable):
+                raise InvalidInput(
+                    "connection", f"{wiki.connector} cannot be watched; sync it from time to time"
+                )
+            changes = connector.watch()
+            while True:
+                changed = asyncio.ensure_future(anext(changes))
+                try:
+                    await self._in_step(wiki, told)
+                    await changed
+                finally:
+                    changed.cancel()
+        finally:
+            await connector.close()
+
+    async def start(self) -> None:
+        """Follow, from now on, every connection with the option `watch`, as its owner may."""
+        self._core.follow(Followers(self._watched))
+
+    async def _managed(self, collection: str, action: str) -> SourceRef:
+        require_scope(self._person, "write", "write")
+        home = await self._collections.get_or_create(collection)
+        place = await self._sight.place_of(home.id)
+        place.require("manager", action)
+        return place
+
+    async def _syncs(self, place: SourceRef, wiki: Connection) -> Sequence[Job]:
+        """The jobs that bring this connection in step and have not ended."""
+        scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
+        found: list[Job] = []
+        after: str | None = None
+        while True:
+            page = await self._parts.work.ledger.jobs(scope, after=after)
+            found += [job for job in page.jobs if job.arguments.get("connection") == wiki.id]
+            after = page.next
+            if after is None:
+                return found
+
+    async def _watched(self) -> Mapping[str, Follow]:
+        found: dict[str, Follow] = {}
+        for place in await self._sight.places():
+            for wiki in await self._parts.work.ledger.connections(place.collection.id):
+                if wiki.options.get("watch"):
+                    found[wiki.id] = partial(self._follow_as_owner, wiki)
+        return found
+
+    async def _follow_as_owner(self, wiki: Connection) -> None:
+        person = await self._context.person_of(wiki.owner)
+        await self._answering(person).watch(wiki.name, collection=wiki.collection)
+
+    async def _in_step(self, wiki: Connection, told: Callable[[Job], None] | None) -> None:
+        """A run that begins after this call; one that runs already may have looked before the change."""
+        while True:
+            job = await self.sync(wiki.name, collection=wiki.collection)
+            ended = await self._jobs.wait(job.id)
+            if told is not None:
+                told(ended)
+            if job.started is None:
+                return
+
+
+def _connection_name(name: str) -> str:
+    if "/" in name:
+        raise InvalidInput("connection", "a name has no slash")
+    return named("connection", name)
+
+
+def _refuse_secrets(options: Mapping[str, Any]) -> None:
+    for name, value in options.items():
+        if SECRET_NAME.search(name):
+            raise InvalidInput("options", f"{name!r} looks like a secret; none can be kept yet")
+        if isinstance(value, str) and SECRET_PART.match(value.strip()):
+            raise InvalidInput("options", f"{name!r} may hold a secret in its address; none can be kept yet")

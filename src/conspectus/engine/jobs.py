@@ -1,0 +1,253 @@
+"""Jobs: asked for, watched, stopped, and what they add up to."""
+
+import asyncio
+import stat
+import time
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from pathlib import Path
+
+from conspectus.access.job_reader import AuthorizedJobs
+from conspectus.access.policy import require_owner, require_scope
+from conspectus.access.reader import SourceRef
+from conspectus.engine.context import EngineContext, Service
+from conspectus.engine.job_queue import JobQueue
+from conspectus.errors import Conflict, InvalidInput, TooLarge, UnreadableFile
+from conspectus.ingest.http_response import source_name
+from conspectus.ingest.prepare import named
+from conspectus.model.ids import SourceId
+from conspectus.model.jobs import (
+    FINISHED,
+    METHODS,
+    EmbeddingRequest,
+    IngestReport,
+    Job,
+    JobPage,
+    JobState,
+    RequestTotals,
+    Upload,
+)
+from conspectus.model.records import Json
+from conspectus.text.splitter import SplitOptions
+from conspectus.text.urls import parse_url
+
+FIRST_LOOK = 0.05
+LONGEST_LOOK = 0.5
+"""Seconds between two looks at a job that is waited for, at first and after a while."""
+LIMIT = 1_000
+HOURS = 366 * 24
+
+
+class JobService(Service):
+    """Jobs: pages and files that are added in the background, and jobs as they stand.
+
+    A job that cannot be seen is NotFound.
+    """
+
+    def __init__(self, context: EngineContext, queue: JobQueue) -> None:
+        super().__init__(context)
+        self._queue = queue
+        self._job_sight = AuthorizedJobs(context.sight, context.parts.work.ledger)
+
+    async def ingest_url(
+        self,
+        /,
+        url: str,
+        *,
+        collection: str = "default",
+        source: str | None = None,
+        method: str = "GET",
+        headers: Mapping[str, str] | None = None,
+        **sizes: int | None,
+    ) -> Job:
+        """Take in a web page: fetched, read, split and embedded by a job, which is returned at once.
+
+        Without a `source`, its domain is the source. The same address again replaces the page, or leaves it
+        where nothing changed. `headers` may hold secrets and are deleted when the job ends. `chunk_size` and
+        `overlap` are in characters; where they are not given, the settings decide.
+        """
+        address = parse_url(url)
+        if address.credentials:
+            raise InvalidInput("url", "must not hold a user name or password; give an Authorization header")
+        sent = _headers(headers or {})
+        whole = str(address)
+        secret: dict[str, Json] = {"headers": sent} if sent else {}
+        if address.query:
+            secret["url"] = whole
+        target_name = source_name(whole) if source is None else named("source", source)
+        arguments = {"method": _method(method), "source": target_name, **self._cut(sizes)}
+        if secret:
+            arguments["repeatable"] = False
+        if not address.query:
+            arguments["url"] = whole
+        place, target = await self._into(collection, target_name)
+        job = self._queue.new_job("ingest_url", place, target, title=address.shown, arguments=arguments)
+        if secret:
+            await self._parts.work.files.keep_secret(job.id, secret)
+        return await self._queue.submit(job)
+
+    async def ingest_files(
+        self, files: Sequence[Upload], *, collection: str = "default", source: str = "uploads"
+    ) -> Job:
+        """Take in files that are handed in, by a job; they are kept on disk when this returns."""
+        names = await asyncio.to_thread(self._checked_names, files)
+        place, target = await self._into(collection, named("source", source))
+        listed: list[Json] = list(names)
+        title = names[0] if len(names) == 1 else f"{len(names)} files: {names[0]}, …"
+        arguments: dict[str, Json] = {"files": listed, "source": source, "repeatable": False}
+        job = self._queue.new_job("ingest_files", place, target, title=title, arguments=arguments)
+        await self._parts.work.files.keep_files(job.id, files)
+        return await self._queue.submit(job)
+
+    async def get(self, job: str) -> Job:
+        """A job as it is now. Raises NotFound."""
+        return (await self._job_sight.job(job))[0]
+
+    async def list(
+        self,
+        *,
+        collection: str | None = None,
+        state: JobState | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> JobPage:
+        """A page of jobs, newest first; `after` is the page before's `next`, `limit` at most 100."""
+        states = None if state is None else (state,)
+        return await self._job_sight.jobs(collection, states, after=after, limit=limit)
+
+    async def cancel(self, job: str) -> Job:
+        """Stop a job that waits or runs; one that has ended stays as it is. Raises NotFound."""
+        found = await self._stoppable(job, "cancel a job")
+        ended = tuple(sorted(FINISHED))
+        found = await self._parts.work.ledger.change(
+            found.id, unless=ended, state="cancelled", finished=self._parts.clock()
+        )
+        await self._core.jobs.cancel(found.id)
+        await self._parts.work.files.drop(found.id)
+        return await self.get(found.id)
+
+    async def retry(self, job: str) -> Job:
+        """Run a job once more that failed or was cancelled.
+
+        Raises Conflict for another one, and for one that needs what was deleted when it ended: files, and
+        addresses or headers that may hold secrets.
+        """
+        found = await self._stoppable(job, "run a job again")
+        if found.state not in {"failed", "cancelled"}:
+            raise Conflict(
+                "job", job, f"is {found.state}; only what failed or was cancelled can be run again"
+            )
+        if not found.arguments.get("repeatable", True):
+            raise Conflict("job", job, "needs what was deleted when it ended; ask for it anew")
+        cleared = dict.fromkeys(("code", "error", "result", "started", "finished"))
+        unless: tuple[JobState, ...] = ("queued", "running", "succeeded")
+        again = await self._parts.work.ledger.change(
+            found.id, unless=unless, state="queued", done=0, total=0, **cleared
+        )
+        await self._queue.hand_over(again)
+        return again
+
+    async def wait(self, job: str, *, seconds: float | None = None) -> Job:
+        """The job when it has ended, or as it is after so many seconds. Raises NotFound."""
+        give_up = None if seconds is None else time.monotonic() + seconds
+        found = await self.get(job)
+        if found.state not in FINISHED:
+            await self._queue.begin()
+        pause = FIRST_LOOK
+        while found.state not in FINISHED and (give_up is None or time.monotonic() < give_up):
+            await asyncio.sleep(pause)
+            pause = min(1.2 * pause, LONGEST_LOOK)
+            found = await self.get(job)
+        return found
+
+    async def report(self, *, collection: str | None = None) -> IngestReport:
+        """Jobs by state, and failure and retry rates by span and by source."""
+        return await self._job_sight.report(collection, now=self._parts.clock())
+
+    async def requests(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
+        """The calls to model providers, newest first. Only the owner account may see them."""
+        require_owner(self._person, "see calls to model providers")
+        if not 1 <= limit <= LIMIT:
+            raise InvalidInput("limit", f"must be from 1 to {LIMIT}")
+        return await self._parts.request_log.page(after=after, limit=limit)
+
+    async def request_totals(self, *, hours: int = 24) -> Sequence[RequestTotals]:
+        """What they added up to in the last hours. Only the owner account may see it."""
+        require_owner(self._person, "see calls to model providers")
+        if not 1 <= hours <= HOURS:
+            raise InvalidInput("hours", f"must be from 1 to {HOURS}")
+        return await self._parts.request_log.totals(self._parts.clock() - timedelta(hours=hours))
+
+    async def _stoppable(self, job: str, action: str) -> Job:
+        """A job that the person may stop or run again: an own one, or with the role for it."""
+        found, place = await self._job_sight.job(job)
+        require_scope(self._person, "write", action)
+        if found.owner != self._person.id:
+            place.require("editor", action, source=found.source)
+        return found
+
+    async def start(self) -> None:
+        """Run what waits, here or in another process that holds the store. Twice is as once."""
+        await self._queue.start()
+
+    async def _into(self, collection: str, source: str) -> tuple[SourceRef, SourceId | None]:
+        """Where a job is to write, and the source if there is one; raises what the job would raise later."""
+        require_scope(self._person, "write", "write")
+        home = await self._writer.collection(collection)
+        place = await self._sight.place_of(home.id)
+        found = await self._sight.source(place, source)
+        if found is None:
+            place.require("manager", "make a source")
+            return place, None
+        place.require("editor", "add documents", source=found.id)
+        return place, found.id
+
+    def _cut(self, sizes: Mapping[str, int | None]) -> dict[str, Json]:
+        """The sizes of chunks, if any was given. Raises InvalidInput."""
+        if unknown := sizes.keys() - {"chunk_size", "overlap"}:
+            raise InvalidInput(min(unknown), "is not known; give chunk_size and overlap")
+        size, overlap = sizes.get("chunk_size"), sizes.get("overlap")
+        if size is None and overlap is None:
+            return {}
+        settings = self._parts.settings
+        size = settings.chunk_size if size is None else size
+        overlap = min(settings.chunk_overlap, size // 2) if overlap is None else overlap
+        SplitOptions(size=size, overlap=overlap)
+        return {"chunk_size": size, "overlap": overlap}
+
+    def _checked_names(self, files: Sequence[Upload]) -> Sequence[str]:
+        settings = self._parts.settings
+        if not 1 <= len(files) <= settings.max_upload_files:
+            raise InvalidInput("files", f"must be from 1 to {settings.max_upload_files}")
+        names = [named("files", each.name) for each in files]
+        if len(set(names)) < len(names):
+            raise InvalidInput("files", "have the same name twice")
+        for each in files:
+            size = _size(each)
+            if size > settings.max_file_bytes:
+                raise TooLarge("file", size=size, limit=settings.max_file_bytes)
+        return names
+
+
+def _size(upload: Upload) -> int:
+    if not isinstance(upload.data, Path):
+        return len(upload.data)
+    try:
+        state = upload.data.stat()
+    except OSError as fault:
+        raise UnreadableFile(upload.name, fault.strerror or str(fault)) from fault
+    if not stat.S_ISREG(state.st_mode):
+        raise UnreadableFile(upload.name, "is not a file")
+    return state.st_size
+
+
+def _method(name: str) -> str:
+    if name.upper() not in METHODS:
+        raise InvalidInput("method", f"must be one of {', '.join(METHODS)}")
+    return name.upper()
+
+
+def _headers(given: Mapping[str, str]) -> dict[str, Json]:
+    if not all(isinstance(part, str) for pair in given.items() for part in pair):
+        raise InvalidInput("headers", "must be names and values, both text")
+    return dict(given)

@@ -1,0 +1,73 @@
+"""Streams as one person may read them."""
+
+from conspectus.access.reader import SourceRef
+from conspectus.engine.context import EngineContext
+from conspectus.errors import NotFound
+from conspectus.model.records import Document, Kind, Source
+from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, Stream
+from conspectus.ports.timelines import Extent, Span
+from conspectus.text.clocks import StreamClock, clock_of
+
+PAGE = 1_000
+
+
+class StreamReader:
+    """Finds streams, and reads them in the order of time."""
+
+    def __init__(self, context: EngineContext) -> None:
+        self._sight = context.sight
+
+    async def source(self, stream: str, collection: str) -> tuple[SourceRef, Source]:
+        """A stream that can be seen, with its collection. Raises NotFound."""
+        place = await self._sight.place(collection)
+        found = await self._sight.source(place, stream)
+        if found is None or found.kind != "stream":
+            raise NotFound("stream", stream)
+        return place, found
+
+    async def stream(self, place: SourceRef, source: Source) -> Stream:
+        """The stream that a source is."""
+        return stream_of(source, await self._sight.extent(place, source))
+
+    async def timeline(
+        self, place: SourceRef, source: Source, span: Span, kind: Kind = "caption"
+    ) -> list[Caption]:
+        """All of a range of a stream that was seen, in the order of time."""
+        clock = clock_of(source)
+        return [as_caption(*each, clock) for each in await self.documents(place, source, span, kind)]
+
+    async def documents(
+        self, place: SourceRef, source: Source, span: Span, kind: Kind
+    ) -> list[tuple[Document, str]]:
+        """The same as documents with their texts."""
+        found: list[tuple[Document, str]] = []
+        after: str | None = None
+        while True:
+            page = await self._sight.timeline(place, source, span, kind=kind, after=after, limit=PAGE)
+            found += page.documents
+            after = page.next
+            if after is None:
+                return found
+
+
+def stream_of(source: Source, extent: Extent) -> Stream:
+    """The stream that a source is, which goes as far as its captions do."""
+    title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
+    return Stream(
+        source=source,
+        title=title if isinstance(title, str) else "",
+        origin=clock_of(source).origin,
+        zone=zone if isinstance(zone, str) else "UTC",
+        live=source.metadata.get(LIVE) is True,
+        captions=extent.captions,
+        first=extent.first,
+        last=extent.last,
+    )
+
+
+def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:
+    """A stored caption or event with its times on the clock of its stream."""
+    period = document.occurred
+    if period is None:
+        return Caption(document, text, None, None)
+    return Caption(document, text, clock.seconds(period.start), clock.seconds(period.end))
