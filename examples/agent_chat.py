@@ -67,7 +67,7 @@ def reply(engine: BlockingEngine, context: AgentContext, said: str) -> str:
 
 def main(folder: str, name: str) -> None:
     """Chat until there is nothing more to say."""
-    with conspectus.sync.open(folder) as engine:
+    with conspectus.open(folder) as engine:
         context = AgentContext(engine, user_id=name, conversation_id=str(uuid.uuid4()))
         print(f"I remember {context.count(conversation_id=None)} things that were said.")
         while said := sys.stdin.readline().strip():

@@ -20,7 +20,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-import conspectus.sync
+import conspectus
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.model.records import NewDocument
 from conspectus.model.results import ContextWindow, TraceEntry
@@ -46,7 +46,7 @@ def main() -> None:
     )
     started = time.perf_counter()
     try:
-        with conspectus.sync.open(store) as engine:
+        with conspectus.open(store) as engine:
             said(console, "open the store", started)
             ingest(engine, console, Path(data) if data else None)
             for question in questions(engine, own=bool(data)):

@@ -18,7 +18,7 @@ SETTINGS = replace(Settings(), log_level="critical")
 @contextmanager
 def store(path: Path, embedder: Any = None) -> Iterator[BlockingEngine]:
     """An engine without a model, for programs without an event loop."""
-    with conspectus.sync.open(path, settings=SETTINGS, embedder=embedder or HashedEmbedder()) as engine:
+    with conspectus.open(path, settings=SETTINGS, embedder=embedder or HashedEmbedder()) as engine:
         yield engine
 
 

@@ -1,20 +1,18 @@
 """Conspectus, the context engine for language models: find, rank, pack and explain context.
 
-async with conspectus.open("notes") as engine:
-    await engine.add("The meeting moved to Thursday.", wait=True)
-    window = await engine.window("When is the meeting?", 200)
+with conspectus.open("notes") as engine:
+    engine.add("The meeting moved to Thursday.", wait=True)
+    window = engine.window("When is the meeting?", 200)
 
-With `conspectus.connect("http://localhost:8642", key=...)` in place of `open`, the same code asks a server.
+`async with` gives the same engine, awaited. With `conspectus.connect("http://localhost:8642", key=...)` in
+place of `open`, the same code asks a server.
 """
 
 import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from conspectus import sync
-    from conspectus.bootstrap import open
     from conspectus.client import RemoteEngine
-    from conspectus.client import open as connect
     from conspectus.engine import Engine
     from conspectus.errors import ConspectusError
     from conspectus.model.channels import ChannelQuery, NewMessage
@@ -33,10 +31,12 @@ if TYPE_CHECKING:
         SummaryRequest,
     )
     from conspectus.settings import Settings
+    from conspectus.sync import BlockingEngine, connect, open
 
 __all__ = [
     "And",
     "Between",
+    "BlockingEngine",
     "Budget",
     "CaptionRange",
     "ChannelQuery",
@@ -69,12 +69,10 @@ __all__ = [
     "SummaryRequest",
     "connect",
     "open",
-    "sync",
 ]
 
 _MODULES = frozenset({"bootstrap", "client", "engine", "errors", "model", "ports", "settings", "sync"})
 _HOMES = {
-    "bootstrap": ("open",),
     "client": ("RemoteEngine",),
     "engine": ("Engine",),
     "errors": ("ConspectusError",),
@@ -89,9 +87,9 @@ _HOMES = {
         "StreamQuery",
     ),
     "settings": ("Settings",),
+    "sync": ("BlockingEngine", "connect", "open"),
 }
 _PLACES = {name: (home, name) for home, names in _HOMES.items() for name in names}
-_PLACES["connect"] = ("client", "open")
 
 if not TYPE_CHECKING:
 

@@ -1,10 +1,10 @@
 """The engine for programs without an event loop: the same methods, blocking.
 
-with conspectus.sync.open("notes") as engine:
+with conspectus.open("notes") as engine:
     engine.add("The meeting moved to Thursday.", wait=True)
     print(engine.window("When is the meeting?", 200).text)
 
-`conspectus.sync.connect("http://localhost:8642")` gives the same engine on a server.
+`conspectus.connect("http://localhost:8642")` gives the same on a server; `async with` gives both awaited.
 """
 
 import asyncio
@@ -12,7 +12,7 @@ import functools
 import os
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iterator
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, aclosing, contextmanager
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
@@ -44,6 +44,7 @@ from conspectus.settings import Settings
 
 P = ParamSpec("P")
 S = TypeVar("S")
+E = TypeVar("E", bound=Engine | client.RemoteEngine)
 T = TypeVar("T")
 
 
@@ -397,6 +398,26 @@ class BlockingEngine:
     explain = short("search", BlockingSearch.explain)
 
 
+class Opening(Generic[E]):
+    """An engine that is opened by a block: `with` gives it blocking, `async with` as it is."""
+
+    def __init__(self, opened: AbstractAsyncContextManager[E]) -> None:
+        self._opened = opened
+        self._blocking = _blocking_until_closed(opened)
+
+    def __enter__(self) -> BlockingEngine:
+        return self._blocking.__enter__()
+
+    def __exit__(self, *fault: Any) -> bool | None:
+        return self._blocking.__exit__(*fault)
+
+    async def __aenter__(self) -> E:
+        return await self._opened.__aenter__()
+
+    async def __aexit__(self, *fault: Any) -> bool | None:
+        return await self._opened.__aexit__(*fault)
+
+
 def open(
     path: str | Path | None = None,
     *,
@@ -404,22 +425,27 @@ def open(
     embedder: Embedder | None = None,
     reranker: Reranker | None = None,
     chat_model: ChatModel | None = None,
-) -> AbstractContextManager[BlockingEngine]:
-    """Open the store at `path` (made if it does not exist); all is released at the end of the block."""
-    opened = bootstrap.open(
-        path, settings=settings, embedder=embedder, reranker=reranker, chat_model=chat_model
+) -> Opening[Engine]:
+    """Open the store at `path` (made if it does not exist); all is released at the end of the block.
+
+    `path` is a folder, or the `postgresql://` URL of a database that many processes and machines share. What
+    is not given comes from the settings, and they from the environment. `embedder` is any object of that
+    protocol, used for its own space and for new collections; `reranker` and `chat_model` likewise. Raises
+    StorageTooNew, StorageError, or MissingExtra for a model whose library is not installed.
+    """
+    return Opening(
+        bootstrap.open(path, settings=settings, embedder=embedder, reranker=reranker, chat_model=chat_model)
     )
-    return _blocking_until_closed(opened)
 
 
 def connect(
     url: str | None = None, *, key: str | None = None, settings: Settings | None = None
-) -> AbstractContextManager[BlockingEngine]:
-    """Ask the server at `url` with an API key; what is not given comes from the settings.
+) -> Opening[client.RemoteEngine]:
+    """Use the server at `url` with an API key; what is not given comes from the settings.
 
     Nothing is asked yet. Raises InvalidInput for an address or a key that cannot be one.
     """
-    return _blocking_until_closed(client.open(url, key=key, settings=settings))
+    return Opening(client.open(url, key=key, settings=settings))
 
 
 @contextmanager

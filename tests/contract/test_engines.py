@@ -187,7 +187,7 @@ async def heard(engine: Engine | RemoteEngine) -> list[LiveCaption]:
 
 async def test_without_an_event_loop_it_is_the_same(local: Engine) -> None:
     def ask(url: str) -> Retrieval:
-        with conspectus.sync.connect(url, settings=SETTINGS) as engine:
+        with conspectus.connect(url, settings=SETTINGS) as engine:
             engine.add("The meeting moved to Thursday.", wait=True)
             with pytest.raises(NotFound):
                 engine.documents.get("nothing")

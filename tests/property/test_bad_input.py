@@ -152,7 +152,7 @@ async def test_a_remote_engine_raises_errors_of_ours_alone(engine: Engine) -> No
 
 
 def test_the_blocking_engine_raises_them_too(tmp_path: Path) -> None:
-    with conspectus.sync.open(tmp_path, settings=SETTINGS) as engine:
+    with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         for wrong in (None, 100.5, True, "100", math.nan):
             with pytest.raises(
                 InvalidInput, match=r"^budget: .* cannot be used; give an integer or a Budget$"
@@ -160,9 +160,7 @@ def test_the_blocking_engine_raises_them_too(tmp_path: Path) -> None:
                 engine.window("x", wrong)  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "opener", [conspectus.open, conspectus.connect, conspectus.sync.open, conspectus.sync.connect]
-)
+@pytest.mark.parametrize("opener", [conspectus.open, conspectus.connect])
 @pytest.mark.parametrize("wrong", [True, 100.5, b"x", {"a"}])
 def test_what_opens_a_store_or_a_server_checks_its_arguments(opener: Callable[..., Any], wrong: Any) -> None:
     names = inspect.signature(opener).parameters

@@ -79,7 +79,7 @@ def test_an_empty_graph_has_no_part_of_a_score(alpha: float) -> None:
 
 @pytest.mark.parametrize("kind", [AgentContext, AgentMemory])
 def test_what_was_just_stored_is_found_by_its_meaning(tmp_path: Path, kind: type[AgentMemory]) -> None:
-    with conspectus.sync.open(tmp_path, settings=SETTINGS, embedder=SlowEmbedder()) as engine:
+    with conspectus.open(tmp_path, settings=SETTINGS, embedder=SlowEmbedder()) as engine:
         memory = kind(engine, user_id="ada")
         for text in ("a heron in the reeds", "the deploy failed", "soup for lunch"):
             memory.store(text)
@@ -91,7 +91,7 @@ def test_what_was_just_stored_is_found_by_its_meaning(tmp_path: Path, kind: type
 
 
 def test_without_an_embedder_that_answers_words_are_enough(tmp_path: Path) -> None:
-    with conspectus.sync.open(tmp_path, settings=SETTINGS, embedder=LockedEmbedder()) as engine:
+    with conspectus.open(tmp_path, settings=SETTINGS, embedder=LockedEmbedder()) as engine:
         memory = AgentMemory(engine, user_id="ada")
         memory.store("a heron in the reeds")
         assert said(memory.retrieve("heron")) == ["a heron in the reeds"]
@@ -99,7 +99,7 @@ def test_without_an_embedder_that_answers_words_are_enough(tmp_path: Path) -> No
 
 @pytest.fixture
 def small(tmp_path: Path):
-    with conspectus.sync.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+    with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         context = AgentContext(engine, token_limit=20, tokenizer="chars4_floor", user_id="ada")
         context.store([f"heron number {number} stands in the reeds" for number in range(6)])
         yield engine, context

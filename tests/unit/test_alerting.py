@@ -259,7 +259,7 @@ async def test_purged_captions_leave_nothing_of_what_was_told(tmp_path: Path) ->
 
 
 def test_without_an_event_loop_alerts_are_heard_too(tmp_path: Path) -> None:
-    with conspectus.sync.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+    with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         engine.streams.put("cam")
         engine.alerts.put(FIRE)
         engine.alerts.start()

@@ -202,7 +202,7 @@ async def test_who_stops_listening_ends_the_models_call(tmp_path: Path) -> None:
 
 def test_without_an_event_loop_it_is_the_same(tmp_path: Path) -> None:
     model = ScriptedChatModel(["a", "b"])
-    opened = conspectus.sync.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder(), chat_model=model)
+    opened = conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder(), chat_model=model)
     with opened as engine:
         said = [event.text for event in engine.chat.stream(ASKED) if isinstance(event, Delta)]
         assert said == ["a", "b"]

@@ -52,7 +52,7 @@ TALK: list[BaseMessage] = [
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[BlockingEngine]:
-    with conspectus.sync.open(tmp_path, embedder=HashedEmbedder()) as opened:
+    with conspectus.open(tmp_path, embedder=HashedEmbedder()) as opened:
         yield opened
 
 
@@ -314,9 +314,9 @@ def test_what_was_remembered_in_another_way_is_a_plain_message(engine: BlockingE
 
 
 def test_a_history_survives_a_restart_and_is_recalled(tmp_path: Path) -> None:
-    with conspectus.sync.open(tmp_path, embedder=HashedEmbedder()) as engine:
+    with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
         ConspectusChatMessageHistory("c", engine, user="ann").add_messages(TALK)
-    with conspectus.sync.open(tmp_path, embedder=HashedEmbedder()) as engine:
+    with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
         assert ConspectusChatMessageHistory("c", engine, user="ann").messages == TALK
         question = MemoryQuery("Switzerland", Scope("ann"))
         assert "In Switzerland." in [each.memory.text for each in engine.memory.recall(question).memories]

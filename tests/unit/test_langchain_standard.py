@@ -17,7 +17,7 @@ from conspectus.testing.embedders import HashedEmbedder
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]:
     folder: Path = tmp_path_factory.mktemp("store")
-    with conspectus.sync.open(folder, embedder=HashedEmbedder()) as opened:
+    with conspectus.open(folder, embedder=HashedEmbedder()) as opened:
         opened.add([f"Meeting {number} is in room {number}." for number in range(5)], wait=True)
         yield opened
 

@@ -40,7 +40,7 @@ TALK = [
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[BlockingEngine]:
-    with conspectus.sync.open(tmp_path, embedder=HashedEmbedder()) as opened:
+    with conspectus.open(tmp_path, embedder=HashedEmbedder()) as opened:
         texts = [f"Meeting {number} is in room {number}. " * 6 for number in range(12)]
         documents = [NewDocument(text, title=f"Plan {n}", metadata={"n": n}) for n, text in enumerate(texts)]
         opened.add(documents, source="plans", wait=True)

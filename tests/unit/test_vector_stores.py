@@ -35,7 +35,7 @@ PLANS = ["Backups run at two.", "The meeting is on Thursday.", "Lunch is at noon
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[BlockingEngine]:
-    with conspectus.sync.open(tmp_path, embedder=HashedEmbedder()) as opened:
+    with conspectus.open(tmp_path, embedder=HashedEmbedder()) as opened:
         yield opened
 
 

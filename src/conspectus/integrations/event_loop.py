@@ -18,7 +18,7 @@ Work: TypeAlias = Callable[[AnyEngine], Coroutine[Any, Any, T]]
 
 @runtime_checkable
 class Blocking(Protocol):
-    """What `conspectus.sync.open` and `conspectus.sync.connect` give."""
+    """What `with conspectus.open(...)` and `with conspectus.connect(...)` give."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """What comes of a coroutine on the engine's own loop."""
@@ -34,8 +34,8 @@ STANDSTILL = (
     "works on this event loop, which a blocking call would stop; use the asynchronous method, or give a path"
 )
 Given: TypeAlias = AnyEngine | Blocking | str | Path | None
-"""An engine of `conspectus.open` or `conspectus.connect`, one of `conspectus.sync`, or the path of a store
-(None: that of the settings), which is then opened when it is first needed."""
+"""An engine of `conspectus.open` or `conspectus.connect`, or the path of a store (None: that of the
+settings), which is then opened when it is first needed."""
 
 
 class Calls(Protocol):

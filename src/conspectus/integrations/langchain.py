@@ -1,10 +1,10 @@
 """Conspectus for programs made with LangChain: a retriever, a vector store, a chat history, a store of bytes.
 
-    with conspectus.sync.open("notes") as engine:
+    with conspectus.open("notes") as engine:
         retriever = ConspectusRetriever(engine=engine, budget=1_000)
         documents = retriever.invoke("When is the meeting?")
 
-The engine may be any of `conspectus.open`, `connect`, `sync.open` and `sync.connect`, or the path of a store.
+The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
 """
 
 import json

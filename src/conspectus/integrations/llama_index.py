@@ -1,10 +1,10 @@
 """Conspectus for programs made with LlamaIndex: retriever, vector store, chat stores, long-term memory.
 
-    with conspectus.sync.open("notes") as engine:
+    with conspectus.open("notes") as engine:
         retriever = ConspectusRetriever(engine, budget=1_000)
         nodes = retriever.retrieve("When is the meeting?")
 
-The engine may be any of `conspectus.open`, `connect`, `sync.open` and `sync.connect`, or the path of a store.
+The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
 """
 
 from collections.abc import Sequence

@@ -4,7 +4,7 @@
         session = ConspectusSession("support-17", engine, user="ann")
         result = await Runner.run(agent, "Where were we?", session=session)
 
-The engine may be any of `conspectus.open`, `connect`, `sync.open` and `sync.connect`, or the path of a store.
+The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
 """
 
 from typing import Any, TypeVar, cast

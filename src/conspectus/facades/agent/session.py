@@ -17,8 +17,8 @@ from conspectus.model.memory import MEMORY
 T = TypeVar("T")
 Work: TypeAlias = Callable[[AnyEngine], Awaitable[T]]
 _NO_STORE = (
-    "must be a path, an engine of conspectus.open, conspectus.connect or conspectus.sync, another part of an"
-    " agent's context, or None; any other store could not keep whose a memory is"
+    "must be a path, an engine of conspectus.open or conspectus.connect, another part of an agent's context,"
+    " or None; any other store could not keep whose a memory is"
 )
 
 
