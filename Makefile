@@ -11,18 +11,23 @@ SERVER := --extra postgresql --extra hosted --extra openai
 FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra milvus
 # Tests that no slow machine hurries.
 PATIENT := tests/property tests/cli tests/congruence tests/migration
+# Tests of one module at a time, without a store.
+QUICK := tests/unit/chat tests/unit/graph tests/unit/retrieval
 
 export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo test lint behaviour types style patient docs wheel bench bench-peers lock sbom clean
+.PHONY: demo check test lint quick behaviour types style patient docs wheel bench bench-peers lock sbom clean
 
 demo: $(READY)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
 
 test: $(READY)  ## everything CI checks
 	@$(MAKE) --no-print-directory --jobs=3 behaviour types style patient
+
+check: $(READY)  ## style, types and the quickest tests, in less than a minute
+	@$(MAKE) --no-print-directory --jobs=2 types style quick
 
 lint: types style  ## style, types, imports and the style budget
 
@@ -38,6 +43,9 @@ style: $(READY)
 	nice -n 19 $(BIN)/ruff format --check .
 	nice -n 19 $(BIN)/lint-imports
 	nice -n 19 $(BIN)/python -m pytest -q tests/style
+
+quick: $(READY)
+	nice -n 19 $(BIN)/python -m pytest -q -m "not slow" $(QUICK)
 
 patient: $(READY)
 	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PATIENT)

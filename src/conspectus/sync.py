@@ -24,6 +24,7 @@ from conspectus.engine.channels import ChannelService
 from conspectus.engine.chat import ChatService
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.connections import ConnectionService
+from conspectus.engine.context import short
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.events import EventService
 from conspectus.engine.graph import GraphService
@@ -33,7 +34,6 @@ from conspectus.engine.memory import MemoryService
 from conspectus.engine.people import PeopleService
 from conspectus.engine.retention import RetentionService
 from conspectus.engine.search import SearchService
-from conspectus.engine.short_form import short
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
 from conspectus.errors import ForkedEngine

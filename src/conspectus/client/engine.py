@@ -18,9 +18,9 @@ from conspectus.client.search import RemoteSearch
 from conspectus.client.streams import RemoteStreams
 from conspectus.client.summaries import RemoteSummaries
 from conspectus.client.transport import Transport
+from conspectus.engine.context import short
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.search import SearchService
-from conspectus.engine.short_form import short
 from conspectus.ports import Archives, CountTokens, Files
 
 

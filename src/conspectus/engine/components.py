@@ -9,7 +9,6 @@ from typing import Protocol
 from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
-from conspectus.engine.versions import Versions
 from conspectus.errors import ConspectusError
 from conspectus.ingest.embedding_worker import Backfill
 from conspectus.ingest.entity_worker import NameReader
@@ -151,6 +150,23 @@ class EngineComponents:
     release: Callable[[], Awaitable[None]]
     reranker: Reranker | None = None
     chat_model: ChatModel | None = None
+
+
+class Versions:
+    """Whether collections hold earlier versions of anything; asked once for each state of one."""
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._known: dict[str, tuple[int, bool]] = {}
+
+    async def are_in(self, collection: Collection) -> bool:
+        """Whether there are any, as of the collection's newest change."""
+        known = self._known.get(collection.id)
+        if known is not None and known[0] == collection.sequence:
+            return known[1]
+        found = await self._memories.has_versions(collection.id)
+        self._known[collection.id] = (collection.sequence, found)
+        return found
 
 
 class EngineCore:

@@ -1,8 +1,9 @@
 """What services share: the store, the person, and what that person may see and write."""
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any
+from typing import Any, Concatenate, ParamSpec, TypeVar, cast
 
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, SourceRef
@@ -23,6 +24,8 @@ from conspectus.model.records import Collection, Document, NewDocument, Source, 
 from conspectus.model.validation import check_methods
 from conspectus.ports import Embedder, Progress
 
+P = ParamSpec("P")
+T = TypeVar("T")
 STOPPED = "some of the collection could not be embedded; whoever manages it is told why"
 
 
@@ -181,3 +184,14 @@ class Service:
         self._person = context.person
         self._sight = context.sight
         self._writer = context.writer
+
+
+def short(service: str, method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """The same method, of the service that the engine holds under that name."""
+    name = method.__name__
+
+    @functools.wraps(method)
+    def call(engine: Any, *args: P.args, **named: P.kwargs) -> T:
+        return cast(T, getattr(getattr(engine, service), name)(*args, **named))
+
+    return cast(Callable[Concatenate[Any, P], T], call)

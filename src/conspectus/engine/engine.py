@@ -8,7 +8,7 @@ from conspectus.engine.chat import ChatService
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.components import EngineComponents, EngineCore
 from conspectus.engine.connections import ConnectionService
-from conspectus.engine.context import EngineContext
+from conspectus.engine.context import EngineContext, short
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.events import EventService
 from conspectus.engine.graph import GraphService
@@ -24,7 +24,6 @@ from conspectus.engine.memory_writes import MemoryWriter
 from conspectus.engine.people import PeopleService
 from conspectus.engine.retention import RetentionRules, RetentionService
 from conspectus.engine.search import Searcher, SearchService
-from conspectus.engine.short_form import short
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import LiveSummaries, SummaryService
