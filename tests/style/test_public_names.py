@@ -17,7 +17,7 @@ NAMES = {
         "connect",
         "open",
     ),
-    "sync",
+    "BlockingEngine",
 }
 
 
