@@ -10,7 +10,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine
-from conspectus.errors import CollectionGone, Conflict, IndexDamaged, NotFound, StorageBusy
+from conspectus.errors import CollectionGone, Conflict, IndexDamaged, NotFound, StorageBusy, StorageError
 from conspectus.index.bm25 import Bm25
 from conspectus.index.segments.build import BuildRequest, BuildResult, Options
 from conspectus.index.segments.builders import LocalBuilder
@@ -108,6 +108,37 @@ async def test_an_index_whose_records_are_begun_anew_is_not_built_again_and_agai
     )
     async with asyncio.timeout(10):
         await index.apply(changes)
+    assert builder.builds == 1
+    await index.close()
+
+
+class Beaten(LocalBuilder):
+    """Fails when another process has built, and the index has taken that in meanwhile."""
+
+    index: SegmentsIndex
+
+    def __init__(self, journal: Journal) -> None:
+        super().__init__(journal, str.split)
+        self.journal, self.builds = journal, 0
+
+    async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
+        self.builds += 1
+        if self.builds == 1:
+            self.journal.put([make_chunk(41, f"{MARKER} late")])
+            await super().build(request, progress)
+            await self.index.apply(await self.journal.changes_since(40, limit=100))
+        raise StorageError("the builder was killed")
+
+
+async def test_a_build_that_fails_when_nothing_waits_is_not_tried_again_and_again(tmp_path: Path) -> None:
+    journal = Journal()
+    journal.put(make_chunk(number, f"{MARKER} fox") for number in range(1, 41))
+    builder, options = Beaten(journal), Options(tail_chunks=2)
+    index = builder.index = await SegmentsIndex.open(
+        tmp_path, journal, str.split, dimensions=0, builder=builder, options=options
+    )
+    async with asyncio.timeout(10):
+        await index.apply(await journal.changes_since(0, limit=100))
     assert builder.builds == 1
     await index.close()
 

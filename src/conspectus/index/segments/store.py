@@ -245,17 +245,18 @@ class SegmentsIndex:
 
     async def _flush_in_background(self) -> None:
         while self._state.waiting >= self._flush_from:
-            written = self._state.manifest.sequence
+            written, least = self._state.manifest.sequence, self._request.options.tail_chunks
             try:
                 await self._build("flush")
             except (ConspectusError, OSError) as error:
                 self._failure = str(error)
-                self._flush_from = 2 * self._state.waiting
+                # Nothing may wait by now, where another process has built it: that is no reason to go on.
+                self._flush_from = max(2 * self._state.waiting, least)
             else:
                 self._failure = ""
                 # The records of a collection that was deleted and made anew have nothing of it to write.
                 stuck = self._state.manifest.sequence == written and self._state.waiting >= self._flush_from
-                self._flush_from = 2 * self._state.waiting if stuck else self._request.options.tail_chunks
+                self._flush_from = 2 * self._state.waiting if stuck else least
 
     async def _build(self, mode: Mode, progress: Progress | None = None) -> None:
         if not await asyncio.to_thread(can_write, self._directory):
