@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus import Engine
-from conspectus.engine.wiki_shelf import SourcesShelf
+from conspectus.engine.connection_sources import ConnectionSources
 from conspectus.model.connections import Connection
 from conspectus.model.records import Metadata, NewDocument, Source, Written
 
 UNUSED: Any = None
 
 
-class Shelf(SourcesShelf):
+class Shelf(ConnectionSources):
     """The shelf of an engine, with the connection where a test can see it."""
 
     def __init__(self, engine: Engine, connection: Connection) -> None:

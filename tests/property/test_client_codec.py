@@ -17,7 +17,8 @@ from conspectus.client.encode import encoded
 from conspectus.model import access, connections, graph, jobs, records, reports, results
 from conspectus.model.records import Json
 from conspectus.web.operation_schemas import response_model
-from conspectus.web.schemas import asking, people, upkeep, work
+from conspectus.web.schemas import jobs as job_schemas
+from conspectus.web.schemas import maintenance, people, search
 from conspectus.web.schemas import records as stored
 
 DERIVED = (
@@ -33,18 +34,18 @@ ANSWERS: dict[Any, Any] = {
     records.Written: stored.WrittenAnswer,
     records.Receipt: stored.ReceiptAnswer,
     reports.Page: stored.DocumentPage,
-    reports.Status: upkeep.StatusAnswer,
-    reports.CheckReport: upkeep.CheckAnswer,
-    results.Retrieval: asking.RetrievalAnswer,
-    results.Reranking: asking.RerankingAnswer,
-    results.ContextWindow: asking.WindowAnswer,
+    reports.Status: maintenance.StatusAnswer,
+    reports.CheckReport: maintenance.CheckAnswer,
+    results.Retrieval: search.RetrievalAnswer,
+    results.Reranking: search.RerankingAnswer,
+    results.ContextWindow: search.WindowAnswer,
     access.Person: people.PersonAnswer,
-    jobs.Job: work.JobAnswer,
-    jobs.JobPage: work.JobPageAnswer,
-    jobs.IngestReport: work.ReportAnswer,
-    jobs.EmbeddingRequest: work.RequestAnswer,
-    jobs.RequestTotals: work.TotalsAnswer,
-    connections.Connection: work.ConnectionAnswer,
+    jobs.Job: job_schemas.JobAnswer,
+    jobs.JobPage: job_schemas.JobPageAnswer,
+    jobs.IngestReport: job_schemas.ReportAnswer,
+    jobs.EmbeddingRequest: job_schemas.RequestAnswer,
+    jobs.RequestTotals: job_schemas.TotalsAnswer,
+    connections.Connection: job_schemas.ConnectionAnswer,
     **{kind: response_model(kind) for kind in DERIVED},
 }
 """What the server answers for each kind of result."""

@@ -38,7 +38,7 @@ STEPS = st.lists(CHANGES | RUNS, max_size=20)
 
 @dataclass
 class PlainShelf:
-    """A `WikiShelf` of plain dictionaries; the process is killed at one of its changes."""
+    """A `ConnectionStore` of plain dictionaries; the process is killed at one of its changes."""
 
     sources: dict[str, Source] = field(default_factory=dict)
     pages: dict[DocumentId, tuple[Document, str]] = field(default_factory=dict)

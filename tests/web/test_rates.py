@@ -14,7 +14,7 @@ from sqlalchemy import select
 
 from conspectus import bootstrap
 from conspectus.records.core.clock import DatabaseTime
-from conspectus.records.jobs.rate_counters import MINUTE, SqlAllowances
+from conspectus.records.jobs.rate_counters import MINUTE, SqlRateCounters
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.web.app import application
 from conspectus.web.rate_limits import portion_of
@@ -92,7 +92,7 @@ async def test_whoever_needs_no_key_is_not_counted(tmp_path: Path) -> None:
 
 
 async def test_no_more_is_given_than_there_is_and_each_minute_anew(records: SqlRecords) -> None:
-    allowances = SqlAllowances(records.transactions)
+    allowances = SqlRateCounters(records.transactions)
     while True:
         began = await minute(records)
         taken = await asyncio.gather(*(allowances.take(f"key {began}", 3, most=10) for _ in range(8)))

@@ -135,9 +135,9 @@ def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
 
 
 def _allowances(transactions: "Transactions") -> RateCounters:
-    from conspectus.records.jobs.rate_counters import SqlAllowances
+    from conspectus.records.jobs.rate_counters import SqlRateCounters
 
-    return SqlAllowances(transactions)
+    return SqlRateCounters(transactions)
 
 
 def _spoken(place: StoreAddress, settings: Settings, transactions: "Transactions") -> ChatRegistry | None:

@@ -34,7 +34,7 @@ NO_MODEL: Final = "CONSPECTUS_CHAT_MODEL is not set; these are the passages that
 
 
 @dataclass
-class Told:
+class PrintedAnswer:
     """The events of an answer."""
 
     sources: Sources = field(default_factory=lambda: Sources("off"))
@@ -106,9 +106,9 @@ def sources_table(sources: Sequence[ChatSource]) -> Table:
     return table
 
 
-def _told(session: Session, request: ChatRequest, *, aloud: bool) -> Told:
+def _told(session: Session, request: ChatRequest, *, aloud: bool) -> PrintedAnswer:
     """All events; the text is printed as it arrives."""
-    told = Told()
+    told = PrintedAnswer()
     with closing(session.engine.chat.stream(request)) as events:
         for event in events:
             told.take(event)
@@ -124,7 +124,7 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _finish(told: Told, common: Common) -> None:
+def _finish(told: PrintedAnswer, common: Common) -> None:
     citations = told.citations or Citations(())
     if common.json:
         parts = {"sources": told.sources, "citations": citations, "usage": told.usage}

@@ -20,7 +20,7 @@ TEXT = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class EventOptions:
     """Fields of an event."""
 
     end: Annotated[str | None, typer.Option("--to", help="End, as --from.")] = None
@@ -35,7 +35,7 @@ def add(
     stream: Stream,
     type: Annotated[str, typer.Argument(metavar="TYPE", help="Type of the event.")],
     common: Common,
-    told: Told,
+    told: EventOptions,
     *,
     start: Annotated[str, typer.Option("--from", help=f"Start: {TIME}.")],
 ) -> None:

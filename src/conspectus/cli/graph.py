@@ -60,7 +60,7 @@ class OfGraph:
 
 
 @dataclass(frozen=True, slots=True)
-class NodeTold:
+class NodeOptions:
     """Fields of a node."""
 
     type: Annotated[str, typer.Option(help="Type of the node.")] = ENTITY
@@ -79,7 +79,7 @@ class NodeTold:
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeTold:
+class EdgeOptions:
     """Fields of an edge."""
 
     type: Annotated[str, typer.Option(help="Type of the edge.")] = RELATED
@@ -254,7 +254,7 @@ def add_edges(file: File, common: Common, of: OfGraph) -> None:
     _show_written(done, "edges", common)
 
 
-def add_node(node: NodeId, common: Common, of: OfGraph, told: NodeTold) -> None:
+def add_node(node: NodeId, common: Common, of: OfGraph, told: NodeOptions) -> None:
     """Add or update a node."""
     with opened(common, new=True) as session:
         [done] = session.engine.graph.add_nodes(
@@ -268,7 +268,7 @@ def add_edge(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Target node (id).")],
     common: Common,
     of: OfGraph,
-    told: EdgeTold,
+    told: EdgeOptions,
 ) -> None:
     """Add or update an edge."""
     with opened(common, new=True) as session:

@@ -52,7 +52,7 @@ class Report:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ReportGroup:
     """Reports of one thing that belong together, in the order of time."""
 
     of: str
@@ -66,7 +66,7 @@ class Stretch:
         return _distinct(each.document for each in self.reports)
 
 
-def stretches(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[Stretch]:
+def stretches(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[ReportGroup]:
     """The reports put together, in the order of time; the order in which they are given does not matter."""
     ordered = sorted(reports, key=lambda each: (each.of, each.start, each.end, each.document, each.text))
     found = [
@@ -96,11 +96,11 @@ def entity_spans(stream: SourceId, reports: Iterable[Report]) -> list[EntitySpan
     return [EntitySpan(stream, each.of, each.start, each.end, each.documents) for each in stretches(reports)]
 
 
-def _joined(reports: Sequence[Report], gap: float) -> Iterator[Stretch]:
+def _joined(reports: Sequence[Report], gap: float) -> Iterator[ReportGroup]:
     """Runs of reports of one thing."""
     for run in runs([(each.start, each.end) for each in reports], gap=gap):
         mine = tuple(reports[place] for place in run)
-        yield Stretch(mine[0].of, mine[0].start, max(each.end for each in mine), mine)
+        yield ReportGroup(mine[0].of, mine[0].start, max(each.end for each in mine), mine)
 
 
 def _distinct(values: Iterable[str]) -> tuple[str, ...]:

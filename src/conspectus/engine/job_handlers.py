@@ -10,9 +10,9 @@ from pathlib import Path, PurePath
 from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import require_scope
 from conspectus.engine.collections import CollectionService
+from conspectus.engine.connection_sources import ConnectionSources
 from conspectus.engine.context import EngineContext
 from conspectus.engine.documents import DocumentService
-from conspectus.engine.wiki_shelf import SourcesShelf
 from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, TurnLost, UnreadableFile
 from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.http_response import checked, file_name, page_key, title_of
@@ -119,7 +119,7 @@ class JobHandlers:
         async def make(name: str, facts: Metadata) -> Source:
             return await self._target(job, name, "wiki", facts)
 
-        shelf = SourcesShelf(
+        shelf = ConnectionSources(
             self._collections,
             self._documents,
             connection,

@@ -14,7 +14,7 @@ from conspectus.model.records import Document
 from conspectus.model.results import Hit
 from conspectus.model.streams import Caption, Moment, Stream, StreamQuery
 from conspectus.ports.timelines import Span
-from conspectus.retrieval.moments import Seen, Stretch
+from conspectus.retrieval.moments import MomentSpan, Seen
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.clocks import EPOCH, StreamClock, timecode
 from conspectus.time_expressions import ClockFace, TimeExpression, described, time_said
@@ -185,7 +185,7 @@ def caption_of(asked: ResolvedStreams, document: Document, text: str) -> Caption
     return as_caption(document, text, asked.streams[document.source].clock)
 
 
-def moment_of(asked: ResolvedStreams, stretch: Stretch, captions: Sequence[Caption | None]) -> Moment:
+def moment_of(asked: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Caption | None]) -> Moment:
     """A stretch with those of its captions that are there."""
     return Moment(
         stream=asked.streams[stretch.stream].stream.source,

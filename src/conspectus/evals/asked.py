@@ -6,8 +6,8 @@ from datetime import datetime
 from pathlib import Path
 
 from conspectus.engine import Engine
+from conspectus.evals.conversation_turns import read_chat_set, read_meeting_set
 from conspectus.evals.datasets import CitedQuestion, ConversationSet, read_conversation_set
-from conspectus.evals.talk import read_chat_set, read_meeting_set
 from conspectus.model.filter import And, Between, Eq, Filter, Not, Or, Overlaps
 from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import NewDocument

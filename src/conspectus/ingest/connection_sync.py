@@ -33,7 +33,7 @@ IN_VAIN = 10
 """After so many passing failures without a page between them, the store is taken to be out of reach."""
 
 
-class WikiShelf(Protocol):
+class ConnectionStore(Protocol):
     """What a run needs of the store: everything that one connection keeps there, and nothing else."""
 
     async def spaces(self) -> Sequence[str]:
@@ -70,7 +70,7 @@ class WikiShelf(Protocol):
 
 
 async def synchronise(
-    connection: Connection, connector: Connector, shelf: WikiShelf, *, progress: Progress | None = None
+    connection: Connection, connector: Connector, shelf: ConnectionStore, *, progress: Progress | None = None
 ) -> SyncReport:
     """Take in what changed since the connection's cursor, and say what was done.
 
@@ -87,7 +87,7 @@ async def synchronise(
 class _Run:
     connection: Connection
     connector: Connector
-    shelf: WikiShelf
+    shelf: ConnectionStore
     progress: Progress | None
     retry: dict[str, ConnectorEntry]
     listed: set[str] = field(default_factory=set)
@@ -262,7 +262,7 @@ class _Known:
     elsewhere: dict[str, list[Document]]
 
     @classmethod
-    async def of(cls, shelf: WikiShelf, source: Source, entries: Sequence[ConnectorEntry]) -> "_Known":
+    async def of(cls, shelf: ConnectionStore, source: Source, entries: Sequence[ConnectorEntry]) -> "_Known":
         parents = {each.parent for each in entries if each.parent is not None}
         stored = await shelf.find(sorted({each.key for each in entries} | parents))
         elsewhere: dict[str, list[Document]] = {}

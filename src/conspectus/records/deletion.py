@@ -10,7 +10,7 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Receipt
 from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
-from conspectus.records.core.forgetting import forget_summaries
+from conspectus.records.core.derived_deletion import forget_summaries
 from conspectus.records.core.rows import blocks
 from conspectus.records.graph.deletion import forget_edges
 from conspectus.records.tables.core import (

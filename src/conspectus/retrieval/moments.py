@@ -49,7 +49,7 @@ class Seen:
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class MomentSpan:
     """Captions of one stream that stand together, by their places among those seen, in the order of time.
 
     `score` is the sum of `parts`: that of the best of them, how like the question it is around that one, what
@@ -64,7 +64,7 @@ class Stretch:
     parts: Mapping[str, float]
 
 
-def moments(seen: Sequence[Seen], *, limit: int) -> list[Stretch]:
+def moments(seen: Sequence[Seen], *, limit: int) -> list[MomentSpan]:
     """The best stretches, best first, at most `limit`; none overlaps a better one of its stream by much.
 
     Captions may come in any order, of several streams; the more of those around the good ones are among
@@ -74,7 +74,7 @@ def moments(seen: Sequence[Seen], *, limit: int) -> list[Stretch]:
     if not row.scored.any():
         return []
     parts = _parts(row, _said(row, seen))
-    chosen: list[Stretch] = []
+    chosen: list[MomentSpan] = []
     order = np.argsort(-sum(parts.values()), kind="stable")
     for place in order[row.scored[order]].tolist():
         if len(chosen) >= limit:
@@ -176,7 +176,7 @@ def _around(row: _Row, values: Floats) -> tuple[Floats, Places]:
     return sums[after] - sums[first], after - first
 
 
-def _stretch(row: _Row, place: int, stream: str, parts: Mapping[str, float]) -> Stretch:
+def _stretch(row: _Row, place: int, stream: str, parts: Mapping[str, float]) -> MomentSpan:
     """The captions around a place of which at least half lies in the typical time around it."""
     own = slice(row.first[place], row.after[place])
     missing = max(TYPICAL_SECONDS - float(row.ends[place] - row.starts[place]), 0.0)
@@ -186,7 +186,7 @@ def _stretch(row: _Row, place: int, stream: str, parts: Mapping[str, float]) -> 
     first = own.start + np.searchsorted(middles, since, side="left")
     after = own.start + np.searchsorted(middles, until, side="right")
     inside = slice(min(first, place), max(after, place + 1))
-    return Stretch(
+    return MomentSpan(
         stream=stream,
         start=float(row.starts[inside].min()),
         end=float(row.ends[inside].max()),
@@ -196,7 +196,7 @@ def _stretch(row: _Row, place: int, stream: str, parts: Mapping[str, float]) -> 
     )
 
 
-def _same(one: Stretch, other: Stretch) -> bool:
+def _same(one: MomentSpan, other: MomentSpan) -> bool:
     """Whether both share so much of the time they cover together that they are one answer."""
     shared = min(one.end, other.end) - max(one.start, other.start)
     together = max(one.end, other.end) - min(one.start, other.start)

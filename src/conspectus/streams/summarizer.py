@@ -61,7 +61,7 @@ class SummaryPrompt:
     parts: tuple[str, ...] = ()
 
 
-Stretch: TypeAlias = tuple[CaptionText, Batch | None]
+SummaryPart: TypeAlias = tuple[CaptionText, Batch | None]
 """A summary, and the batch that it is of; of several, none."""
 Ask: TypeAlias = Callable[[SummaryPrompt], Awaitable[CaptionText]]
 
@@ -165,7 +165,7 @@ class Summarizer:
         told = await all_of([self._put("captions", group) for group in groups])
         return told[0] if len(told) == 1 else await self.whole([(each, None) for each in told])
 
-    async def whole(self, told: Sequence[Stretch]) -> CaptionText:
+    async def whole(self, told: Sequence[SummaryPart]) -> CaptionText:
         """One summary of several, in rounds where not all fit into one question; none is left out."""
         style = self.style
         size = 0
@@ -193,8 +193,8 @@ class Summarizer:
         return told
 
     async def _condensed(
-        self, group: Sequence[PromptPiece], pieces: Sequence[PromptPiece], known: Mapping[str, Stretch]
-    ) -> Stretch:
+        self, group: Sequence[PromptPiece], pieces: Sequence[PromptPiece], known: Mapping[str, SummaryPart]
+    ) -> SummaryPart:
         """One summary of a group; a whole one that stands alone goes on to the next round as it is."""
         part = group[0].part
         if part is not None and group == [each for each in pieces if each.part == part]:

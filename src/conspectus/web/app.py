@@ -38,7 +38,6 @@ from conspectus.web.problem_details import Refused, answer_error
 from conspectus.web.rate_limits import Rates
 from conspectus.web.routes import (
     alerts,
-    asking,
     caption_lines,
     chat,
     collections,
@@ -47,18 +46,19 @@ from conspectus.web.routes import (
     graph_export,
     ingest,
     jobs,
+    maintenance,
     memories,
-    memories_kept,
     memory_lines,
     message_import,
     pages,
     people,
+    retention,
+    search,
     server,
     sources,
     streams,
     summaries,
     tasks,
-    upkeep,
 )
 from conspectus.web.shares import Shares
 from conspectus.web.sse import STREAM
@@ -68,8 +68,8 @@ FORGETTING = 3_600.0
 work = logging.getLogger(__name__)
 MOST_FIELDS = 20
 GROUPS = (
-    people, ingest, jobs, sources, message_import, documents, asking,
-    chat, tasks, upkeep, alerts, memory_lines, memories_kept, memories, graph_export,
+    people, ingest, jobs, sources, message_import, documents, search,
+    chat, tasks, maintenance, alerts, memory_lines, retention, memories, graph_export,
     caption_lines, events, summaries, streams, collections,
 )  # fmt: skip
 """Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""

@@ -14,7 +14,7 @@ from conspectus.errors import Changed
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import parse_filters
 from conspectus.web.schemas.base import CURSOR, IDENTIFIER, NAME
-from conspectus.web.shares import Place
+from conspectus.web.shares import RequestSlot
 
 MOST_FILTERS = 20
 LONGEST_FILTER = 100_000
@@ -34,7 +34,7 @@ def _unhurried(request: Request) -> None:
 def without_limits(request: Request) -> None:
     """Let a request that now only waits for a chat model take its time, and no other's place."""
     deadline: asyncio.Timeout = request.state.deadline
-    place: Place = request.state.place
+    place: RequestSlot = request.state.place
     if not deadline.expired():
         deadline.reschedule(None)
     place.give_back()

@@ -11,7 +11,7 @@ from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.memory.jsonl_reader import renumber
 from conspectus.web.ndjson import lines_in
 from conspectus.web.problem_details import Refused, problem_of
-from conspectus.web.schemas.remembered import ImportedAnswer
+from conspectus.web.schemas.memory_answers import ImportedAnswer
 
 
 class TakenMemories:

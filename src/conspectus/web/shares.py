@@ -17,7 +17,7 @@ SHARE_OF_WAITING = 2
 """One user may have a half of the requests that wait."""
 
 
-class Place:
+class RequestSlot:
     """A place among the requests that are answered, which can be given back before the answer is over."""
 
     def __init__(self, *places: asyncio.Semaphore) -> None:
@@ -52,7 +52,7 @@ class Shares:
             await self._app(scope, receive, send)
 
     @asynccontextmanager
-    async def _place(self, person: Person) -> AsyncIterator[Place]:
+    async def _place(self, person: Person) -> AsyncIterator[RequestSlot]:
         shared = person.key is not None and self._settings.max_user_requests
         user = person.id if shared else ""
         own = self._places_of.setdefault(
@@ -70,7 +70,7 @@ class Shares:
             if not self._present[user]:
                 del self._present[user], self._places_of[user]
 
-    async def _wait(self, user: str, own: asyncio.Semaphore) -> Place:
+    async def _wait(self, user: str, own: asyncio.Semaphore) -> RequestSlot:
         most, all_waiting = self._settings.max_queued_requests, self._waiting.total()
         if self._places.locked() and all_waiting >= most:
             raise Overloaded("the server answers as many requests as it can")
@@ -86,7 +86,7 @@ class Shares:
                 raise
         finally:
             self._count(user, -1)
-        return Place(own, self._places)
+        return RequestSlot(own, self._places)
 
     def _count(self, user: str, change: int) -> None:
         self._waiting[user] += change

@@ -9,8 +9,8 @@ from benchmarks.ablation import compare, rankings
 
 from conspectus.errors import InvalidInput
 from conspectus.evals.asked import profile_without, read_conversations
+from conspectus.evals.conversation_turns import MOST, read_chat_set, read_meeting_set
 from conspectus.evals.run import conversation
-from conspectus.evals.talk import MOST, read_chat_set, read_meeting_set
 from conspectus.settings import Settings
 
 WORDS_ONLY = Settings(embedder="none")

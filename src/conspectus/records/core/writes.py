@@ -12,8 +12,8 @@ from conspectus.model.records import Document, EmbeddingSpace, PreparedDocument,
 from conspectus.records.core.bulk_insert import insert_rows
 from conspectus.records.core.changes import ChangeRange, allocate, append
 from conspectus.records.core.collections import state
+from conspectus.records.core.derived_deletion import forget_summaries
 from conspectus.records.core.embeddings import Given, check_given, keep_given
-from conspectus.records.core.forgetting import forget_summaries
 from conspectus.records.core.rows import BLOCK, blocks, chunk_values, document_values
 from conspectus.records.tables.core import chunks, documents, sources
 

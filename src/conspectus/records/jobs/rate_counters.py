@@ -13,7 +13,7 @@ from conspectus.records.tables.locks import allowances
 MINUTE = 60 * MICROSECONDS
 
 
-class SqlAllowances:
+class SqlRateCounters:
     """The port `Allowances` by statements that wait for no writer."""
 
     def __init__(self, transactions: Transactions) -> None:

@@ -21,6 +21,7 @@ from conspectus.web.deps import (
     unless_held,
 )
 from conspectus.web.openapi import Section, problems, with_tag
+from conspectus.web.schemas.maintenance import ReindexedAnswer, StatusAnswer
 from conspectus.web.schemas.records import (
     CollectionAnswer,
     CollectionBody,
@@ -29,7 +30,6 @@ from conspectus.web.schemas.records import (
     EmbedderBody,
     ReceiptAnswer,
 )
-from conspectus.web.schemas.upkeep import ReindexedAnswer, StatusAnswer
 
 router = Section("collections", prefix="/collections")
 

@@ -10,7 +10,7 @@ from conspectus.text.clocks import clock_of
 from conspectus.web.deps import EngineOf, NamedInQuery, Unhurried
 from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.base import NAME
-from conspectus.web.schemas.happenings import (
+from conspectus.web.schemas.events import (
     EntitiesAnswer,
     EntitySpanAnswer,
     EventsBody,

@@ -10,7 +10,7 @@ from conspectus.web.deps import After, EngineOf, IdInPath, NamedInQuery
 from conspectus.web.logs import API
 from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.base import INT64
-from conspectus.web.schemas.work import (
+from conspectus.web.schemas.jobs import (
     JobAnswer,
     JobPageAnswer,
     ReportAnswer,

@@ -34,7 +34,6 @@ from conspectus.web.deps import (
 )
 from conspectus.web.memories import MEMORIES, MemoryId, OfScope, spelt
 from conspectus.web.openapi import Section, problems, with_tag
-from conspectus.web.schemas.asking import BudgetBody, budget_of
 from conspectus.web.schemas.base import INT64, NAME
 from conspectus.web.schemas.memories import (
     MemoriesBody,
@@ -43,8 +42,7 @@ from conspectus.web.schemas.memories import (
     MemoryCountBody,
     RecallBody,
 )
-from conspectus.web.schemas.records import CountAnswer, WrittenAnswer
-from conspectus.web.schemas.remembered import (
+from conspectus.web.schemas.memory_answers import (
     ForgetReceiptAnswer,
     MemoryAnswer,
     MemoryPageAnswer,
@@ -53,6 +51,8 @@ from conspectus.web.schemas.remembered import (
     RecollectionAnswer,
     RememberedAnswer,
 )
+from conspectus.web.schemas.records import CountAnswer, WrittenAnswer
+from conspectus.web.schemas.search import BudgetBody, budget_of
 
 router = Section("memory", dependencies=[Depends(spelt)])
 Most = Annotated[int | None, Query(ge=0, lt=INT64)]

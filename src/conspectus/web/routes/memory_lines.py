@@ -12,7 +12,7 @@ from conspectus.web.memories import MEMORIES, MemoryScopeQuery, OfScope, spelt
 from conspectus.web.memory_import import take_memories
 from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving
 from conspectus.web.openapi import Section
-from conspectus.web.schemas.remembered import ImportedAnswer
+from conspectus.web.schemas.memory_answers import ImportedAnswer
 
 router = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)])
 

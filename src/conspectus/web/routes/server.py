@@ -10,7 +10,7 @@ from conspectus.web.health import Readiness
 from conspectus.web.metrics import MEDIA_TYPE, Metrics
 from conspectus.web.openapi import operation, problems
 from conspectus.web.problem_details import refuse
-from conspectus.web.schemas.upkeep import HealthAnswer
+from conspectus.web.schemas.maintenance import HealthAnswer
 
 router = APIRouter(tags=["server"], generate_unique_id_function=operation)
 OPEN: dict[str, list[str]] = {"security": []}

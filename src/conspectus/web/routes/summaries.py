@@ -12,6 +12,7 @@ from conspectus.text.clocks import clock_of
 from conspectus.web.deps import EngineOf, Unhurried, without_limits
 from conspectus.web.logs import API
 from conspectus.web.openapi import Responses, Section, problems
+from conspectus.web.schemas.jobs import JobAnswer
 from conspectus.web.schemas.summaries import (
     BatchSize,
     Extractive,
@@ -21,7 +22,6 @@ from conspectus.web.schemas.summaries import (
     SummaryAnswer,
     SummaryBody,
 )
-from conspectus.web.schemas.work import JobAnswer
 from conspectus.web.streams import STREAM, FoundStream, Within, found_by
 
 router = Section("streams")

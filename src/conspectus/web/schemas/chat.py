@@ -9,7 +9,6 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.filter_json import filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.results import Message
-from conspectus.web.schemas.asking import MOST_TOKENS, Floor, SituationBody
 from conspectus.web.schemas.base import (
     LONGEST_QUESTION,
     Count,
@@ -20,6 +19,7 @@ from conspectus.web.schemas.base import (
     ResponseModel,
     Where,
 )
+from conspectus.web.schemas.search import MOST_TOKENS, Floor, SituationBody
 
 MOST_TURNS = 10_000
 MOST_CONTEXT = 5_000

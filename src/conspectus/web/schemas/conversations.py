@@ -6,7 +6,6 @@ from pydantic import Field
 
 from conspectus.model.channels import ChannelQuery, NewMessage
 from conspectus.model.query import Budget
-from conspectus.web.schemas.asking import BudgetBody, Floor, Tokens, WindowAnswer, budget_of
 from conspectus.web.schemas.base import (
     Count,
     Finite,
@@ -20,6 +19,7 @@ from conspectus.web.schemas.base import (
     Text,
 )
 from conspectus.web.schemas.records import DocumentAnswer, Label
+from conspectus.web.schemas.search import BudgetBody, Floor, Tokens, WindowAnswer, budget_of
 
 MOST_MESSAGES = 10_000
 

@@ -17,7 +17,6 @@ from conspectus.model.memory import (
 )
 from conspectus.model.query import Budget
 from conspectus.text.vectors import MOST_DIMENSIONS
-from conspectus.web.schemas.asking import BudgetBody, Floor, Tokens, budget_of
 from conspectus.web.schemas.base import (
     Finite,
     Identifier,
@@ -33,6 +32,7 @@ from conspectus.web.schemas.base import (
 )
 from conspectus.web.schemas.graphs import FactBody, GraphAskBody, Moment
 from conspectus.web.schemas.records import Label
+from conspectus.web.schemas.search import BudgetBody, Floor, Tokens, budget_of
 
 MOST_MEMORIES = 10_000
 MOST_ENTITIES = 1_000

@@ -11,7 +11,6 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.filter_json import filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
-from conspectus.web.schemas.asking import MOST_TOKENS
 from conspectus.web.schemas.base import (
     LONGEST_QUESTION,
     Count,
@@ -30,6 +29,7 @@ from conspectus.web.schemas.chat import (
     SourcesAnswer,
     Temperature,
 )
+from conspectus.web.schemas.search import MOST_TOKENS
 
 NOT_KNOWN: Final[Mapping[str, Sequence[object]]] = {
     "audio": (),

@@ -24,15 +24,6 @@ from conspectus.model.streams import (
 )
 from conspectus.streams.caption_format import shown
 from conspectus.text.clocks import StreamClock, clock_of
-from conspectus.web.schemas.asking import (
-    MOST_DIMENSIONS,
-    MOST_HITS,
-    BudgetBody,
-    Floor,
-    Tokens,
-    WindowAnswer,
-    budget_of,
-)
 from conspectus.web.schemas.base import (
     INT64,
     Count,
@@ -48,6 +39,15 @@ from conspectus.web.schemas.base import (
     Where,
 )
 from conspectus.web.schemas.records import DocumentAnswer, Label, SourceAnswer, WrittenAnswer
+from conspectus.web.schemas.search import (
+    MOST_DIMENSIONS,
+    MOST_HITS,
+    BudgetBody,
+    Floor,
+    Tokens,
+    WindowAnswer,
+    budget_of,
+)
 
 MOST_CAPTIONS = 10_000
 MOST_ENTITIES = 1_000

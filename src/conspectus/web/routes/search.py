@@ -3,7 +3,7 @@
 from conspectus.model.results import ContextWindow, Reranking, Retrieval
 from conspectus.web.deps import EngineOf
 from conspectus.web.openapi import Section, problems
-from conspectus.web.schemas.asking import (
+from conspectus.web.schemas.search import (
     AugmentBody,
     ContextBody,
     ExplainBody,

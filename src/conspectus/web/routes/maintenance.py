@@ -3,7 +3,7 @@
 from conspectus.model.reports import CheckReport, Status
 from conspectus.web.deps import EngineOf, Unhurried
 from conspectus.web.openapi import Section, problems
-from conspectus.web.schemas.upkeep import CheckAnswer, StatusAnswer
+from conspectus.web.schemas.maintenance import CheckAnswer, StatusAnswer
 
 router = Section("upkeep")
 

@@ -5,9 +5,9 @@ from typing import Literal
 
 from conspectus.model.memory import MemoryClass, Origin
 from conspectus.model.results import Outcome
-from conspectus.web.schemas.asking import WindowAnswer
 from conspectus.web.schemas.base import Count, JsonObject, ResponseModel
 from conspectus.web.schemas.records import DocumentAnswer
+from conspectus.web.schemas.search import WindowAnswer
 
 
 class ScopeAnswer(ResponseModel):

@@ -24,8 +24,8 @@ Write = Callable[[Source, Sequence[NewDocument]], Awaitable[Sequence[Written]]]
 """Writes documents into a source in one transaction."""
 
 
-class SourcesShelf:
-    """The `WikiShelf` of a connection, as one person may use it."""
+class ConnectionSources:
+    """The `ConnectionStore` of a connection, as one person may use it."""
 
     def __init__(
         self,

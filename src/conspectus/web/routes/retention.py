@@ -20,6 +20,7 @@ from conspectus.web.memories import MEMORIES, InMemory, OfScope, spelt
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, accepted, problems
 from conspectus.web.schemas.base import INT64
+from conspectus.web.schemas.jobs import JobAnswer
 from conspectus.web.schemas.memories import (
     ApplyRetentionBody,
     ForgetBody,
@@ -27,7 +28,7 @@ from conspectus.web.schemas.memories import (
     RetentionBody,
     RetentionJobBody,
 )
-from conspectus.web.schemas.remembered import (
+from conspectus.web.schemas.memory_answers import (
     ConversationAnswer,
     ForgetReceiptAnswer,
     MemoryExportAnswer,
@@ -35,7 +36,6 @@ from conspectus.web.schemas.remembered import (
     RememberedAnswer,
     RetentionRuleAnswer,
 )
-from conspectus.web.schemas.work import JobAnswer
 
 router = Section("memory", dependencies=[Depends(spelt)])
 RETENTIONS = f"{MEMORIES}/retentions"
