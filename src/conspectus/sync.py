@@ -63,9 +63,8 @@ class Bridge:
         future = asyncio.run_coroutine_threadsafe(work, self._loop)
         try:
             return future.result()
-        except BaseException:
+        finally:
             future.cancel()
-            raise
 
     def each(self, begin: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
         """What an asynchronous generator gives, one after the other."""

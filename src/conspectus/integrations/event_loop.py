@@ -131,9 +131,8 @@ def _outcome(future: Future[T]) -> T:
     """What comes of work in another thread, which an interrupt cancels."""
     try:
         return future.result()
-    except BaseException:
+    finally:
         future.cancel()
-        raise
 
 
 def _running() -> asyncio.AbstractEventLoop | None:
