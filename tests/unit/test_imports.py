@@ -50,11 +50,11 @@ def test_a_client_loads_neither_engine_nor_server(program: str, tmp_path: Path) 
     assert not loaded(program, tmp_path) & (SERVERS | ENGINES | {"trafilatura"})
 
 
-@pytest.mark.parametrize("arguments", [["--version"], ["--help"]], ids="".join)
-def test_commands_that_open_nothing_load_neither_engine_nor_server(
+@pytest.mark.parametrize("arguments", [["--version"], ["--help"], ["search", "--help"]], ids=" ".join)
+def test_commands_that_open_nothing_load_only_what_reads_their_options(
     arguments: list[str], tmp_path: Path
 ) -> None:
-    assert not loaded(COMMAND.format(arguments=arguments), tmp_path) & (SERVERS | ENGINES | {"trafilatura"})
+    assert loaded(COMMAND.format(arguments=arguments), tmp_path) == {"typer"}
 
 
 def test_a_search_loads_no_server_and_no_reader_of_web_pages(tmp_path: Path) -> None:

@@ -12,7 +12,6 @@ from conspectus.cli.errors import show_found
 from conspectus.cli.options import Common, Filter, Limit
 from conspectus.cli.output import cell, dump_line, note, plain_table, show, write
 from conspectus.cli.session import Session, opened
-from conspectus.engine import Engine
 from conspectus.model.filter_json import parse_filters
 from conspectus.model.streams import Alert, AlertEvent, NewAlert, Stream
 from conspectus.streams.caption_format import shown
@@ -93,6 +92,8 @@ def watch(
         opened(common) as session,
         closing(session.engine.alerts.subscribe(alert=alert, after=after)) as events,
     ):
+        from conspectus.engine import Engine
+
         if isinstance(session.engine.asynchronous, Engine):
             session.engine.alerts.start()
         streams: dict[str, Stream] = {}

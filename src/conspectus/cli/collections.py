@@ -1,7 +1,7 @@
 """collections and sources: list, create, rename and delete."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import RenderableType
@@ -13,7 +13,9 @@ from conspectus.cli.output import cell, plain_table, rows_table, show
 from conspectus.cli.session import opened
 from conspectus.model.filter import Eq
 from conspectus.model.records import Collection, Source
-from conspectus.sync import BlockingEngine
+
+if TYPE_CHECKING:
+    from conspectus.sync import BlockingEngine
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or id.")]
 NewName = Annotated[str, typer.Argument(metavar="NEW_NAME", help="New name.")]
@@ -113,7 +115,7 @@ def delete_source(name: Name, common: Common, *, purge: Purge = False, yes: Yes 
     show(receipt, receipt_line(receipt), as_json=common.json)
 
 
-def _count(engine: BlockingEngine, source: Source) -> int:
+def _count(engine: "BlockingEngine", source: Source) -> int:
     return engine.documents.count(collection=source.collection, where=Eq("source", source.id))
 
 

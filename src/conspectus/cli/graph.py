@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
 import typer
 from rich.console import Group, RenderableType
@@ -33,9 +33,11 @@ from conspectus.model.graph import (
     Node,
     Traversal,
 )
-from conspectus.ports import Progress
 from conspectus.settings import Settings
 from conspectus.text.times import parse_instant
+
+if TYPE_CHECKING:
+    from conspectus.ports import Progress
 
 STDIO: Final = Path("-")
 TEXT: Final = 80
@@ -434,7 +436,7 @@ def _in_batches(
     add: Callable[[Sequence[New]], Sequence[GraphWritten]],
     parts: Sequence[New],
     what: str,
-    report: Progress | None,
+    report: "Progress | None",
 ) -> list[GraphWritten]:
     """Add in batches of the size that the settings allow; an empty list is one batch."""
     done: list[GraphWritten] = []

@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
@@ -26,7 +26,9 @@ from conspectus.model.jobs import (
     RequestTotals,
     Upload,
 )
-from conspectus.ports import Progress
+
+if TYPE_CHECKING:
+    from conspectus.ports import Progress
 
 LOOK_SECONDS = 0.5
 ADDRESSES = ("http://", "https://")
@@ -165,7 +167,7 @@ def _waited(session: Session, jobs: Sequence[Job]) -> list[Job]:
         return [_ended(session, job, bars) for job in jobs]
 
 
-def _ended(session: Session, job: Job, bars: Progress | None) -> Job:
+def _ended(session: Session, job: Job, bars: "Progress | None") -> Job:
     while job.state not in FINISHED:
         job = session.engine.jobs.wait(job.id, seconds=LOOK_SECONDS)
         if bars is not None:

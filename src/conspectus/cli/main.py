@@ -1,6 +1,6 @@
 """The program `conspectus`."""
 
-import importlib.metadata
+import importlib
 import io
 import logging
 import sys
@@ -9,28 +9,6 @@ from typing import Annotated
 
 import typer
 
-from conspectus.cli import (
-    alerts,
-    ask,
-    collections,
-    connections,
-    documents,
-    eval,
-    events,
-    graph,
-    graph_entities,
-    jobs,
-    maintenance,
-    memory,
-    memory_manage,
-    messages,
-    people,
-    search,
-    serve,
-    stream_timeline,
-    streams,
-    tasks,
-)
 from conspectus.cli.errors import INTERRUPTED, INVALID, MEANINGS, fail
 from conspectus.cli.old_names import explained, with_aliases
 from conspectus.cli.options import Common, spread
@@ -38,99 +16,102 @@ from conspectus.cli.options import Common, spread
 PROGRAM = "conspectus"
 EXIT_CODES = "Exit codes: " + "; ".join(f"{code} {meaning}" for code, meaning in MEANINGS.items()) + "."
 
-COMMANDS: Mapping[str, tuple[str, Mapping[str, Callable[..., None]]]] = {
+COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "": ("The context engine for language models.", {
-        "add": documents.add, "ask": ask.ask, "search": search.search, "context": search.context,
-        "explain": search.explain, "list": documents.list_documents, "delete": documents.delete,
-        "status": maintenance.status, "check": maintenance.check, "reindex": maintenance.reindex,
-        "reembed": maintenance.reembed, "serve": serve.serve, "worker": serve.worker, "mcp": serve.mcp,
-        "migrate": maintenance.migrate, "backup": maintenance.backup, "restore": maintenance.restore,
-        "ingest": jobs.ingest,
+        "add": "documents.add", "ask": "ask.ask", "search": "search.search", "context": "search.context",
+        "explain": "search.explain", "list": "documents.list_documents", "delete": "documents.delete",
+        "status": "maintenance.status", "check": "maintenance.check", "reindex": "maintenance.reindex",
+        "reembed": "maintenance.reembed", "serve": "serve.serve", "worker": "serve.worker",
+        "mcp": "serve.mcp", "migrate": "maintenance.migrate", "backup": "maintenance.backup",
+        "restore": "maintenance.restore", "ingest": "jobs.ingest",
     }),
     "eval": ("Measure quality on an evaluation set.", {
-        "retrieval": eval.retrieval, "evidence": eval.evidence, "conversation": eval.conversation,
-        "turns": eval.turns, "moments": eval.moments, "similarity": eval.similarity,
+        "retrieval": "eval.retrieval", "evidence": "eval.evidence", "conversation": "eval.conversation",
+        "turns": "eval.turns", "moments": "eval.moments", "similarity": "eval.similarity",
     }),
     "collections": ("Manage collections.", {
-        "list": collections.list_collections, "create": collections.create_collection,
-        "rename": collections.rename_collection, "delete": collections.delete_collection,
+        "list": "collections.list_collections", "create": "collections.create_collection",
+        "rename": "collections.rename_collection", "delete": "collections.delete_collection",
     }),
     "sources": ("Manage the sources of a collection.", {
-        "list": collections.list_sources, "get": collections.get_source, "create": collections.create_source,
-        "rename": collections.rename_source, "delete": collections.delete_source,
+        "list": "collections.list_sources", "get": "collections.get_source",
+        "create": "collections.create_source", "rename": "collections.rename_source",
+        "delete": "collections.delete_source",
     }),
     "jobs": ("Manage background jobs.", {
-        "list": jobs.list_jobs, "get": jobs.get_job, "cancel": jobs.cancel_job, "retry": jobs.retry_job,
-        "report": jobs.report_jobs,
+        "list": "jobs.list_jobs", "get": "jobs.get_job", "cancel": "jobs.cancel_job",
+        "retry": "jobs.retry_job", "report": "jobs.report_jobs",
     }),
     "requests": ("Log of model provider requests.", {
-        "list": jobs.list_requests, "summary": jobs.summarize_requests,
+        "list": "jobs.list_requests", "summary": "jobs.summarize_requests",
     }),
     "connections": ("Sync a collection from Git, MediaWiki or a folder.", {
-        "add": connections.add_connection, "list": connections.list_connections, "sync": connections.sync,
-        "watch": connections.watch, "delete": connections.delete_connection,
+        "add": "connections.add_connection", "list": "connections.list_connections",
+        "sync": "connections.sync", "watch": "connections.watch", "delete": "connections.delete_connection",
     }),
     "tasks": ("Manage and search tasks.", {
-        "add": tasks.add, "update": tasks.update, "attach": tasks.attach, "list": tasks.list_tasks,
-        "search": tasks.search, "get": tasks.get_task, "delete": tasks.delete,
-        "import": tasks.import_tasks,
+        "add": "tasks.add", "update": "tasks.update", "attach": "tasks.attach", "list": "tasks.list_tasks",
+        "search": "tasks.search", "get": "tasks.get_task", "delete": "tasks.delete",
+        "import": "tasks.import_tasks",
     }),
     "messages": ("Manage the messages of channels.", {
-        "import": messages.import_archive, "add": messages.add, "list": messages.list_messages,
-        "thread": messages.thread, "context": messages.context, "delete": messages.delete,
+        "import": "messages.import_archive", "add": "messages.add", "list": "messages.list_messages",
+        "thread": "messages.thread", "context": "messages.context", "delete": "messages.delete",
     }),
     "streams": ("Manage and search streams of captions.", {
-        "import": streams.import_files, "list": streams.list_streams, "captions": streams.captions,
-        "search": streams.search, "context": streams.context, "summarize": streams.summarize,
-        "timeline": stream_timeline.timeline,
-        "delete": streams.delete,
+        "import": "streams.import_files", "list": "streams.list_streams", "captions": "streams.captions",
+        "search": "streams.search", "context": "streams.context", "summarize": "streams.summarize",
+        "timeline": "stream_timeline.timeline", "delete": "streams.delete",
     }),
-    "events": ("Manage the events of streams.", {"add": events.add, "list": events.list_events}),
+    "events": ("Manage the events of streams.", {"add": "events.add", "list": "events.list_events"}),
     "alerts": ("Manage alerts for new captions.", {
-        "add": alerts.add, "list": alerts.list_alerts, "delete": alerts.delete, "watch": alerts.watch,
+        "add": "alerts.add", "list": "alerts.list_alerts", "delete": "alerts.delete",
+        "watch": "alerts.watch",
     }),
     "memory": ("Manage and search the memories of agents.", {
-        "add": memory.add, "recall": memory.recall, "context": memory.context, "recent": memory.recent,
-        "list": memory_manage.list_memories, "get": memory_manage.get_memory,
-        "versions": memory_manage.versions, "update": memory_manage.update, "pin": memory_manage.pin,
-        "unpin": memory_manage.unpin, "delete": memory_manage.delete,
-        "conversations": memory_manage.conversations, "stats": memory_manage.stats,
-        "export": memory_manage.export, "import": memory_manage.import_lines,
+        "add": "memory.add", "recall": "memory.recall", "context": "memory.context",
+        "recent": "memory.recent", "list": "memory_manage.list_memories", "get": "memory_manage.get_memory",
+        "versions": "memory_manage.versions", "update": "memory_manage.update", "pin": "memory_manage.pin",
+        "unpin": "memory_manage.unpin", "delete": "memory_manage.delete",
+        "conversations": "memory_manage.conversations", "stats": "memory_manage.stats",
+        "export": "memory_manage.export", "import": "memory_manage.import_lines",
     }),
     "memory retention": ("Manage the retention of memories.", {
-        "set": memory_manage.set_retention, "list": memory_manage.list_retentions,
-        "apply": memory_manage.apply_retention,
+        "set": "memory_manage.set_retention", "list": "memory_manage.list_retentions",
+        "apply": "memory_manage.apply_retention",
     }),
     "graph": ("Manage graphs and the entities in chunks.", {
-        "list": graph.list_graphs, "add-nodes": graph.add_nodes, "add-edges": graph.add_edges,
-        "add-node": graph.add_node, "add-edge": graph.add_edge, "get-node": graph.get_node,
-        "nodes": graph.nodes, "edges": graph.edges, "neighbors": graph.neighbors, "search": graph.search,
-        "snapshot": graph.snapshot, "export": graph.export, "entities": graph_entities.entities,
-        "extract": graph_entities.extract,
-        "link": graph_entities.link, "merge": graph_entities.merge, "undo-merge": graph_entities.undo_merge,
-        "merges": graph_entities.merges, "delete": graph.delete,
+        "list": "graph.list_graphs", "add-nodes": "graph.add_nodes", "add-edges": "graph.add_edges",
+        "add-node": "graph.add_node", "add-edge": "graph.add_edge", "get-node": "graph.get_node",
+        "nodes": "graph.nodes", "edges": "graph.edges", "neighbors": "graph.neighbors",
+        "search": "graph.search", "snapshot": "graph.snapshot", "export": "graph.export",
+        "entities": "graph_entities.entities", "extract": "graph_entities.extract",
+        "link": "graph_entities.link", "merge": "graph_entities.merge",
+        "undo-merge": "graph_entities.undo_merge", "merges": "graph_entities.merges",
+        "delete": "graph.delete",
     }),
     "graph extraction": ("Manage entity extraction for a collection.", {
-        "enable": graph_entities.enable_extraction, "disable": graph_entities.disable_extraction,
+        "enable": "graph_entities.enable_extraction", "disable": "graph_entities.disable_extraction",
     }),
     "users": ("Manage users.", {
-        "list": people.list_users, "add": people.add_user, "disable": people.disable_user,
-        "enable": people.enable_user, "delete": people.delete_user,
+        "list": "people.list_users", "add": "people.add_user", "disable": "people.disable_user",
+        "enable": "people.enable_user", "delete": "people.delete_user",
     }),
     "groups": ("Manage groups of users.", {
-        "list": people.list_groups, "add": people.add_group, "delete": people.delete_group,
-        "members": people.members, "add-member": people.add_member,
-        "remove-member": people.remove_member,
+        "list": "people.list_groups", "add": "people.add_group", "delete": "people.delete_group",
+        "members": "people.members", "add-member": "people.add_member",
+        "remove-member": "people.remove_member",
     }),
     "keys": ("Manage API keys.", {
-        "list": people.list_keys, "create": people.create_key, "revoke": people.revoke_key,
-        "rotate": people.rotate_key,
+        "list": "people.list_keys", "create": "people.create_key", "revoke": "people.revoke_key",
+        "rotate": "people.rotate_key",
     }),
     "grants": ("Manage roles on collections and sources.", {
-        "list": people.list_grants, "add": people.add_grant, "remove": people.remove_grant,
+        "list": "people.list_grants", "add": "people.add_grant", "remove": "people.remove_grant",
     }),
 }  # fmt: skip
-"""Help and commands of each group by its name; "" is the program itself. A group follows its parent."""
+"""Help of each group by its name, and where its commands are; "" is the program itself. A group follows its
+parent."""
 
 
 def main() -> None:
@@ -146,7 +127,8 @@ def run(arguments: Sequence[str]) -> int:
     logging.getLogger("trafilatura").setLevel(logging.CRITICAL)
     as_json = "--json" in arguments
     try:
-        code = build_app()(with_aliases(arguments), prog_name=PROGRAM, standalone_mode=False)
+        given = with_aliases(arguments)
+        code = build_app(given)(given, prog_name=PROGRAM, standalone_mode=False)
     except typer.TyperException as error:
         context = getattr(error, "ctx", None)
         command = context.command_path.removeprefix(PROGRAM).strip() if context else ""
@@ -159,13 +141,16 @@ def run(arguments: Sequence[str]) -> int:
     return code if isinstance(code, int) else 0
 
 
-def build_app() -> typer.Typer:
-    """The program with all its commands."""
+def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
+    """The program with the commands that these arguments may name, or with all if that is not known."""
+    known = {"--help", *COMMANDS[""][1], *(path.partition(" ")[0] for path in COMMANDS)}
+    first = arguments[0] if arguments and arguments[0] in known else None
     groups: dict[str, typer.Typer] = {}
     for path, (about, commands) in COMMANDS.items():
         group = typer.Typer(help=about, rich_markup_mode=None, pretty_exceptions_enable=False)
-        for name, command in commands.items():
-            group.command(name)(spread(command))
+        for name, place in commands.items():
+            if first is None or first == (path or name).split()[0] or (first == "--help" and not path):
+                group.command(name)(spread(_loaded(place)))
         groups[path] = group
         above, _, own = path.rpartition(" ")
         if own:
@@ -174,6 +159,12 @@ def build_app() -> typer.Typer:
     app.info.name, app.info.epilog = PROGRAM, EXIT_CODES
     app.callback(invoke_without_command=True)(_before)
     return app
+
+
+def _loaded(place: str) -> Callable[..., None]:
+    module, _, name = place.partition(".")
+    command: Callable[..., None] = getattr(importlib.import_module(f"conspectus.cli.{module}"), name)
+    return command
 
 
 def _before(
@@ -187,7 +178,9 @@ def _before(
 ) -> None:
     """The context engine for language models."""
     if version:
-        print(f"conspectus {importlib.metadata.version('conspectus')}")
+        from importlib.metadata import version as installed
+
+        print(f"conspectus {installed('conspectus')}")
         raise typer.Exit
     if ctx.invoked_subcommand is None:
         print(ctx.get_help())

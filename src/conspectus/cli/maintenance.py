@@ -9,9 +9,6 @@ from rich.progress import ProgressColumn, Task
 from rich.table import Table
 from rich.text import Text
 
-from conspectus import sync
-from conspectus.bootstrap import backup as backups
-from conspectus.bootstrap import transfer
 from conspectus.cli.errors import DIFFERENT
 from conspectus.cli.options import Common
 from conspectus.cli.output import (
@@ -28,12 +25,12 @@ from conspectus.cli.output import (
 from conspectus.cli.session import opened, require_here
 from conspectus.model.records import Json
 from conspectus.model.reports import CheckReport, Status
-from conspectus.ports import Progress
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
     from conspectus.bootstrap.backup import BackupReceipt
     from conspectus.bootstrap.transfer import MoveReceipt
+    from conspectus.ports import Progress
 
 PLACE = "a directory, or the postgresql:// URL of a database"
 
@@ -94,6 +91,8 @@ def migrate(
     index: Annotated[bool, typer.Option("--index/--no-index", help="Build the indexes at the end.")] = True,
 ) -> None:
     """Copy all data to another directory or database."""
+    from conspectus.bootstrap import transfer
+
     require_here(common)
     settings = Settings.from_environment()
     with progress(_Speed()) as bars:
@@ -113,6 +112,8 @@ def backup(
     check: Annotated[bool, typer.Option("--check", help="Only check whether FILE can be restored.")] = False,
 ) -> None:
     """Write a consistent backup to one file."""
+    from conspectus.bootstrap import backup as backups
+
     require_here(common)
     settings = Settings.from_environment()
     if check:
@@ -132,6 +133,8 @@ def restore(
     target: Annotated[Path, typer.Option("--to", help="New or empty data directory.")],
 ) -> None:
     """Restore a verified backup to a data directory."""
+    from conspectus.bootstrap import backup as backups
+
     require_here(common)
     receipt = backups.restore(file, target, settings=Settings.from_environment())
     told = {**_backup_told(receipt), "to": str(target)}
@@ -191,7 +194,9 @@ def _backup_picture(receipt: "BackupReceipt", done: str = "") -> RenderableType:
     return Group(table, "", Text(printable(held.strip())))
 
 
-def _build_indexes(target: str, settings: Settings, bars: Progress | None) -> list[str]:
+def _build_indexes(target: str, settings: Settings, bars: "Progress | None") -> list[str]:
+    from conspectus import sync
+
     with sync.open(target, settings=settings) as engine:
         names = [each.name for each in engine.collections.list()]
         for name in names:

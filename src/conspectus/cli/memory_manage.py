@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -44,7 +44,9 @@ from conspectus.model.memory import (
     RetentionRule,
     Scope,
 )
-from conspectus.ports import Progress
+
+if TYPE_CHECKING:
+    from conspectus.ports import Progress
 
 STDIO = Path("-")
 
@@ -340,7 +342,7 @@ def _valid(memory: Memory) -> str | None:
     return " to ".join("-" if end is None else f"{end:%Y-%m-%d %H:%M:%S}" for end in ends)
 
 
-def _export(session: Session, scope: Scope, target: IO[str], report: Progress | None) -> int:
+def _export(session: Session, scope: Scope, target: IO[str], report: "Progress | None") -> int:
     after, count = None, 0
     while True:
         page = session.engine.memory.export(scope=scope, collection=session.collection, after=after)

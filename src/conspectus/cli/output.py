@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
+from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeElapsedColumn
@@ -17,7 +18,9 @@ from rich.text import Text
 
 from conspectus.model.records import Json
 from conspectus.model.similarity import Percentiles, Similarity
-from conspectus.ports import Progress
+
+if TYPE_CHECKING:
+    from conspectus.ports import Progress
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 PIPED_WIDTH = 160
@@ -80,7 +83,7 @@ def cell(text: str, *, limit: int = 0, style: str = "") -> Text:
 
 
 @contextmanager
-def progress(*more: ProgressColumn) -> Iterator[Progress | None]:
+def progress(*more: ProgressColumn) -> Iterator["Progress | None"]:
     """A progress bar on stderr for each kind of work; none where stderr is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:

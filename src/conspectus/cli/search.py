@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Group, RenderableType
@@ -18,8 +18,9 @@ from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import EVERYWHERE, Budget
 from conspectus.model.results import ContextWindow, Hit, QueryTerms, Retrieval
-from conspectus.text.analyzer import analyzer_for
-from conspectus.window.focus import Focus, run_around_best
+
+if TYPE_CHECKING:
+    from conspectus.window.focus import Focus
 
 SHOWN = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -152,6 +153,8 @@ def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> Re
 
     `sources` are names of sources by their ids.
     """
+    from conspectus.window.focus import Focus
+
     best = max((hit.score for hit in found.hits), default=0.0)
     focus = Focus(found.terms or _terms(found, query), found.nearest)
     lines: list[RenderableType] = []
@@ -163,8 +166,10 @@ def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> Re
     return Group(*lines)
 
 
-def snippet(hit: Hit, focus: Focus) -> Text:
+def snippet(hit: Hit, focus: "Focus") -> Text:
     """The sentences of a hit around the one that matches best."""
+    from conspectus.window.focus import run_around_best
+
     text, found = hit.chunk.text, focus.sentences(hit)
     if not found or len(text) <= SHOWN:
         return cell(text, limit=SHOWN)
@@ -215,6 +220,8 @@ def _finish(found: Retrieval | ContextWindow, common: Common) -> None:
 
 def _terms(found: Retrieval, query: str) -> Mapping[str, QueryTerms]:
     """The words of the query for every collection; a server does not send its own terms."""
+    from conspectus.text.analyzer import analyzer_for
+
     words = QueryTerms("english", dict.fromkeys(analyzer_for("english").terms(query), 1.0))
     return {hit.document.collection: words for hit in found.hits}
 

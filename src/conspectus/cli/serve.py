@@ -16,12 +16,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from conspectus import bootstrap, client
 from conspectus.cli.errors import FAILED
 from conspectus.cli.options import Common, Tokenizer
 from conspectus.cli.output import dump, note
 from conspectus.cli.session import require_here
-from conspectus.engine.background import keep_working, start_work, watch_work
 from conspectus.errors import InvalidInput
 from conspectus.model.memory import Scope
 from conspectus.settings import Settings
@@ -179,6 +177,9 @@ async def _work(
 
     False if an error ended the work. It is logged at once, as closing the store may take a while.
     """
+    from conspectus import bootstrap
+    from conspectus.engine.background import keep_working, start_work, watch_work
+
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
     for each in (signal.SIGTERM, signal.SIGINT):
@@ -222,6 +223,8 @@ async def _speak(common: Common, settings: Settings, options: "ToolOptions") -> 
 
 def _opened(common: Common, settings: Settings) -> AbstractAsyncContextManager["AnyEngine"]:
     """The data directory, created if new, or the server."""
+    from conspectus import bootstrap, client
+
     if common.url is not None and common.data_dir is not None:
         raise InvalidInput("url", "give either --url or --data-dir")
     url = common.url or (settings.url if common.data_dir is None else "")

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from conspectus import bootstrap, sync
 from conspectus.cli.options import Common, Selection
 from conspectus.cli.output import note
 from conspectus.errors import InvalidInput, NotFound
@@ -13,14 +13,16 @@ from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar
 from conspectus.model.filter_json import parse_filters
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
-from conspectus.sync import BlockingEngine
+
+if TYPE_CHECKING:
+    from conspectus.sync import BlockingEngine
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
     """An open engine and the collection that was asked for."""
 
-    engine: BlockingEngine
+    engine: "BlockingEngine"
     collection: str
 
     def where(self, chosen: Selection) -> Filter:
@@ -67,7 +69,9 @@ def require_here(common: Common) -> None:
         raise InvalidInput("url", "this command works on this machine and asks no server")
 
 
-def _engine(common: Common, settings: Settings, *, new: bool) -> AbstractContextManager[BlockingEngine]:
+def _engine(common: Common, settings: Settings, *, new: bool) -> AbstractContextManager["BlockingEngine"]:
+    from conspectus import bootstrap, sync
+
     if common.url is not None and common.data_dir is not None:
         raise InvalidInput("url", "give either --url or --data-dir")
     url = common.url or (settings.url if common.data_dir is None else "")

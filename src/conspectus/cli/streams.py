@@ -17,7 +17,6 @@ from conspectus.cli.options import Common, Limit, MaxTokens, MinSimilarity, Purg
 from conspectus.cli.output import cell, dump, note, plain_table, progress, show, write
 from conspectus.cli.search import print_window
 from conspectus.cli.session import Session, opened
-from conspectus.engine.summary_pipeline import EXTRACTIVE
 from conspectus.errors import InvalidInput
 from conspectus.model.streams import (
     Caption,
@@ -308,6 +307,8 @@ def _show_summary(made: Summary, clock: StreamClock) -> None:
         start, end = ("-" if second is None else shown(second, clock) for second in (each.start, each.end))
         note(f"left out: {each.captions} captions, {start} to {end}: {each.error}")
     captions = sum(each.captions for each in made.batches if each.state == "done")
+    from conspectus.engine.summary_pipeline import EXTRACTIVE
+
     by = "chosen from" if made.by == EXTRACTIVE else f"by {made.by}, of"
     note("no captions" if made.outcome == "empty" else f"{by} {captions:,} captions")
 
