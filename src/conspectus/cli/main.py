@@ -143,13 +143,13 @@ def run(arguments: Sequence[str]) -> int:
 
 def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     """The program with the commands that these arguments may name, or with all if that is not known."""
-    known = {"--help", *COMMANDS[""][1], *(path.partition(" ")[0] for path in COMMANDS)}
+    known = {"--help", "--version", *COMMANDS[""][1], *(path.partition(" ")[0] for path in COMMANDS)}
     first = arguments[0] if arguments and arguments[0] in known else None
     groups: dict[str, typer.Typer] = {}
     for path, (about, commands) in COMMANDS.items():
         group = typer.Typer(help=about, rich_markup_mode=None, pretty_exceptions_enable=False)
         for name, place in commands.items():
-            if first is None or first == (path or name).split()[0] or (first == "--help" and not path):
+            if first is None or first == (path or name).split()[0] or (first[0] == "-" and not path):
                 group.command(name)(spread(_loaded(place)))
         groups[path] = group
         above, _, own = path.rpartition(" ")
