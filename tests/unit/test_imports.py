@@ -54,7 +54,7 @@ def test_a_client_loads_neither_engine_nor_server(program: str, tmp_path: Path) 
 def test_commands_that_open_nothing_load_only_what_reads_their_options(
     arguments: list[str], tmp_path: Path
 ) -> None:
-    assert loaded(COMMAND.format(arguments=arguments), tmp_path) == {"typer"}
+    assert loaded(COMMAND.format(arguments=arguments), tmp_path) <= {"typer", "pydantic"}
 
 
 def test_a_search_loads_no_server_and_no_reader_of_web_pages(tmp_path: Path) -> None:
