@@ -114,6 +114,10 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
 parent."""
 
 
+OWN = {"--help", "--version"}
+"""Options that end the program before a command."""
+
+
 def main() -> None:
     """Run the program with the arguments of the process."""
     for stream in (sys.stdout, sys.stderr):
@@ -143,13 +147,13 @@ def run(arguments: Sequence[str]) -> int:
 
 def build_app(arguments: Sequence[str] = ()) -> typer.Typer:
     """The program with the commands that these arguments may name, or with all if that is not known."""
-    known = {"--help", "--version", *COMMANDS[""][1], *(path.partition(" ")[0] for path in COMMANDS)}
-    first = arguments[0] if arguments and arguments[0] in known else None
+    known = {*OWN, *COMMANDS[""][1], *(path.partition(" ")[0] for path in COMMANDS)}
+    first = {*arguments[:1]} & known or {*arguments} & known
     groups: dict[str, typer.Typer] = {}
     for path, (about, commands) in COMMANDS.items():
         group = typer.Typer(help=about, rich_markup_mode=None, pretty_exceptions_enable=False)
         for name, place in commands.items():
-            if first is None or first == (path or name).split()[0] or (first[0] == "-" and not path):
+            if not first or (path or name).split()[0] in first or (not path and first & OWN):
                 group.command(name)(spread(_loaded(place)))
         groups[path] = group
         above, _, own = path.rpartition(" ")
