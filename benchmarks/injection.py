@@ -36,8 +36,7 @@ from conspectus.model.records import NewDocument
 from conspectus.model.results import Message
 from conspectus.ports import Progress
 from conspectus.settings import Settings
-from conspectus.text.citation_marks import marks
-from conspectus.text.prompt_escaping import PASSAGE, RETRIEVED, USER_MESSAGE, disarm
+from conspectus.text.prompt_escaping import PASSAGE, RETRIEVED, USER_MESSAGE, disarm, marks
 
 _TEMPLATE_TOKEN = regex.compile(
     r"<[|\uff5c][^<>\n]{1,40}[|\uff5c]>|<<\s?/?SYS\s?>>|</?s>|<(?:start|end)_of_turn>|\[system\]\("

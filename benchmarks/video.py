@@ -27,7 +27,7 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.model.streams import CaptionRange, NewCaption, StreamQuery
 from conspectus.providers.onnx_embedder import OnnxEmbedder
-from conspectus.text.clocks import timecode
+from conspectus.text.times import timecode
 
 DATA = Path(__file__).resolve().parents[2] / "shared" / "eval"
 SETS = ("activitynet_captions", "tutorialvqa", "youcook2")

@@ -15,7 +15,7 @@ from conspectus.model.graph import NewEdge, NewNode
 from conspectus.model.memory import NewMemory, Scope
 from conspectus.model.streams import NewAlert, NewCaption, NewEvent
 from conspectus.testing.embedders import HashedEmbedder
-from conspectus.text.key_lengths import KEY_BYTES, NAME_BYTES
+from conspectus.text.hashing import KEY_BYTES, NAME_BYTES
 
 Use = Callable[[Engine, str], Awaitable[object]]
 

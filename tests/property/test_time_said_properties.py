@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conspectus.text.clocks import EPOCH, StreamClock, zone_named
+from conspectus.text.times import EPOCH, StreamClock, zone_named
 from conspectus.time_expressions import ClockFace, described, time_said
 
 _VOCABULARY = (

@@ -8,7 +8,7 @@ from conspectus.model.graph import Edge, Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
 from conspectus.ports.graphs import Adding, Graphs
-from conspectus.text.edge_ids import edge_id
+from conspectus.text.hashing import edge_id
 from tests.support.samples import NOON, SHELF
 
 PEOPLE = Source(SourceId("people"), SHELF, "graph/people", {}, "graph")

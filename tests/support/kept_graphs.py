@@ -9,7 +9,7 @@ from conspectus.model.graph import Edge, GraphWritten, Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
 from conspectus.ports.graphs import Adding
-from conspectus.text.edge_ids import edge_id
+from conspectus.text.hashing import edge_id
 
 Key = tuple[SourceId, str]
 

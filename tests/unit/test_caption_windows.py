@@ -10,8 +10,8 @@ from conspectus.model.query import Budget
 from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.model.streams import TRACK
-from conspectus.text.clocks import zone_named
 from conspectus.text.hashing import content_hash
+from conspectus.text.times import zone_named
 from conspectus.window.build import build_window
 from conspectus.window.render import renderer_named
 

@@ -17,7 +17,7 @@ from conspectus.client.transport import PATIENCE, Transport, TransportLimits
 from conspectus.errors import NotFound, ServerUnavailable
 from conspectus.model.streams import LiveCaption
 from conspectus.settings import Settings
-from conspectus.text.clocks import StreamClock
+from conspectus.text.times import StreamClock
 from conspectus.web.schemas.streams import CaptionAnswer
 
 SETTINGS = Settings(embedder="none", log_level="critical")

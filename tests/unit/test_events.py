@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conspectus.engine.events import Report, entity_spans, event_spans, stretches
 from conspectus.model.ids import SourceId
-from conspectus.text.intervals import GAP_SECONDS, belongs
+from conspectus.text.times import GAP_SECONDS, belongs
 
 STREAM = SourceId("s")
 

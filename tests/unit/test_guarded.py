@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conspectus.chat.prompt import Prompt
 from conspectus.model.records import Document, Period
-from conspectus.window.chat_passages import passages
+from conspectus.text.prompt_escaping import passages
 from conspectus.window.passages import WindowPassage
 from conspectus.window.render import renderer_named
 

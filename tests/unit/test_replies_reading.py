@@ -7,8 +7,7 @@ import pytest
 
 from conspectus.text.replies.history import NOBODY, STRANGER, Past
 from conspectus.text.replies.linker import Forest
-from conspectus.text.replies.message_parsing import LONGEST, MessageParser, read
-from conspectus.text.replies.people import NameMatcher, Participants
+from conspectus.text.replies.message_parsing import LONGEST, MessageParser, NameMatcher, Participants, read
 
 
 def known(*authors: str) -> Participants:

@@ -13,10 +13,8 @@ from conspectus.ingest.prepare import DocumentLimits, Preparation, describe, pre
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import NewDocument, Source, TextPosition
 from conspectus.settings import Settings
-from conspectus.text.boundaries import definitions
 from conspectus.text.positions import headings_in, rst_headings
-from conspectus.text.sections import Section, sections_of, stretches
-from conspectus.text.splitter import SplitOptions, split
+from conspectus.text.splitter import Section, SplitOptions, definitions, sections_of, split, stretches
 from conspectus.text.tokens import ESTIMATORS
 
 BODY = "Some words of a section that says something. "

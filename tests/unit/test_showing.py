@@ -10,7 +10,7 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Document, Period, Source
 from conspectus.model.streams import Caption
 from conspectus.streams.caption_format import line_of, shown
-from conspectus.text.clocks import EPOCH, StreamClock, clock_of
+from conspectus.text.times import EPOCH, StreamClock, clock_of
 
 NOW = datetime(2026, 3, 2, tzinfo=UTC)
 BERLIN = ZoneInfo("Europe/Berlin")

@@ -4,7 +4,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from conspectus.text.clocks import EPOCH, StreamClock
+from conspectus.text.times import EPOCH, StreamClock
 from conspectus.time_expressions import ClockFace, described, time_said
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)

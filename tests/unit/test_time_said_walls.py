@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from conspectus.text.clocks import EPOCH, StreamClock, zone_named
+from conspectus.text.times import EPOCH, StreamClock, zone_named
 from conspectus.time_expressions import ClockFace, described, time_said
 
 

@@ -6,7 +6,7 @@ import regex
 
 from conspectus.model.chat import ChatSource, Citations
 from conspectus.model.records import Json
-from conspectus.text.citation_marks import marks
+from conspectus.text.prompt_escaping import marks
 
 _FENCED = regex.compile(
     r"^[ \t]{0,3}(```+|~~~+)[^\n]*\n.*?(?:^[ \t]{0,3}\1[`~]*[ \t]*$|\Z)", regex.DOTALL | regex.MULTILINE

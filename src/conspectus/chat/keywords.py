@@ -5,7 +5,7 @@ from typing import Final
 
 import regex
 
-from conspectus.text.stopwords import STOP_WORDS
+from conspectus.text.analyzer import STOP_WORDS
 
 READ: Final = 2_000
 """Characters of a message that are looked at."""

@@ -15,7 +15,7 @@ from conspectus.cli.session import Session, opened
 from conspectus.model.filter_json import parse_filters
 from conspectus.model.streams import Alert, AlertEvent, NewAlert, Stream
 from conspectus.streams.caption_format import shown
-from conspectus.text.clocks import StreamClock, clock_of
+from conspectus.text.times import StreamClock, clock_of
 
 TEXT = 200
 USUAL = NewAlert("")

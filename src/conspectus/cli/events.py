@@ -14,7 +14,7 @@ from conspectus.cli.session import opened
 from conspectus.cli.streams import TIME, Stream, Within
 from conspectus.model.streams import EventSpan, NewEvent
 from conspectus.streams.caption_format import shown
-from conspectus.text.clocks import StreamClock, clock_of
+from conspectus.text.times import StreamClock, clock_of
 
 TEXT = 200
 

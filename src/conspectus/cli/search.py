@@ -20,7 +20,7 @@ from conspectus.model.query import EVERYWHERE, Budget
 from conspectus.model.results import ContextWindow, Hit, QueryTerms, Retrieval
 
 if TYPE_CHECKING:
-    from conspectus.window.focus import Focus
+    from conspectus.window.cost_estimate import Focus
 
 SHOWN = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
@@ -153,7 +153,7 @@ def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> Re
 
     `sources` are names of sources by their ids.
     """
-    from conspectus.window.focus import Focus
+    from conspectus.window.cost_estimate import Focus
 
     best = max((hit.score for hit in found.hits), default=0.0)
     focus = Focus(found.terms or _terms(found, query), found.nearest)
@@ -168,7 +168,7 @@ def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> Re
 
 def snippet(hit: Hit, focus: "Focus") -> Text:
     """The sentences of a hit around the one that matches best."""
-    from conspectus.window.focus import run_around_best
+    from conspectus.window.cost_estimate import run_around_best
 
     text, found = hit.chunk.text, focus.sentences(hit)
     if not found or len(text) <= SHOWN:

@@ -21,7 +21,7 @@ from conspectus.cli.streams import Stream, Within, captions_of
 from conspectus.model.streams import EPOCH_YEAR, Caption, CaptionRange
 from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import shown
-from conspectus.text.clocks import StreamClock, clock_of, timecode
+from conspectus.text.times import StreamClock, clock_of, timecode
 
 MOST_ENTITIES = 8
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"

@@ -23,9 +23,8 @@ from conspectus.streams.alert_checker import Checker, Shows
 from conspectus.streams.alert_worker import AlertWorker
 from conspectus.streams.webhook_delivery import Deliverer
 from conspectus.text.clean import clean
-from conspectus.text.clocks import StreamClock, clock_of
-from conspectus.text.hashing import stable_id
-from conspectus.text.key_lengths import NAME_BYTES, fitting
+from conspectus.text.hashing import NAME_BYTES, fitting, stable_id
+from conspectus.text.times import StreamClock, clock_of
 
 LONGEST_ADDRESS = 2_000
 MOST_STREAMS = 1_000

@@ -29,8 +29,8 @@ from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget, Query, QueryContext
 from conspectus.model.records import Document, Source, StoredChunk, Written
+from conspectus.model.results import Hit
 from conspectus.retrieval.chains import chain_of
-from conspectus.retrieval.related import related
 from conspectus.retrieval.scoring_profiles import profile_named
 from conspectus.text.replies import Linker
 
@@ -244,3 +244,19 @@ def _said_in(channels: Sequence[Source]) -> Filter:
 def _is_member(channel: Source, member: str | None) -> bool:
     members = channel.metadata.get("members")
     return member is None or not isinstance(members, list) or member in members
+
+
+MOST = 3
+SHARE = 0.6
+"""A channel is about the same thing if its best hit scores at least this share of the best of all."""
+
+
+def related(hits: Iterable[Hit], here: str) -> list[str]:
+    """The sources, at most three, whose best hits come near the best of all; `here` is not among them."""
+    best: dict[str, float] = {}
+    for hit in hits:
+        source = hit.document.source
+        best[source] = max(best.get(source, 0.0), hit.score)
+    least = SHARE * max(best.values(), default=0.0)
+    near = sorted((-score, source) for source, score in best.items() if score >= least and source != here)
+    return [source for _, source in near[:MOST]]

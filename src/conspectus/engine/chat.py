@@ -24,10 +24,8 @@ from conspectus.model.filter import And, Eq
 from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
 from conspectus.model.results import Citation, Hit
-from conspectus.text.citation_marks import marks
 from conspectus.text.clean import clean, graphemes_prefix
-from conspectus.text.prompt_escaping import disarm
-from conspectus.window.chat_passages import framed, passages
+from conspectus.text.prompt_escaping import disarm, framed, marks, passages
 
 MOST_TASKS = 20
 SNIPPET = 200

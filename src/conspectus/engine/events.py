@@ -33,10 +33,8 @@ from conspectus.ports import Probe
 from conspectus.ports.timelines import Span
 from conspectus.streams.alert_matching import Language
 from conspectus.text.clean import clean
-from conspectus.text.clocks import StreamClock, clock_of
 from conspectus.text.hashing import content_hash
-from conspectus.text.intervals import GAP_SECONDS, runs
-from conspectus.text.times import canonical
+from conspectus.text.times import GAP_SECONDS, StreamClock, canonical, clock_of, runs
 
 
 @dataclass(frozen=True, slots=True)

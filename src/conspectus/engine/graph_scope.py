@@ -7,11 +7,10 @@ from functools import partial
 from conspectus.access.mention_reader import AuthorizedMentions
 from conspectus.access.reader import SourceRef
 from conspectus.engine.components import EngineCore
-from conspectus.graph.expansion import FEW
+from conspectus.graph.expansion import FEW, GraphCandidates
 from conspectus.model.filter import Filter
 from conspectus.model.graph import Neighbor, Node, Traversal
 from conspectus.model.ids import SourceId
-from conspectus.retrieval.graph_candidates import GraphCandidates
 
 NOT_KEPT = "names are not kept in this collection"
 NOT_READ = "not all passages have been looked through for names yet"

@@ -14,7 +14,7 @@ from conspectus.model.graph import DIRECTIONS, Edge, NewEdge, NewNode, Node, Tra
 from conspectus.model.records import Json, Metadata, Source
 from conspectus.ports.graphs import Adding
 from conspectus.settings import Settings
-from conspectus.text.edge_ids import edge_id
+from conspectus.text.hashing import edge_id
 from conspectus.text.times import parse_instant
 
 MOST_ALIASES = 1_000

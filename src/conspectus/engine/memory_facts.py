@@ -16,7 +16,7 @@ from conspectus.memory.scopes import graph_name, scope_of
 from conspectus.model.graph import Edge, GraphWritten, NewEdge, NewNode
 from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, Memory, MemoryWritten, NewMemory
 from conspectus.model.records import Json, Source, Written
-from conspectus.text.edge_ids import edge_id
+from conspectus.text.hashing import edge_id
 from conspectus.text.times import canonical, parse_instant
 
 Told = Callable[[Memory], Awaitable[Memory]]

@@ -13,6 +13,7 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_scope import connections
 from conspectus.errors import InvalidInput, NotFound, ProviderError
+from conspectus.graph.expansion import GraphCandidates
 from conspectus.memory.documents import known_at
 from conspectus.model.filter import And, Filter
 from conspectus.model.ids import SourceId
@@ -21,18 +22,15 @@ from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
 from conspectus.ports.jobs import asking
+from conspectus.retrieval.candidates import asked
 from conspectus.retrieval.chains import ChainReader, with_chains
-from conspectus.retrieval.collection_merge import merged
-from conspectus.retrieval.graph_candidates import GraphCandidates
 from conspectus.retrieval.pipeline import search
-from conspectus.retrieval.query_context import RankingContext
-from conspectus.retrieval.query_plan import asked
 from conspectus.retrieval.ranking import SearchContext
-from conspectus.retrieval.rerank import reordered, reranked
-from conspectus.retrieval.scoring_profiles import profile_named
-from conspectus.text.sentences import sentences
+from conspectus.retrieval.result_order import merged, reordered, reranked
+from conspectus.retrieval.scoring_profiles import RankingContext, profile_named
+from conspectus.text.clean import sentences
 from conspectus.window.build import build_window
-from conspectus.window.focus import Focus
+from conspectus.window.cost_estimate import Focus
 from conspectus.window.render import renderer_named
 
 FEWEST = 50

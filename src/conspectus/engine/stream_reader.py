@@ -6,7 +6,7 @@ from conspectus.errors import NotFound
 from conspectus.model.records import Document, Kind, Source
 from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, Stream
 from conspectus.ports.timelines import Extent, Span
-from conspectus.text.clocks import StreamClock, clock_of
+from conspectus.text.times import StreamClock, clock_of
 
 PAGE = 1_000
 

@@ -50,7 +50,7 @@ from conspectus.model.streams import (
     StreamWindow,
 )
 from conspectus.ports import Progress
-from conspectus.text.clocks import StreamClock, clock_of, zone_named
+from conspectus.text.times import StreamClock, clock_of, zone_named
 
 PAGE = 1_000
 CHANGES = 100

@@ -19,7 +19,7 @@ from conspectus.ports.timelines import Span
 from conspectus.streams.summary_batches import spot
 from conspectus.streams.summary_requests import request_from_json, request_to_json
 from conspectus.streams.summary_runner import NotKept
-from conspectus.text.clocks import clock_of
+from conspectus.text.times import clock_of
 
 
 class LiveSummaries:

@@ -30,7 +30,7 @@ from conspectus.streams.summary_batches import Batch, batches, by_index
 from conspectus.streams.summary_requests import checked, recipe, request_from_json
 from conspectus.streams.summary_runner import Finished, in_batches, in_turn
 from conspectus.text.analyzer import Analyzer
-from conspectus.text.clocks import clock_of
+from conspectus.text.times import clock_of
 
 ROUNDS = 3
 """How often a summary is begun because captions were changed or deleted while it was made."""

@@ -16,7 +16,7 @@ from conspectus.model.streams import Caption, Moment, Stream, StreamQuery
 from conspectus.ports.timelines import Span
 from conspectus.retrieval.moments import MomentSpan, Seen
 from conspectus.text.analyzer import analyzer_for
-from conspectus.text.clocks import EPOCH, StreamClock, timecode
+from conspectus.text.times import EPOCH, StreamClock, timecode
 from conspectus.time_expressions import ClockFace, TimeExpression, described, time_said
 
 SEEN = In("kind", ("caption", "event"))

@@ -34,10 +34,9 @@ from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.streams import Caption, Moment, Moments, StreamQuery, StreamWindow
 from conspectus.ports.timelines import Extent, Span
+from conspectus.retrieval.candidates import asked as checked
 from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, Seen, moments
-from conspectus.retrieval.query_plan import asked as checked
-from conspectus.text.clocks import clock_of
-from conspectus.text.times import to_microseconds
+from conspectus.text.times import clock_of, to_microseconds
 from conspectus.time_expressions import ClockFace, time_said
 
 UNKNOWN = Extent(0, None, None)

@@ -14,7 +14,7 @@ from conspectus.model.query import Budget, Query
 from conspectus.model.results import Citation
 from conspectus.ports import Progress
 from conspectus.settings import Settings
-from conspectus.text.sentences import Span
+from conspectus.text.clean import Span
 
 BUDGETS = (128, 256, 512, 1024)
 

@@ -15,8 +15,8 @@ from conspectus.evals.rows import Row, rows
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
+from conspectus.text.clean import Span, sentences
 from conspectus.text.positions import headings_in
-from conspectus.text.sentences import Span, sentences
 
 HEADING, WORDS, JUDGED = "by heading", "by words", "questions"
 """The kinds of questions: two that are made, and those of a set."""

@@ -21,9 +21,8 @@ from conspectus.model.streams import (
 from conspectus.ports import Progress
 from conspectus.ports.timelines import Span
 from conspectus.text.clean import clean
-from conspectus.text.clocks import StreamClock, zone_named
 from conspectus.text.hashing import content_hash, stable_id
-from conspectus.text.times import canonical, parse_instant
+from conspectus.text.times import StreamClock, canonical, parse_instant, zone_named
 
 FILE: Final = "file"
 """Metadata of a caption: the file that it was read from."""

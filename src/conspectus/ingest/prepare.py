@@ -23,13 +23,10 @@ from conspectus.model.records import (
 )
 from conspectus.ports import CountTokens
 from conspectus.settings import Settings
-from conspectus.text.boundaries import definitions
 from conspectus.text.clean import clean
-from conspectus.text.hashing import content_hash, stable_id
-from conspectus.text.key_lengths import KEY_BYTES, NAME_BYTES, fitting
+from conspectus.text.hashing import KEY_BYTES, NAME_BYTES, content_hash, fitting, stable_id
 from conspectus.text.positions import checked, combined, headings_in, path_of, place_at
-from conspectus.text.sections import sections_of
-from conspectus.text.splitter import SplitOptions, TextSpan, split
+from conspectus.text.splitter import SplitOptions, TextSpan, definitions, sections_of, split
 from conspectus.text.times import canonical, parse_instant
 from conspectus.text.vectors import unit
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from conspectus.ports import CountTokens
-from conspectus.text.graphemes import last_border
+from conspectus.text.clean import last_border
 
 LEAST = 200
 """The fewest tokens that a result may be allowed: what a receipt or an error takes."""

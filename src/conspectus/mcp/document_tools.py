@@ -13,7 +13,7 @@ from conspectus.mcp.formatting import content, named
 from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec, is_of_memory
 from conspectus.memory.scopes import GRAPHS
 from conspectus.model.records import Document, Source
-from conspectus.text.graphemes import last_border
+from conspectus.text.clean import last_border
 
 REMEMBERED = ("memory", "version")
 

@@ -14,8 +14,7 @@ from conspectus.model.channels import ChannelQuery
 from conspectus.model.query import Budget
 from conspectus.model.streams import CaptionRange, Moment, StreamQuery
 from conspectus.streams.caption_format import shown
-from conspectus.text.clocks import clock_of
-from conspectus.text.times import parse_instant
+from conspectus.text.times import clock_of, parse_instant
 
 MOST_FOUND = 20
 MOST_STREAMS = 20

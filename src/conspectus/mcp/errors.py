@@ -6,7 +6,7 @@ from pydantic import ValidationError
 from conspectus.errors import CollectionGone, ConspectusError, InvalidInput, StorageBusy, StorageError
 from conspectus.mcp.budget import LEAST, ToolBudget
 from conspectus.ports import CountTokens
-from conspectus.window.line_text import on_one_line
+from conspectus.text.clean import on_one_line
 
 MOST_NAMED = 5
 HIDDEN = "the store could not do its work; its operator finds more in the log"

@@ -7,7 +7,7 @@ from conspectus.model.graph import EdgeStep, Neighbor, Node
 from conspectus.model.memory import Memory, MemoryHit
 from conspectus.model.records import Document
 from conspectus.model.results import Citation, Hit, TraceEntry
-from conspectus.window.line_text import on_one_line
+from conspectus.text.clean import on_one_line
 from conspectus.window.render import renderer_named
 
 LONGEST_NAME = 200

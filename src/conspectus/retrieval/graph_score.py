@@ -12,13 +12,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from conspectus.graph.expansion import Way
+from conspectus.graph.expansion import GraphCandidates, Reached, Way, reached
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import StoredChunk
 from conspectus.ports import Candidates, Floats, Index, Probe
 from conspectus.retrieval.candidates import widened
-from conspectus.retrieval.graph_candidates import GraphCandidates, Reached, reached
 from conspectus.retrieval.ranking import EXACT, Keep, Ranked, SearchContext, rank
 
 GRAPH = "graph"

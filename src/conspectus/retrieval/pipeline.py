@@ -12,11 +12,10 @@ from conspectus.model.ids import ChunkId
 from conspectus.model.query import Query
 from conspectus.model.results import Hit, QueryTerms, Retrieval
 from conspectus.ports import Embedder, Probe
-from conspectus.retrieval.candidates import look, probe
+from conspectus.retrieval.candidates import QueryPlan, look, plan, probe
 from conspectus.retrieval.graph_score import spread
-from conspectus.retrieval.query_context import kept_by_threads
-from conspectus.retrieval.query_plan import QueryPlan, plan
 from conspectus.retrieval.ranking import Keep, Ranked, SearchContext, rank
+from conspectus.retrieval.scoring_profiles import kept_by_threads
 
 ATTEMPTS = 5
 KEPT = "kept with its thread"

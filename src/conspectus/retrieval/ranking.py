@@ -6,19 +6,34 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from conspectus.graph.expansion import GraphCandidates
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
-from conspectus.model.records import Collection, StoredChunk
+from conspectus.model.records import Collection, Document, StoredChunk
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
-from conspectus.retrieval.boosts import from_identifiers
-from conspectus.retrieval.candidates import widened
+from conspectus.retrieval.boosts import (
+    from_asking,
+    from_chain,
+    from_exchange,
+    from_identifiers,
+    from_neighbours,
+    from_role,
+    from_speaker,
+    from_thread,
+)
+from conspectus.retrieval.candidates import DEPTH, widened
 from conspectus.retrieval.fusion import CONVERSATION, LEARNT, Fused, FusionProfile, fuse
-from conspectus.retrieval.graph_candidates import GraphCandidates
-from conspectus.retrieval.query_context import RankingContext, added, multiplied, weights_for
-from conspectus.retrieval.query_plan import DEPTH
-from conspectus.retrieval.scoring_profiles import PLAIN, Product, Sum, Weights
-from conspectus.retrieval.thread_scores import exchange_parts, thread_parts
+from conspectus.retrieval.scoring_profiles import (
+    PLAIN,
+    Product,
+    RankingContext,
+    Sum,
+    Weights,
+    added,
+    multiplied,
+    weights_for,
+)
 
 _Rows: TypeAlias = dict[int, StoredChunk]
 EXACT = "identifier"
@@ -181,3 +196,43 @@ def _links(rows: Sequence[StoredChunk]) -> Ids:
     before = [(row.previous, row.chunk.id) for row in rows if row.previous is not None]
     after = [(row.chunk.id, row.next) for row in rows if row.next is not None]
     return np.asarray(before + after, dtype=np.int64).reshape(-1, 2)
+
+
+def thread_parts(
+    question: str,
+    scores: Floats,
+    ids: Ids,
+    links: Ids,
+    *,
+    rows: Sequence[StoredChunk],
+    weights: Weights = PLAIN.people,
+) -> dict[str, Floats]:
+    """The parts of candidates (`ids` ascending, their rows in the same order); 0 for texts in no thread."""
+    documents = [row.document for row in rows]
+    inside = np.array([float(each.thread is not None) for each in documents])
+    threads = [None if each.thread is None else f"{each.source} {each.thread}" for each in documents]
+    authors = [each.author if each.thread is not None else None for each in documents]
+    roles = [each.role for each in documents]
+    return {
+        "neighbours": from_neighbours(scores, ids, links, weight=weights.neighbours),
+        "thread": from_thread(scores, threads, weight=weights.thread),
+        "speaker": from_speaker(question, authors, weight=weights.speaker),
+        "role": inside * from_role(roles, weight=weights.role),
+        "asking": inside * from_asking([row.chunk.text for row in rows], weight=weights.asking),
+    }
+
+
+def exchange_parts(
+    scores: Floats, ids: Ids, links: Ids, *, rows: Sequence[StoredChunk], weights: Weights
+) -> dict[str, Floats]:
+    """What the exchange around a message adds, for the same candidates."""
+    authors = [row.document.author for row in rows]
+    hours = np.array([_hour(row.document) for row in rows])
+    return {
+        "flow": from_exchange(scores, ids, links, authors=authors, hours=hours, weight=weights.flow),
+        "completeness": from_chain(scores, ids, links, weight=weights.completeness),
+    }
+
+
+def _hour(document: Document) -> float:
+    return np.nan if document.occurred is None else document.occurred.start.timestamp() / 3_600

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 from conspectus.model.records import Json
 from conspectus.model.streams import ENTITIES, EPOCH_YEAR, Caption
-from conspectus.text.clocks import StreamClock, timecode
+from conspectus.text.times import StreamClock, timecode
 
 
 def shown(seconds: float, clock: StreamClock) -> str:

@@ -1,19 +1,19 @@
-"""The analyser of the word index: text in, index terms out, the same for documents and questions."""
+"""Analyze texts for keyword search: terms, identifiers and stop words, alike for documents and queries."""
 
 import hashlib
 import re
 import threading
 import unicodedata
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from itertools import chain, pairwise
+from types import MappingProxyType
 from typing import TypeVar
 
 import regex
 import Stemmer
 
 from conspectus.errors import InvalidInput
-from conspectus.text.stopwords import STOP_WORDS
 
 LONGEST_TERM = 64
 _Value = TypeVar("_Value")
@@ -304,3 +304,17 @@ def _bounded(term: str) -> str:
         return term
     digest = hashlib.sha256(term.encode("utf-8", "surrogatepass")).hexdigest()[:16]
     return term[: LONGEST_TERM - 16] + digest
+
+
+_ENGLISH = """
+a an the this that these those some any no such
+i me my we us our ours you your yours he him his she her hers it its they them their theirs
+itself themselves who whom whose which what when where why how
+and or but nor so if then than too also very not there here as
+of in on at by for from to into onto with about
+am is are was were be been being do does did doing has have had having
+can could should would will shall may might must
+cannot cant dont doesnt didnt isnt arent wasnt werent wont
+"""
+
+STOP_WORDS: Mapping[str, frozenset[str]] = MappingProxyType({"english": frozenset(_ENGLISH.split())})

@@ -1,9 +1,10 @@
-"""Text made storable, and places where a text may be cut without spoiling it."""
+"""Clean text: normal forms, safe cuts, and names and lines that cannot imitate a renderer's headers."""
+
+import re
+from collections.abc import Iterator
+from typing import Final
 
 import regex
-
-from conspectus.text.graphemes import last_border
-from conspectus.text.sentences import SENTENCE_END
 
 PAIR = regex.compile(r"[\ud800-\udbff][\udc00-\udfff]")
 _UNSTORABLE = regex.compile(r"([\ud800-\udbff][\udc00-\udfff])|[\x00\ud800-\udfff]")
@@ -55,3 +56,124 @@ def _storable(match: regex.Match[str]) -> str:
         return "\ufffd"
     pair: str = match[1]
     return pair.encode("utf-16", "surrogatepass").decode("utf-16")
+
+
+_BREAK: Final = r"\n\r\x85\u2028\u2029"
+_GAP: Final = r"[\s\p{Cf}]*+"
+_OPEN: Final = r"[\[\uFF3B]"
+_CLOSE: Final = r"[\]\uFF3D]"
+_COLON: Final = r"[:\uFF1A\uFE55\uA789\u2236]"
+_DASH: Final = r"[\p{Pd}\u2212]"
+_NEXT: Final = rf"{_GAP}{_COLON}{_GAP}\p{{Nd}}{{2}}"
+_DAY: Final = rf"\p{{Nd}}{{4}}{_GAP}{_DASH}\p{{Nd}}{{1,2}}{_DASH}\p{{Nd}}{{1,2}}[\s\p{{Cf}}T,]++"
+_TIME: Final = rf"{_GAP}{_DASH}?+(?:{_DAY})?+\p{{Nd}}++{_NEXT}"
+_REST: Final = rf"(?:[.,]\p{{Nd}}++)?+{_GAP}"
+_RANGE: Final = rf"{_TIME}(?:{_NEXT})?+{_REST}(?:{_DASH}|,{_GAP}event\b)"
+_INSTANT: Final = rf"{_TIME}{_NEXT}{_REST}{_CLOSE}"
+_NUMBERED: Final = rf"{_GAP}(?:(?:\p{{Nd}}++|\u2026){_GAP}{_CLOSE}|\u2026{_GAP}\p{{Nd}})"
+_BEGINNING: Final = rf"(?<=(?:\A|[{_BREAK}])[\s\p{{Cf}}]*)"
+
+_IMITATION: Final = regex.compile(rf"{_BEGINNING}{_OPEN}(?={_NUMBERED}|{_INSTANT})|{_OPEN}(?={_RANGE})")
+_BRACKET: Final = regex.compile(rf"{_OPEN}|{_CLOSE}")
+_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_PAGE_BREAKS: Final = frozenset("\x0b\x0c\x1c\x1d\x1e")
+
+
+def on_one_line(text: str) -> str:
+    """Printable, with every stretch of white space as one space."""
+    return " ".join(printable(text).split())
+
+
+def printable(text: str) -> str:
+    """Page breaks become lines, other control characters and lone surrogates U+FFFD."""
+    return _UNPRINTABLE.sub(lambda found: "\n" if found[0] in _PAGE_BREAKS else "\ufffd", text)
+
+
+def unlike_headers(text: str) -> str:
+    """A backslash before each bracket that would begin a line as a passage does, or a range of time."""
+    return _IMITATION.sub(r"\\\g<0>", text) if "[" in text or "\uff3b" in text else text
+
+
+def unbracketed(text: str) -> str:
+    """A name beside times in brackets, on one line: a backslash before each bracket of its own."""
+    return _BRACKET.sub(r"\\\g<0>", on_one_line(text))
+
+
+Span = tuple[int, int]
+
+SENTENCE_END = regex.compile(
+    r"""(?<!(?:\n|\A)[ \t]{0,8}\d{1,3})[.!?\u2026]['"\u2019\u201D)\]]*(?=\s)"""
+    r"""|[\u3002\uFF01\uFF1F][\u300D\u300F\uFF09]*"""
+    r"""|(?<=\S)(?=\n)(?!(?<=[^\n]{40})\n[ \t]*+(?:[\p{L}("'\[`]|[*_]++\p{L}|\p{N}++(?![.)])))"""
+)
+"""A full stop, or the end of a line; but a long line that the next one continues is not the end."""
+
+
+def sentences(text: str) -> Iterator[Span]:
+    """The half-open spans of the sentences, without the white space between them."""
+    start = 0
+    for end in (*(found.end() for found in SENTENCE_END.finditer(text)), len(text)):
+        lead = len(text[start:end]) - len(text[start:end].lstrip())
+        if start + lead < end:
+            yield start + lead, start + len(text[start:end].rstrip())
+        start = end
+
+
+# Flags are named first: to tell which two belong together, `\X` reads back to the first of a row of flags.
+_CLUSTER = regex.compile(r"\p{RI}{2}(?![\p{GCB=Extend}\p{GCB=SpacingMark}\u200D])|\X")
+_PLAIN = regex.compile(
+    r"(?<!\p{GCB=Prepend})[[\p{GCB=Other}&&[\p{Common}\p{Latin}\p{Greek}\p{Cyrillic}\p{Han}\p{Hiragana}"
+    r"\p{Katakana}\p{Arabic}\p{Hebrew}]]--\p{ExtPict}]|\r|(?<!\r)\n",
+    regex.VERSION1,
+)
+_LOOK_BACK = 32
+
+
+class Borders:
+    """Answers where the clusters of one text end, walking each stretch of it once."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._origin = self._limit = -1
+        self._ends: list[int] = []
+        self._set: frozenset[int] = frozenset()
+
+    def is_border(self, position: int, origin: int, limit: int) -> bool:
+        """Whether no cluster is cut at the position; `origin` is a border before it, and `limit` >= it."""
+        if position >= len(self._text) or _PLAIN.match(self._text, position):
+            return True
+        self._walk(origin, limit)
+        return position in self._set
+
+    def last(self, origin: int, limit: int) -> int:
+        """The last border in (origin, limit], or `origin` where there is none."""
+        if limit >= len(self._text) or _PLAIN.match(self._text, limit):
+            return limit
+        self._walk(origin, limit)
+        return self._ends[-1] if self._ends else origin
+
+    def _walk(self, origin: int, limit: int) -> None:
+        if (origin, limit) == (self._origin, self._limit):
+            return
+        self._origin, self._limit = origin, limit
+        # Whether a cluster ends at `limit` depends on the one character after it and on no other.
+        matches = _CLUSTER.finditer(self._text[origin : limit + 1])
+        self._ends = [origin + match.end() for match in matches if origin + match.end() <= limit]
+        self._set = frozenset(self._ends)
+
+
+def next_border(text: str, position: int) -> int:
+    """The least border from the position on."""
+    before = last_border(text, position)
+    cluster = _CLUSTER.match(text, before) if before < position else None
+    return cluster.end() if cluster else position
+
+
+def last_border(text: str, position: int, lowest: int = 0) -> int:
+    """The greatest border up to the position; `lowest` is taken for one and nothing before it is read."""
+    anchor, step = position, _LOOK_BACK
+    while anchor > lowest and not _PLAIN.match(text, anchor):
+        reach = max(lowest, anchor - step)
+        found = [match.start() for match in _PLAIN.finditer(text, reach, anchor)]
+        anchor, step = (found[-1] if found else reach), step * 2
+    return Borders(text).last(anchor, position)

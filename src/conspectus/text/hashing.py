@@ -1,7 +1,12 @@
-"""Stable names for content."""
+"""Hashes of texts, ids derived from them, and the longest keys that can be stored."""
 
 import hashlib
 import uuid
+from datetime import datetime
+from typing import Final
+
+from conspectus.errors import InvalidInput
+from conspectus.text.times import canonical
 
 _NAMESPACE = uuid.UUID("6f1d3c52-8f0b-5e0e-9a4e-2f6f0a7c9b11")
 
@@ -18,3 +23,25 @@ def stable_id(*parts: str) -> str:
         encoded = part.encode("utf-8", "surrogatepass")
         digest.update(len(encoded).to_bytes(8, "big") + encoded)
     return str(uuid.UUID(bytes=digest.digest()[:16], version=5))
+
+
+def edge_id(graph: str, source: str, target: str, type: str, valid_from: datetime | None) -> str:
+    """The id of the one edge of that type between two nodes of a graph that is true from then on."""
+    begins = "" if valid_from is None else canonical(valid_from)
+    return stable_id("edge", graph, source, target, type, begins)
+
+
+NAME_BYTES: Final = 1_000
+KEY_BYTES: Final = 2_048
+
+
+def fits(text: str, most: int) -> bool:
+    """Whether a text has at most so many bytes."""
+    return len(text.encode("utf-8", "surrogatepass")) <= most
+
+
+def fitting(field: str, text: str, most: int) -> str:
+    """The text, if it has at most so many bytes. Raises InvalidInput."""
+    if not fits(text, most):
+        raise InvalidInput(field, f"is looked up, so it has at most {most} bytes in UTF-8; shorten it")
+    return text

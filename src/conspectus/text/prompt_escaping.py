@@ -1,16 +1,12 @@
-"""Texts that somebody else wrote, made safe to stand in a prompt; a backslash shows what was disarmed.
-
-Harmless text stays as it is. What changes: characters that nobody sees; lines and tokens by which chat models
-tell who speaks; our own citation marks and delimiters, in look-alikes too; images and links that carry
-data.
-"""
+"""Passages as data in a prompt: escape what could pass for a tag, a role or an instruction."""
 
 import unicodedata
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from itertools import pairwise
+from xml.sax.saxutils import escape, quoteattr, unescape
 
 import regex
-
-from conspectus.text.citation_marks import marks
 
 RETRIEVED = "retrieved"
 """The element around all that was retrieved."""
@@ -130,3 +126,99 @@ def _backslashed(text: str, places: set[int]) -> str:
         return text
     borders = [0, *sorted(places), len(text)]
     return "\\".join(text[start:end] for start, end in pairwise(borders))
+
+
+_GIVEN = regex.compile(
+    rf'^<{PASSAGE} number="(\d+)"[^>]*>\n(.*?)\n</{PASSAGE}>$', regex.DOTALL | regex.MULTILINE
+)
+
+
+def shown(text: str) -> str:
+    """Disarmed and escaped: no content can close a tag, open one, or speak for somebody."""
+    return escape(disarm(text))
+
+
+def element(fields: Mapping[str, str | int], content: str) -> str:
+    """One passage around content that is `shown` already; the fields are disarmed and escaped here."""
+    attributes = "".join(f" {name}={quoteattr(disarm(str(value)))}" for name, value in fields.items())
+    return f"<{PASSAGE}{attributes}>\n{content}\n</{PASSAGE}>"
+
+
+def framed(elements: Iterable[str]) -> str:
+    """All passages between the delimiters; nothing for none."""
+    whole = "\n".join(elements)
+    return f"<{RETRIEVED}>\n{whole}\n</{RETRIEVED}>" if whole else ""
+
+
+def passages(rendered: str) -> Iterator[tuple[int, str]]:
+    """The number and the disarmed text of each passage of a rendering, in its order."""
+    for found in _GIVEN.finditer(rendered):
+        yield int(found[1]), unescape(found[2])
+
+
+_OPEN, _CLOSE = r"\[\uFF3B\u3010\u3014\u2772\u27E6", r"\]\uFF3D\u3011\u3015\u2773\u27E7"
+_NUMBER = r"\p{Nd}{1,3}"
+_TO = r"[-\u2010-\u2015~\uFF0D\uFF5E]"
+_LISTED = rf"{_NUMBER}(?:\s?(?:[,;\uFF0C\u3001]|{_TO})\s?{_NUMBER})*"
+_MARK = regex.compile(rf"[{_OPEN}]\s?({_LISTED})\s?(?:\u2020[^{_CLOSE}\n]{{0,40}})?[{_CLOSE}]")
+_ANY = regex.compile(rf"[{_OPEN}]")
+_SPAN = regex.compile(rf"({_NUMBER})(?:\s?{_TO}\s?({_NUMBER}))?")
+_CODE_BEFORE = regex.compile(r"""(?:[={]\s?|["']\s?:\s?|\w\(|[\[\]\\!^`])\Z""")
+_NAME_BEFORE = regex.compile(r"(?:[\w$]*[\d_$][\w$]*|(?<![\w$])[A-Za-z]{1,2})\Z")
+_GLUED = regex.compile(r"[\w$)\"']\Z")
+_CLAUSE_END = regex.compile(rf"\Z|\s(?!\s*[-=<>*/+%&|])|[{_OPEN}]|[.,:!?\"'*](?!\w)|[^\x00-\x7F]")
+_CODE_NEAR = regex.compile(
+    r"[=;{}_]|\w[.(]\w|\(\)|[\w)]\[(?![1-9])|^\s*(?:return|yield|assert|print|del|raise)\b"
+)
+_NOT_AFTER = regex.compile(r"[A-Za-z0-9_(]")
+_LOOK_BACK = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """A mark at characters [start, end) and the spans of numbers in it, ends included."""
+
+    start: int
+    end: int
+    spans: tuple[tuple[int, int], ...]
+
+
+def marks(text: str) -> Iterator[Mark]:
+    """Every citation mark, in order.
+
+    No mark is what belongs to code (`a[1]`, `x = [1, 2]`, `f([1])`), a link (`[1](…)`), a definition
+    (`[1]: …` at the start of a line), an interval that begins at 0, a number of more than three digits, or a
+    range that runs backwards. A mark directly behind a word counts where a clause may end after it.
+    """
+    end, counted = -1, False
+    if not _ANY.search(text):
+        return
+    for found in _MARK.finditer(text):
+        chained = found.start() == end
+        counted = (counted if chained else _follows_prose(text, found)) and _stands_free(text, found)
+        end = found.end()
+        spans = tuple(_spans(found[1])) if counted else ()
+        if spans and all(1 <= first <= last for first, last in spans):
+            yield Mark(found.start(), end, spans)
+
+
+def _follows_prose(text: str, found: regex.Match[str]) -> bool:
+    before = text[max(found.start() - _LOOK_BACK, 0) : found.start()]
+    if _CODE_BEFORE.search(before) or _NAME_BEFORE.search(before):
+        return False
+    if not _GLUED.search(before):
+        return True
+    line = before[before.rfind("\n") + 1 :]
+    return _CLAUSE_END.match(text, found.end()) is not None and not _CODE_NEAR.search(line)
+
+
+def _stands_free(text: str, found: regex.Match[str]) -> bool:
+    if _NOT_AFTER.match(text, found.end()):
+        return False
+    line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()].strip()
+    return line != ".." and not (text.startswith(":", found.end()) and not line)
+
+
+def _spans(listed: str) -> Iterator[tuple[int, int]]:
+    for span in _SPAN.finditer(listed):
+        yield int(span[1]), int(span[2] or span[1])

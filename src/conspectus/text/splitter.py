@@ -1,5 +1,7 @@
-"""The splitter: a text in pieces that are never over a size and together are the text."""
+"""Split a text into pieces below a size, which together are the text, at the best borders of its syntax."""
 
+import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, get_args
@@ -7,10 +9,204 @@ from typing import Literal, Protocol, get_args
 import regex
 
 from conspectus.errors import InvalidInput
-from conspectus.model.records import Syntax
-from conspectus.text.boundaries import Boundaries, Level, boundaries
-from conspectus.text.graphemes import Borders
-from conspectus.text.sections import Section, stretches
+from conspectus.model.records import Syntax, TextPosition
+from conspectus.text.clean import Borders
+
+_LEAST_SHARE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section begins at character `start`; those of a greater depth that follow are parts of it."""
+
+    start: int
+    depth: int
+
+
+def sections_of(places: Sequence[TextPosition]) -> list[Section]:
+    """A section begins wherever the headings change."""
+    before = ((), *(place.headings for place in places))
+    changed = (place for place, above in zip(places, before, strict=False) if place.headings != above)
+    return [Section(place.start, len(place.headings)) for place in changed]
+
+
+def stretches(
+    text: str, sections: Sequence[Section], fits: Callable[[int, int], bool]
+) -> Iterator[tuple[int, int]]:
+    """The text in stretches that begin at sections; only a section without its parts may be too long.
+
+    A section stays with its parts where they fit, and siblings are joined as long as they do. What is joined
+    has the same parent, or stands below the first of it.
+    """
+    if not sections or text[: sections[0].start].strip():
+        sections = [Section(0, 0), *sections]
+    starts = [0, *(section.start for section in sections[1:]), len(text)]
+    after = _ends(sections)
+    start = first = 0
+    while first < len(sections):
+        depth = sections[first].depth
+        following = after[first] if fits(start, starts[after[first]]) else first + 1
+        while (
+            following < len(sections)
+            and sections[following].depth >= depth
+            and fits(start, starts[after[following]])
+        ):
+            following = after[following]
+        end = starts[following]
+        first = following
+        is_part = following < len(sections) and sections[following].depth > depth
+        if not (is_part and fits(start, start + _LEAST_SHARE * (end - start))):
+            yield start, end
+            start = end
+
+
+def _ends(sections: Sequence[Section]) -> list[int]:
+    """For each section the index of the first one behind it that is no part of it."""
+    ends = [len(sections)] * len(sections)
+    open_sections: list[int] = []
+    for place, section in enumerate(sections):
+        while open_sections and sections[open_sections[-1]].depth >= section.depth:
+            ends[open_sections.pop()] = place
+        open_sections.append(place)
+    return ends
+
+
+Span = tuple[int, int]
+
+_MARKDOWN_LINE = re.compile(
+    r"^(?:"
+    r"[ \t>]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)"
+    r"|(?P<heading> {0,3}#{1,6}(?=[ \t\r\n]|\Z))"
+    r"|(?P<row>[ \t]*\|[^\n]*(?:\n|\Z))"
+    r"|(?P<underlined>(?<![^\n]\n)(?![ \t>#|=-])[^\n]+\n {0,3}(?:=+|-+)[ \t]*\r?$)"
+    r")",
+    re.MULTILINE,
+)
+_DEFINITION = (
+    r"(?:@|#\[|(?:abstract|async|class|const|def|default|enum|export|extern|final|fn|fun|func|function|impl"
+    r"|inline|interface|internal|let|macro_rules!|mod|module|namespace|object|override|package|private|proc"
+    r"|protected|pub|public|record|static|struct|sub|template|trait|type|union|unsafe|val|var|virtual)\b)"
+)
+_TOP_DEFINITION = re.compile(r"(?<=\n)\r?\n(?=" + _DEFINITION + ")")
+_TOP_LINE = re.compile(r"(?<=\n)\r?\n(?=[^\s)}\]])")
+_INNER_DEFINITION = re.compile(r"(?<=\n)\r?\n(?=[ \t]{1,8}" + _DEFINITION + ")")
+
+
+class Level(Protocol):
+    """One kind of place to cut."""
+
+    def last(self, low: int, high: int) -> int | None:
+        """The last such place in (low, high]."""
+
+
+@dataclass(frozen=True, slots=True)
+class Separator:
+    """Behind each occurrence of a string."""
+
+    text: str
+    separator: str
+
+    def last(self, low: int, high: int) -> int | None:
+        found = self.text.rfind(self.separator, max(low + 1 - len(self.separator), 0), high)
+        return None if found < 0 else found + len(self.separator)
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Known positions, ascending."""
+
+    positions: list[int]
+
+    def last(self, low: int, high: int) -> int | None:
+        index = bisect_right(self.positions, high) - 1
+        return self.positions[index] if index >= 0 and self.positions[index] > low else None
+
+
+class Blocks:
+    """Stretches that should stay whole: ascending, not overlapping."""
+
+    def __init__(self, spans: list[Span]) -> None:
+        self._spans = spans
+        self._starts = [start for start, _ in spans]
+
+    def around(self, position: int) -> Span | None:
+        """The block that a cut at the position would divide."""
+        index = bisect_right(self._starts, position) - 1
+        if index < 0:
+            return None
+        start, end = self._spans[index]
+        return (start, end) if start < position < end else None
+
+
+@dataclass(frozen=True, slots=True)
+class Boundaries:
+    """The places to cut, best first, and the blocks not to cut; a table comes both whole and by rows."""
+
+    levels: tuple[Level, ...]
+    blocks: tuple[Blocks, ...] = ()
+
+
+def boundaries(text: str, syntax: Syntax, separators: tuple[str, ...]) -> Boundaries:
+    """What there is to cut at in a text, found in one pass over it."""
+    plain = tuple(_separator_levels(text, separators))
+    if syntax == "code":
+        patterns = (_TOP_DEFINITION, _TOP_LINE, _INNER_DEFINITION)
+        found = (Places([match.end() for match in pattern.finditer(text)]) for pattern in patterns)
+        return Boundaries((*found, *plain))
+    if syntax == "markdown":
+        return _markdown(text, plain)
+    return Boundaries(plain)
+
+
+def definitions(text: str) -> list[Section]:
+    """Where what stands at the margin of code begins, and the definitions inside of it."""
+    outer = (Section(match.end(), 1) for match in _TOP_LINE.finditer(text))
+    inner = (Section(match.end(), 2) for match in _INNER_DEFINITION.finditer(text))
+    return sorted([*outer, *inner], key=lambda section: section.start)
+
+
+def _separator_levels(text: str, separators: tuple[str, ...]) -> Iterator[Level]:
+    windows_lines = "\r\n" in text
+    for separator in filter(None, separators):
+        if windows_lines and "\n" in separator and "\r" not in separator:
+            yield Separator(text, separator.replace("\n", "\r\n"))
+        yield Separator(text, separator)
+
+
+def _markdown(text: str, plain: tuple[Level, ...]) -> Boundaries:
+    headings: list[int] = []
+    whole: list[Span] = []
+    rows: list[Span] = []
+    fence: tuple[int, str] | None = None
+    for match in _MARKDOWN_LINE.finditer(text):
+        start, end = match.span()
+        if fence is not None:
+            if _closes(match, fence[1]):
+                whole.append((fence[0], _line_end(text, end)))
+                fence = None
+        elif match["fence"]:
+            fence = None if match["fence"][0] == "`" in match["info"] else (start, match["fence"])
+        elif match["row"]:
+            joins = bool(rows) and whole[-1][1] == rows[-1][1] == start
+            whole.append((whole.pop()[0] if joins else start, end))
+            rows.append((start, end))
+        else:
+            headings.append(start)
+    if fence is not None:
+        whole.append((fence[0], len(text)))
+    edges = Places(sorted({edge for span in (*whole, *rows) for edge in span}))
+    return Boundaries((Places(headings), *plain, edges), (Blocks(whole), Blocks(rows)))
+
+
+def _closes(match: re.Match[str], opened: str) -> bool:
+    mark = match["fence"]
+    return bool(mark) and mark.startswith(opened) and not match["info"].strip()
+
+
+def _line_end(text: str, position: int) -> int:
+    found = text.find("\n", position)
+    return len(text) if found < 0 else found + 1
+
 
 _WORD_START = regex.compile(r"(?<=\s)\S")
 _LINE_START = regex.compile(r"(?<=\n)[^\n]")

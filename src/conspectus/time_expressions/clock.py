@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Final
 
-from conspectus.text.clocks import EPOCH, StreamClock
+from conspectus.text.times import EPOCH, StreamClock
 from conspectus.time_expressions.language import DAY, HOUR
 
 _EARLIEST: Final = datetime(2, 1, 1, tzinfo=UTC)

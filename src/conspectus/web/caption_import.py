@@ -13,7 +13,7 @@ from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
 from conspectus.model.streams import NewCaption
-from conspectus.text.clocks import clock_of
+from conspectus.text.times import clock_of
 from conspectus.web.ndjson import lines_in
 from conspectus.web.problem_details import Problem, Refused, invalid, problem_of
 from conspectus.web.schemas.streams import CaptionBody, CaptionsWrittenAnswer, counted

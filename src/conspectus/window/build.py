@@ -1,19 +1,17 @@
-"""From what was found to the context for a model."""
+"""Build a context window from retrieved hits: pack, render, cite and explain every candidate."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import tzinfo
 from functools import partial
 
 from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget
-from conspectus.model.results import ContextWindow, Hit, Retrieval
+from conspectus.model.results import Citation, ContextWindow, Fate, Hit, Retrieval, TraceEntry
 from conspectus.text.clean import clean
-from conspectus.window.cost_estimate import Estimator
-from conspectus.window.focus import Focus
-from conspectus.window.packer import pack
+from conspectus.window.cost_estimate import Estimator, Focus
+from conspectus.window.packer import Packed, Refusal, pack
+from conspectus.window.passages import Layout, Threads
 from conspectus.window.render import Renderer
-from conspectus.window.thread_gaps import Threads
-from conspectus.window.trace import citations, trace
 
 _CHUNKS_COUNTED_WITH = "o200k_base"
 
@@ -76,3 +74,98 @@ def _allowed(budget: Budget, count: Callable[[str], int]) -> int:
 
 def _rank(hit: Hit) -> tuple[float, str, int, int]:
     return (-hit.score, hit.document.id, hit.chunk.start, hit.chunk.id)
+
+
+ARROW = " → "
+
+
+def citations(layout: Layout) -> tuple[Citation, ...]:
+    """Where each numbered passage comes from, exactly."""
+    return tuple(
+        Citation(
+            number=passage.number,
+            document=passage.document.id,
+            source=passage.document.source,
+            key=passage.document.key,
+            title=passage.document.title,
+            start=passage.start,
+            end=passage.end,
+            chunks=passage.chunks,
+            page=passage.page,
+            heading=passage.heading,
+            location=passage.document.location,
+        )
+        for group in layout
+        for passage in group
+    )
+
+
+def trace(
+    packed: Packed, hits: Sequence[Hit], *, below_floor: Sequence[Hit], floor: str | None
+) -> tuple[TraceEntry, ...]:
+    """Entries in the order of rank, from 1 on; what the floor kept out comes last."""
+    return (*_packed_entries(packed, hits), *_floor_entries(below_floor, len(hits), floor))
+
+
+def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]:
+    numbers = {chunk: p.number for group in packed.layout for p in group for chunk in p.chunks}
+    plan = packed.plan
+    for rank, hit in enumerate(hits):
+        piece, cost = plan.pieces.get(rank), plan.costs.get(rank, 0)
+        if piece is None:
+            fate, reason = _refused(plan.refused[rank], hits, numbers)
+        elif piece.cut:
+            share = f"{piece.stop - piece.start} of {len(hit.chunk.text)} characters"
+            fate, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
+        else:
+            fate, reason = "in", f"in [{numbers[hit.chunk.id]}]"
+        yield _entry(rank, hit, fate, reason + _along(hit, numbers) + _through(hit), cost)
+
+
+def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
+    """With which hit it came, if it was not found itself."""
+    if hit.along_with is None:
+        return ""
+    number = numbers.get(hit.along_with)
+    return ", along with a hit that is not shown" if number is None else f", along with the hit in [{number}]"
+
+
+def _through(hit: Hit) -> str:
+    """Which names of a graph led to it."""
+    return f", found through {ARROW.join(hit.through)}" if hit.through else ""
+
+
+def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> tuple[Fate, str]:
+    if refusal.blank:
+        return "duplicate", "has no visible text"
+    if refusal.same_as is not None:
+        number = numbers.get(hits[refusal.same_as].chunk.id)
+        if number is None:
+            return "over_budget", "does not fit, like the better hit with the same text"
+        return "duplicate", f"same text as [{number}]"
+    if refusal.swapped:
+        return "over_budget", "gave way to what fills the window better"
+    if not refusal.needs:
+        return "over_budget", "the budget leaves no room"
+    return "over_budget", f"does not fit: needs at least {refusal.needs} tokens, {refusal.left} were left"
+
+
+def _floor_entries(hits: Sequence[Hit], first: int, floor: str | None) -> Iterator[TraceEntry]:
+    bound = f"the floor {floor}" if floor else "the floor"
+    for rank, hit in enumerate(hits, first):
+        known = "has no similarity" if hit.similarity is None else f"similarity {hit.similarity:.2f} is"
+        yield _entry(rank, hit, "below_floor", f"{known} below {bound}{_through(hit)}", 0)
+
+
+def _entry(rank: int, hit: Hit, fate: Fate, reason: str, tokens: int) -> TraceEntry:
+    return TraceEntry(
+        rank=rank + 1,
+        chunk=hit.chunk.id,
+        document=hit.document.id,
+        title=hit.document.title,
+        score=hit.score,
+        parts=hit.parts,
+        fate=fate,
+        reason=reason,
+        tokens=tokens,
+    )

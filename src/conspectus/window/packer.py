@@ -1,14 +1,182 @@
-"""Plans made to fit: rendered, counted whole, and made again until the budget is used but not passed."""
+"""Select the chunks that fit into the budget: plan with estimates, render, count and plan again."""
 
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from conspectus.model.results import Hit
-from conspectus.window.cost_estimate import Estimator
-from conspectus.window.passages import Layout, arrange
+from conspectus.window.cost_estimate import LEAST_TEXT, Estimator
+from conspectus.window.passages import (
+    Gaps,
+    Layout,
+    SelectedChunk,
+    Threads,
+    arrange,
+    group_key,
+    is_streamed,
+    stretch,
+)
 from conspectus.window.render import Rendered, Renderer
-from conspectus.window.selection import WORTH_FILLING, Planner, Refusal, Swap, WindowPlan
-from conspectus.window.thread_gaps import Gaps, Threads
+
+WORTH_FILLING = 24
+_MOST_CUTS_TRIED = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """Why a candidate is out.
+
+    It is blank, or the text of rank `same_as`; or it was `swapped` for others; or it needs more tokens
+    than were left.
+    """
+
+    same_as: int | None = None
+    blank: bool = False
+    swapped: bool = False
+    needs: int = 0
+    left: int = 0
+
+    @property
+    def for_want_of_room(self) -> bool:
+        """Whether a larger budget would let it in."""
+        return self.same_as is None and not self.blank
+
+
+@dataclass(slots=True)
+class WindowPlan:
+    """What goes in, by rank; what each of it costs, as far as can be said; and why the rest is out."""
+
+    pieces: dict[int, SelectedChunk] = field(default_factory=dict)
+    costs: dict[int, int] = field(default_factory=dict)
+    refused: dict[int, Refusal] = field(default_factory=dict)
+
+    @property
+    def complete(self) -> bool:
+        """Whether nothing was left out for want of room."""
+        cut = any(piece.cut for piece in self.pieces.values())
+        return not cut and not any(refusal.for_want_of_room for refusal in self.refused.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Swap:
+    """Only the ranks in `keep` go in as they are; the room of `out` goes to the best of the others."""
+
+    keep: frozenset[int]
+    out: int
+
+
+class Planner:
+    """Fills a room of so many tokens, by estimates. One planner makes one plan.
+
+    A room of less than `worth` tokens is left as it is; `spare` tokens may be wasted on a better cut.
+    """
+
+    def __init__(self, costs: Estimator, room: int, *, gaps: Gaps, worth: int, spare: int) -> None:
+        self._costs = costs
+        self._gaps = gaps
+        self._room = room
+        self._worth = worth
+        self._spare = spare
+        self._plan = WindowPlan()
+        self._spans: dict[str, Spans] = {}
+        self._beside: set[tuple[object, ...]] = set()
+        self._shown = SeenTexts()
+
+    def plan(self, hits: Sequence[Hit], swap: Swap | None = None) -> WindowPlan:
+        """Take each hit that fits, then cut one that did not to the room that is left."""
+        reserved = self._reserve(hits[0])
+        self._room -= reserved
+        for rank, hit in enumerate(hits):
+            if rank == 0 and reserved:
+                self._plan.refused[rank] = Refusal(needs=self._price(hit), left=self._room + reserved)
+                self._shown.add(rank, hit, whole=False)
+            elif swap is not None and rank == swap.out:
+                self._plan.refused[rank] = Refusal(swapped=True)
+            else:
+                self._consider(rank, hit, closed=swap is not None and rank not in swap.keep)
+        self._room += reserved
+        self._fill(hits)
+        return self._plan
+
+    def _reserve(self, best: Hit) -> int:
+        if self._price(best) <= self._room:
+            return 0
+        around = self._head(best) + self._costs.cut_mark
+        text = max(WORTH_FILLING, self._room * 3 // 4)
+        start, stop = self._costs.part(best, 0, tokens=text, spare=self._spare)
+        return min(self._room, around + text) if start < stop else self._room
+
+    def _consider(self, rank: int, hit: Hit, *, closed: bool) -> None:
+        same_as = self._shown.rank_of(hit)
+        blank = not hit.chunk.text.strip()
+        if same_as is not None or blank:
+            self._plan.refused[rank] = Refusal(same_as=same_as, blank=blank)
+            return
+        alone = hit.document.id not in self._spans
+        price = self._costs.least(hit)
+        if not alone or price <= self._room:
+            price = self._price(hit)
+        if closed or price > self._room:
+            self._plan.refused[rank] = Refusal(needs=price, left=0 if closed else self._room)
+            return
+        self._take(SelectedChunk(rank, hit, 0, len(hit.chunk.text)), price)
+        self._shown.add(rank, hit)
+
+    def _take(self, piece: SelectedChunk, price: int) -> None:
+        document, chunk = piece.hit.document, piece.hit.chunk
+        self._plan.pieces[piece.rank] = piece
+        self._plan.costs[piece.rank] = max(price, 0)
+        self._room -= price
+        self._spans.setdefault(document.id, Spans()).add(piece.begins, chunk.start + piece.stop)
+        self._beside.add(_line_key(piece.hit))
+        self._gaps.show(document)
+
+    def _price(self, hit: Hit) -> int:
+        chunk, spans = hit.chunk, self._spans.get(hit.document.id)
+        text = self._costs.text(hit)
+        if spans is not None and chunk.text:
+            text = -(-text * spans.fresh(chunk.start, chunk.end) // len(chunk.text))
+        return self._head(hit) + text
+
+    def _head(self, hit: Hit) -> int:
+        spans = self._spans.get(hit.document.id)
+        if spans is None:
+            gaps = self._gaps.added_by(hit.document)
+            marks = gaps * self._costs.left_out if gaps else 0
+            return self._costs.head(hit, beside=_line_key(hit) in self._beside) + marks
+        near = spans.near(hit.chunk.start, hit.chunk.end)
+        return 0 if near.start < near.stop else self._costs.gap(hit)
+
+    def _fill(self, hits: Sequence[Hit]) -> None:
+        refused = self._plan.refused.items()
+        skipped = [rank for rank, why in refused if why.for_want_of_room and not why.swapped]
+        for rank in skipped[:_MOST_CUTS_TRIED]:
+            if self._room < self._worth:
+                return
+            if self._cut(rank, hits[rank]):
+                del self._plan.refused[rank]
+                if self._plan.pieces[rank].cut:
+                    return
+
+    def _cut(self, rank: int, hit: Hit) -> bool:
+        chunk, spans = hit.chunk, self._spans.get(hit.document.id)
+        tokens = self._room - self._head(hit) - self._costs.cut_mark
+        if tokens < LEAST_TEXT:
+            return False
+        covered = spans.covered_until(chunk.start) - chunk.start if spans else 0
+        start, stop = self._costs.part(hit, covered, tokens=tokens, spare=self._spare)
+        if not chunk.text[start:stop].strip():
+            return False
+        piece = SelectedChunk(rank, hit, start if start > covered else 0, stop)
+        self._take(piece, self._room if piece.cut else min(self._room, self._price(hit)))
+        return True
+
+
+def _line_key(hit: Hit) -> tuple[object, ...]:
+    document = hit.document
+    day = document.occurred.start.date() if document.occurred else None
+    return (group_key(document), document.title, day)
+
 
 _MOST_RENDERS = 8
 _MOST_SWAPS = 4
@@ -116,3 +284,88 @@ class _Packer:
 
 def _nothing(hits: Sequence[Hit]) -> Packed:
     return Packed(WindowPlan(refused=dict.fromkeys(range(len(hits)), Refusal())), (), Rendered(), 0)
+
+
+_MOST_COMPARED = 32
+
+
+class SeenTexts:
+    """Finds the shown text that makes another one superfluous.
+
+    A text is superfluous if it is equal to a shown one, or if its words stand in one in the same order
+    without interruption. What somebody said repeats only what the same person said, and what is seen or
+    said in a stream only that of the same time.
+    """
+
+    def __init__(self) -> None:
+        self._hashes: dict[tuple[str, str], int] = {}
+        self._texts: dict[int, tuple[str, str]] = {}
+        self._words: dict[str, list[int]] = {}
+
+    def rank_of(self, hit: Hit) -> int | None:
+        """The rank under which the hit's text was added already."""
+        voice = _voice(hit)
+        same = self._hashes.get((hit.chunk.content_hash, voice))
+        if same is not None:
+            return same
+        words = hit.chunk.text.split()
+        if not words or not all(map(self._words.__contains__, words)):
+            return None
+        rarest = min((self._words[word] for word in set(words)), key=len)
+        needle = f" {' '.join(words)} "
+        containing = (rank for rank in rarest[:_MOST_COMPARED] if self._texts[rank][0] == voice)
+        return next((rank for rank in containing if needle in self._texts[rank][1]), None)
+
+    def add(self, rank: int, hit: Hit, *, whole: bool = True) -> None:
+        """Remember a text; of one that is not shown whole only that it is there."""
+        voice = _voice(hit)
+        self._hashes.setdefault((hit.chunk.content_hash, voice), rank)
+        if not whole:
+            return
+        words = hit.chunk.text.split()
+        self._texts[rank] = (voice, f" {' '.join(words)} ")
+        for word in set(words):
+            self._words.setdefault(word, []).append(rank)
+
+
+def _voice(hit: Hit) -> str:
+    document = hit.document
+    if is_streamed(document):
+        return " ".join((document.source, stretch(document), document.author or ""))
+    return "" if document.kind in {"page", "task"} else document.author or document.role or ""
+
+
+@dataclass(slots=True)
+class Spans:
+    """Half-open spans that neither overlap nor touch, ascending."""
+
+    starts: list[int] = field(default_factory=list)
+    ends: list[int] = field(default_factory=list)
+
+    def near(self, start: int, end: int) -> slice:
+        """Which of them overlap or touch [start, end)."""
+        first = bisect_left(self.ends, start)
+        last = first
+        while last < len(self.starts) and self.starts[last] <= end:
+            last += 1
+        return slice(first, last)
+
+    def fresh(self, start: int, end: int) -> int:
+        """How many characters of [start, end) none of them covers."""
+        near = self.near(start, end)
+        covered = zip(self.starts[near], self.ends[near], strict=True)
+        return end - start - sum(min(e, end) - max(s, start) for s, e in covered)
+
+    def covered_until(self, start: int) -> int:
+        """The end of the span that covers or touches the position, else the position itself."""
+        index = bisect_left(self.ends, start)
+        inside = index < len(self.starts) and self.starts[index] <= start
+        return self.ends[index] if inside else start
+
+    def add(self, start: int, end: int) -> None:
+        """Take in a span; those that it overlaps or touches become one with it."""
+        near = self.near(start, end)
+        if near.start < near.stop:
+            start, end = min(start, self.starts[near.start]), max(end, self.ends[near.stop - 1])
+        self.starts[near] = [start]
+        self.ends[near] = [end]

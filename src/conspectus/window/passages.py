@@ -1,15 +1,99 @@
-"""From chosen chunks to passages in reading order."""
+"""Passages in reading order: joined chunks, the gaps between messages, and the times of captions."""
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect, insort
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
 
+from conspectus.model.channels import REPLY_TO
 from conspectus.model.records import Document
-from conspectus.model.results import Hit
+from conspectus.model.results import Hit, ThreadOutline
+from conspectus.model.streams import EVENT_TYPE, TRACK
 from conspectus.text.positions import heading_at
-from conspectus.window.caption_passages import is_streamed, track
-from conspectus.window.thread_gaps import Threads
+from conspectus.text.times import EPOCH, timecode
+
+
+class Threads:
+    """The threads of which it is known where in them messages stand, and the names and zones of streams."""
+
+    def __init__(
+        self,
+        sketches: Iterable[ThreadOutline] = (),
+        streams: Mapping[str, str] | None = None,
+        zones: Mapping[str, tzinfo] | None = None,
+    ) -> None:
+        self._streams = streams or {}
+        self._zones = zones or {}
+        self._sketches = {(each.source, each.thread): each for each in sketches}
+
+    @property
+    def known(self) -> bool:
+        """Whether there are any."""
+        return bool(self._sketches)
+
+    def stream(self, document: Document) -> str:
+        """The name of the stream that a caption or event is from; empty where none is told."""
+        return self._streams.get(document.source, "") if self._streams and is_streamed(document) else ""
+
+    def zone(self, document: Document) -> tzinfo:
+        """The zone in which the times of a caption or event are shown."""
+        return self._zones.get(document.source, UTC)
+
+    def total(self, document: Document) -> int:
+        """How many messages the thread of one has; 0 where that is not known."""
+        sketch = self._of(document)
+        return 0 if sketch is None else sketch.total
+
+    def place(self, document: Document) -> int | None:
+        """How many messages of its thread stand before it; None where that is not known."""
+        sketch = self._of(document)
+        return None if sketch is None else sketch.places.get(document.id)
+
+    def places(self, documents: Sequence[Document]) -> list[int] | None:
+        """The places of messages of one thread; None where not all are known."""
+        found = [place for place in map(self.place, documents) if place is not None]
+        return found if len(found) == len(documents) else None
+
+    def answers(self, document: Document) -> bool | None:
+        """Whether the platform says that it is a reply; None outside of the known threads."""
+        if self.place(document) is None:
+            return None
+        told = document.metadata.get(REPLY_TO)
+        return isinstance(told, str) and told not in {"", document.key}
+
+    def _of(self, document: Document) -> ThreadOutline | None:
+        return self._sketches.get((document.source, document.thread or "")) if self._sketches else None
+
+
+class Gaps:
+    """The places in threads where messages are left out, while a window fills."""
+
+    def __init__(self, threads: Threads) -> None:
+        self._threads = threads
+        self._shown: dict[tuple[str, str | None], list[int]] = {}
+
+    def added_by(self, document: Document) -> int:
+        """How many more gaps there are when this is shown too, -1 where it closes one."""
+        place = self._threads.place(document)
+        if place is None:
+            return 0
+        shown = self._shown.get((document.source, document.thread), [])
+        after = bisect(shown, place)
+        left = shown[after - 1] if after else -1
+        right = shown[after] if after < len(shown) else self._threads.total(document)
+        if left == place:
+            return 0
+        before = int(bool(shown) and right - left > 1)
+        return int(place - left > 1) + int(right - place > 1) - before
+
+    def show(self, document: Document) -> None:
+        """Take note that a message is shown."""
+        place = self._threads.place(document)
+        if place is not None:
+            insort(self._shown.setdefault((document.source, document.thread), []), place)
+
 
 _BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)*")
 _LATEST = datetime.max.replace(tzinfo=UTC)
@@ -188,3 +272,69 @@ def _stretches(pieces: Sequence[SelectedChunk]) -> list[_Stretch]:
         else:
             stretches.append(_Stretch(piece))
     return stretches
+
+
+_KINDS: Final = frozenset({"caption", "event"})
+_PAUSE: Final = timedelta(seconds=5)
+"""So long nobody says anything without a caption being missing."""
+
+
+def is_streamed(document: Document) -> bool:
+    """Whether it is a caption or an event."""
+    return document.kind in _KINDS
+
+
+def track(document: Document) -> tuple[str, ...]:
+    """What it is kept together with, in the order of time: the captions and events of its stream."""
+    other = () if document.thread in {None, TRACK} else (document.thread or "",)
+    return ("stream", document.source, *other)
+
+
+def event_type(document: Document) -> str:
+    """Which kind of event it is; empty for a caption."""
+    told = document.metadata.get(EVENT_TYPE)
+    return told if document.kind == "event" and isinstance(told, str) else ""
+
+
+def stretch(document: Document, before: Document | None = None, zone: tzinfo = UTC) -> str:
+    """From when to when: timecodes of a recording, else instants, without the day if that is known before.
+
+    Only one time where it is an instant; nothing where it has no time. A zone other than UTC stands behind
+    the day.
+    """
+    if document.occurred is None:
+        return ""
+    start, end = document.occurred.start, document.occurred.end
+    if start.astimezone(UTC).year == EPOCH.year:
+        shown = [timecode((each - EPOCH).total_seconds()) for each in (start, end)]
+        return shown[0] if start == end else " - ".join(shown)
+    told = _local(before.occurred.start, zone) if before and before.occurred else None
+    begins, ends = _local(start, zone), _local(end, zone)
+    shown = [_instant(begins, told), *([] if start == end else [_instant(ends, begins)])]
+    same = zone is UTC or (told is not None and told.date() == begins.date())
+    return " - ".join(shown) + ("" if same else f" {zone}")
+
+
+def apart(document: Document, before: Document | None) -> bool:
+    """Whether something of the stream may be missing between two that follow each other."""
+    if before is None or not is_streamed(before) or before.source != document.source:
+        return False
+    if document.sequence is not None and before.sequence is not None:
+        return document.sequence > before.sequence + 1
+    if document.occurred is None or before.occurred is None:
+        return False
+    return document.occurred.start - before.occurred.end > _PAUSE
+
+
+def _local(moment: datetime, zone: tzinfo) -> datetime:
+    """The moment in a zone, where that is in the calendar."""
+    try:
+        return moment.astimezone(zone)
+    except OverflowError:
+        return moment.astimezone(UTC)
+
+
+def _instant(moment: datetime, told: datetime | None) -> str:
+    time = moment.replace(tzinfo=None, microsecond=moment.microsecond // 1_000 * 1_000)
+    shown = time.isoformat(sep=" ", timespec="milliseconds" if time.microsecond else "seconds")
+    return shown.partition(" ")[2] if told is not None and told.date() == moment.date() else shown

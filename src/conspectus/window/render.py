@@ -19,12 +19,11 @@ from xml.sax.saxutils import escape, quoteattr
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Document
 from conspectus.model.results import Message
+from conspectus.text import prompt_escaping
+from conspectus.text.clean import on_one_line, printable, unbracketed, unlike_headers
 from conspectus.text.positions import BETWEEN
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window import chat_passages
-from conspectus.window.caption_passages import apart, event_type, is_streamed, stretch
-from conspectus.window.line_text import on_one_line, printable, unbracketed, unlike_headers
-from conspectus.window.passages import Layout, WindowPassage
+from conspectus.window.passages import Layout, WindowPassage, apart, event_type, is_streamed, stretch
 
 CUT = " […]"
 CUT_BEFORE = "[…] "
@@ -189,18 +188,18 @@ class GuardedRenderer:
 
     def show(self, text: str) -> str:
         """Printable, disarmed and escaped."""
-        return chat_passages.shown(printable(text))
+        return prompt_escaping.shown(printable(text))
 
     def render(self, layout: Layout) -> Rendered:
         """One element for each passage."""
-        return Rendered(chat_passages.framed(_with_marks(layout, self._element, _left_out_element)))
+        return Rendered(prompt_escaping.framed(_with_marks(layout, self._element, _left_out_element)))
 
     def _element(self, passage: WindowPassage) -> str:
         fields = _fields(passage)
         key = {"key": _location(passage.document)} if passage.follows is None else {}
         named = {"number": fields.pop("index"), **fields, **_known(key)}
         named.pop("id", None)
-        return chat_passages.element(named, _marked(passage, self.show(passage.text)))
+        return prompt_escaping.element(named, _marked(passage, self.show(passage.text)))
 
 
 _RENDERERS: Mapping[str, Renderer] = MappingProxyType(

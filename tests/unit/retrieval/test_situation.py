@@ -12,8 +12,18 @@ from tests.support.samples import NOON, prepared
 
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Period
-from conspectus.retrieval.query_context import RankingContext, added, kept_by_threads, multiplied, weights_for
-from conspectus.retrieval.scoring_profiles import DEFAULT, MULTIPLICATIVE, Profile, Sum, Weights
+from conspectus.retrieval.scoring_profiles import (
+    DEFAULT,
+    MULTIPLICATIVE,
+    Profile,
+    RankingContext,
+    Sum,
+    Weights,
+    added,
+    kept_by_threads,
+    multiplied,
+    weights_for,
+)
 
 HERE, ELSEWHERE = SourceId("here"), SourceId("elsewhere")
 ADDITIVE = Sum(people=Weights(recency=0.1 / 0.8, same_channel=0.01 / 0.8), assistant=Weights(), hours=10.0)

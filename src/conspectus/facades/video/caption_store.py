@@ -21,7 +21,7 @@ from conspectus.model.query import Query
 from conspectus.model.records import Collection, Source
 from conspectus.model.results import Hit
 from conspectus.model.streams import CaptionRange, NewCaption
-from conspectus.text.clocks import clock_of
+from conspectus.text.times import clock_of
 
 PAGE: Final = 1_000
 _OWN_KEY: Final = re.compile(r"\d{19}-\d{9}-[0-9a-f]{8}", re.ASCII)

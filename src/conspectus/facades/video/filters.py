@@ -10,8 +10,7 @@ from conspectus.ingest.prepare import DocumentLimits, storable
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, Or
 from conspectus.model.records import Json
 from conspectus.text.clean import clean
-from conspectus.text.hashing import stable_id
-from conspectus.text.key_lengths import NAME_BYTES, fits
+from conspectus.text.hashing import NAME_BYTES, fits, stable_id
 
 STREAM: Final = "stream_id"
 UNNAMED: Final = "unnamed"

@@ -39,7 +39,7 @@ from conspectus.records.tables.graph import graph_moves as moves
 from conspectus.records.tables.graph import graph_names as names
 from conspectus.records.tables.graph import graph_nodes as nodes
 from conspectus.records.tables.graph import graph_terms as terms
-from conspectus.text.edge_ids import edge_id
+from conspectus.text.hashing import edge_id
 
 _IDS: BindParameter[Any] = bindparam("ids", expanding=True)
 _NODES = select(nodes).where(

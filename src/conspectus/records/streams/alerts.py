@@ -35,8 +35,7 @@ from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.alerts import alert_events as events
 from conspectus.records.tables.alerts import alerts
 from conspectus.records.tables.core import collections, counters, documents
-from conspectus.text.intervals import runs
-from conspectus.text.times import from_microseconds, to_microseconds
+from conspectus.text.times import from_microseconds, runs, to_microseconds
 
 WIDTH = len(Alert.__dataclass_fields__)
 MICROSECONDS = 1_000_000

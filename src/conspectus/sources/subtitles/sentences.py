@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from conspectus.model.streams import NewCaption
 from conspectus.sources.subtitles.cues import Cue, Time, by_track, second_of, video_of
-from conspectus.text.graphemes import last_border
+from conspectus.text.clean import last_border
 
 End = Literal["none", "open", "closed"]
 """How a piece of text ends: within a sentence, at a mark that a small letter may go on after, or for good."""

@@ -7,8 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.text.replies.message_parsing import MessageParser
-from conspectus.text.replies.people import NameMatcher, Participants
+from conspectus.text.replies.message_parsing import MessageParser, NameMatcher, Participants
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -1,11 +1,154 @@
-"""What a message says that tells whom it answers: its words, whom it names, and what kind it is."""
+"""Features of one message: its words, the people it names, and its kind."""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import IntEnum
 
-from conspectus.text.replies.people import FUNCTION_WORDS, LONGEST_NAME, NameMatcher, Participants, addressed
+from conspectus.text.analyzer import STOP_WORDS
+
+LONGEST_NAME = 80
+FUNCTION_WORDS = STOP_WORDS["english"]
+_SHORTEST_NAME = 3
+_OFTEN = 4
+_MOST_SLIPS = 2
+_LETTERS_A_SLIP = 4
+_LEADING = "@<(\"'`*"
+_TRAILING = ":,;.!?>)\"'`*\u2026\uff0c\uff1a\u3001"
+_ADDRESSING = ":,;>\uff0c\uff1a\u3001"
+
+
+class NameMatcher(IntEnum):
+    """How a message names a person: the surer that it speaks to that person, the higher."""
+
+    NOT = 0
+    INSIDE = 1
+    LAST = 2
+    FIRST = 3
+    MARKED = 4
+    ADDRESSED = 5
+
+
+class Participants:
+    """The authors of the remembered messages as small numbers, which are used again."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self._names: dict[int, str] = {}
+        self._messages: dict[int, int] = {}
+        self._free: list[int] = []
+        self._by_first: dict[str, list[tuple[tuple[str, ...], int]]] = {}
+
+    def __len__(self) -> int:
+        return len(self._names) + len(self._free)
+
+    def find(self, author: str | None) -> int:
+        """The number of an author, -1 for one who is not remembered."""
+        return -1 if author is None else self._numbers.get(_folded(author), -1)
+
+    def join(self, author: str | None) -> int:
+        """Count one more message; the number of its author, -1 for none."""
+        if author is None:
+            return -1
+        name = _folded(author)
+        number = self._numbers.get(name)
+        if number is None:
+            number = self._free.pop() if self._free else len(self._names)
+            self._numbers[name], self._names[number], self._messages[number] = number, name, 0
+            pieces = _pieces(name)
+            self._by_first.setdefault(pieces[0], []).append((pieces, number))
+        self._messages[number] += 1
+        return number
+
+    def leave(self, number: int) -> bool:
+        """Count one message less; whether it was the author's last."""
+        self._messages[number] -= 1
+        if self._messages[number]:
+            return False
+        name = self._names.pop(number)
+        del self._numbers[name], self._messages[number]
+        pieces = _pieces(name)
+        self._by_first[pieces[0]].remove((pieces, number))
+        if not self._by_first[pieces[0]]:
+            del self._by_first[pieces[0]]
+        self._free.append(number)
+        return True
+
+    def named(self, pieces: Sequence[str], usage: Mapping[str, Sequence[int]]) -> dict[int, NameMatcher]:
+        """Whom a text names, given in lower case and cut at white space, and how.
+
+        `usage` has the remembered messages that hold a word: a name that is also a word counts only where
+        a mark or its place says that it is meant.
+        """
+        found: dict[int, NameMatcher] = {}
+        bare = tuple(_bare(piece) for piece in pieces)
+        for place, first in enumerate(bare):
+            for name, number in self._by_first.get(first, ()):
+                end = place + len(name)
+                if bare[place:end] != name:
+                    continue
+                how = _how(pieces, place, end)
+                if how >= NameMatcher.MARKED or not _is_word(" ".join(name), usage):
+                    found[number] = max(how, found.get(number, how))
+        return found
+
+    def resembling(self, name: str) -> int | None:
+        """The person whose name was mistyped or cut short."""
+        close = (number for known, number in self._numbers.items() if _alike(known, name))
+        return next(close, None)
+
+
+def addressed(pieces: Sequence[str]) -> str | None:
+    """The name of the one to whom a text is addressed by a mark, whoever that is."""
+    if not pieces or not (pieces[0].startswith("@") or pieces[0].endswith((":", "\uff1a"))):
+        return None
+    name = _bare(pieces[0])
+    return name if len(name) >= _SHORTEST_NAME and name not in FUNCTION_WORDS else None
+
+
+def _folded(author: str) -> str:
+    return " ".join(author[:LONGEST_NAME].casefold().split())
+
+
+def _pieces(name: str) -> tuple[str, ...]:
+    return tuple(_bare(piece) for piece in name.split()) or ("",)
+
+
+def _bare(piece: str) -> str:
+    return piece.lstrip(_LEADING).rstrip(_TRAILING) or piece
+
+
+def _how(pieces: Sequence[str], start: int, end: int) -> NameMatcher:
+    marked = pieces[start].startswith(("@", "<@"))
+    if start == 0:
+        apart = end < len(pieces) and pieces[end] in _ADDRESSING
+        return (
+            NameMatcher.ADDRESSED
+            if marked or apart or pieces[end - 1][-1] in _ADDRESSING
+            else NameMatcher.FIRST
+        )
+    if marked:
+        return NameMatcher.MARKED
+    return NameMatcher.LAST if end == len(pieces) else NameMatcher.INSIDE
+
+
+def _is_word(name: str, usage: Mapping[str, Sequence[int]]) -> bool:
+    short = len(name) < _SHORTEST_NAME or name.isdigit()
+    return short or name in FUNCTION_WORDS or len(usage.get(name, ())) > _OFTEN
+
+
+def _alike(known: str, name: str) -> bool:
+    longest = max(len(known), len(name))
+    slips = min(_MOST_SLIPS, longest // _LETTERS_A_SLIP)
+    if known[:_SHORTEST_NAME] != name[:_SHORTEST_NAME] or abs(len(known) - len(name)) > slips:
+        return False
+    pairs = tuple(zip(known, name, strict=False))
+    before = next((at for at, (one, other) in enumerate(pairs) if one != other), len(pairs))
+    ends = zip(reversed(known[before:]), reversed(name[before:]), strict=False)
+    after = next((at for at, (one, other) in enumerate(ends) if one != other), len(pairs) - before)
+    return before + after >= longest - slips
+
 
 LONGEST = 1000
 MOST_WORDS = 60

@@ -6,7 +6,7 @@ from typing import Annotated, Final
 from fastapi import Query
 
 from conspectus.model.records import Written
-from conspectus.text.clocks import clock_of
+from conspectus.text.times import clock_of
 from conspectus.web.deps import EngineOf, NamedInQuery, Unhurried
 from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.base import NAME

@@ -10,7 +10,7 @@ from fastapi import Depends, File, Form, Request, Response, UploadFile
 from conspectus.engine import Engine
 from conspectus.model.records import Receipt
 from conspectus.model.streams import CaptionImport, LiveCaption
-from conspectus.text.clocks import StreamClock, clock_of
+from conspectus.text.times import StreamClock, clock_of
 from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, problems

@@ -8,7 +8,7 @@ from fastapi import Depends, Query, Request, Response
 
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.streams import SummaryMode, SummaryRequest
-from conspectus.text.clocks import clock_of
+from conspectus.text.times import clock_of
 from conspectus.web.deps import EngineOf, Unhurried, without_limits
 from conspectus.web.logs import API
 from conspectus.web.openapi import Responses, Section, problems

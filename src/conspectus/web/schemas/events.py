@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field
 
 from conspectus.model.streams import EntitySpan, EventSpan, NewEvent
-from conspectus.text.clocks import StreamClock
+from conspectus.text.times import StreamClock
 from conspectus.web.schemas.base import Count, JsonObject, RequestModel, ResponseModel, Text
 from conspectus.web.schemas.records import Label
 from conspectus.web.schemas.streams import MOST_ENTITIES, When, timed

@@ -23,7 +23,7 @@ from conspectus.model.streams import (
     StreamWindow,
 )
 from conspectus.streams.caption_format import shown
-from conspectus.text.clocks import StreamClock, clock_of
+from conspectus.text.times import StreamClock, clock_of
 from conspectus.web.schemas.base import (
     INT64,
     Count,
