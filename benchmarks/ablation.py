@@ -10,8 +10,7 @@ from typing import TypeAlias
 
 from conspectus.evals.asked import Asker, profile_without, read_conversations
 from conspectus.evals.datasets import CitedQuestion
-from conspectus.evals.metrics import percent, recall
-from conspectus.evals.run import fresh_engine, stored
+from conspectus.evals.run import fresh_engine, percent, recall, stored
 from conspectus.model.query import Budget
 from conspectus.ports import Progress
 from conspectus.retrieval.scoring_profiles import part_names

@@ -13,14 +13,12 @@ from typing import Final, TypeVar
 import regex
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.metrics import percent
-from conspectus.evals.rows import Row, rows
-from conspectus.graph.entity_linking import Surroundings, link
+from conspectus.evals.datasets import Row, rows
+from conspectus.evals.run import percent
+from conspectus.graph.entity_linking import Surroundings, initials_of, link
 from conspectus.graph.entity_rules import names_in
-from conspectus.graph.gazetteer import Gazetteer
+from conspectus.graph.gazetteer import FUNCTION_WORDS, Gazetteer, most_common_words
 from conspectus.graph.name_keys import key_of
-from conspectus.graph.name_similarity import initials_of
-from conspectus.graph.word_lists import FUNCTION_WORDS, most_common_words
 from conspectus.model.graph import ENTITY, Mention, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source

@@ -18,7 +18,7 @@ from xml.etree import ElementTree
 import regex
 
 from conspectus import bootstrap
-from conspectus.chat.prompt import Prompt
+from conspectus.chat.request import Prompt
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
 from conspectus.model.chat import (

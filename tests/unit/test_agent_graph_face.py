@@ -11,7 +11,7 @@ from tests.agent_places import said, store
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.facades.agent import AgentContext, ContextGraph, ContextRetriever, EntityLinker
-from conspectus.graph.entity_uris import BASE, uri_of
+from conspectus.graph.name_keys import BASE, uri_of
 from conspectus.sync import BlockingEngine
 
 PEOPLE = [

@@ -9,7 +9,7 @@ from tests.support.caption_samples import caption
 
 from conspectus.errors import Conflict
 from conspectus.model.streams import Caption
-from conspectus.streams.summary_batches import Batch, batches, spot
+from conspectus.streams.summarizer import Batch, batches, spot
 
 
 def numbered(*indexes: int) -> list[Caption]:

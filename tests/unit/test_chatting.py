@@ -10,7 +10,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Settings
-from conspectus.chat.prompt import NOTHING_FOUND
+from conspectus.chat.request import NOTHING_FOUND
 from conspectus.engine.chat import FAILED, NOT_KEPT, PARTLY
 from conspectus.errors import (
     ChatRateLimited,

@@ -4,7 +4,7 @@ import numpy as np
 from tests.support.caption_samples import caption
 
 from conspectus.model.streams import Caption
-from conspectus.streams.extractive_summary import LONGEST, extracted
+from conspectus.streams.summarizer import LONGEST, extracted
 from conspectus.text.analyzer import Analyzer
 
 TERMS = Analyzer("english").terms

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.ingest.prepare import DocumentLimits, storable
 from conspectus.memory.documents import document_of, memory_of
-from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference, line_of, read_line
-from conspectus.memory.jsonl_reader import LineReader
-from conspectus.memory.version_merge import merged
+from conspectus.memory.import_plan import merged
+from conspectus.memory.jsonl import Line, LineReader, MemoryVersionLine, Reference, line_of, read_line
 from conspectus.model.graph import Fact
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.memory import Memory, NewMemory, Scope

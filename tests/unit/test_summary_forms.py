@@ -16,7 +16,7 @@ from conspectus.model.records import Metadata
 from conspectus.model.results import Message
 from conspectus.model.streams import NewCaption, SummaryRequest
 from conspectus.ports import Embedder
-from conspectus.streams.structured_output import JsonSchemaOutput, Unsatisfied
+from conspectus.streams.summarizer import JsonSchemaOutput, Unsatisfied
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
 

@@ -1,17 +1,29 @@
-"""From messages to the events of an answer."""
+"""Complete a chat: the events of an answer, and the sources that it cites."""
 
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 
-from conspectus.chat.citations import cited
-from conspectus.chat.token_allocation import cost
+import regex
+
+from conspectus.chat.request import cost
 from conspectus.errors import ChatError, ChatNotConfigured
-from conspectus.model.chat import ChatEvent, ChatSource, Delta, Failure, ModelOptions, ToolCall, Usage
+from conspectus.model.chat import (
+    ChatEvent,
+    ChatSource,
+    Citations,
+    Delta,
+    Failure,
+    ModelOptions,
+    ToolCall,
+    Usage,
+)
+from conspectus.model.records import Json
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
 from conspectus.ports.chat import ChatModel
+from conspectus.text.prompt_escaping import marks
 
 logger = logging.getLogger(__name__)
 
@@ -79,3 +91,47 @@ async def _pieces(
     except ChatError as fault:
         logger.warning("a chat was not answered: %s", fault)
         yield Failure(fault.code, fault.told)
+
+
+_FENCED = regex.compile(
+    r"^[ \t]{0,3}(```+|~~~+)[^\n]*\n.*?(?:^[ \t]{0,3}\1[`~]*[ \t]*$|\Z)", regex.DOTALL | regex.MULTILINE
+)
+_INLINE = regex.compile(r"(?<!`)(`{1,3})(?!`)[^\n]{1,1000}?(?<!`)\1(?!`)")
+
+
+def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
+    """The sources that an answer cites, in their order, and the numbers in it that are none of theirs.
+
+    Of a range, every source inside it is cited, and an end that is no source is invented; marks in code
+    do not count.
+    """
+    given = {source.number for source in sources}
+    named: set[int] = set()
+    invented: dict[int, None] = {}
+    for first, last in _spans(answer):
+        named |= {number for number in given if first <= number <= last}
+        invented |= dict.fromkeys(end for end in (first, last) if end not in given)
+    return Citations(tuple(each for each in sources if each.number in named), tuple(map(str, invented)))
+
+
+def kept(answer: str, sources: Sequence[ChatSource]) -> dict[str, Json]:
+    """Metadata for a stored answer: under `citations` what it cites, and nothing that it does not."""
+    return {"citations": [_reference(each) for each in cited(answer, sources).cited]}
+
+
+def _reference(source: ChatSource) -> Json:
+    return {
+        "number": source.number,
+        "document": source.document,
+        "key": source.key,
+        "start": source.start,
+        "end": source.end,
+    }
+
+
+def _spans(answer: str) -> Iterator[tuple[int, int]]:
+    prose = answer
+    for code in (_FENCED, _INLINE):
+        prose = code.sub(" ", prose)
+    for mark in marks(prose):
+        yield from mark.spans

@@ -13,10 +13,10 @@ from conspectus.cli.output import plain_table, progress, show, similarity_table
 from conspectus.cli.session import require_here
 from conspectus.evals import run
 from conspectus.evals.asked import profile_without
+from conspectus.evals.asked import similarity as measure_similarity
 from conspectus.evals.evidence import BUDGETS
 from conspectus.evals.evidence import evidence as measure_evidence
 from conspectus.evals.moments import moments as measure_moments
-from conspectus.evals.similarity import similarity as measure_similarity
 from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.graph import GraphExpansion
 

@@ -16,7 +16,7 @@ from conspectus.client.service import RemoteService
 from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput
 from conspectus.ingest.pipeline import batches
-from conspectus.memory.jsonl_reader import renumber
+from conspectus.memory.jsonl import renumber
 from conspectus.memory.scopes import checked
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_to_json

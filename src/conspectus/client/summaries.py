@@ -14,7 +14,7 @@ from conspectus.model.jobs import Job
 from conspectus.model.records import Json
 from conspectus.model.streams import Summary, SummaryRequest
 from conspectus.ports import Progress
-from conspectus.streams.summary_requests import request_to_json
+from conspectus.streams.summary_runner import request_to_json
 
 
 @derived

@@ -9,10 +9,8 @@ from functools import partial
 from uuid import uuid4
 from xml.sax.saxutils import escape
 
-from conspectus.chat.citations import kept
-from conspectus.chat.completion import ModelRequest, answered
-from conspectus.chat.prompt import NOTHING_FOUND
-from conspectus.chat.request import PreparedChat, drafted
+from conspectus.chat.completion import ModelRequest, answered, kept
+from conspectus.chat.request import NOTHING_FOUND, PreparedChat, drafted
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.context import EngineContext, Service

@@ -16,7 +16,7 @@ from conspectus.ingest.job_worker import JobWorker, OpenJobs
 from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import IndexOpener, OpenIndexes
 from conspectus.ingest.watchers import Followers
-from conspectus.memory.retention_worker import RetentionWorker
+from conspectus.memory.retention import RetentionWorker
 from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace

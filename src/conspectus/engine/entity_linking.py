@@ -9,8 +9,7 @@ from conspectus.engine.graph_access import GraphAccess
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.graph.entity_linking import Surroundings, description_of, link, named_whole, rivals_of
 from conspectus.graph.entity_rules import phrases, with_known
-from conspectus.graph.gazetteer import Gazetteer
-from conspectus.graph.inflection import singular_of
+from conspectus.graph.gazetteer import Gazetteer, singular_of
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.client_vectors import GivenVectors
 from conspectus.model.graph import ENTITY, Mention, Node, Traversal

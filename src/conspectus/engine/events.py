@@ -31,7 +31,7 @@ from conspectus.model.streams import (
 )
 from conspectus.ports import Probe
 from conspectus.ports.timelines import Span
-from conspectus.streams.alert_matching import Language
+from conspectus.streams.alert_checker import Language
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash
 from conspectus.text.times import GAP_SECONDS, StreamClock, canonical, clock_of, runs

@@ -14,8 +14,7 @@ from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.graph_scope import STOPPED
 from conspectus.engine.graph_writes import checked, page
 from conspectus.errors import InvalidInput, NotFound, ProviderError, ProviderUnavailable, TooLarge
-from conspectus.graph.graphml import to_graphml
-from conspectus.graph.json_export import to_json
+from conspectus.graph.export import to_graphml, to_json
 from conspectus.graph.name_keys import key_of
 from conspectus.graph.svg import to_svg
 from conspectus.model.filter import EVERYTHING, Filter

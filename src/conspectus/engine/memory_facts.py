@@ -10,8 +10,16 @@ from conspectus.engine.context import EngineContext
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
 from conspectus.errors import Changed, NotFound
-from conspectus.memory.documents import as_given, beside_of, document_of, remade, version_of
-from conspectus.memory.facts import edge_of_fact, ends_of_fact, same_edge
+from conspectus.memory.documents import (
+    as_given,
+    beside_of,
+    document_of,
+    edge_of_fact,
+    ends_of_fact,
+    remade,
+    same_edge,
+    version_of,
+)
 from conspectus.memory.scopes import graph_name, scope_of
 from conspectus.model.graph import Edge, GraphWritten, NewEdge, NewNode
 from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, Memory, MemoryWritten, NewMemory

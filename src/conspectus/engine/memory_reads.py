@@ -7,7 +7,7 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.documents import closed_by, memory_of, naming_only
-from conspectus.memory.recent import recent as latest
+from conspectus.memory.documents import recent as latest
 from conspectus.memory.scopes import GRAPHS, beginning, beyond, checked, readable, scope_of
 from conspectus.model.ids import SourceId
 from conspectus.model.memory import MEMORY, Memory, RecentMemory, Scope

@@ -10,8 +10,7 @@ from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, in_homes
 from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.errors import InvalidInput
-from conspectus.memory.documents import ended, remembered, told_with
-from conspectus.memory.recent import recent
+from conspectus.memory.documents import ended, recent, remembered, told_with
 from conspectus.memory.scopes import reaches, scope_of
 from conspectus.model.filter import And
 from conspectus.model.memory import (

@@ -13,11 +13,9 @@ from conspectus.engine.memory_writes import MemoryWriter
 from conspectus.errors import Changed, InvalidInput
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.ingest.prepare import describe
-from conspectus.memory.import_plan import edge_of, ends_of, is_newest, taken_in
-from conspectus.memory.jsonl import Line, Reference, line_of
-from conspectus.memory.jsonl_reader import LineReader
+from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, taken_in
+from conspectus.memory.jsonl import Line, LineReader, Reference, line_of
 from conspectus.memory.scopes import beyond, graph_name, home_name, scope_of
-from conspectus.memory.version_merge import current_of, merged
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.memory import Memory, MemoryExport, MemoryWritten, Scope

@@ -10,9 +10,7 @@ from conspectus.engine.memory_facts import MemoryFacts
 from conspectus.engine.memory_reads import MemoryReader
 from conspectus.errors import Changed
 from conspectus.ingest.prepare import period
-from conspectus.memory.documents import A_MOMENT, as_given, document_of, known_at, remembered
-from conspectus.memory.facts import as_ended
-from conspectus.memory.near_duplicates import Alike
+from conspectus.memory.documents import A_MOMENT, Alike, as_ended, as_given, document_of, known_at, remembered
 from conspectus.memory.scopes import home_name
 from conspectus.model.filter import And, Eq
 from conspectus.model.ids import ChunkId

@@ -14,6 +14,7 @@ from conspectus.engine.memory_reads import MemoryReader
 from conspectus.errors import ConspectusError
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.memory.retention import (
+    RetentionWorker,
     checked_retention,
     counts_of,
     days_before,
@@ -21,7 +22,6 @@ from conspectus.memory.retention import (
     read_from,
     written_for,
 )
-from conspectus.memory.retention_worker import RetentionWorker
 from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
 from conspectus.model.access import Person
 from conspectus.model.ids import CollectionId, DocumentId, UserId

@@ -16,9 +16,8 @@ from conspectus.ports import Progress
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.summaries import SavedSummary
 from conspectus.ports.timelines import Span
-from conspectus.streams.summary_batches import spot
-from conspectus.streams.summary_requests import request_from_json, request_to_json
-from conspectus.streams.summary_runner import NotKept
+from conspectus.streams.summarizer import spot
+from conspectus.streams.summary_runner import NotKept, request_from_json, request_to_json
 from conspectus.text.times import clock_of
 
 

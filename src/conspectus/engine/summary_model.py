@@ -14,8 +14,7 @@ from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.summaries import NewSummary, Summaries
-from conspectus.streams.structured_output import JsonSchemaOutput, Unsatisfied
-from conspectus.streams.summarizer import CaptionText, SummaryPrompt
+from conspectus.streams.summarizer import CaptionText, JsonSchemaOutput, SummaryPrompt, Unsatisfied
 from conspectus.streams.summary_runner import NotKept
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id

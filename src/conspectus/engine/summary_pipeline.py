@@ -23,12 +23,24 @@ from conspectus.ports import Progress, Vectors
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.timelines import Span
 from conspectus.streams.caption_format import shown
-from conspectus.streams.extractive_summary import extracted
-from conspectus.streams.structured_output import JsonSchemaOutput
-from conspectus.streams.summarizer import Style, Summarizer, between
-from conspectus.streams.summary_batches import Batch, batches, by_index
-from conspectus.streams.summary_requests import checked, recipe, request_from_json
-from conspectus.streams.summary_runner import Finished, in_batches, in_turn
+from conspectus.streams.summarizer import (
+    Batch,
+    JsonSchemaOutput,
+    Style,
+    Summarizer,
+    batches,
+    between,
+    by_index,
+    extracted,
+)
+from conspectus.streams.summary_runner import (
+    Finished,
+    checked,
+    in_batches,
+    in_turn,
+    recipe,
+    request_from_json,
+)
 from conspectus.text.analyzer import Analyzer
 from conspectus.text.times import clock_of
 

@@ -1,20 +1,173 @@
-"""How often the sentence that answers a question is inside a window of so many tokens."""
+"""Evaluate whether a window holds the evidence of an answer."""
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import zip_longest
 from pathlib import Path
 from statistics import fmean
 
+import regex
+
+from conspectus import bootstrap
 from conspectus.engine import Engine
-from conspectus.errors import InvalidInput
-from conspectus.evals.evidence_sets import EvidenceQuestion, by_kind, read_evidence_set
-from conspectus.evals.metrics import percent
-from conspectus.evals.run import fresh_engine, stored
+from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.evals.datasets import Row, read_documents, read_retrieval_set, rows
+from conspectus.evals.run import fresh_engine, percent, stored
+from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.query import Budget, Query
+from conspectus.model.records import NewDocument
 from conspectus.model.results import Citation
 from conspectus.ports import Progress
 from conspectus.settings import Settings
-from conspectus.text.clean import Span
+from conspectus.text.clean import Span, sentences
+from conspectus.text.positions import headings_in
+
+HEADING, WORDS, JUDGED = "by heading", "by words", "questions"
+"""The kinds of questions: two that are made, and those of a set."""
+_PROSE = regex.compile(r"\p{Lu}[^\n|]*(?:\n[^\s|][^\n|]*)*[.!?]")
+_WORD = regex.compile(r"\w{4,}")
+_FENCED = regex.compile(r"^[ \t>]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*\1|\Z)", regex.MULTILINE | regex.DOTALL)
+_LONGEST = 300
+_FEWEST_WORDS = 6
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceQuestion:
+    """A question, and the characters of documents, by key, that answer it."""
+
+    kind: str
+    text: str
+    spans: tuple[tuple[str, Span], ...]
+    where: Filter = EVERYTHING
+
+
+@dataclass(frozen=True, slots=True)
+class EvidenceSet:
+    """Documents with unique keys, and questions about them."""
+
+    documents: tuple[NewDocument, ...]
+    questions: tuple[EvidenceQuestion, ...]
+
+
+def read_evidence_set(directory: Path, settings: Settings, *, pages: str | None = None) -> EvidenceSet:
+    """Read `corpus.jsonl` with its questions, or files with headings. Raises InvalidInput without any.
+
+    A question's `spans` are its evidence; without them every sentence of the documents that are relevant by
+    `qrels.tsv`. With `pages`, the documents that share a value of that metadata field are joined into one
+    Markdown page, each as a section under its title.
+    """
+    if not (directory / "corpus.jsonl").exists():
+        return _from_files(directory, settings)
+    documents = read_documents(directory)
+    spanned = [question for row in rows(directory / "queries.jsonl") for question in _spanned(row)]
+    given = EvidenceSet(documents, tuple(spanned or _judged(directory)))
+    return given if pages is None else _on_pages(given, pages)
+
+
+def _spanned(row: Row) -> Iterator[EvidenceQuestion]:
+    found = [Row(row.place, span) for span in row.items("spans") if isinstance(span, dict)]
+    document = row.optional("doc")
+    spans = [(document or one.id("doc"), (one.number("start"), one.number("end"))) for one in found]
+    if spans:
+        yield EvidenceQuestion(JUDGED, row.text("text"), tuple(spans))
+
+
+def _judged(directory: Path) -> Iterator[EvidenceQuestion]:
+    given = read_retrieval_set(directory)
+    texts = {document.key or "": document.text for document in given.documents}
+    for query in given.queries:
+        relevant = sorted(query.grades.keys() & texts.keys())
+        spans = tuple((key, span) for key in relevant for span in sentences(texts[key]))
+        if spans:
+            yield EvidenceQuestion(JUDGED, query.text, spans, query.where)
+
+
+def _on_pages(given: EvidenceSet, field: str) -> EvidenceSet:
+    """The same questions about pages on which the documents are sections."""
+    texts: dict[str, str] = {}
+    places: dict[str, tuple[str, int]] = {}
+    metadata: dict[str, Mapping[str, object]] = {}
+    for document in given.documents:
+        name = str(document.metadata.get(field, ""))
+        texts[name] = texts.get(name, f"# {name}\n\n") + f"## {document.title}\n\n"
+        places[document.key or ""] = (name, len(texts[name]))
+        texts[name] += f"{document.text.strip()}\n\n"
+        metadata[name] = {field: document.metadata.get(field)}
+    pages = tuple(
+        NewDocument(text, title=name, key=name, metadata=metadata[name], syntax="markdown")
+        for name, text in texts.items()
+    )
+
+    def moved(key: str, span: Span) -> tuple[str, Span]:
+        page, start = places[key]
+        return page, (start + span[0], start + span[1])
+
+    moved_questions = (
+        replace(each, spans=tuple(moved(key, span) for key, span in each.spans)) for each in given.questions
+    )
+    return EvidenceSet(pages, tuple(moved_questions))
+
+
+def _from_files(directory: Path, settings: Settings) -> EvidenceSet:
+    files = bootstrap.local_files(settings)
+    documents: list[NewDocument] = []
+    for found in files.discover([directory]):
+        try:
+            documents += files.parse(found).documents
+        except ConspectusError:
+            continue
+    questions = tuple(question for document in documents for question in _about(document))
+    if not questions:
+        raise InvalidInput("directory", f"{directory} has neither corpus.jsonl nor files with headings")
+    return EvidenceSet(tuple(documents), questions)
+
+
+def _about(document: NewDocument) -> Iterator[EvidenceQuestion]:
+    """For each section one question by its heading, and one by every second word of its last sentence."""
+    headings = list(headings_in(document.text, document.syntax))
+    code = [found.span() for found in _FENCED.finditer(document.text)]
+    for heading, after in zip_longest(headings, headings[1:]):
+        end = len(document.text) if after is None else after.start
+        prose = list(_prose(document.text, (heading.start, end), code))
+        if prose:
+            key = document.key or ""
+            asked = " ".join([document.title, *heading.headings[-1:]])
+            yield EvidenceQuestion(HEADING, asked, ((key, prose[0]),))
+            words = list(dict.fromkeys(_WORD.findall(document.text[slice(*prose[-1])])))
+            yield EvidenceQuestion(WORDS, " ".join(words[::2]), ((key, prose[-1]),))
+
+
+def _prose(text: str, section: Span, code: Sequence[Span]) -> Iterator[Span]:
+    """The sentences of a section that read as such: not in code, tables or lists, and not too long."""
+    start, end = section
+    for first, last in sentences(text[start:end]):
+        span = (start + first, start + last)
+        line = text.rfind("\n", 0, span[0]) + 1
+        said = text[slice(*span)]
+        if (
+            _PROSE.fullmatch(said)
+            and len(said) <= _LONGEST
+            and len(set(_WORD.findall(said))) >= _FEWEST_WORDS
+            and text[line : line + 1].isalpha()
+            and not any(begin <= span[0] < stop for begin, stop in code)
+        ):
+            yield span
+
+
+def by_kind(questions: Sequence[EvidenceQuestion], limit: int | None) -> dict[str, list[EvidenceQuestion]]:
+    """The questions of each kind; with a limit, so many of each, evenly spread over all."""
+    kinds: dict[str, list[EvidenceQuestion]] = defaultdict(list)
+    for question in questions:
+        kinds[question.kind].append(question)
+    return {kind: _spread(asked, limit) for kind, asked in kinds.items()}
+
+
+def _spread(asked: list[EvidenceQuestion], limit: int | None) -> list[EvidenceQuestion]:
+    if limit is None or limit >= len(asked):
+        return asked
+    return [asked[number * len(asked) // limit] for number in range(limit)]
+
 
 BUDGETS = (128, 256, 512, 1024)
 

@@ -1,8 +1,9 @@
-"""Evaluations over the production path: a fresh store, its ingest, its retrieval and its windows."""
+"""Run an evaluation of retrieval: nDCG, recall and latency."""
 
+import math
 import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,6 @@ from conspectus.evals.datasets import (
     RetrievalSet,
     read_retrieval_set,
 )
-from conspectus.evals.metrics import ndcg, percent, recall
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import Arm, Budget, Query
 from conspectus.model.records import NewDocument
@@ -223,3 +223,27 @@ def _summary(questions: Sequence[CitedQuestion], answers: Sequence[_Answer]) -> 
         "session_hit@1": percent([answer.session_hit for answer in answers]),
         "questions": len(questions),
     }
+
+
+def ndcg(ranking: Sequence[str], grades: Mapping[str, float], *, depth: int) -> float:
+    """Normalized discounted cumulative gain of the first `depth` distinct documents, from 0 to 1.
+
+    The gain of a document is its grade, discounted by log2(rank + 1) with ranks from 1 (Järvelin and
+    Kekäläinen 2002, with the linear gain of trec_eval). `grades` holds positive grades, at least one.
+    """
+    ideal = _discounted(sorted(grades.values(), reverse=True)[:depth])
+    return _discounted([grades.get(document, 0.0) for document in ranking[:depth]]) / ideal
+
+
+def recall(ranking: Sequence[str], relevant: Set[str], *, depth: int) -> float:
+    """The share of the relevant documents among the first `depth`, from 0 to 1; `relevant` is not empty."""
+    return len(relevant & set(ranking[:depth])) / len(relevant)
+
+
+def percent(values: Sequence[float]) -> float:
+    """The mean of values from 0 to 1 as a percentage with two decimals; 0 for none."""
+    return round(100 * math.fsum(values) / len(values), 2) if values else 0.0
+
+
+def _discounted(gains: Sequence[float]) -> float:
+    return math.fsum(gain / math.log2(rank + 1) for rank, gain in enumerate(gains, start=1))

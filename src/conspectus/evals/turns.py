@@ -12,9 +12,8 @@ from typing import TypeAlias, TypedDict
 from conspectus import bootstrap
 from conspectus.chat.query_rewriting import standalone
 from conspectus.engine import Engine
-from conspectus.evals.datasets import JudgedQuery, RetrievalSet, read_retrieval_set
-from conspectus.evals.metrics import ndcg, percent, recall
-from conspectus.evals.rows import Row, rows
+from conspectus.evals.datasets import JudgedQuery, RetrievalSet, Row, read_retrieval_set, rows
+from conspectus.evals.run import ndcg, percent, recall
 from conspectus.model.query import Query
 from conspectus.model.results import Message
 from conspectus.ports import Progress

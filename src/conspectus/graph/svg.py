@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.graph.graphml import escaped
+from conspectus.graph.export import escaped
 from conspectus.model.graph import Edge, Node
 from conspectus.text.clean import graphemes_prefix
 

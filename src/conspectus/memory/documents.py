@@ -1,14 +1,15 @@
-"""Memories as documents, and documents as memories."""
+"""Memories as documents: their metadata, facts, near duplicates and the newest turns."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
+from conspectus.ingest.prepare import period
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or
-from conspectus.model.graph import Fact
+from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import (
     AGENT,
     CLASS,
@@ -28,10 +29,14 @@ from conspectus.model.memory import (
     VALID_UNTIL,
     Memory,
     NewMemory,
+    RecentMemory,
     Scope,
 )
 from conspectus.model.records import Document, Json, NewDocument
 from conspectus.model.streams import ENTITIES
+from conspectus.ports import CountTokens
+from conspectus.text.analyzer import Analyzer
+from conspectus.text.clean import graphemes_prefix, sentence_end_before
 from conspectus.text.times import canonical, parse_instant, render
 
 A_MOMENT = timedelta(microseconds=1)
@@ -253,3 +258,131 @@ def _strings(value: Json) -> tuple[str, ...]:
 
 def _mapping(value: Json) -> Mapping[str, Json]:
     return value if isinstance(value, Mapping) else {}
+
+
+def ends_of_fact(new: NewMemory) -> list[NewNode]:
+    """The two ends of the fact of a memory, or the one where they have the same name."""
+    fact = _stated(new)
+    nodes = {key_of(each): NewNode(key_of(each), name=each) for each in (fact.subject, fact.object)}
+    return list(nodes.values())
+
+
+def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
+    """The fact of a memory as an edge, true from when it is said to be, else from when it was said."""
+    fact, said = _stated(new), period(new.at)
+    begins = (said.start if said else now) if new.valid_from is None else parse_instant(new.valid_from)
+    return NewEdge(
+        key_of(fact.subject),
+        key_of(fact.object),
+        fact.predicate,
+        valid_from=begins,
+        valid_until=new.valid_until,
+        single=fact.single,
+        evidence=memory,
+    )
+
+
+def same_edge(one: NewEdge, other: NewEdge) -> bool:
+    """Whether two edges are the same one, as their graph knows them."""
+    return (one.source, one.target, one.type, one.valid_from) == (
+        other.source,
+        other.target,
+        other.type,
+        other.valid_from,
+    )
+
+
+def as_ended(new: NewMemory, known: Memory) -> NewMemory:
+    """What is said again, still ended where it says no more of its fact than the memory that was ended."""
+    if known.closed_by is None or new.fact != known.fact or new.valid_until is not None:
+        return new
+    return replace(new, valid_until=known.valid_until)
+
+
+def _stated(new: NewMemory) -> Fact:
+    if new.fact is None:
+        raise InvalidInput("fact", "is missing")
+    return new.fact
+
+
+MARK = " …"
+"""Stands where a turn was cut, and is paid for."""
+
+
+def recent(
+    newest_first: Sequence[Memory], *, turns: int, tokens: int, count: CountTokens
+) -> list[RecentMemory]:
+    """The last turns that fit, oldest first: at most so many, of at most so many tokens together.
+
+    What came first goes first: behind the first turn that does not fit nothing older stays. One that is
+    larger than all of the tokens is cut to what is left of them, with a mark.
+    """
+    kept: list[RecentMemory] = []
+    left = tokens
+    for memory in newest_first[: max(turns, 0)]:
+        cost = count(memory.text)
+        if cost <= left:
+            kept.append(RecentMemory(memory, memory.text, cost))
+            left -= cost
+            continue
+        if cost > tokens and left > 0:
+            text = _cut(memory.text, left, count)
+            if text:
+                kept.append(RecentMemory(memory, text, count(text), cut=True))
+        break
+    return kept[::-1]
+
+
+def _cut(text: str, tokens: int, count: CountTokens) -> str:
+    """The beginning of a text with the mark behind it, at most so many tokens; empty if that is too many."""
+    low, high = 0, len(text)
+    while low < high:
+        middle = (low + high + 1) // 2
+        if count(graphemes_prefix(text, middle) + MARK) <= tokens:
+            low = middle
+        else:
+            high = middle - 1
+    for end in (sentence_end_before(text, low), len(graphemes_prefix(text, low))):
+        shown = text[:end].rstrip()
+        if shown and count(shown + MARK) <= tokens:
+            return shown + MARK
+    return ""
+
+
+ALIKE = 0.8
+"""The share of the terms of both (Jaccard) from which on two texts say nearly the same."""
+MOST_CHARACTERS = 4_000
+"""Longer texts are rarely said twice, and dear to compare."""
+
+
+class Alike:
+    """Compares texts by the set of their terms, and by every number and name in them."""
+
+    def __init__(self, language: str | None) -> None:
+        self._analyzer = Analyzer(language)
+
+    def terms(self, text: str) -> frozenset[str]:
+        """The terms of a text; none where it is not to be compared."""
+        return frozenset(self._analyzer.terms(text)) if len(text) <= MOST_CHARACTERS else frozenset()
+
+    def near(self, text: str, others: Iterable[tuple[str, str]]) -> list[str]:
+        """The names of those others (name, text) that say nearly the same as a text, in the order given."""
+        own = self.terms(text)
+        return [name for name, other in others if _alike(own, self.terms(other))] if own else []
+
+    def within(self, texts: Sequence[str]) -> list[list[int]]:
+        """For each text the places of earlier ones that have exactly its terms."""
+        seen: dict[frozenset[str], list[int]] = {}
+        found: list[list[int]] = []
+        for place, text in enumerate(texts):
+            own = self.terms(text)
+            same = seen.setdefault(own, []) if own else []
+            found.append(list(same))
+            same.append(place)
+        return found
+
+
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Texts that differ in a number differ in what they say."""
+    numbers = {term for term in one ^ other if any(map(str.isdigit, term))}
+    return not numbers and len(one & other) >= ALIKE * len(one | other) > 0

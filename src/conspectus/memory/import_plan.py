@@ -1,19 +1,95 @@
-"""Lines of an export on their way into a store: the documents, the nodes and the edges that they become."""
+"""Plan an import of memories: what is new, what is a version of a stored one, and what changes."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Literal
 
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.prepare import Preparation, describe, prepare
-from conspectus.memory.jsonl import Line, Reference
-from conspectus.memory.version_merge import VersionStep, current_of, earlier_of, merged
+from conspectus.memory.documents import as_given, beside_of, document_of
+from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference
 from conspectus.model.graph import Fact, NewEdge, NewNode
-from conspectus.model.memory import Memory, MemoryWritten, Scope
-from conspectus.model.records import NewDocument, PreparedDocument
-from conspectus.text.times import parse_instant
+from conspectus.model.memory import (
+    CLOSED_BY,
+    CLOSES,
+    KNOWN_FROM,
+    NEAR,
+    UNTIL,
+    Memory,
+    MemoryWritten,
+    NewMemory,
+    Scope,
+)
+from conspectus.model.records import Json, NewDocument, PreparedDocument
+from conspectus.text.hashing import stable_id
+from conspectus.text.times import canonical, parse_instant
+
+
+@dataclass(frozen=True, slots=True)
+class VersionStep:
+    """What a memory was from an instant until another (None: it is so still), as stored or as on a line."""
+
+    known: Memory | MemoryVersionLine
+    until: datetime | None
+
+    @property
+    def stays(self) -> bool:
+        """Whether it is stored just so."""
+        return isinstance(self.known, Memory) and self.known.known_until == self.until
+
+    @property
+    def text(self) -> str:
+        """What the memory said, word for word."""
+        return _new(self).text
+
+
+def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
+    """All that was ever known of a memory, oldest first; of one time, the line knows better.
+
+    Empty where what is stored knows all that is on the line.
+    """
+    known = [(each.known_from, replace(as_given(each), key=line.key)) for each in stored]
+    fresh = [each for each in line.states if (each.known_from, each.new) not in known]
+    if stored and not fresh:
+        return []
+    everything: list[Memory | MemoryVersionLine] = sorted([*stored, *fresh], key=lambda each: each.known_from)
+    ends = [*(each.known_from for each in everything[1:]), None]
+    return [VersionStep(each, until) for each, until in zip(everything, ends, strict=True)]
+
+
+def current_of(step: VersionStep, scope: Scope, ids: Mapping[Reference, str], *, first: bool) -> NewDocument:
+    """The newest step as the memory itself; with the time from when it is known, unless it is the first."""
+    since = step.known.known_from
+    known: dict[str, Json] = {} if first else {KNOWN_FROM: canonical(since)}
+    return document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **known})
+
+
+def earlier_of(step: VersionStep, memory: str, scope: Scope, ids: Mapping[Reference, str]) -> NewDocument:
+    """An earlier step as a version that goes with its memory."""
+    since = step.known.known_from
+    known: dict[str, Json] = {KNOWN_FROM: canonical(since), UNTIL: canonical(step.until or since)}
+    made = document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **known})
+    key = stable_id("version", memory, canonical(since), made.text)
+    if isinstance(step.known, Memory) and step.known.document.kind == "version":
+        key = step.known.document.key
+    return replace(made, kind="version", key=key, parent=memory, thread=None)
+
+
+def _new(step: VersionStep) -> NewMemory:
+    return as_given(step.known) if isinstance(step.known, Memory) else step.known.new
+
+
+def _beside(known: Memory | MemoryVersionLine, ids: Mapping[Reference, str]) -> dict[str, Json]:
+    """What the store itself says of it; of other memories only those that `ids` names."""
+    if isinstance(known, Memory):
+        return beside_of(known)
+    by = None if known.closed_by is None else ids.get(known.closed_by)
+    closes: list[Json] = [ids[each] for each in known.closes if each in ids]
+    near: list[Json] = [ids[each] for each in known.near if each in ids]
+    told: dict[str, Json] = {CLOSED_BY: by, CLOSES: closes or None, NEAR: near or None}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def taken_in(

@@ -1,14 +1,17 @@
-"""How long memories stay: which rules hold for a conversation, and what an instant or a number means."""
+"""Retention of memories: which are due by age or number, and the worker that deletes them."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime, timedelta
+from typing import Final
 
 from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import MEMORIES, beginning, holds, home_name, scope_of
 from conspectus.model.filter import And, Eq, Filter, Not, Overlaps
 from conspectus.model.memory import PINNED, MemoryReceipt, MemorySelection, Retention, Scope
 from conspectus.model.records import Metadata
+from conspectus.ports.locks import Turn
+from conspectus.streams.alert_worker import Leadership
 from conspectus.text.times import parse_instant
 
 MOST_DAYS = 365_000
@@ -110,3 +113,23 @@ def _require_days(field: str, days: float) -> None:
     number = not isinstance(days, bool) and isinstance(days, int | float)
     if not number or not math.isfinite(days) or not 0 <= days <= MOST_DAYS:
         raise InvalidInput(field, f"must be a number of days from 0 to {MOST_DAYS}")
+
+
+FAULT_SECONDS: Final = 60.0
+"""Seconds after which what could not be done is tried again."""
+
+
+class RetentionWorker(Leadership):
+    """Of all processes that have a store open, the one that has the turn looks after what is due."""
+
+    def __init__(self, look: Callable[[], Awaitable[None]], *, turn: Turn, pause: float) -> None:
+        super().__init__(turn, "carrying out retentions", again=FAULT_SECONDS)
+        self._look = look
+        self._between = pause
+
+    async def _lead(self) -> None:
+        """Look after what is due to the end, if it is this process's turn."""
+        async with self._turn() as mine:
+            while mine and not self._closing.is_set():
+                await self._look()
+                await self._pause(self._between)

@@ -1,21 +1,137 @@
-"""Summaries by a language model: what it is asked, and how what does not fit is asked for in rounds."""
+"""Summarize captions: batches, the model's structured output, and sentences as a fallback."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import asyncio
+import json
+import math
+from bisect import bisect_right
+from collections import Counter, defaultdict
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 from xml.sax.saxutils import escape
 
-from conspectus.errors import ChatTooLong, InvalidInput, TooLarge
+import jsonschema_rs
+import numpy as np
+import regex
+from numpy.typing import NDArray
+
+from conspectus.errors import ChatTooLong, Conflict, InvalidInput, TooLarge
 from conspectus.model.ids import DocumentId
+from conspectus.model.records import Metadata
 from conspectus.model.results import Message
 from conspectus.model.streams import Caption
 from conspectus.ports import CountTokens
-from conspectus.streams.concurrency import all_of
-from conspectus.streams.summary_batches import Batch
+from conspectus.ports.summaries import Spot, SummaryBounds
 from conspectus.text.clean import sentence_end_before
 from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, without_delimiters
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """Captions in their order; `full` means that none is still to come, as far as the size says."""
+
+    number: int
+    captions: tuple[Caption, ...]
+    full: bool
+
+    @property
+    def border(self) -> SummaryBounds:
+        """What to keep of it."""
+        spots = [spot(each) for each in self.captions]
+        return SummaryBounds(min(spots), max(spots), self.full)
+
+    @property
+    def times(self) -> tuple[float | None, float | None]:
+        """From when to when, None where no caption has a time."""
+        starts = [each.start for each in self.captions if each.start is not None]
+        ends = [each.end for each in self.captions if each.end is not None]
+        return min(starts, default=None), max(ends, default=None)
+
+
+def batches(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds] = ()) -> list[Batch]:
+    """Captions, given in their order, as batches of `size`.
+
+    Where all have an index, by `index // size`; Conflict where two have the same. Otherwise by time: what was
+    summarised before keeps its borders, so that a late caption changes only the batch it falls into, which
+    splits when it has grown beyond twice the size.
+    """
+    if by_index(captions):
+        return _by_index(captions, size)
+    return _by_time(captions, size, kept)
+
+
+def by_index(captions: Sequence[Caption]) -> bool:
+    """Whether all of them have an index."""
+    return all(each.document.sequence is not None for each in captions)
+
+
+def spot(caption: Caption) -> Spot:
+    """Where a caption stands by time; those without one come last."""
+    return (math.inf if caption.start is None else caption.start, caption.document.id)
+
+
+def _by_index(captions: Sequence[Caption], size: int) -> list[Batch]:
+    numbered: dict[int, Caption] = {}
+    for each in captions:
+        index = each.document.sequence or 0
+        if index in numbered:
+            raise Conflict("index", str(index), "two captions of the stream have it")
+        numbered[index] = each
+    groups: defaultdict[int, list[Caption]] = defaultdict(list)
+    for index in sorted(numbered):
+        groups[index // size].append(numbered[index])
+    return [Batch(number, tuple(group), len(group) == size) for number, group in enumerate(groups.values())]
+
+
+def _by_time(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds]) -> list[Batch]:
+    """The groups between kept borders, then what came after the last of them."""
+    place = {each.document.id: number for number, each in enumerate(captions)}
+    ordered = sorted(captions, key=spot)
+    borders = sorted(kept, key=lambda border: border.first)
+    groups: list[list[Caption]] = [[] for _ in borders]
+    rest: list[Caption] = []
+    for each in ordered:
+        own = max(bisect_right(borders, spot(each), key=lambda border: border.first) - 1, 0)
+        after_all = own == len(borders) - 1 and borders[own].full and spot(each) > borders[own].last
+        (rest if not borders or after_all else groups[own]).append(each)
+    if borders and not borders[-1].full:
+        rest = groups.pop() + rest
+    cut: list[tuple[list[Caption], bool]] = []
+    for group in groups:
+        cut += [(part, True) for part in _split(group, size)]
+    cut += [(rest[at : at + size], len(rest) >= at + size) for at in range(0, len(rest), size)]
+    made = []
+    for number, (part, full) in enumerate(cut):
+        inside = sorted(part, key=lambda each: place[each.document.id])
+        made.append(Batch(number, tuple(inside), full))
+    return made
+
+
+def _split(group: Sequence[Caption], size: int) -> list[list[Caption]]:
+    """As it is up to twice the size; beyond that in parts as equal as can be, none larger than the size."""
+    if not group:
+        return []
+    parts = 1 if len(group) <= 2 * size else math.ceil(len(group) / size)
+    edges = [len(group) * part // parts for part in range(parts + 1)]
+    return [list(group[edges[part] : edges[part + 1]]) for part in range(parts)]
+
+
+T = TypeVar("T")
+
+
+async def all_of(works: Sequence[Coroutine[None, None, T]]) -> list[T]:
+    """What each comes to, in the order given; where one raises, the others are stopped first."""
+    tasks = [asyncio.create_task(each) for each in works]
+    try:
+        return list(await asyncio.gather(*tasks))
+    finally:
+        for task in tasks:
+            task.cancel()
+        if tasks:
+            await asyncio.wait(tasks)
+
 
 LONGEST_ANSWER: Final = 1_000
 """Tokens of one answer; less where the model's window is small."""
@@ -226,3 +342,150 @@ def packed(pieces: Sequence[PromptPiece], room: int) -> list[list[PromptPiece]]:
         groups[-1].append(piece)
         left -= piece.tokens
     return groups
+
+
+Rows: TypeAlias = NDArray[np.float32]
+Terms: TypeAlias = Callable[[str], list[str]]
+
+ALIKE: Final = 0.9
+"""Similarity from which a caption says nothing new."""
+WEIGHT_OF_NEWS: Final = 0.5
+MOST_TERMS: Final = 256
+LONGEST: Final = 400
+"""Characters up to which a chosen caption is shown whole; of a longer one, the sentence that says most."""
+_SENTENCE: Final = regex.compile(
+    r".+?(?:[.!?\u2026\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]]*(?=\s|$)|$)", regex.DOTALL
+)
+
+
+def extracted(
+    captions: Sequence[Caption], most: int, *, terms: Terms, vectors: Rows | None = None
+) -> list[tuple[Caption, str]]:
+    """At most `most` captions in the order given, each with what is shown of it.
+
+    The stream is cut into `most` stretches of equal length, and each that has captions gives the one that is
+    most like all others by its vector, or by its words where not all have one; what is left goes to the best
+    of the rest. Nothing is taken that says again what was taken.
+    """
+    shown = [each for each in captions if each.text.strip()]
+    if not shown or most < 1:
+        return []
+    words = [terms(each.text) for each in shown]
+    usable = vectors is not None and len(vectors) == len(captions)
+    rows = _chosen_rows(captions, vectors) if vectors is not None and usable else _of_words(words)
+    central = rows @ rows.sum(axis=0)
+    central = central / max(float(np.abs(central).max()), 1e-9)
+    chosen: list[int] = []
+    for stretch in _stretches(shown, most):
+        _take(stretch, central, rows, chosen)
+    while len(chosen) < most and _take(range(len(shown)), central, rows, chosen):
+        pass
+    weight = Counter(term for each in words for term in set(each))
+    return [(shown[at], _said(shown[at].text, weight, terms)) for at in sorted(chosen)]
+
+
+def _chosen_rows(captions: Sequence[Caption], vectors: Rows) -> Rows:
+    kept = [at for at, each in enumerate(captions) if each.text.strip()]
+    return vectors[kept]
+
+
+def _take(places: Sequence[int] | range, central: NDArray[np.float32], rows: Rows, chosen: list[int]) -> bool:
+    """Add the best of the places that says something new; whether there was one."""
+    at = np.asarray(places, np.intp)
+    if chosen:
+        at = at[~np.isin(at, chosen)]
+        said = (rows[at] @ rows[chosen].T).max(axis=1) if len(at) else np.zeros(0, np.float32)
+        at, said = at[said < ALIKE], said[said < ALIKE]
+    else:
+        said = np.zeros(len(at), np.float32)
+    if not len(at):
+        return False
+    chosen.append(int(at[int(np.argmax(central[at] - WEIGHT_OF_NEWS * said))]))
+    return True
+
+
+def _stretches(captions: Sequence[Caption], count: int) -> list[list[int]]:
+    """The places of captions by stretches of time, or of their order where some have no time."""
+    starts = [each.start for each in captions]
+    known = [start for start in starts if start is not None]
+    timed = len(known) == len(starts) and max(known) > min(known)
+    line = np.asarray(known if timed else range(len(starts)), np.float64)
+    length = float(line.max() - line.min()) or 1.0
+    slots = np.minimum(((line - line.min()) / length * count).astype(np.int64), count - 1)
+    return [list(np.flatnonzero(slots == slot)) for slot in np.unique(slots)]
+
+
+def _of_words(words: Sequence[Sequence[str]]) -> Rows:
+    """Rows of the terms that captions share, as parts of unit rows of all their terms."""
+    counts = Counter(term for each in words for term in set(each))
+    shared = [term for term, count in counts.most_common(MOST_TERMS) if count > 1]
+    place = {term: at for at, term in enumerate(shared)}
+    rows = np.zeros((len(words), max(len(shared), 1)), np.float32)
+    for row, each in enumerate(words):
+        length = math.sqrt(sum(1.0 / counts[term] for term in set(each)))
+        for term in set(each) & place.keys():
+            rows[row, place[term]] = 1.0 / (math.sqrt(counts[term]) * length)
+    return rows
+
+
+def _said(text: str, weight: Counter[str], terms: Terms) -> str:
+    """A caption on one line; of a long one the sentence whose words are said most often."""
+    whole = " ".join(text.split())
+    if len(whole) <= LONGEST:
+        return whole
+    sentences = [each.strip() for each in _SENTENCE.findall(whole) if each.strip()]
+    return max(sentences, key=lambda each: sum(weight[term] for term in set(terms(each))), default=whole)
+
+
+MOST_SAID: Final = 300
+_FENCED: Final = regex.compile(r"```[\w-]*[^\S\n]*\n(.*?)\n[^\S\n]*```", regex.DOTALL)
+
+
+class Unsatisfied(ValueError):
+    """An answer is not what the schema asks for; the message says how, for whoever is to answer again."""
+
+
+class JsonSchemaOutput:
+    """A JSON Schema, ready to check answers; nothing is fetched for it, and no pattern takes long."""
+
+    def __init__(self, schema: Metadata) -> None:
+        """Raises InvalidInput for what is no schema, or refers to one elsewhere."""
+        self.text = json.dumps(dict(schema), ensure_ascii=False, sort_keys=True)
+        try:
+            self._validator = jsonschema_rs.validator_for(
+                json.loads(self.text), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
+            )
+        except ValueError as fault:
+            raise InvalidInput("schema", f"is no JSON Schema: {_brief(fault)}") from fault
+
+    def read(self, answer: str) -> Metadata:
+        """The object that an answer is, alone or as its only block of code. Raises Unsatisfied."""
+        found = _parsed(answer)
+        if not isinstance(found, Mapping):
+            raise Unsatisfied("the answer is not a JSON object")
+        fault = next(iter(self._validator.iter_errors(dict(found))), None)
+        if fault is not None:
+            place = "/".join(str(step) for step in fault.instance_path)
+            raise Unsatisfied(f"at /{place}: {_brief(fault)}")
+        return found
+
+
+def _parsed(answer: str) -> Any:
+    blocks = _FENCED.findall(answer)
+    text = blocks[0] if len(blocks) == 1 else answer
+    try:
+        return json.loads(text.strip(), parse_constant=_no_number)
+    except (ValueError, RecursionError) as fault:
+        raise Unsatisfied(f"the answer is not JSON: {_brief(fault)}") from fault
+
+
+def _no_number(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number of JSON")
+
+
+def _refuse(uri: str) -> NoReturn:
+    raise ValueError(f"{uri} is another schema, and none is fetched")
+
+
+def _brief(fault: Exception) -> str:
+    return (str(fault).splitlines() or [type(fault).__name__])[0][:MOST_SAID]

@@ -8,7 +8,7 @@ from typing import Any
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
-from conspectus.memory.jsonl_reader import renumber
+from conspectus.memory.jsonl import renumber
 from conspectus.web.ndjson import lines_in
 from conspectus.web.problem_details import Refused, problem_of
 from conspectus.web.schemas.memory_answers import ImportedAnswer

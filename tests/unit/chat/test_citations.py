@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.citations import cited, kept
+from conspectus.chat.completion import cited, kept
 from conspectus.model.chat import ChatSource, Citations
 
 GIVEN = tuple(

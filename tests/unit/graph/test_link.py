@@ -12,8 +12,7 @@ from conspectus.graph.entity_linking import (
     relation,
     rivals_of,
 )
-from conspectus.graph.entity_uris import BASE, uri_of
-from conspectus.graph.name_keys import key_of
+from conspectus.graph.name_keys import BASE, key_of, uri_of
 from conspectus.model.graph import Mention, Node
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source

@@ -8,8 +8,7 @@ import pytest
 from benchmarks.ablation import compare, rankings
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.asked import profile_without, read_conversations
-from conspectus.evals.conversation_turns import MOST, read_chat_set, read_meeting_set
+from conspectus.evals.asked import MOST, profile_without, read_chat_set, read_conversations, read_meeting_set
 from conspectus.evals.run import conversation
 from conspectus.settings import Settings
 

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from conspectus.model.streams import BatchSummary, CaptionRange, Summary, SummaryMode, SummaryRequest
 from conspectus.streams.caption_format import shown
-from conspectus.streams.summary_requests import MOST_BATCH, MOST_SENTENCES
+from conspectus.streams.summary_runner import MOST_BATCH, MOST_SENTENCES
 from conspectus.text.times import StreamClock
 from conspectus.web.schemas.base import Count, JsonObject, RequestModel, ResponseModel
 from conspectus.web.schemas.streams import RangeBody, TimedAnswer
