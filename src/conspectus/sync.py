@@ -36,6 +36,7 @@ from conspectus.engine.retention import RetentionService
 from conspectus.engine.search import SearchService
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
+from conspectus.engine.tasks import TaskService
 from conspectus.errors import ForkedEngine
 from conspectus.ports import CountTokens, Embedder
 from conspectus.ports.chat import ChatModel
@@ -183,6 +184,30 @@ class BlockingChat(BlockingService[ChatService]):
     """Chat: answers of a model with what is stored as their context."""
 
     stream = generating(ChatService.stream)
+
+
+class BlockingTasks(BlockingService[TaskService]):
+    """Tasks and attachments."""
+
+    put = blocking(TaskService.put)
+    put_many = blocking(TaskService.put_many)
+    get = blocking(TaskService.get)
+    list = blocking(TaskService.list)
+    update = blocking(TaskService.update)
+    delete = blocking(TaskService.delete)
+    attach = blocking(TaskService.attach)
+    detach = blocking(TaskService.detach)
+    attachment = blocking(TaskService.attachment)
+    attachments = blocking(TaskService.attachments)
+    search = blocking(TaskService.search)
+    build_context = blocking(TaskService.build_context)
+
+    def using(
+        self, *, collection: str = "tasks", source: str = "tasks", tokenizer: str = "o200k_base"
+    ) -> "BlockingTasks":
+        """The tasks of another source, or counted with another tokenizer."""
+        other = self._service.using(collection=collection, source=source, tokenizer=tokenizer)
+        return BlockingTasks(other, self._bridge)
 
 
 class BlockingStreams(BlockingService[StreamService]):
@@ -366,6 +391,7 @@ class BlockingEngine:
         self.search = BlockingSearch(engine.search, bridge)
         self.channels = BlockingChannels(engine.channels, bridge)
         self.chat = BlockingChat(engine.chat, bridge)
+        self.tasks = BlockingTasks(engine.tasks, bridge)
         self.streams = BlockingStreams(engine.streams, bridge)
         self.events = BlockingEvents(engine.events, bridge)
         self.summaries = BlockingSummaries(engine.summaries, bridge)

@@ -82,6 +82,8 @@ async def test_both_have_the_same_services_with_the_same_signatures(local: Engin
             here, there = getattr(local, name), getattr(remote, name)
             assert isinstance(there, type(here))
             assert operations(type(there)) == operations(type(here))
+            if type(there) is type(here):
+                continue
             for each in written_out_nowhere(type(there)) - OPERATIONS.keys():
                 refused[each] = getattr(there, each.partition(".")[2])
         assert refused.keys() == ONLY_WHERE_THE_STORE_IS

@@ -16,11 +16,11 @@ from tests.stores import SETTINGS
 
 import conspectus
 from conspectus import Engine
-from conspectus.facades.tasks import Task, Tasks
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import MemorySelection, NewMemory, Scope
 from conspectus.model.records import NewDocument
 from conspectus.model.streams import NewCaption
+from conspectus.model.tasks import Task
 from conspectus.records.core import schema
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -78,7 +78,7 @@ async def fill(engine: Engine, size: int) -> None:
     await engine.streams.add_captions(
         [NewCaption(f"seen {each}", start=each) for each in range(size)], stream="cam"
     )
-    await Tasks(engine).put_many([Task(id=str(each), title=f"Do {each}") for each in range(size)])
+    await engine.tasks.put_many([Task(id=str(each), title=f"Do {each}") for each in range(size)])
     for collection in await engine.collections.list():
         await engine.documents.settle(collection=collection.name)
 
@@ -96,7 +96,7 @@ async def write(engine: Engine, key: str) -> None:
     said = [NewMessage("who?", key=key, author="ann"), NewMessage("me", reply_to=key, author="bo")]
     await engine.channels.post(said, channel="ops", wait=True)
     await engine.streams.add_captions([NewCaption("a red car", key=key, start=1, end=2)], stream="cam")
-    tasks = Tasks(engine)
+    tasks = engine.tasks
     await tasks.put(Task(id=key, title="Write", description="at length"))
     await tasks.update(key, title="Read")
     await tasks.delete(key)

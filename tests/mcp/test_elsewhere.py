@@ -1,10 +1,10 @@
 """Tools that ask streams, channels and tasks."""
 
 from conspectus.engine import Engine
-from conspectus.facades.tasks import Task, Tasks
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import Scope
 from conspectus.model.streams import NewCaption
+from conspectus.model.tasks import Task
 from tests.mcp.conftest import client, refused, remembered, said
 
 
@@ -42,7 +42,7 @@ async def test_a_channel_is_never_the_memory_of_somebody_else(engine: Engine) ->
 
 
 async def test_tasks_are_found_by_what_they_are_about(engine: Engine) -> None:
-    tasks = Tasks(engine)
+    tasks = engine.tasks
     await tasks.put(Task("login", "Fix the login", "Passwords fail.", status="in_progress", priority="high"))
     await tasks.put(Task("docs", "Write the docs"))
     async with client(engine) as asked:

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import ChatRateLimited, InvalidInput
-from conspectus.facades.tasks import Task, Tasks
 from conspectus.model.chat import Citations, Delta, Failure, Sources, Usage
+from conspectus.model.tasks import Task
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web.sse import Plain
@@ -17,7 +17,7 @@ from tests.web.chatting import MESSAGE, Chats, chats
 
 
 async def with_task(site: Chats) -> None:
-    await Tasks(site.engine).put(Task(id="ops-1", title="Backups run at two", status="pending"))
+    await site.engine.tasks.put(Task(id="ops-1", title="Backups run at two", status="pending"))
 
 
 async def test_a_server_puts_in_tasks_by_default(tmp_path: Path) -> None:

@@ -15,17 +15,10 @@ from conspectus.cli.errors import INVALID, NOTHING, PARTIAL, confirm, note_next
 from conspectus.cli.options import After, Common, PageLimit, Query, Wait, Yes
 from conspectus.cli.output import cell, plain_table, progress, show
 from conspectus.cli.session import Session, opened
+from conspectus.cli.task_files import TaskRow, read_tasks
+from conspectus.engine.tasks import BATCH, TaskService
 from conspectus.errors import InvalidInput, UnreadableFile
-from conspectus.facades.tasks.api import BATCH, Tasks
-from conspectus.facades.tasks.files import TaskRow, read_tasks
-from conspectus.facades.tasks.mapping import (
-    Attachment,
-    StoredAttachment,
-    StoredTask,
-    Task,
-    TaskResult,
-    TaskWritten,
-)
+from conspectus.model.tasks import Attachment, StoredAttachment, StoredTask, Task, TaskResult, TaskWritten
 from conspectus.settings import Settings
 
 COLLECTION = "tasks"
@@ -196,8 +189,8 @@ def import_tasks(
         raise typer.Exit(PARTIAL if report.outcomes else INVALID)
 
 
-def _tasks(session: Session, common: Common) -> Tasks:
-    return Tasks(session.engine.asynchronous, collection=common.collection or COLLECTION)
+def _tasks(session: Session, common: Common) -> TaskService:
+    return session.engine.asynchronous.tasks.using(collection=common.collection or COLLECTION)
 
 
 def _imported(session: Session, common: Common, rows: Sequence[TaskRow], *, wait: bool) -> Imported:

@@ -21,6 +21,7 @@ from conspectus.client.transport import Transport
 from conspectus.engine.context import short
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.search import SearchService
+from conspectus.engine.tasks import TaskService
 from conspectus.ports import Archives, CountTokens, Files
 
 
@@ -38,6 +39,7 @@ class RemoteEngine:
         self.search = RemoteSearch(*given)
         self.channels = RemoteChannels(*given)
         self.chat = RemoteChat(*given)
+        self.tasks = TaskService(self)
         self.streams = RemoteStreams(*given)
         self.events = RemoteEvents(*given)
         self.summaries = RemoteSummaries(*given)

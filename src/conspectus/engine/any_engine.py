@@ -18,6 +18,7 @@ from conspectus.engine.retention import RetentionService
 from conspectus.engine.search import SearchService
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
+from conspectus.engine.tasks import TaskService
 from conspectus.ports import CountTokens
 
 
@@ -47,6 +48,11 @@ class AnyEngine(Protocol):
     @property
     def chat(self) -> ChatService:
         """See ChatService."""
+        ...
+
+    @property
+    def tasks(self) -> TaskService:
+        """See TaskService."""
         ...
 
     @property

@@ -28,6 +28,7 @@ from conspectus.engine.stream_reader import StreamReader
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import LiveSummaries, SummaryService
 from conspectus.engine.summary_pipeline import SummaryPipeline
+from conspectus.engine.tasks import TaskService
 from conspectus.engine.video_search import VideoSearch
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.model.access import LOCAL_OWNER, Person
@@ -83,6 +84,11 @@ class Engine:
     def chat(self) -> ChatService:
         """Answers of a chat model."""
         return ChatService(self._context, self.search, self.channels)
+
+    @cached_property
+    def tasks(self) -> TaskService:
+        """Tasks and attachments."""
+        return TaskService(self)
 
     @cached_property
     def streams(self) -> StreamService:

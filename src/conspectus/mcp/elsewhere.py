@@ -4,8 +4,6 @@ from typing import Any
 
 from pydantic import Field
 
-from conspectus.facades.tasks.api import Tasks
-from conspectus.facades.tasks.mapping import Priority, TaskResult, TaskStatus
 from conspectus.mcp.arguments import ISO, Arguments, Instant, Name, Question
 from conspectus.mcp.budget import ResultPage
 from conspectus.mcp.formatting import content, notices, short, sources
@@ -13,6 +11,7 @@ from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec
 from conspectus.model.channels import ChannelQuery
 from conspectus.model.query import Budget
 from conspectus.model.streams import CaptionRange, Moment, StreamQuery
+from conspectus.model.tasks import Priority, TaskResult, TaskStatus
 from conspectus.streams.caption_format import shown
 from conspectus.text.times import clock_of, parse_instant
 
@@ -87,7 +86,7 @@ async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult
 
 async def find_tasks(call: ToolCall, given: TaskArguments) -> ToolResult:
     """The tasks and attachments that are most similar to the query."""
-    tasks = Tasks(call.engine, collection=given.collection)
+    tasks = call.engine.tasks.using(collection=given.collection)
     found = await tasks.search(given.query, given.limit, status=given.status, priority=given.priority)
     return call.page(ResultPage(list(map(_task, found)), "" if found else NOTHING))
 

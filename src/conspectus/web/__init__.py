@@ -1,4 +1,4 @@
 """HTTP server: requests in, calls of the engine, responses out.
 
-Imports access, bootstrap, engine, facades, ingest, mcp, memory, operations, ports, streams and text.
+Imports access, bootstrap, engine, ingest, mcp, memory, operations, ports, streams and text.
 """

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from fastapi import Depends, Path, Query, Request, Response
 
+from conspectus.engine.tasks import TaskService
 from conspectus.errors import InvalidInput
-from conspectus.facades.tasks.api import Tasks
-from conspectus.facades.tasks.mapping import (
+from conspectus.model.records import Receipt
+from conspectus.model.tasks import (
     ATTACHMENT_ID_LENGTH,
     ID_LENGTH,
     Priority,
@@ -19,7 +20,6 @@ from conspectus.facades.tasks.mapping import (
     TaskStatus,
     TaskWritten,
 )
-from conspectus.model.records import Receipt
 from conspectus.web.deps import (
     After,
     EngineOf,
@@ -61,8 +61,8 @@ ATTACHMENT = f"{ATTACHMENTS}/{{attachment:path}}"
 
 def _tasks(
     engine: EngineOf, collection: Annotated[str, Query(min_length=1, max_length=NAME)] = "tasks"
-) -> Tasks:
-    return Tasks(engine, collection=collection)
+) -> TaskService:
+    return engine.tasks.using(collection=collection)
 
 
 def _each_once(request: Request) -> None:
@@ -72,7 +72,7 @@ def _each_once(request: Request) -> None:
             raise InvalidInput(name, "is given more than once")
 
 
-TasksOf = Annotated[Tasks, Depends(_tasks)]
+TasksOf = Annotated[TaskService, Depends(_tasks)]
 TaskName = Annotated[str, Path(min_length=1, max_length=ID_LENGTH, description="The id of a task.")]
 AttachmentName = Annotated[str, Path(min_length=1, max_length=ATTACHMENT_ID_LENGTH)]
 Wait = Annotated[bool, Query(description="Answer when it is found by meaning too.")]
@@ -88,7 +88,9 @@ async def search_tasks(
     asked: Annotated[SemanticSearchQuery, Query()], engine: EngineOf
 ) -> SemanticSearchAnswer:
     """The tasks and attachments nearest in meaning, the most similar first."""
-    found = await Tasks(engine, collection=asked.collection).search(
+    if not asked.q.strip():
+        raise InvalidInput("q", "must have a visible character")
+    found = await engine.tasks.using(collection=asked.collection).search(
         asked.q, asked.n, status=asked.status, priority=asked.priority, min_similarity=asked.min_similarity
     )
     return SemanticSearchAnswer(
@@ -136,8 +138,8 @@ async def post_tasks(body: TasksBody, tasks: TasksOf, *, wait: Wait = True) -> S
 @router.post("/tasks/context", response_model=TaskContextAnswer, responses=problems())
 async def task_context(body: TaskContextBody, engine: EngineOf) -> TaskContext:
     """The nearest tasks as numbered lines for a prompt, never over the budget."""
-    fields = body.model_dump(exclude={"collection"})
-    return await Tasks(engine, collection=body.collection).build_context(**fields)
+    fields = body.model_dump(exclude={"collection", "n_results"})
+    return await engine.tasks.using(collection=body.collection).build_context(limit=body.n_results, **fields)
 
 
 @router.get(ATTACHMENTS, response_model=list[AttachmentAnswer], responses=problems())

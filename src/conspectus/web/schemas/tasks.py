@@ -5,15 +5,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from conspectus.facades.tasks.mapping import (
-    ID_LENGTH,
-    TITLE_LENGTH,
-    Attachment,
-    Priority,
-    Task,
-    TaskStatus,
-)
 from conspectus.model.results import Outcome
+from conspectus.model.tasks import ID_LENGTH, TITLE_LENGTH, Attachment, Priority, Task, TaskStatus
 from conspectus.web.schemas.base import (
     NAME,
     Count,

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
+from conspectus.engine.task_documents import checked
 from conspectus.errors import InvalidInput
-from conspectus.facades.tasks.mapping import Task, checked
+from conspectus.model.tasks import Task
 
 FIELDS = frozenset(Task.__dataclass_fields__)
 NONE = frozenset({"", "none", "null"})

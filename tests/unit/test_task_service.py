@@ -10,11 +10,12 @@ from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, RemoteEngine, Settings
+from conspectus.engine.task_documents import attachment_document
+from conspectus.engine.tasks import TaskService
 from conspectus.errors import Changed, InvalidInput, NotFound
-from conspectus.facades.tasks import Attachment, Task, Tasks
-from conspectus.facades.tasks.documents import attachment_document
 from conspectus.model.filter import Eq
 from conspectus.model.records import NewDocument
+from conspectus.model.tasks import Attachment, Task
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 
@@ -45,8 +46,8 @@ async def either(engine: Engine, request: pytest.FixtureRequest) -> AsyncIterato
 
 
 @pytest.fixture
-def tasks(engine: Engine) -> Tasks:
-    return Tasks(engine)
+def tasks(engine: Engine) -> TaskService:
+    return engine.tasks
 
 
 def plain(task: Task) -> Task:
@@ -55,7 +56,7 @@ def plain(task: Task) -> Task:
 
 
 async def test_both_engines_do_all_that_there_is(either: Engine | RemoteEngine) -> None:
-    tasks = Tasks(either)
+    tasks = either.tasks
     assert [each.outcome for each in await tasks.put_many([LOGIN, JWT, REDESIGN])] == ["added"] * 3
     await tasks.attach("auth-1", Attachment("log", "The password was wrong.", "Log"))
     await tasks.update("auth-1", status="in_progress")
@@ -84,7 +85,7 @@ async def test_both_engines_do_all_that_there_is(either: Engine | RemoteEngine) 
         Task("tail", "Description like tags", "Tags: auth", ("auth",)),
     ],
 )
-async def test_a_task_comes_back_as_it_was_given(tasks: Tasks, task: Task) -> None:
+async def test_a_task_comes_back_as_it_was_given(tasks: TaskService, task: Task) -> None:
     await tasks.put(task)
     assert plain(await tasks.get(task.id)) == task
     assert plain((await tasks.list()).tasks[0]) == task
@@ -108,14 +109,16 @@ async def test_a_task_comes_back_as_it_was_given(tasks: Tasks, task: Task) -> No
         ("metadata", replace(LOGIN, metadata={"seen": object()})),
     ],
 )
-async def test_what_is_no_task_is_refused_and_writes_nothing(tasks: Tasks, field: str, task: Task) -> None:
+async def test_what_is_no_task_is_refused_and_writes_nothing(
+    tasks: TaskService, field: str, task: Task
+) -> None:
     with pytest.raises(InvalidInput) as refused:
         await tasks.put_many([JWT, task])
     assert refused.value.field == field
     assert (await tasks.list()).tasks == ()
 
 
-async def test_writing_again_replaces_and_says_so(tasks: Tasks) -> None:
+async def test_writing_again_replaces_and_says_so(tasks: TaskService) -> None:
     outcomes = [
         (await tasks.put(each)).outcome
         for each in (LOGIN, LOGIN, replace(LOGIN, status="completed"), replace(LOGIN, title="Mend login"))
@@ -124,13 +127,13 @@ async def test_writing_again_replaces_and_says_so(tasks: Tasks) -> None:
     assert plain(await tasks.get("auth-1")) == replace(LOGIN, title="Mend login")
 
 
-async def test_the_last_of_two_tasks_with_one_id_stays(tasks: Tasks) -> None:
+async def test_the_last_of_two_tasks_with_one_id_stays(tasks: TaskService) -> None:
     written = await tasks.put_many([JWT, replace(JWT, title="First"), replace(JWT, title="Second"), LOGIN])
     assert [each.outcome for each in written] == ["added", "replaced", "replaced", "added"]
     assert (await tasks.get("auth-2")).title == "Second"
 
 
-async def test_many_tasks_are_written_in_batches(tasks: Tasks) -> None:
+async def test_many_tasks_are_written_in_batches(tasks: TaskService) -> None:
     written = await tasks.put_many((Task(f"t-{n}", f"Task number {n}") for n in range(1_203)), wait=False)
     assert [each.id for each in written] == [f"t-{n}" for n in range(1_203)]
     first = await tasks.list(limit=1_000)
@@ -139,13 +142,13 @@ async def test_many_tasks_are_written_in_batches(tasks: Tasks) -> None:
     assert {each.id for each in (*first.tasks, *rest.tasks)} == {each.id for each in written}
 
 
-async def test_an_update_changes_what_is_named(tasks: Tasks) -> None:
+async def test_an_update_changes_what_is_named(tasks: TaskService) -> None:
     await tasks.put(LOGIN)
     await tasks.update("auth-1", priority=None, tags=("web",))
     assert plain(await tasks.get("auth-1")) == replace(LOGIN, priority=None, tags=("web",))
 
 
-async def test_an_update_that_cannot_be_is_refused(tasks: Tasks) -> None:
+async def test_an_update_that_cannot_be_is_refused(tasks: TaskService) -> None:
     with pytest.raises(NotFound):
         await tasks.update("auth-1", status="completed")
     await tasks.put(LOGIN)
@@ -157,7 +160,7 @@ async def test_an_update_that_cannot_be_is_refused(tasks: Tasks) -> None:
     assert plain(await tasks.get("auth-1")) == LOGIN
 
 
-async def test_an_update_of_what_was_read_before(tasks: Tasks) -> None:
+async def test_an_update_of_what_was_read_before(tasks: TaskService) -> None:
     await tasks.put(LOGIN)
     read = await tasks.get("auth-1")
     await tasks.update("auth-1", expected=read.fingerprint, status="in_progress")
@@ -166,7 +169,7 @@ async def test_an_update_of_what_was_read_before(tasks: Tasks) -> None:
     assert (await tasks.get("auth-1")).status == "in_progress"
 
 
-async def test_tasks_are_listed_by_status_priority_and_tag(tasks: Tasks) -> None:
+async def test_tasks_are_listed_by_status_priority_and_tag(tasks: TaskService) -> None:
     await tasks.put_many([LOGIN, JWT, replace(REDESIGN, priority="high", tags=("web",))])
     await tasks.attach("auth-1", Attachment("log", "A log"))
     for chosen, ids in (
@@ -181,7 +184,7 @@ async def test_tasks_are_listed_by_status_priority_and_tag(tasks: Tasks) -> None
         await tasks.list(status="done")
 
 
-async def test_reading_makes_nothing(engine: Engine, tasks: Tasks) -> None:
+async def test_reading_makes_nothing(engine: Engine, tasks: TaskService) -> None:
     assert (await tasks.list()).tasks == ()
     assert await tasks.search("anything") == []
     assert (await tasks.delete("x")).documents == 0
@@ -191,7 +194,7 @@ async def test_reading_makes_nothing(engine: Engine, tasks: Tasks) -> None:
     assert await engine.collections.list() == []
 
 
-async def test_tasks_are_documents_that_everything_else_can_find(engine: Engine, tasks: Tasks) -> None:
+async def test_tasks_are_documents_that_everything_else_can_find(engine: Engine, tasks: TaskService) -> None:
     await tasks.put(LOGIN)
     assert (await engine.collections.sources(collection="tasks"))[0].kind == "tasks"
     window = await engine.window("password", 100, collection="tasks", where=Eq("kind", "task"))
@@ -199,7 +202,7 @@ async def test_tasks_are_documents_that_everything_else_can_find(engine: Engine,
     assert await engine.documents.count(collection="tasks", where=Eq(("priority",), "high")) == 1
 
 
-async def test_what_is_put_beside_them_is_no_task(engine: Engine, tasks: Tasks) -> None:
+async def test_what_is_put_beside_them_is_no_task(engine: Engine, tasks: TaskService) -> None:
     await tasks.put(LOGIN)
     strange = [
         NewDocument("password", key="page"),
@@ -217,7 +220,7 @@ async def test_what_is_put_beside_them_is_no_task(engine: Engine, tasks: Tasks) 
 
 
 async def test_two_lists_of_tasks_do_not_meet(engine: Engine) -> None:
-    mine, yours = Tasks(engine), Tasks(engine, source="yours")
+    mine, yours = engine.tasks, engine.tasks.using(source="yours")
     await mine.put(LOGIN)
     await yours.put(replace(LOGIN, title="Yours"))
     assert (await mine.get("auth-1")).title == "Fix login"
@@ -227,7 +230,7 @@ async def test_two_lists_of_tasks_do_not_meet(engine: Engine) -> None:
 
 
 async def test_updates_at_once_lose_nothing(either: Engine | RemoteEngine) -> None:
-    tasks = Tasks(either)
+    tasks = either.tasks
     await tasks.put(REDESIGN)
     await tasks.attach("ui-1", Attachment("sketch", "A sketch"))
     changes: list[dict[str, object]] = [
@@ -249,14 +252,14 @@ async def test_updates_at_once_lose_nothing(either: Engine | RemoteEngine) -> No
     assert len(found) == 6
 
 
-async def test_creations_at_once_leave_one_task(tasks: Tasks) -> None:
+async def test_creations_at_once_leave_one_task(tasks: TaskService) -> None:
     many = [replace(LOGIN, title=f"Title {n}") for n in range(8)]
     await asyncio.gather(*(tasks.put(each, wait=False) for each in many))
     assert (await tasks.get("auth-1")).title in {each.title for each in many}
     assert len((await tasks.list()).tasks) == 1
 
 
-async def test_many_tasks_change_along_with_their_attachments(engine: Engine, tasks: Tasks) -> None:
+async def test_many_tasks_change_along_with_their_attachments(engine: Engine, tasks: TaskService) -> None:
     many = [Task(f"t-{n}", f"Task {n}") for n in range(300)]
     places = [each.document for each in await tasks.put_many(many, wait=False)]
     texts = [
@@ -272,7 +275,7 @@ async def test_many_tasks_change_along_with_their_attachments(engine: Engine, ta
     assert sum(each.has_attachments for each in (await tasks.list(limit=300)).tasks) == 299
 
 
-async def test_a_child_that_is_none_of_theirs_stays_as_it_is(engine: Engine, tasks: Tasks) -> None:
+async def test_a_child_that_is_none_of_theirs_stays_as_it_is(engine: Engine, tasks: TaskService) -> None:
     written = await tasks.put(LOGIN)
     strange = NewDocument("Strange", key="strange", author="ann", parent=written.document)
     await engine.add(strange, source="tasks", collection="tasks", wait=True)

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conspectus.cli.task_files import read_tasks
 from conspectus.errors import InvalidInput
-from conspectus.facades.tasks import Task
-from conspectus.facades.tasks.files import read_tasks
+from conspectus.model.tasks import Task
 
 FULL = Task("auth-1", "Fix login", "Two\nlines", ("auth", "web"), "in_progress", "high", {"points": 3})
 ROW = {

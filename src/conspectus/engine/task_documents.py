@@ -1,26 +1,39 @@
 """How tasks are stored: a document for each, and one below it for each attachment.
 
 The metadata of an attachment repeat the status and the priority of its task, so that one filter of the
-index chooses both.
+index selects both.
 """
 
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, TypeVar
+
 from conspectus.chat.task_lines import snippet
-from conspectus.facades.tasks.mapping import (
-    OWN,
+from conspectus.errors import InvalidInput
+from conspectus.model.index import passage
+from conspectus.model.records import Document, NewDocument
+from conspectus.model.results import Hit
+from conspectus.model.tasks import (
+    ATTACHMENT_ID_LENGTH,
+    ID_LENGTH,
     PRIORITIES,
     STATUSES,
+    TITLE_LENGTH,
     Attachment,
     Priority,
     StoredAttachment,
     StoredTask,
     Task,
     TaskResult,
-    one_of,
+    TaskStatus,
 )
-from conspectus.model.index import passage
-from conspectus.model.records import Document, NewDocument
-from conspectus.model.results import Hit
 from conspectus.text.clean import clean
+
+OWN = frozenset(
+    {"task_id", "attachment_id", "status", "priority", "tags", "has_attachments", "attachments", "length"}
+)
+"""Metadata that say what a task is; a caller's own have other names."""
+Word = TypeVar("Word", bound=str)
 
 PLACES = 6
 """Similarities are told to so many places: beyond them, equal texts differ by how they were added up."""
@@ -182,3 +195,81 @@ def _priority(stored: Document) -> Priority | None:
 
 def _is_priority(value: object) -> bool:
     return value is None or value in PRIORITIES
+
+
+def checked(task: Task) -> Task:
+    """The task as it can be stored. Raises InvalidInput."""
+    title = _named("title", task.title, TITLE_LENGTH)
+    tags = tuple(dict.fromkeys(clean(each).strip() for each in _tags(task.tags)))
+    if not all(tags):
+        raise InvalidInput("tags", "a tag has visible characters")
+    _own(task.metadata)
+    return Task(
+        id=_named("id", task.id, ID_LENGTH),
+        title=title,
+        description=clean(task.description) if task.description.strip() else "",
+        tags=tags,
+        status=one_of("status", task.status, STATUSES),
+        priority=None if task.priority is None else one_of("priority", task.priority, PRIORITIES),
+        metadata=dict(task.metadata),
+    )
+
+
+def checked_attachment(attachment: Attachment) -> Attachment:
+    """The attachment as it can be stored; without a text, its title is what it says. Raises InvalidInput."""
+    title, text = clean(attachment.title), clean(attachment.text)
+    if len(title) > TITLE_LENGTH:
+        raise InvalidInput("title", f"has more than {TITLE_LENGTH} characters")
+    if not (title.strip() or text.strip()):
+        raise InvalidInput("text", "an attachment has a text or a title")
+    _own(attachment.metadata)
+    name = _named("attachment", attachment.id, ATTACHMENT_ID_LENGTH)
+    return Attachment(name, text if text.strip() else "", title, dict(attachment.metadata))
+
+
+def changed(task: Task, changes: Mapping[str, Any]) -> Task:
+    """The task with other values of some of its fields. Raises InvalidInput."""
+    fields = Task.__dataclass_fields__.keys() - {"id"}
+    for name in changes:
+        if name not in fields:
+            raise InvalidInput(name, f"cannot be changed; there are {', '.join(sorted(fields))}")
+    return checked(replace(task, **changes))
+
+
+def named_status(value: str | None) -> TaskStatus | None:
+    """A status to look for. Raises InvalidInput."""
+    return None if value is None else one_of("status", value, STATUSES)
+
+
+def named_priority(value: str | None) -> Priority | None:
+    """A priority to look for. Raises InvalidInput."""
+    return None if value is None else one_of("priority", value, PRIORITIES)
+
+
+def one_of(field: str, value: object, values: tuple[Word, ...]) -> Word:
+    """The value, if it is one of these. Raises InvalidInput."""
+    for each in values:
+        if value == each:
+            return each
+    raise InvalidInput(field, f"must be one of {', '.join(values)}")
+
+
+def _named(field: str, value: object, most: int) -> str:
+    name = clean(value) if isinstance(value, str) else ""
+    if not name.strip() or len(name) > most:
+        raise InvalidInput(field, f"must have 1 to {most} characters, one of them visible")
+    return name
+
+
+def _tags(tags: object) -> Iterator[str]:
+    if isinstance(tags, str) or not isinstance(tags, list | tuple):
+        raise InvalidInput("tags", "must be a list of words")
+    for each in tags:
+        if not isinstance(each, str):
+            raise InvalidInput("tags", "must be a list of words")
+        yield each
+
+
+def _own(metadata: Mapping[str, object]) -> None:
+    if taken := OWN & metadata.keys():
+        raise InvalidInput("metadata", f"{min(taken)!r} is a name that tasks use themselves")

@@ -1,0 +1,570 @@
+"""Tasks with attachments: written, searched by meaning, and rendered for a prompt.
+
+A task is one document under the caller's own id. An attachment is a child of it, so that deleting the task
+deletes it too.
+"""
+
+import asyncio
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from conspectus.chat.task_lines import NO_TASKS, TaskLine, render_tasks
+from conspectus.engine.collections import CollectionService
+from conspectus.engine.documents import DocumentService
+from conspectus.engine.search import SearchService
+from conspectus.engine.task_documents import (
+    attachment_document,
+    attachment_key,
+    changed,
+    checked,
+    checked_attachment,
+    is_stale,
+    is_task,
+    named_priority,
+    named_status,
+    nearness,
+    restated,
+    task_document,
+    task_key,
+    to_attachment,
+    to_result,
+    to_task,
+)
+from conspectus.errors import Changed, InvalidInput, NotFound, ProviderError, ProviderUnavailable, StorageBusy
+from conspectus.model.filter import And, Eq, Exists, Filter, In, Not
+from conspectus.model.ids import DocumentId
+from conspectus.model.records import Document, NewDocument, Receipt, Source, Written
+from conspectus.model.results import Hit, Retrieval
+from conspectus.model.tasks import (
+    STATUSES,
+    Attachment,
+    StoredAttachment,
+    StoredTask,
+    Task,
+    TaskContext,
+    TaskPage,
+    TaskResult,
+    TaskWritten,
+)
+from conspectus.model.validation import check_methods
+from conspectus.ports import CountTokens
+from conspectus.text.hashing import content_hash, stable_id
+
+BATCH = 500
+BATCH_CHARACTERS = 3_000_000
+MOST_RESULTS = 100
+PAGE = 1_000
+READINGS = 20
+PIECES = 3
+FEWEST_PIECES = 50
+"""For each result so many pieces are looked at, as several may be of one text; then more, if need be."""
+MOST_ALIKE = 300
+"""So many texts that are just as near as the last one are put into the order of their tasks' ids."""
+
+
+class TaskEngine(Protocol):
+    """The services that tasks are made of."""
+
+    @property
+    def collections(self) -> CollectionService:
+        """See CollectionService."""
+        ...
+
+    @property
+    def documents(self) -> DocumentService:
+        """See DocumentService."""
+        ...
+
+    @property
+    def search(self) -> SearchService:
+        """See SearchService."""
+        ...
+
+    def counter(self, tokenizer: str = ...) -> CountTokens:
+        """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
+        ...
+
+
+class TaskService:
+    """The tasks of one source. Nothing is made by reading; the first write makes collection and source."""
+
+    def __init__(
+        self,
+        engine: TaskEngine,
+        *,
+        collection: str = "tasks",
+        source: str = "tasks",
+        tokenizer: str = "o200k_base",
+    ) -> None:
+        self._engine = engine
+        self._source = TaskSource(engine, collection=collection, source=source)
+        self._tokenizer = tokenizer
+
+    def using(
+        self, *, collection: str = "tasks", source: str = "tasks", tokenizer: str = "o200k_base"
+    ) -> "TaskService":
+        """The tasks of another source, or counted with another tokenizer."""
+        return TaskService(self._engine, collection=collection, source=source, tokenizer=tokenizer)
+
+    async def put(self, task: Task, *, wait: bool = True) -> TaskWritten:
+        """Create the task, or replace what it says; its attachments stay.
+
+        With `wait` it can be found when this returns. Raises InvalidInput; ProviderError where it is written,
+        but could not be embedded.
+        """
+        return (await self.put_many([task], wait=wait))[0]
+
+    async def put_many(self, tasks: Iterable[Task], *, wait: bool = True) -> list[TaskWritten]:
+        """The same for many, in batches of at most 500 that are each written whole or not at all."""
+        written: list[TaskWritten] = []
+        source: Source | None = None
+        for batch in _batches(tasks):
+            source = source or await self._source.made()
+            written += await self._put_batch(source, batch)
+        if source is not None and wait:
+            await self._engine.documents.settle(collection=source.collection)
+        return written
+
+    async def get(self, task_id: str) -> StoredTask:
+        """A task. Raises NotFound."""
+        _, place = await self._source.place("task", task_id)
+        return to_task(*await self._source.read(place, "task", task_id))
+
+    async def list(
+        self,
+        *,
+        status: str | None = None,
+        priority: str | None = None,
+        tag: str | None = None,
+        after: str | None = None,
+        limit: int = 100,
+    ) -> TaskPage:
+        """A page of tasks, the first written first; `after` is the page before's `next`."""
+        where = _where(status, priority)
+        source = await self._source.found()
+        if source is None:
+            return TaskPage((), None)
+        tagged = () if tag is None else (Eq(("tags",), tag),)
+        chosen = And((Eq("source", source.id), Not(Exists("parent")), where, *tagged))
+        page = await self._engine.documents.list(
+            collection=source.collection, where=chosen, after=after, limit=limit
+        )
+        return TaskPage(tuple(to_task(*each) for each in await self._source.whole(page.documents)), page.next)
+
+    async def update(
+        self, /, task_id: str, *, expected: str | None = None, wait: bool = True, **changes: Any
+    ) -> TaskWritten:
+        """Change fields of a task: title, description, tags, status, priority, metadata.
+
+        With `expected`, the fingerprint that was read, raises Changed if it is another one by now. Raises
+        NotFound or InvalidInput.
+        """
+
+        def change(stored: StoredTask) -> Task:
+            if expected not in {None, stored.fingerprint}:
+                raise Changed("task", task_id)
+            return changed(stored, changes)
+
+        return await self._change(task_id, change, wait=wait)
+
+    async def delete(self, task_id: str) -> Receipt:
+        """Delete a task with its attachments, and say how much went; an unknown one counts as nothing."""
+        return await self._source.delete(task_key(task_id))
+
+    async def attach(self, task_id: str, attachment: Attachment, *, wait: bool = True) -> TaskWritten:
+        """Give a task an attachment, or replace the one of that id. Raises NotFound or InvalidInput."""
+        new = checked_attachment(attachment)
+        return await self._change(task_id, lambda stored: stored, wait=wait, attachment=new)
+
+    async def detach(self, task_id: str, attachment_id: str) -> Receipt:
+        """Delete an attachment of a task; one that is unknown counts as nothing. Raises NotFound."""
+        await self.get(task_id)
+        receipt = await self._source.delete(attachment_key(task_id, attachment_id))
+        with suppress(NotFound):
+            await self.update(task_id, wait=False)
+        return receipt
+
+    async def attachment(self, task_id: str, attachment_id: str) -> StoredAttachment:
+        """An attachment of a task. Raises NotFound."""
+        key = attachment_key(task_id, attachment_id)
+        _, place = await self._source.place("attachment", attachment_id, key)
+        return to_attachment(*await self._source.read(place, "attachment", attachment_id))
+
+    async def attachments(self, task_id: str) -> Sequence[StoredAttachment]:
+        """The attachments of a task, by id. Raises NotFound."""
+        source, place = await self._source.place("task", task_id)
+        await self._source.read(place, "task", task_id)
+        found = [
+            to_attachment(*each)
+            for each in await self._source.whole(await self._source.children(source, (place,)))
+        ]
+        return sorted(found, key=lambda each: each.id)
+
+    async def search(
+        self,
+        query: str,
+        limit: int = 5,
+        *,
+        status: str | None = None,
+        priority: str | None = None,
+        min_similarity: float = 0.0,
+    ) -> Sequence[TaskResult]:
+        """The tasks and attachments nearest in meaning, nearest first; none where there is nothing.
+
+        The status and the priority of an attachment are those of its task. Raises InvalidInput for values out
+        of range and for a collection of words only, ProviderError where nothing can be compared.
+        """
+        where = _where(status, priority)
+        if not query.strip():
+            raise InvalidInput("query", "must have a visible character")
+        if not 1 <= limit <= MOST_RESULTS:
+            raise InvalidInput("limit", f"must be from 1 to {MOST_RESULTS}")
+        if not (math.isfinite(min_similarity) and 0.0 <= min_similarity <= 1.0):
+            raise InvalidInput("min_similarity", "must be from 0 to 1")
+        source = await self._source.found()
+        if source is None:
+            return []
+        within = And((Eq("source", source.id), where))
+        return await nearest(self._engine, TaskQuery(query, source, within, limit, min_similarity))
+
+    async def build_context(
+        self,
+        query: str,
+        limit: int = 3,
+        *,
+        include_metadata: bool = True,
+        max_tokens: int | None = 1_500,
+        min_similarity: float = 0.0,
+    ) -> TaskContext:
+        """The nearest tasks as numbered lines for a prompt, in `max_tokens` at most (None: no limit)."""
+        found = await self.search(query, limit, min_similarity=min_similarity)
+        count = self._engine.counter(self._tokenizer)
+        if not found:
+            fits = max_tokens is None or count(NO_TASKS) <= max_tokens
+            text = NO_TASKS if fits else ""
+            return TaskContext(text, count(text) if text else 0, "nothing_relevant", ())
+        lines = [_line(number, each) for number, each in enumerate(found, 1)]
+        text, inside = render_tasks(lines, count, max_tokens, metadata=include_metadata)
+        shown = tuple(found[line.number - 1] for line in inside)
+        return TaskContext(text, count(text) if text else 0, "found", shown, len(found) - len(shown))
+
+    async def _put_batch(self, source: Source, batch: Sequence[Task]) -> Sequence[TaskWritten]:
+        """Write tasks in one go; where another wrote meanwhile, they are read again.
+
+        With attachments that have to be written along with them, they may be too much for one transaction.
+        """
+        tasks = {place_of(source, task_key(task.id)): task for task in batch}
+        while True:
+            known = {each.id: each for each in await self._source.all(source, In("document", tuple(tasks)))}
+            children = await self._source.children(source, tuple(known))
+            documents: list[NewDocument] = []
+            try:
+                for place, task in tasks.items():
+                    below = [each for each in children if each.parent == place]
+                    documents += await self._source.documents(task, known.get(DocumentId(place)), below)
+                if len(batch) > 1 and _is_too_much(documents):
+                    break
+                outcomes = await self._source.add(documents)
+            except Changed:
+                continue
+            if all(place in known or outcomes[place].outcome == "added" for place in tasks):
+                return [TaskWritten(each.id, outcomes[at].outcome, at) for at, each in tasks.items()]
+        half = len(batch) // 2
+        return [
+            *await self._put_batch(source, batch[:half]),
+            *await self._put_batch(source, batch[half:]),
+        ]
+
+    async def _change(
+        self,
+        task_id: str,
+        change: Callable[[StoredTask], Task],
+        *,
+        wait: bool,
+        attachment: Attachment | None = None,
+    ) -> TaskWritten:
+        """Write a task anew, with an attachment or without, as often as another is quicker."""
+        source, place = await self._source.place("task", task_id)
+        name = None if attachment is None else attachment_key(task_id, attachment.id)
+        while True:
+            document, text = await self._source.read(place, "task", task_id)
+            task = change(to_task(document, text))
+            below = [each for each in await self._source.children(source, (place,)) if each.key != name]
+            with suppress(Changed):
+                outcomes = await self._source.add(
+                    await self._source.documents(task, document, below, attachment)
+                )
+                break
+        if wait:
+            await self._engine.documents.settle(collection=source.collection)
+        at = place if name is None else place_of(source, name)
+        return TaskWritten(task_id if attachment is None else attachment.id, outcomes[at].outcome, at)
+
+
+def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
+    """Checked tasks in the order given; no batch has the same id twice. Raises InvalidInput."""
+    batch: dict[str, Task] = {}
+    size = 0
+    for task in map(checked, tasks):
+        if task.id in batch or len(batch) == BATCH or (batch and size > BATCH_CHARACTERS):
+            yield list(batch.values())
+            batch, size = {}, 0
+        batch[task.id] = task
+        size += len(task.description)
+    if batch:
+        yield list(batch.values())
+
+
+def _is_too_much(documents: Sequence[NewDocument]) -> bool:
+    """Whether the engine would take them in several transactions."""
+    return len(documents) > BATCH or sum(len(each.text) for each in documents) > BATCH_CHARACTERS
+
+
+def _where(status: str | None, priority: str | None) -> Filter:
+    """Tasks and attachments in that state, and nothing that others put beside them. Raises InvalidInput."""
+    state = named_status(status)
+    urgency = named_priority(priority)
+    return And(
+        (
+            Eq("kind", "task"),
+            In(("status",), STATUSES if state is None else (state,)),
+            *(() if urgency is None else (Eq(("priority",), urgency),)),
+        )
+    )
+
+
+def _line(number: int, found: TaskResult) -> TaskLine:
+    return TaskLine(
+        number=number,
+        task=found.task_id,
+        status=found.status,
+        priority=found.priority,
+        snippet=found.snippet,
+        similarity=found.similarity,
+        document=found.reference,
+        attachment=found.attachment_id,
+    )
+
+
+check_methods(TaskService)
+
+
+class TaskSource:
+    """One source of tasks."""
+
+    def __init__(self, engine: TaskEngine, *, collection: str, source: str) -> None:
+        self._engine = engine
+        self._collection = collection
+        self._source = source
+
+    async def documents(
+        self,
+        task: Task,
+        stored: Document | None,
+        children: Sequence[Document],
+        attachment: Attachment | None = None,
+    ) -> Sequence[NewDocument]:
+        """A task's document, with what has to be written along with it, so that all are in step.
+
+        Its number of attachments makes sure that none comes or goes unseen while the others are read.
+        """
+        number = len(children) + (attachment is not None)
+        whole = [task_document(task, attachments=number, expected=stored.fingerprint if stored else None)]
+        for child in (each for each in children if is_stale(each, task)):
+            try:
+                whole.append(restated(child, await self._engine.documents.text(child.id), task))
+            except NotFound:
+                raise Changed("attachment", child.key) from None
+        if attachment is not None and stored is not None:
+            whole.append(attachment_document(attachment, task, parent=stored.id))
+        return whole
+
+    async def add(self, documents: Sequence[NewDocument]) -> Mapping[str, Written]:
+        """Write documents, and say what became of each by its id. Raises Changed."""
+        written = await self._engine.documents.add(
+            documents, source=self._source, collection=self._collection
+        )
+        return {each.id: each for each in written}
+
+    async def delete(self, key: str) -> Receipt:
+        """Delete the document of that key with its children; one that is unknown counts as nothing."""
+        source = await self.found()
+        return Receipt() if source is None else await self._engine.documents.delete(place_of(source, key))
+
+    async def read(self, place: str, kind: str, name: str) -> tuple[Document, str]:
+        """A document of ours and its text, as they were at one time. Raises NotFound."""
+        try:
+            document, text = await self._at_one_time(await self._engine.documents.get(place))
+        except NotFound:
+            raise NotFound(kind, name) from None
+        if not is_task(document):
+            raise NotFound(kind, name)
+        return document, text
+
+    async def _at_one_time(self, document: Document) -> tuple[Document, str]:
+        for _ in range(READINGS):
+            text = await self._engine.documents.text(document.id)
+            if content_hash(text) == document.content_hash or not document.chunks:
+                return document, text
+            document = await self._engine.documents.get(document.id)
+        raise StorageBusy(f"document {document.id} is written faster than it can be read; ask again")
+
+    async def whole(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
+        """Those documents that are ours, with their texts, but for those that were deleted meanwhile."""
+        ours = {each.id: each for each in documents if is_task(each)}
+        ids, texts = list(ours), dict[str, str]()
+        for start in range(0, len(ids), PAGE):
+            texts |= await self._engine.documents.texts(ids[start : start + PAGE])
+        whole = []
+        for name, document in ours.items():
+            if name in texts and content_hash(texts[name]) == document.content_hash:
+                whole.append((document, texts[name]))
+            elif name in texts:
+                with suppress(NotFound):
+                    whole.append(await self._at_one_time(document))
+        return [(document, text) for document, text in whole if is_task(document)]
+
+    async def children(self, source: Source, parents: Sequence[str]) -> Sequence[Document]:
+        """The attachments of tasks."""
+        found = await self.all(source, In("parent", tuple(parents))) if parents else []
+        return [each for each in found if is_task(each)]
+
+    async def all(self, source: Source, where: Filter) -> Sequence[Document]:
+        """Every document of the source that matches."""
+        found: list[Document] = []
+        within, after = And((Eq("source", source.id), where)), None
+        while True:
+            page = await self._engine.documents.list(
+                collection=source.collection, where=within, after=after, limit=PAGE
+            )
+            found += page.documents
+            after = page.next
+            if after is None:
+                return found
+
+    async def place(self, kind: str, name: str, key: str | None = None) -> tuple[Source, str]:
+        """Where a task is, or would be. Raises NotFound where there can be none."""
+        source = await self.found()
+        if source is None:
+            raise NotFound(kind, name)
+        return source, place_of(source, task_key(name) if key is None else key)
+
+    async def found(self) -> Source | None:
+        """The source, if there is one to be seen."""
+        try:
+            return await self._engine.collections.get_source(self._source, collection=self._collection)
+        except NotFound:
+            return None
+
+    async def made(self) -> Source:
+        """The source, made if it is new."""
+        return await self._engine.collections.get_or_create_source(
+            self._source, collection=self._collection, kind="tasks"
+        )
+
+
+def place_of(source: Source, key: str) -> str:
+    """The id of the document of that key."""
+    return stable_id("document", source.id, key)
+
+
+@dataclass(frozen=True, slots=True)
+class TaskQuery:
+    """What is looked for in a source: `number` results that match `where`, at least so similar."""
+
+    text: str
+    source: Source
+    where: Filter
+    number: int
+    least: float
+
+
+async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
+    """The nearest tasks and attachments, nearest first, those equally near by the ids of their tasks.
+
+    Raises ProviderError where they cannot be compared: the question cannot be embedded, or none of what
+    there is has been yet; InvalidInput where the collection holds words only.
+    """
+    try:
+        best = await _best_pieces(engine, question)
+        if not best:
+            await _require_nothing(engine, question)
+    except NotFound:
+        return []
+    except ProviderError:
+        await _require_vectors(engine, question.source)
+        raise
+    near = [hit for hit in best.values() if is_task(hit.document) and nearness(hit) >= question.least]
+    chosen = sorted(near, key=_order)[: question.number]
+    found = await asyncio.gather(*(_result(engine, hit) for hit in chosen))
+    return [each for each in found if each is not None]
+
+
+async def _best_pieces(engine: TaskEngine, question: TaskQuery) -> Mapping[str, Hit]:
+    """The nearest piece of each document, of as many documents as it takes."""
+    best: dict[str, Hit] = {}
+    while True:
+        found = await _look(engine, question, tuple(best))
+        for hit in found.hits:
+            best.setdefault(hit.document.id, hit)
+        if len(found.hits) < _pieces(question) or _is_enough(best, found, question):
+            return best
+
+
+async def _look(engine: TaskEngine, question: TaskQuery, known: tuple[str, ...]) -> Retrieval:
+    others = (Not(In("document", known)),) if known else ()
+    return await engine.search.retrieve(
+        question.text,
+        collection=question.source.collection,
+        where=And((question.where, *others)),
+        limit=_pieces(question),
+        arms=("vectors",),
+        rerank=False,
+    )
+
+
+def _pieces(question: TaskQuery) -> int:
+    return max(FEWEST_PIECES, PIECES * question.number)
+
+
+def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: TaskQuery) -> bool:
+    """Whether nothing that was not looked at can be among the results."""
+    farthest = min(nearness(hit) for hit in found.hits)
+    if farthest < question.least or len(best) >= MOST_ALIKE:
+        return True
+    nearer = [hit for hit in best.values() if nearness(hit) > farthest and is_task(hit.document)]
+    return len(nearer) >= question.number
+
+
+async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
+    """The result of a hit; None if it was deleted meanwhile."""
+    if hit.chunk.end - hit.chunk.start == hit.document.characters:
+        return to_result(hit, hit.chunk.text)
+    try:
+        return to_result(hit, await engine.documents.text(hit.document.id))
+    except NotFound:
+        return None
+
+
+async def _require_nothing(engine: TaskEngine, question: TaskQuery) -> None:
+    """Raise ProviderUnavailable if there is something that could not be found."""
+    home = question.source.collection
+    there = await engine.documents.count(collection=home, where=question.where)
+    if there:
+        raise ProviderUnavailable("embedder", f"none of the {there} texts to look at has its vector yet")
+
+
+async def _require_vectors(engine: TaskEngine, source: Source) -> None:
+    """Raise InvalidInput if the collection can have no vectors."""
+    if (await engine.collections.get(source.collection)).space is None:
+        raise InvalidInput(
+            "collection", "holds words only; give it an embedder (`conspectus reembed`) to search by meaning"
+        )
+
+
+def _order(hit: Hit) -> tuple[float, str, str]:
+    facts = hit.document.metadata
+    return -nearness(hit), str(facts["task_id"]), str(facts.get("attachment_id") or "")

@@ -1,0 +1,114 @@
+"""Tasks of a task list, their attachments, and results of searches for them."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal, get_args
+
+from conspectus.model.results import Outcome
+
+TaskStatus = Literal["pending", "in_progress", "completed"]
+Priority = Literal["low", "medium", "high", "critical"]
+STATUSES: tuple[TaskStatus, ...] = get_args(TaskStatus)
+PRIORITIES: tuple[Priority, ...] = get_args(Priority)
+ID_LENGTH = 200
+ATTACHMENT_ID_LENGTH = 100
+TITLE_LENGTH = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """Something to be done. `id` is the caller's own; `metadata` are what else the caller knows of it."""
+
+    id: str
+    title: str
+    description: str = ""
+    tags: tuple[str, ...] = ()
+    status: TaskStatus = "pending"
+    priority: Priority | None = None
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredTask(Task):
+    """A task as it is stored, in the document of that id; `fingerprint` changes with anything of it."""
+
+    has_attachments: bool
+    document: str
+    fingerprint: str
+    created: datetime
+    updated: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Attachment:
+    """A text that belongs to a task; its `id` is unique there."""
+
+    id: str
+    text: str
+    title: str = ""
+    metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAttachment(Attachment):
+    """An attachment as it is stored, in the document of that id."""
+
+    task_id: str
+    document: str
+    created: datetime
+    updated: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class TaskWritten:
+    """What a write did to one task."""
+
+    id: str
+    outcome: Literal["added", "replaced", "updated", "unchanged"]
+    document: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskPage:
+    """Tasks, the first written first; `next` is the cursor of the page after this one."""
+
+    tasks: tuple[StoredTask, ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskResult:
+    """A task found, or an attachment of it.
+
+    `similarity` is the cosine of its nearest piece with the question, 0 where that is negative, and
+    `distance` is 1 less that. `document` is all that was written, `snippet` its beginning. Status and
+    priority are the task's, as is whether it has attachments; `reference` is the id of the document found.
+    """
+
+    task_id: str
+    type: Literal["task", "attachment"]
+    attachment_id: str | None
+    title: str
+    document: str
+    distance: float
+    similarity: float
+    status: TaskStatus
+    priority: Priority | None
+    has_attachments: bool
+    snippet: str
+    reference: str
+
+
+@dataclass(frozen=True, slots=True)
+class TaskContext:
+    """Tasks for a prompt: `text` costs exactly `tokens` and shows `results`; `left_out` did not fit.
+
+    Whether anything was found is said by `outcome`, whatever the text is.
+    """
+
+    text: str
+    tokens: int
+    outcome: Outcome
+    results: tuple[TaskResult, ...]
+    left_out: int = 0
