@@ -1,10 +1,11 @@
 """What questions say about the time of streams whose clock hangs on a wall: days, zones, live streams."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from conspectus.engine.video_query import may_say_time
 from conspectus.text.times import EPOCH, StreamClock, zone_named
 from conspectus.time_expressions import ClockFace, described, time_said
 
@@ -214,3 +215,10 @@ def test_streams_at_the_ends_of_the_calendar(year: int, question: str) -> None:
     day = f"{year:04}-06-01T"
     face = wall(f"{day}08:00", f"{day}20:00", f"{day}20:00", zone="Asia/Tokyo")
     assert read(question, face) is not None
+
+
+@pytest.mark.parametrize("at", [datetime.min, datetime.max])
+def test_a_query_may_be_asked_at_the_ends_of_the_calendar(at: datetime) -> None:
+    asked = at.replace(tzinfo=UTC)
+    assert may_say_time("a red car before 12:30", asked)
+    assert not may_say_time("a red car", asked)

@@ -42,6 +42,8 @@ MEMORIES: Sequence[Step] = [
     ("POST", "/memories/import", {"lines": ["{}"]}, 422),
     ("PUT", "/memories/retentions", {"user": "ann", "most": 1, "days": 30.5}, 204),
     ("PUT", "/memories/retentions", {"user": "ann"}, 422),
+    ("PUT", "/memories/retentions", {"user": "ann", "days": 365_001}, 422),
+    ("PUT", "/memories/retentions", {"user": "ann", "most": -1}, 422),
     ("GET", "/memories/retentions", None, 200),
     ("POST", "/memories/retentions/apply", {"scope": {"user": "ann"}, "preview": True}, 200),
     ("POST", "/memories/retentions/start", {}, 202),

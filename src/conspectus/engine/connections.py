@@ -184,8 +184,8 @@ class ConnectionService(Service):
 
 def _connection_name(name: str) -> str:
     if "/" in name:
-        raise InvalidInput("connection", "a name has no slash")
-    return named("connection", name)
+        raise InvalidInput("name", "has no slash")
+    return named("name", name)
 
 
 def _refuse_secrets(options: Mapping[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from itertools import islice
 from math import nan
 
@@ -18,6 +18,8 @@ from conspectus.retrieval.moments import MomentSpan, Seen
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import EPOCH, StreamClock, timecode
 from conspectus.time_expressions import ClockFace, TimeExpression, described, time_said
+from conspectus.time_expressions.clock import shifted
+from conspectus.time_expressions.language import DAY
 
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
@@ -28,7 +30,7 @@ MOST_SHOWN = 5
 LEFT_OUT = "left out"
 """The part of a plan that says which streams have no such time as the question names."""
 
-CENTURY = timedelta(days=36_525)
+CENTURY = 36_525 * DAY
 IN_RANGE = "in the time range"
 """The part of a score that says no more than that."""
 
@@ -93,8 +95,8 @@ class ResolvedStreams:
 def may_say_time(question: str, at: datetime) -> bool:
     """Whether the question says a time on the clock of any stream: few do, and there may be many streams."""
     faces = (
-        ClockFace(StreamClock(), False, EPOCH, EPOCH + CENTURY, at, live=True),
-        ClockFace(StreamClock(), True, at - CENTURY, at + CENTURY, at, live=True),
+        ClockFace(StreamClock(), False, EPOCH, shifted(EPOCH, CENTURY), at, live=True),
+        ClockFace(StreamClock(), True, shifted(at, -CENTURY), shifted(at, CENTURY), at, live=True),
     )
     return any(time_said(question, face) is not None for face in faces)
 

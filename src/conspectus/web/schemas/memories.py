@@ -1,9 +1,11 @@
 """What is asked of memories: whose they are, what is to be remembered, recalled and forgotten."""
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from conspectus.memory.retention import MOST_DAYS
+from conspectus.memory.retention import MOST_MEMORIES as MOST_KEPT
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.filter_json import filter_from_json
 from conspectus.model.memory import (
@@ -34,6 +36,7 @@ from conspectus.web.schemas.graphs import FactBody, GraphAskBody, Moment
 from conspectus.web.schemas.records import Label
 from conspectus.web.schemas.search import BudgetBody, Floor, Tokens, budget_of
 
+Days = Annotated[float, Field(ge=0, le=MOST_DAYS, allow_inf_nan=False)]
 MOST_MEMORIES = 10_000
 MOST_ENTITIES = 1_000
 MOST_LINES = 10_000
@@ -174,7 +177,7 @@ class ForgetBody(ScopedBody):
 
     ids: list[Identifier] = Field(default=[], max_length=MOST_FORGOTTEN)
     before: Instant | None = Field(None, description="Those said before that instant.")
-    older_than_days: Finite | None = None
+    older_than_days: Days | None = None
     everything: bool = False
     pinned: bool = Field(False, description="Pinned ones too; of ids they always go.")
     preview: bool = Field(False, description="Delete nothing and say what would go.")
@@ -190,8 +193,8 @@ class ForgetBody(ScopedBody):
 class RetentionBody(ScopedBody):
     """How long, and how many, turns of each conversation of a scope are kept; null is no bound."""
 
-    days: Finite | None = None
-    most: Int64 | None = None
+    days: Days | None = None
+    most: Annotated[int, Field(ge=0, le=MOST_KEPT)] | None = None
 
     def retention(self) -> Retention:
         """As the engine takes it."""
