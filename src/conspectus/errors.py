@@ -33,7 +33,8 @@ ConspectusError
     └── IndexDamaged        derived data cannot be read and has to be rebuilt
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import ClassVar, Final
 
 SHOWN: Final = 20
@@ -55,6 +56,17 @@ class InvalidInput(ConspectusError):
         super().__init__(f"{field}: {reason}")
         self.field = field
         self.reason = reason
+
+
+@contextmanager
+def as_field(name: str, *, was: str) -> Iterator[None]:
+    """Blame the field that the caller gave for what a function below says of its own argument."""
+    try:
+        yield
+    except InvalidInput as fault:
+        if type(fault) is not InvalidInput or fault.field != was:
+            raise
+        raise InvalidInput(name, fault.reason) from fault
 
 
 class TooLarge(InvalidInput):

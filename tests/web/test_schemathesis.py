@@ -77,8 +77,14 @@ RULES = {
     "end": "is after its start",
     "overlap": "is bounded by the size",
     "expires": "is to come",
-    "forget": "needs exactly one of four fields",
-    "retention": "needs one of two fields",
+    "ids": "one of four fields",
+    "days": "one of two fields",
+    "name": "has characters that can be seen",
+    "id": "has characters that can be seen",
+    "channel": "has characters that can be seen",
+    "keep_in": "has characters that can be seen",
+    "agent": "has characters that can be stored",
+    "conversation": "has characters that can be stored",
     "text": "an attachment needs it or a title",
     "places": "are in the text",
     "spans": "cover the text",
@@ -93,6 +99,7 @@ RULES = {
     "kind": "a form has no null",
     "method": "is read in any case",
     "url": "leads somewhere",
+    "webhook": "leads somewhere",
     "graph": "is looked up by its bytes in UTF-8",
     "user": "has characters that can be seen, and no slash",
     "group": "has characters that can be seen, and no slash",
@@ -104,12 +111,21 @@ RULES = {
     "tags": "have characters that can be seen",
     "last": "-1, or an index",
     "query": "has a character that can be seen",
-    "time": "a date, a timecode or seconds",
+    "occurred": "dates in their order",
+    "metadata": "has none of the names that tasks use",
+    "source": "has characters that can be seen",
+    "target": "has characters that can be seen",
+    "at": "a date",
+    "valid_from": "a date",
+    "valid_until": "a date",
+    "origin": "a date",
     "line": "is JSON",
 }
 """Fields with a rule that a schema cannot say: to refuse one of them is no contradiction to the document."""
 SLASHED = re.compile(r"\{(collection|graph|stream|task)\}/")
 """Below a name that may hold a slash, what follows can be part of a name, which is not there (404)."""
+NUL = "holds a NUL, which cannot be stored"
+"""Whatever field has it, the database refuses it."""
 WHOLE = "Input should be a valid integer"
 """To JSON Schema, 6.0 is an integer; here one is written without a fraction."""
 UNSURE = {
@@ -275,6 +291,7 @@ def failures(operation: APIOperation, of: Described, names: dict[str, str], seen
                 remembered(case)
         response = case.call(headers={"Authorization": f"Bearer {of.key}"}, timeout=60)
         seen[operation.label] += response.status_code < 400
+        wrong.extend(misnamed(operation, response))
         ruled = rule_at(response) in RULES or WHOLE in response.text
         try:
             case.validate_response(response, checks=CHECKS if ruled else [*CHECKS, positive_data_acceptance])
@@ -283,6 +300,31 @@ def failures(operation: APIOperation, of: Described, names: dict[str, str], seen
 
     ask()
     return wrong
+
+
+def parameters(operation: APIOperation) -> set[str]:
+    """The names of all fields that a request can have."""
+    raw, document = operation.definition.raw, operation.schema.raw_schema
+    found = {each["name"] for each in raw.get("parameters", ())}
+    left, seen = [raw.get("requestBody", {})], set[str]()
+    while left:
+        part = left.pop()
+        if "$ref" in part and part["$ref"] not in seen:
+            seen.add(part["$ref"])
+            left.append(document["components"]["schemas"][part["$ref"].rsplit("/", 1)[1]])
+        found |= part.get("properties", {}).keys() if isinstance(part.get("properties"), dict) else set()
+        for each in part.values():
+            left += [one for one in (each if isinstance(each, list) else [each]) if isinstance(one, dict)]
+    return found
+
+
+def misnamed(operation: APIOperation, response: Response) -> list[str]:
+    """A refusal that blames a field which no such request has."""
+    if response.status_code != 422 or NUL in response.text:
+        return []
+    field = str(response.json().get("field") or "")
+    known = not field or re.split(r"[. ]", field)[0] in {*parameters(operation), "line"}
+    return [] if known else [f"{operation.label}: no request has the field {field!r}"]
 
 
 def told(operation: APIOperation, group: FailureGroup, response: Response) -> list[str]:

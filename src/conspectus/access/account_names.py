@@ -10,14 +10,14 @@ RESERVED = {LOCAL, EVERYWHERE, ".", ".."}
 """What stands for something else in names of collections, questions and addresses."""
 
 
-def account_name(kind: str, name: str) -> str:
+def account_name(name: str) -> str:
     """The name, if an account or a group can have it. Raises InvalidInput."""
     if not 1 <= len(name) <= LONGEST or not name.isprintable() or name != name.strip() or "/" in name:
-        raise InvalidInput(kind, f"a name has 1 to {LONGEST} characters that can be seen, and no slash")
+        raise InvalidInput("name", f"has 1 to {LONGEST} characters that can be seen, and no slash")
     if is_uuid(name):
-        raise InvalidInput(kind, "has the form of an id; choose another name")
+        raise InvalidInput("name", "has the form of an id; choose another name")
     if name in RESERVED:
-        raise InvalidInput(kind, f"{name!r} stands for something else")
+        raise InvalidInput("name", f"{name!r} stands for something else")
     return name
 
 

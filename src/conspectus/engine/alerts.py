@@ -10,7 +10,7 @@ from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
-from conspectus.errors import InvalidInput, NotFound, TooLarge
+from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import LONGEST, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
@@ -57,7 +57,8 @@ class AlertService(Service):
         home = place.collection.id
         streams = [(await self._reader.source(each, home))[1].id for each in alert.streams]
         if alert.webhook is not None:
-            self._core.poster().check(alert.webhook)
+            with as_field("webhook", was="url"):
+                self._core.poster().check(alert.webhook)
         kept = Alert(
             id=stable_id("alert", self._person.id, home, name),
             owner=self._person.id,

@@ -10,7 +10,7 @@ from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import FLOOR, SearchService
-from conspectus.errors import InvalidInput, NotAllowed, NotFound
+from conspectus.errors import InvalidInput, NotAllowed, NotFound, as_field
 from conspectus.ingest.chat_archives import MessageImportOptions, handed_in, named, take_in
 from conspectus.ingest.messages import Threading, message_id
 from conspectus.ingest.pipeline import batches
@@ -69,7 +69,8 @@ class ChannelService(Service):
         A channel is made if it is new. Messages are written in batches of at most 500, each a transaction.
         Raises InvalidInput or TooLarge; the batch at fault is not written.
         """
-        target, place = await self._writer.writable(channel, collection, kind="channel")
+        with as_field("channel", was="source"):
+            target, place = await self._writer.writable(channel, collection, kind="channel")
         embedder = await self._context.embedder(place.collection)
         given = [messages] if isinstance(messages, NewMessage) else messages
         linker = Linker(memory=MEMORY) if how.get("link", True) else None
@@ -182,7 +183,7 @@ class ChannelService(Service):
     ) -> Sequence[StoredChunk]:
         """What was said before the first message, newest first, where there are times to tell."""
         first = batch[0]
-        begins = period(first.at)
+        begins = period(first.at, field="at")
         if begins is None and first.sequence is not None:
             return ()
         until = self._parts.clock() if begins is None else begins.start

@@ -15,7 +15,7 @@ from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import SearchService
-from conspectus.errors import ConspectusError, InvalidInput, NotAllowed, NotFound
+from conspectus.errors import ConspectusError, InvalidInput, NotAllowed, NotFound, as_field
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Failure, Sources
 from conspectus.model.filter import And, Eq
@@ -78,7 +78,8 @@ class ChatService(Service):
         draft = drafted(request, settings, window=window, count=count)
         channel = None
         if request.keep_in is not None:
-            channel, _ = await self._writer.writable(request.keep_in, self._home(request), kind="channel")
+            with as_field("keep_in", was="source"):
+                channel, _ = await self._writer.writable(request.keep_in, self._home(request), kind="channel")
         began = self._parts.clock()
         given = await self._given(request, draft)
         yield given.sources

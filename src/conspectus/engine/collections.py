@@ -7,7 +7,7 @@ from conspectus.access.policy import require_account, require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import Service
 from conspectus.engine.source_writer import NO_ID, keep_known
-from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
 from conspectus.ingest.prepare import named
 from conspectus.model.ids import is_stable_id, is_uuid
 from conspectus.model.records import (
@@ -49,15 +49,16 @@ class CollectionService(Service):
         `dimensions` than asked for.
         """
         if is_uuid(name):
-            raise InvalidInput("collection", NO_ID)
+            raise InvalidInput("name", NO_ID)
         own = self._sight.own_name(name)
         found = await self._sight.find(own)
         if found is not None and found.collection.name == own:
             raise Conflict("collection", name, "exists already")
         chosen = self._sized(embedder or self._parts.settings.embedder, dimensions)
-        return await self._writer.make_collection(
-            name, embedder=chosen, language=language, description=description
-        )
+        with as_field("name", was="collection"):
+            return await self._writer.make_collection(
+                name, embedder=chosen, language=language, description=description
+            )
 
     async def list(self) -> Sequence[Collection]:
         """Every collection of which anything can be seen, by name."""
@@ -111,7 +112,8 @@ class CollectionService(Service):
 
         Raises NotFound for a name that has the form of an id and is none.
         """
-        return (await self._writer.source(name, collection, metadata, kind))[0]
+        with as_field("name", was="source"):
+            return (await self._writer.source(name, collection, metadata, kind))[0]
 
     async def sources(self, *, collection: str = "default") -> Sequence[Source]:
         """The sources of a collection that can be seen, by name."""

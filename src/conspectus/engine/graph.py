@@ -13,7 +13,7 @@ from conspectus.engine.entity_linking import EntityLinker
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.graph_scope import STOPPED
 from conspectus.engine.graph_writes import checked, page
-from conspectus.errors import InvalidInput, NotFound, ProviderError, ProviderUnavailable, TooLarge
+from conspectus.errors import InvalidInput, NotFound, ProviderError, ProviderUnavailable, TooLarge, as_field
 from conspectus.graph.export import to_graphml, to_json
 from conspectus.graph.name_keys import key_of
 from conspectus.graph.svg import to_svg
@@ -58,7 +58,8 @@ class GraphService(Service):
 
     async def get_or_create(self, name: str = "default", *, collection: str = "default") -> Source:
         """The graph of that name, made if it is new; its source is called `graph/` and the name."""
-        return (await self._access.made(name, collection))[0]
+        with as_field("name", was="graph"):
+            return (await self._access.made(name, collection))[0]
 
     async def list(self, *, collection: str = "default") -> Sequence[GraphSummary]:
         """Every graph of a collection that can be seen, in numbers, by name."""

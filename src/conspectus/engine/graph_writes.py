@@ -7,7 +7,7 @@ from datetime import datetime
 from itertools import chain, islice
 from typing import TypeVar
 
-from conspectus.errors import InvalidInput, TooLarge
+from conspectus.errors import InvalidInput, TooLarge, as_field
 from conspectus.graph.name_keys import keys_of
 from conspectus.ingest.prepare import DocumentLimits, named, storable
 from conspectus.model.graph import DIRECTIONS, Edge, NewEdge, NewNode, Node, Traversal
@@ -152,8 +152,10 @@ def _bounded(field: str, given: Iterable[Item], most: int) -> list[Item]:
 def _span(
     begins: datetime | str | None, ends: datetime | str | None
 ) -> tuple[datetime | None, datetime | None]:
-    since = None if begins is None else parse_instant(begins)
-    until = None if ends is None else parse_instant(ends)
+    with as_field("valid_from", was="time"):
+        since = None if begins is None else parse_instant(begins)
+    with as_field("valid_until", was="time"):
+        until = None if ends is None else parse_instant(ends)
     if since is not None and until is not None and until < since:
         raise InvalidInput("valid_until", "is before valid_from")
     return since, until

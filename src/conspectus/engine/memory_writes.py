@@ -157,8 +157,6 @@ def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
 
 def _said(new: NewMemory) -> tuple[object, ...]:
     """All of a memory that can be told apart once it is stored."""
-    times = tuple(
-        None if each is None else period(each) for each in (new.at, new.valid_from, new.valid_until)
-    )
+    times = tuple(period(getattr(new, each), field=each) for each in ("at", "valid_from", "valid_until"))
     what = (clean(new.text), new.role, new.speaker, new.kind, new.pinned, new.fact, tuple(new.entities))
     return (*what, *times, dict(new.metadata))

@@ -39,7 +39,7 @@ class PeopleService(Service):
     async def create_user(self, name: str) -> User:
         """Create a user. Only the owner account may. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make accounts")
-        account_name("user", name)
+        account_name(name)
         if await self._sight.begins_a_collection(f"{name}/"):
             raise Conflict("user", name, "is how the names of collections begin; rename those first")
         await self._owner_account()
@@ -79,7 +79,7 @@ class PeopleService(Service):
     async def create_group(self, name: str) -> Group:
         """Create a group. Only the owner account may. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make groups")
-        account_name("group", name)
+        account_name(name)
         group = Group(GroupId(str(uuid4())), name, self._parts.clock())
         await self._parts.accounts.add_group(group)
         return group

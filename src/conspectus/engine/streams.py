@@ -13,7 +13,15 @@ from conspectus.engine.documents import DocumentService
 from conspectus.engine.stream_reader import StreamReader, as_caption
 from conspectus.engine.summaries import LiveSummaries
 from conspectus.engine.video_search import VideoSearch
-from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotAllowed, NotFound, TooLarge
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    InvalidInput,
+    NotAllowed,
+    NotFound,
+    TooLarge,
+    as_field,
+)
 from conspectus.ingest.captions import (
     FILE,
     CaptionCounts,
@@ -96,7 +104,8 @@ class StreamService(Service):
         given = {TITLE: new.title, ORIGIN: origin, ZONE: new.zone, LIVE: new.live}
         told = stream_metadata(stored, given, new.metadata)
         if found is None or told != stored:
-            found = (await self._writer.source(new.name, new.collection, told, "stream"))[0]
+            with as_field("name", was="source"):
+                found = (await self._writer.source(new.name, new.collection, told, "stream"))[0]
         made = await self._reader.stream(place, found)
         if new.live is False:
             await self._live.stream_ended(made)

@@ -6,7 +6,7 @@ from datetime import datetime
 from pathlib import PurePosixPath
 from typing import Final, TypedDict
 
-from conspectus.errors import Conflict, ConspectusError, InvalidInput, UnsupportedContent
+from conspectus.errors import Conflict, ConspectusError, InvalidInput, UnsupportedContent, as_field
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Metadata, NewDocument, Period, Source, Written
 from conspectus.model.streams import (
@@ -79,8 +79,10 @@ class CaptionCounts:
 
 def span_of(within: CaptionRange, clock: StreamClock) -> Span:
     """A range read on a stream's clock. Raises InvalidInput for one that ends before it starts."""
-    start = None if within.start is None else clock.instant(within.start)
-    end = None if within.end is None else clock.instant(within.end)
+    with as_field("start", was="time"):
+        start = None if within.start is None else clock.instant(within.start)
+    with as_field("end", was="time"):
+        end = None if within.end is None else clock.instant(within.end)
     if start is not None and end is not None and end < start:
         raise InvalidInput("end", "is before the start")
     last = None if within.last is None or within.last < 0 else within.last
@@ -150,7 +152,8 @@ def stream_metadata(
 
 def origin_of(value: datetime | str | None, zone: str | None) -> str | None:
     """An origin as it is stored. Raises InvalidInput."""
-    return None if value is None else canonical(parse_instant(value, zone_named(zone or "UTC")))
+    with as_field("origin", was="time"):
+        return None if value is None else canonical(parse_instant(value, zone_named(zone or "UTC")))
 
 
 def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, list[NewCaption]]:

@@ -118,7 +118,7 @@ class Threading:
 
     def _occurred(self, new: NewMessage, before: Document | NewDocument | None) -> Period | None:
         if new.at is not None:
-            return period(new.at)
+            return period(new.at, field="at")
         if before is not None:
             return period(before.occurred)
         if new.sequence is not None:

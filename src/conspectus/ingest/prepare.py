@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import uuid4
 
-from conspectus.errors import InvalidInput, TooLarge
+from conspectus.errors import InvalidInput, TooLarge, as_field
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import (
     Chunk,
@@ -192,16 +192,17 @@ def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) 
     return content_hash(json.dumps(parts, sort_keys=True))
 
 
-def period(value: datetime | Period | str | float | None) -> Period | None:
+def period(value: datetime | Period | str | float | None, *, field: str = "occurred") -> Period | None:
     """The event time a caller gave, with zones; an instant is a period without length."""
     if value is None:
         return None
-    if not isinstance(value, Period):
-        instant = parse_instant(value)
-        return Period(instant, instant)
-    start, end = parse_instant(value.start), parse_instant(value.end)
+    with as_field(field, was="time"):
+        if not isinstance(value, Period):
+            instant = parse_instant(value)
+            return Period(instant, instant)
+        start, end = parse_instant(value.start), parse_instant(value.end)
     if end < start:
-        raise InvalidInput("occurred", "ends before it starts")
+        raise InvalidInput(field, "ends before it starts")
     return Period(start, end)
 
 

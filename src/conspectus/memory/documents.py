@@ -5,7 +5,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, as_field
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.prepare import period
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or
@@ -269,8 +269,9 @@ def ends_of_fact(new: NewMemory) -> list[NewNode]:
 
 def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
     """The fact of a memory as an edge, true from when it is said to be, else from when it was said."""
-    fact, said = _stated(new), period(new.at)
-    begins = (said.start if said else now) if new.valid_from is None else parse_instant(new.valid_from)
+    fact, said = _stated(new), period(new.at, field="at")
+    with as_field("valid_from", was="time"):
+        begins = (said.start if said else now) if new.valid_from is None else parse_instant(new.valid_from)
     return NewEdge(
         key_of(fact.subject),
         key_of(fact.object),

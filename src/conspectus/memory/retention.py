@@ -24,7 +24,7 @@ ANY = "*"
 def checked_retention(retention: Retention) -> Retention:
     """The retention, if it bounds anything. Raises InvalidInput."""
     if retention.days is None and retention.most is None:
-        raise InvalidInput("retention", "gives neither days nor most; None ends it")
+        raise InvalidInput("days", "give days, most or both; without a retention there is no bound")
     if retention.days is not None:
         _require_days("days", retention.days)
     most = retention.most
@@ -39,7 +39,7 @@ def checked_forgetting(what: MemorySelection) -> MemorySelection:
     """What is to be forgotten, said in exactly one way. Raises InvalidInput."""
     ways = (what.ids or None, what.before, what.older_than_days, what.everything or None)
     if sum(each is not None for each in ways) != 1:
-        raise InvalidInput("forget", "give exactly one of ids, before, older_than_days and everything")
+        raise InvalidInput("ids", "give exactly one of ids, before, older_than_days and everything")
     if what.older_than_days is not None:
         _require_days("older_than_days", what.older_than_days)
     return what

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from typing import Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from conspectus.errors import InvalidInput, RecordsDamaged
+from conspectus.errors import InvalidInput, RecordsDamaged, as_field
 from conspectus.model.records import Period, Source
 from conspectus.model.streams import ORIGIN, ZONE
 
@@ -199,8 +199,10 @@ class StreamClock:
 
     def period(self, start: datetime | str | float, end: datetime | str | float | None) -> Period:
         """From start to end; an instant without an end. Raises InvalidInput if it ends before it starts."""
-        begins = self.instant(start)
-        ends = begins if end is None else self.instant(end)
+        with as_field("start", was="time"):
+            begins = self.instant(start)
+        with as_field("end", was="time"):
+            ends = begins if end is None else self.instant(end)
         if ends < begins:
             raise InvalidInput("end", "is before the start")
         return Period(begins, ends)

@@ -55,6 +55,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "create_key.label": Annotated[str, Limited(max_length=LONGEST)],
     "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))],
     "link.threshold": Share | None,
+    "NewEdge.weight": Annotated[float, Limited(gt=0, le=1, allow_inf_nan=False)],
     "Traversal.min_weight": Share,
 }
 """Bounds that the type of a parameter or field does not say, by method or class."""
