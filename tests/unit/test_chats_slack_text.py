@@ -2,8 +2,8 @@
 
 import pytest
 
-from conspectus.sources.chats.channel_builder import ExportUsers
-from conspectus.sources.chats.slack_text import SlackText
+from conspectus.sources.chats.export_files import ExportUsers
+from conspectus.sources.chats.slack import SlackText
 
 
 def reader() -> SlackText:

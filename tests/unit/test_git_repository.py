@@ -12,8 +12,7 @@ import pytest
 
 from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, TooLarge
 from conspectus.model.connections import ConnectorEntry, Listing
-from conspectus.sources.connectors.git_address import checked
-from conspectus.sources.connectors.git_repository import Git, GitRepository, Repository
+from conspectus.sources.connectors.git_repository import Git, GitRepository, Repository, checked
 from conspectus.sources.files.local_files import LocalFiles
 from conspectus.sources.web.address_policy import AddressPolicy
 

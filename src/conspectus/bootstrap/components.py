@@ -170,7 +170,7 @@ async def _size(place: StoreAddress, transactions: "Transactions") -> int:
 
 
 def _local_captions(settings: Settings) -> CaptionReader:
-    from conspectus.sources.subtitles.reader import LocalCaptions
+    from conspectus.sources.subtitles.caption_import import LocalCaptions
 
     return LocalCaptions.under(settings)
 

@@ -15,8 +15,7 @@ from conspectus.sources.chats.irc import looks_like_irc, read_irc
 from conspectus.sources.chats.jsonl import TEXT, Bounds, is_message, read_jsonl
 from conspectus.sources.chats.slack import is_slack, read_slack
 from conspectus.sources.encoding import decode
-from conspectus.sources.import_notices import Notices
-from conspectus.sources.json_values import NotJson, load
+from conspectus.sources.json_values import Notices, NotJson, load
 
 HEAD_BYTES = 65_536
 HEADS = 1_000

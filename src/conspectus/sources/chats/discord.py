@@ -10,10 +10,12 @@ from dataclasses import dataclass, field
 
 from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.model.records import Json
-from conspectus.sources.chats.channel_builder import (
+from conspectus.sources.chats.export_files import (
     NO_TEXT,
     NO_TIME,
     ChannelNames,
+    Export,
+    ExportFile,
     ExportUsers,
     as_key,
     as_name,
@@ -22,9 +24,8 @@ from conspectus.sources.chats.channel_builder import (
     in_threads,
     member_names,
 )
-from conspectus.sources.chats.export_files import Export, ExportFile
-from conspectus.sources.import_notices import Notices
 from conspectus.sources.json_values import (
+    Notices,
     counted,
     items,
     listed,

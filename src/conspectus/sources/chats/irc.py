@@ -6,10 +6,18 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta, timezone
 
 from conspectus.model.channels import ChannelArchive, NewMessage
-from conspectus.sources.chats.channel_builder import NO_TEXT, ChannelNames, as_key, as_name, with_own_keys
-from conspectus.sources.chats.export_files import UNREADABLE, Export, ExportFile
+from conspectus.sources.chats.export_files import (
+    NO_TEXT,
+    UNREADABLE,
+    ChannelNames,
+    Export,
+    ExportFile,
+    as_key,
+    as_name,
+    with_own_keys,
+)
 from conspectus.sources.encoding import decode
-from conspectus.sources.import_notices import Notices
+from conspectus.sources.json_values import Notices
 from conspectus.text.clean import clean
 
 FORMATTING = re.compile(

@@ -7,11 +7,19 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelArchive, NewMessage
-from conspectus.sources.chats.channel_builder import NO_TEXT, NO_TIME, ChannelNames, as_key, as_name, finished
-from conspectus.sources.chats.export_files import UNREADABLE, Export, ExportFile
+from conspectus.sources.chats.export_files import (
+    NO_TEXT,
+    NO_TIME,
+    UNREADABLE,
+    ChannelNames,
+    Export,
+    ExportFile,
+    as_key,
+    as_name,
+    finished,
+)
 from conspectus.sources.encoding import decode
-from conspectus.sources.import_notices import Notices
-from conspectus.sources.json_values import NotJson, load, mapping, moment_of, text_in, word_in
+from conspectus.sources.json_values import Notices, NotJson, load, mapping, moment_of, text_in, word_in
 from conspectus.text.clean import clean
 
 TEXT = ("text", "content", "body")

@@ -3,16 +3,19 @@
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 
 from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.model.records import Json
-from conspectus.sources.chats.channel_builder import (
+from conspectus.sources.chats.export_files import (
     NO_TEXT,
     NO_TIME,
+    OTHERS,
     ChannelNames,
+    Export,
+    ExportFile,
     ExportUsers,
     as_key,
     as_name,
@@ -21,12 +24,156 @@ from conspectus.sources.chats.channel_builder import (
     in_threads,
     member_names,
 )
-from conspectus.sources.chats.export_files import OTHERS, Export, ExportFile
-from conspectus.sources.chats.slack_text import ABSENT, SlackText, files_of
-from conspectus.sources.import_notices import Notices
-from conspectus.sources.json_values import counted, items, listed, load_part, mapping, mappings, text_in
+from conspectus.sources.json_values import (
+    Notices,
+    counted,
+    items,
+    listed,
+    load_part,
+    mapping,
+    mappings,
+    text_in,
+)
 from conspectus.text.clean import clean
 from conspectus.text.times import canonical
+
+TAG = re.compile(r"<([@#!][^<>]+|[A-Za-z][A-Za-z0-9+.-]*:[^<>]+)>")
+ENTITIES = (("&lt;", "<"), ("&gt;", ">"), ("&amp;", "&"))
+DEEPEST = 20
+WORDED: Mapping[str, tuple[str, tuple[str, ...]]] = {
+    "text": ("{}", ("text",)),
+    "emoji": (":{}:", ("name",)),
+    "broadcast": ("@{}", ("range",)),
+    "usergroup": ("@{}", ("usergroup_id",)),
+    "date": ("{}", ("fallback",)),
+    "color": ("{}", ("value",)),
+}
+BETWEEN: Mapping[str, str] = {"rich_text": "\n", "rich_text_list": "\n"}
+PREVIEWS = ("plain_text", "preview_plain_text", "preview")
+ABSENT = frozenset({"tombstone", "hidden_by_limit"})
+
+
+class SlackText:
+    """Turns ids into names; `channels` has the names of channels by their ids."""
+
+    def __init__(self, people: ExportUsers, channels: Mapping[str, str]) -> None:
+        self._people = people
+        self._channels = channels
+
+    def whole(self, message: Mapping[str, object]) -> str:
+        """All that a message says, each part on lines of its own."""
+        said = self.plain(text_in(message, "text")) or self.blocks(message.get("blocks"))
+        if "attachments" not in message and "files" not in message and "file" not in message:
+            return said.strip()
+        parts = [said, *map(self._attachment, mappings(message.get("attachments")))]
+        parts += [self._file(file) for file in files_of(message)]
+        return "\n".join(dict.fromkeys(filter(None, map(str.strip, parts))))
+
+    def plain(self, text: str) -> str:
+        """Text without markup for links and mentions."""
+        if "<" in text:
+            text = TAG.sub(self._tag, text)
+        if "&" in text:
+            for entity, character in ENTITIES:
+                text = text.replace(entity, character)
+        return text
+
+    def blocks(self, value: object) -> str:
+        """The text of layout blocks."""
+        return "\n".join(filter(None, (self._block(block, 0) for block in mappings(value))))
+
+    def person(self, identifier: str) -> str:
+        """The name of a user, else the id."""
+        return self._people.name(identifier) or identifier
+
+    def _tag(self, match: re.Match[str]) -> str:
+        target, _, label = match[1].partition("|")
+        kind, rest = target[:1], target[1:]
+        if kind == "@":
+            return f"@{self._people.name(rest) or label or rest}"
+        if kind == "#":
+            return f"#{label or self._channels.get(rest, rest)}"
+        if kind == "!":
+            return _special(rest, label)
+        return _link(target, label)
+
+    def _block(self, block: Mapping[str, object], depth: int) -> str:
+        if depth > DEEPEST:
+            return ""
+        kind = text_in(block, "type")
+        if kind in WORDED:
+            form, names = WORDED[kind]
+            return form.format(text_in(block, *names))
+        own = self._own_text(block, kind)
+        if own is not None:
+            return own
+        inner = [self._block(each, depth + 1) for each in mappings(block.get("elements"))]
+        if kind == "rich_text_list":
+            inner = [f"- {line}" for line in inner]
+        if kind in {"", "context"}:
+            return " ".join(filter(None, inner))
+        return BETWEEN.get(kind, "").join(inner)
+
+    def _own_text(self, block: Mapping[str, object], kind: str) -> str | None:
+        """What a block says that has no elements; None for one that may have some."""
+        makers: Mapping[str, Callable[[], str]] = {
+            "user": lambda: f"@{self.person(text_in(block, 'user_id'))}",
+            "channel": lambda: f"#{self._channel(text_in(block, 'channel_id'))}",
+            "link": lambda: _link(text_in(block, "url"), text_in(block, "text")),
+            "mrkdwn": lambda: self.plain(text_in(block, "text")),
+            "plain_text": lambda: text_in(block, "text"),
+            "markdown": lambda: text_in(block, "text"),
+            "image": lambda: text_in(block, "alt_text"),
+            "section": lambda: "\n".join(filter(None, self._section(block))),
+            "header": lambda: text_in(block.get("text"), "text"),
+        }
+        return makers[kind]() if kind in makers else None
+
+    def _section(self, block: Mapping[str, object]) -> Iterator[str]:
+        yield self.plain(text_in(block.get("text"), "text"))
+        for each in mappings(block.get("fields")):
+            yield self.plain(text_in(each, "text"))
+
+    def _channel(self, identifier: str) -> str:
+        return self._channels.get(identifier, identifier)
+
+    def _attachment(self, attachment: Mapping[str, object]) -> str:
+        parts = [text_in(attachment, name) for name in ("pretext", "author_name", "title", "text")]
+        parts += map(_field, mappings(attachment.get("fields")))
+        said = [self.plain(part) for part in parts if part] or [self.blocks(attachment.get("blocks"))]
+        return "\n".join(filter(None, said)) or self.plain(text_in(attachment, "fallback"))
+
+    def _file(self, file: Mapping[str, object]) -> str:
+        name, title = text_in(file, "name"), text_in(file, "title")
+        if text_in(file, "mode") in ABSENT or not (name or title):
+            return ""
+        shown = title if not name or name == title else f"{title} ({name})" if title else name
+        preview = text_in(file, *PREVIEWS)
+        return self.plain(f"File: {shown}") + (f"\n{preview}" if preview else "")
+
+
+def files_of(message: Mapping[str, object]) -> Iterable[Mapping[str, object]]:
+    """The files of a message, in its newer and its older form."""
+    one = mapping(message.get("file"))
+    several = [mapping(each) for each in items(message.get("files"))]
+    return [file for file in (*several, one) if file]
+
+
+def _field(field: Mapping[str, object]) -> str:
+    return ": ".join(filter(None, (text_in(field, "title"), text_in(field, "value"))))
+
+
+def _special(command: str, label: str) -> str:
+    name, *details = command.split("^")
+    if name == "date":
+        return label or details[0] if details else label
+    return label or f"@{details[0] if details else name}"
+
+
+def _link(target: str, label: str) -> str:
+    address = target.removeprefix("mailto:")
+    return f"{label} ({address})" if label and label not in address else address
+
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 STAMP = re.compile(r"(\d{1,11})(?:\.(\d{1,6})\d*)?", re.ASCII)

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from conspectus.sources.files.drawingml import chart, diagram
 from conspectus.sources.files.markdown_blocks import (
     PAGE_BREAK,
     Extract,
@@ -26,7 +25,9 @@ from conspectus.sources.files.zip_xml import (
     Archive,
     Relation,
     attribute,
+    chart,
     child,
+    diagram,
     local,
     main_part,
     number,

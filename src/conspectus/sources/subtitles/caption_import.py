@@ -3,7 +3,7 @@
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from pathlib import PurePath
@@ -11,16 +11,24 @@ from typing import Final, TypeAlias
 
 from lxml.etree import LxmlError
 
-from conspectus.errors import UnreadableFile, UnsupportedContent
+from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import NewDocument, Period
 from conspectus.model.streams import CaptionTrack, NewCaption
-from conspectus.sources.subtitles.ass import read_ass
-from conspectus.sources.subtitles.cue_blocks import ARROW, COMMA, read_subrip, read_subviewer, read_webvtt
+from conspectus.settings import Settings
+from conspectus.sources.plain_text import plain_text
 from conspectus.sources.subtitles.cues import NO_TEXT, Cue, ParsedCues, Time, by_track, second_of, video_of
 from conspectus.sources.subtitles.json_captions import read_json, read_json_lines
-from conspectus.sources.subtitles.sami import read_sami
 from conspectus.sources.subtitles.scc import read_scc
 from conspectus.sources.subtitles.sentences import sentences as put_together
+from conspectus.sources.subtitles.text_formats import (
+    ARROW,
+    COMMA,
+    read_ass,
+    read_sami,
+    read_subrip,
+    read_subviewer,
+    read_webvtt,
+)
 from conspectus.sources.subtitles.ttml import is_ttml, read_ttml
 from conspectus.text.clean import clean
 from conspectus.text.times import parse_instant
@@ -346,3 +354,24 @@ def _period(cue: Cue) -> Period | None:
 
 def _instant(time: float | str) -> datetime:
     return parse_instant(time) if isinstance(time, str) else EPOCH + timedelta(seconds=time)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCaptions:
+    """The `CaptionReader` port; the limit is in bytes of a file."""
+
+    max_file_bytes: int = 50_000_000
+
+    @classmethod
+    def under(cls, settings: Settings) -> "LocalCaptions":
+        """With the limits of the settings."""
+        return cls(max_file_bytes=settings.max_file_bytes)
+
+    def read(self, data: bytes, name: str, *, sentences: bool) -> CaptionTrack:
+        """The captions of a file. Raises TooLarge or UnreadableFile."""
+        if len(data) > self.max_file_bytes:
+            raise TooLarge("file", size=len(data), limit=self.max_file_bytes)
+        plain = plain_text(data, name, known=True)
+        track = read_caption_file(plain.text, name, sentences=sentences)
+        notices = [*plain.doubts, *([track.notice] if track.notice else [])]
+        return replace(track, notice="; ".join(notices) or None)

@@ -1,13 +1,21 @@
-"""PPTX: each slide is a page with its title as a heading; tables, charts, diagrams and notes are kept."""
+"""Text of EPUB books, spreadsheets and presentations."""
 
+import io
+import posixpath
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
 from typing import Any
+from urllib.parse import unquote
 
-from conspectus.sources.files.drawingml import chart, diagram, line_of, paragraphs_of
+from python_calamine import CalamineError, CalamineWorkbook
+
+from conspectus.sources.files.html import visible
 from conspectus.sources.files.markdown_blocks import (
     PAGE_BREAK,
     Extract,
+    Refused,
+    Unsupported,
     heading,
     item,
     joined,
@@ -20,14 +28,110 @@ from conspectus.sources.files.zip_xml import (
     Archive,
     Relation,
     attribute,
+    chart,
     child,
+    diagram,
+    line_of,
     local,
     main_part,
     number,
+    paragraphs_of,
     relations,
 )
 
-MEDIA_TYPE = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document", "application/x-dtbook+xml"})
+
+
+def read_book(archive: Archive) -> Extract:
+    """The text of an EPUB. Raises Refused."""
+    container = archive.xml("META-INF/container.xml")
+    files = (attribute(each, "full-path") for each in container.iter() if local(each) == "rootfile")
+    name = next(files, "")
+    if name not in archive:
+        raise Refused("a damaged book: its package is missing")
+    package = archive.xml(name)
+    locked = _locked(archive)
+    chapters = [each for each in _spine(package, posixpath.dirname(name)) if each in archive]
+    if chapters and locked.issuperset(each.lower() for each in chapters):
+        raise Refused("is encrypted: its publisher allows only certain programs to read it")
+    texts = [_chapter(archive.read(each)) for each in chapters if each.lower() not in locked]
+    metadata = child(package, "metadata")
+    described = () if metadata is None else reversed(metadata)
+    details = {local(each): (each.text or "").strip() for each in described}
+    text = "\n\n".join(filter(None, texts))
+    return Extract(
+        text, "application/epub+zip", title=details.get("title", ""), author=details.get("creator") or None
+    )
+
+
+def _chapter(data: bytes) -> str:
+    """The text of a chapter, which is in UTF-8 unless it is not valid in it and says otherwise."""
+    try:
+        data.decode("utf-8")
+    except UnicodeDecodeError:
+        return visible(data).text()
+    return visible(data, "utf-8").text()
+
+
+def _spine(package: Any, folder: str) -> list[str]:
+    manifest, spine = child(package, "manifest"), child(package, "spine")
+    items = {attribute(each, "id"): each for each in (() if manifest is None else manifest)}
+    order = [items.get(attribute(each, "idref")) for each in (() if spine is None else spine)]
+    found = [each for each in order if each is not None and attribute(each, "media-type") in PAGES]
+    links = [unquote(attribute(each, "href").partition("#")[0]) for each in found]
+    return list(dict.fromkeys(posixpath.normpath(posixpath.join(folder, link)) for link in links))
+
+
+def _locked(archive: Archive) -> frozenset[str]:
+    """The names of the parts that are encrypted."""
+    listed = archive.xml("META-INF/encryption.xml")
+    names = (attribute(each, "URI") for each in listed.iter() if local(each) == "CipherReference")
+    return frozenset(unquote(name).lower() for name in names)
+
+
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+XLS = "application/vnd.ms-excel"
+COMPOUND = b"\xd0\xcf\x11\xe0"
+
+
+def read_sheets(data: bytes) -> Extract:
+    """The text of a workbook. Raises Refused."""
+    try:
+        workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
+        blocks = [block for name in workbook.sheet_names for block in _sheet(workbook, name)]
+    except CalamineError as error:
+        reason = str(error)
+        kind = Unsupported if "Cannot detect" in reason else Refused
+        raise kind(f"a workbook that cannot be read: {reason[:200]}") from None
+    return Extract(joined(blocks), XLS if data.startswith(COMPOUND) else XLSX)
+
+
+def _sheet(workbook: CalamineWorkbook, name: str) -> Iterator[str]:
+    rows = workbook.get_sheet_by_name(name).iter_rows()
+    text = table([[_shown(value) for value in row] for row in rows if any(value != "" for value in row)])
+    if text:
+        yield heading(name, 2)
+        yield text
+
+
+def _shown(value: str | float | bool | date | datetime | time | timedelta) -> str:
+    match value:
+        case bool():
+            return str(value).upper()
+        case float() if value.is_integer() and abs(value) < 1e15:
+            return str(int(value))
+        case float():
+            return f"{value:.15g}"
+        case datetime():
+            midnight = value.time() == time()
+            return value.date().isoformat() if midnight else value.isoformat(" ", "seconds")
+        case date() | time():
+            return value.isoformat()
+        case _:
+            return str(value)
+
+
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
 TITLES = frozenset({"title", "ctrTitle"})
 UNTITLED = frozenset({"dt", "ftr", "sldNum", "hdr", "sldImg"})
 BULLETED = frozenset({"body", "obj", ""})
@@ -43,7 +147,7 @@ def read_slides(archive: Archive) -> Extract:
     blocks = (block for slide in slides for block in (PAGE_BREAK, *slide.blocks()))
     text, places = paged(joined(blocks), first=0)
     title = next((slide.title for slide in slides if slide.title), "")
-    return Extract(text, MEDIA_TYPE, title=title, places=places[1:])
+    return Extract(text, PPTX, title=title, places=places[1:])
 
 
 @dataclass(slots=True)

@@ -1,0 +1,342 @@
+"""Cues from SubRip, WebVTT, SubStation Alpha and SAMI files."""
+
+import html
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+
+from conspectus.sources.subtitles.cues import (
+    NO_CAPTION,
+    NO_TIME,
+    Cue,
+    ParsedCues,
+    clocked,
+    spoken,
+    without_comments,
+)
+
+_TIME = r"(?:(-?\d{1,20}):)?(\d{1,9}):(\d{1,9})(?:[.,:](\d{1,9}))?"
+ARROW = re.compile(rf"\s*{_TIME}\s*+-{{1,2}}>\s*+{_TIME}(?:\s.*|)", re.ASCII)
+TORN_ARROW = re.compile("-->")
+COMMA = re.compile(rf"\s*{_TIME}\s*+,\s*+{_TIME}\s*", re.ASCII)
+
+
+@dataclass(slots=True)
+class Block:
+    """Seconds from the start, and the lines as they stand in the file."""
+
+    start: float
+    end: float
+    lines: list[str] = field(default_factory=list)
+
+
+def never(line: str) -> bool:
+    """No line begins something that is no caption."""
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class CueFormat:
+    """How a format writes times, and what times look like that cannot be read.
+
+    `is_aside` tells by its first line that a block is no caption; `named` that a name may stand above times.
+    """
+
+    timing: re.Pattern[str]
+    torn: re.Pattern[str]
+    is_aside: Callable[[str], bool] = never
+    named: bool = False
+
+
+def read_blocks(text: str, form: CueFormat) -> tuple[list[Block], int]:
+    """All cues of a text with the number of lines that belong to none.
+
+    A block without times goes on with the cue before it, unless it looks like a cue of its own.
+    """
+    cues: list[Block] = []
+    stray = 0
+    for block in _blocks(text):
+        times = [number for number, line in enumerate(block) if form.timing.fullmatch(line)]
+        if times:
+            stray += _before(block[: times[0]], form)
+            cues.extend(_cues(block, times, form.timing))
+        elif form.is_aside(block[0]):
+            continue
+        elif cues and not _torn(block, form):
+            cues[-1].lines.extend(block)
+        else:
+            stray += len(block)
+    return cues, stray
+
+
+def _blocks(text: str) -> Iterator[list[str]]:
+    block: list[str] = []
+    for line in [*text.split("\n"), ""]:
+        if line.strip():
+            block.append(line)
+        elif block:
+            yield block
+            block = []
+
+
+def _before(lines: list[str], form: CueFormat) -> int:
+    """How many lines above the first times are neither a name or number nor a header."""
+    if not lines or form.is_aside(lines[0]):
+        return 0
+    return len(lines) - (form.named or lines[-1].strip().isdigit())
+
+
+def _torn(block: list[str], form: CueFormat) -> bool:
+    """Whether a block was meant as a cue of its own, but has no times that can be read."""
+    return block[0].strip().isdigit() or any(form.torn.search(line) for line in block)
+
+
+def _cues(block: list[str], times: list[int], timing: re.Pattern[str]) -> Iterator[Block]:
+    """The cues of a block; a number alone before the next cue's times is that cue's, not text."""
+    for here, after in zip(times, [*times[1:], len(block)], strict=True):
+        lines = block[here + 1 : after]
+        if after < len(block) and lines and lines[-1].strip().isdigit():
+            lines.pop()
+        found = timing.fullmatch(block[here])
+        parts = found.groups(default="") if found else ("",) * 8
+        yield Block(clocked(*parts[:4]), clocked(*parts[4:]), lines)
+
+
+SUBRIP = CueFormat(ARROW, TORN_ARROW)
+
+
+def read_subrip(text: str) -> ParsedCues:
+    """The cues of a SubRip text."""
+    blocks, stray = read_blocks(text, SUBRIP)
+    reading = ParsedCues()
+    for block in blocks:
+        for speaker, words in spoken("\n".join(block.lines)):
+            reading.cues.append(Cue(block.start, block.end, words, speaker))
+    reading.left[NO_CAPTION] += stray
+    return reading
+
+
+_BREAK = re.compile(r"\[br\]", re.IGNORECASE)
+_TORN = re.compile(r"^\s*\d+:\d+:\S{1,20},\d+:\d+:\S{1,20}\s*$")
+SUBVIEWER = CueFormat(COMMA, _TORN)
+
+
+def read_subviewer(text: str) -> ParsedCues:
+    """The cues of an .sbv text."""
+    blocks, stray = read_blocks(text, SUBVIEWER)
+    reading = ParsedCues()
+    for block in blocks:
+        reading.cues.append(Cue(block.start, block.end, _BREAK.sub("\n", "\n".join(block.lines)).strip()))
+    reading.left[NO_CAPTION] += stray
+    return reading
+
+
+_ASIDE = re.compile(r"(?:\ufeff?WEBVTT|NOTE|STYLE|REGION)(?:\s.*|:.*|)", re.DOTALL)
+_TITLE = re.compile(r"\ufeff?WEBVTT[ \t]+(?:-[ \t]*)?(\S.*)")
+_WORD = re.compile(r"<\d[\d:.]*><c")
+_FIELD = re.compile(r"(Title|Language)[ \t]*:[ \t]*(\S.*)", re.IGNORECASE)
+
+WEBVTT = CueFormat(ARROW, TORN_ARROW, lambda line: _ASIDE.fullmatch(line) is not None, named=True)
+
+
+def read_webvtt(text: str) -> ParsedCues:
+    """The cues of a WebVTT text; a cue of several voices becomes one for each."""
+    blocks, stray = read_blocks(text, WEBVTT)
+    reading = ParsedCues()
+    for block in blocks:
+        raw = "\n".join(block.lines)
+        timed = _WORD.search(raw) is not None
+        for speaker, words in spoken(raw):
+            reading.cues.append(Cue(block.start, block.end, words, speaker, timed=timed))
+    reading.left[NO_CAPTION] += stray
+    reading.title, reading.language = _header(text)
+    return reading
+
+
+def _header(text: str) -> tuple[str, str | None]:
+    """The title and the language that the lines before the first blank one give."""
+    lines = text[:10_000].partition("\n\n")[0].split("\n")
+    named = _TITLE.match(lines[0])
+    found = {match[1].lower(): match[2].strip() for line in lines if (match := _FIELD.fullmatch(line))}
+    return found.get("title") or (named[1].strip() if named else ""), found.get("language")
+
+
+_ADVANCED = "layer,start,end,style,name,marginl,marginr,marginv,effect,text"
+_ASS_TIME = re.compile(r"\s*(-?\d{1,20}):(\d{1,9}):(\d{1,9})(?:[.:,](\d{1,9}))?\s*", re.ASCII)
+_BLOCK = re.compile(r"(?<!\\)\{([^{}]*)\}")
+_DRAWING = re.compile(r"\\p(\d+)(?![^\\}])")
+_ESCAPED = re.compile(r"\\([Nnh{}])")
+_MEANING: Mapping[str, str] = {"N": "\n", "n": "\n", "h": " "}
+_UNTITLED = frozenset({"<untitled>", "default aegisub file", "default file"})
+
+
+@dataclass(slots=True)
+class _Script:
+    """What is known at a line: its section, and the fields of an event."""
+
+    reading: ParsedCues = field(default_factory=ParsedCues)
+    section: str = ""
+    fields: tuple[str, ...] = tuple(_ADVANCED.split(","))
+
+    def line(self, line: str) -> None:
+        if line.startswith("[") and line.endswith("]"):
+            self.section = line[1:-1].strip().lower()
+            return
+        kind, colon, rest = line.partition(":")
+        kind = kind.strip().lower()
+        if self.section == "script info" and kind == "title":
+            self.reading.title = "" if rest.strip().lower() in _UNTITLED else rest.strip()
+        elif self.section == "events" and not line.startswith(";"):
+            self._event(kind if colon else "", rest)
+
+    def _event(self, kind: str, rest: str) -> None:
+        if kind == "format":
+            self.fields = tuple(name.strip().lower() for name in rest.split(","))
+        elif kind == "dialogue":
+            self._dialogue(rest)
+        elif kind == "comment":
+            self.reading.left["comments, left out"] += 1
+        elif kind or rest.strip():
+            self.reading.left[NO_CAPTION] += 1
+
+    def _dialogue(self, rest: str) -> None:
+        values = rest.split(",", len(self.fields) - 1)
+        given = dict(zip(self.fields, values, strict=False))
+        start, end = (_seconds(given.get(name, "")) for name in ("start", "end"))
+        if start is None or end is None:
+            self.reading.left[NO_TIME] += 1
+            start = end = None
+        text, drawn = _shown(given.get("text", ""))
+        if drawn and not text:
+            self.reading.left["drawings, left out"] += 1
+            return
+        speaker = (given.get("name") or given.get("actor") or "").strip() or None
+        self.reading.cues.append(Cue(start, end, text, speaker))
+
+
+def read_ass(text: str) -> ParsedCues:
+    """The captions of a script in the order of time, as players show them."""
+    script = _Script()
+    for line in text.split("\n"):
+        if line.strip():
+            script.line(line.strip())
+    script.reading.cues.sort(key=lambda cue: cue.start if isinstance(cue.start, float) else float("inf"))
+    return script.reading
+
+
+def _seconds(time: str) -> float | None:
+    found = _ASS_TIME.fullmatch(time)
+    return clocked(*found.groups(default="")) if found else None
+
+
+def _shown(text: str) -> tuple[str, bool]:
+    """The text without override blocks and drawings, and whether there was a drawing."""
+    parts = _BLOCK.split(text)
+    shown, drawing, drawn = [parts[0]], False, False
+    for override, words in zip(parts[1::2], parts[2::2], strict=True):
+        scales = _DRAWING.findall(override)
+        drawing = scales[-1].strip("0") != "" if scales else drawing
+        drawn = drawn or drawing
+        if not drawing:
+            shown.append(words)
+    plain = _ESCAPED.sub(lambda match: _MEANING.get(match[1], match[1]), "".join(shown))
+    return plain.strip(), drawn
+
+
+_TAG = re.compile(r"<(/?[A-Za-z][^<>]*|![^<>]*)>")
+_ATTRIBUTE = re.compile(r"([A-Za-z]++)\s*+=\s*+(?:\"([^\"]*+)\"|'([^']*+)'|([^\s\"'>]++))")
+_CLASS = re.compile(r"\.([\w-]+)\s*\{([^{}]*)\}")
+_LANGUAGE = re.compile(r"(?:^|[;\s])lang\s*:\s*([\w-]+)", re.IGNORECASE)
+_SAMI_TITLE = re.compile(r"<title>([^<]*)</title>", re.IGNORECASE)
+_BREAKS = frozenset({"br", "br/", "div", "/div", "/p"})
+_MILLISECONDS = re.compile(r"-?\d{1,15}", re.ASCII)
+
+
+@dataclass(slots=True)
+class _Track:
+    """The caption of a class that is on the screen."""
+
+    start: float | None = None
+    words: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
+class _Sami:
+    """Where the reading stands: the time of the last SYNC, the class of the last P, and all tracks."""
+
+    languages: dict[str, str]
+    reading: ParsedCues
+    now: float | None = None
+    inside: bool = False
+    name: str = ""
+    tracks: dict[str, _Track] = field(default_factory=dict)
+
+    def tag(self, tag: str) -> None:
+        name = tag.split(None, 1)[0].lower()
+        if name == "sync":
+            self._sync(tag)
+        elif name == "p" and self.inside:
+            self.name = _attributes(tag).get("class", "").lower()
+            self._begin()
+        elif name in _BREAKS and self.inside:
+            self._track().words.append("\n")
+        elif name in {"/body", "/sami"}:
+            self.inside = False
+
+    def text(self, text: str) -> None:
+        words = " ".join(html.unescape(text).split())
+        if self.inside and words:
+            self._track().words.append(f" {words} ")
+
+    def _sync(self, tag: str) -> None:
+        given = _attributes(tag).get("start", "").removesuffix("ms").strip()
+        if _MILLISECONDS.fullmatch(given):
+            self.now = int(given) / 1000
+        else:
+            self.reading.left[NO_TIME] += 1
+            self.now = None
+        self.inside, self.name = True, ""
+
+    def _track(self) -> _Track:
+        return self.tracks[self.name] if self.name in self.tracks else self._begin()
+
+    def _begin(self) -> _Track:
+        """Take what the class showed before off the screen."""
+        shown = self.tracks.get(self.name)
+        if shown is not None and (shown.start != self.now or self.now is None):
+            self._close(self.name, shown, self.now)
+            shown = None
+        self.tracks[self.name] = shown or _Track(self.now)
+        return self.tracks[self.name]
+
+    def _close(self, name: str, track: _Track, end: float | None) -> None:
+        lines = (" ".join(line.split()) for line in "".join(track.words).split("\n"))
+        text = "\n".join(line for line in lines if line)
+        if text:
+            language = self.languages.get(name) if len(self.languages) > 1 else None
+            metadata = {"language": language} if language else {}
+            end = None if track.start is None else end
+            self.reading.cues.append(Cue(track.start, end, text, track=name, metadata=metadata))
+
+    def close(self) -> None:
+        for name, track in self.tracks.items():
+            self._close(name, track, None)
+
+
+def read_sami(text: str) -> ParsedCues:
+    """The captions of all classes, in the order of time; the last ones have no end."""
+    named = ((name.lower(), _LANGUAGE.search(style)) for name, style in _CLASS.findall(text[:100_000]))
+    languages = {name: found[1] for name, found in named if found}
+    title = _SAMI_TITLE.search(text[:100_000])
+    reading = ParsedCues(title=html.unescape(title[1]).strip() if title else "")
+    sami = _Sami(languages, reading)
+    for number, part in enumerate(_TAG.split(without_comments(text))):
+        (sami.tag if number % 2 else sami.text)(part)
+    sami.close()
+    reading.cues.sort(key=lambda cue: cue.start if isinstance(cue.start, float) else float("inf"))
+    reading.language = next(iter(languages.values())) if len(languages) == 1 else None
+    return reading
+
+
+def _attributes(tag: str) -> dict[str, str]:
+    return {name.lower(): a or b or c for name, a, b, c in _ATTRIBUTE.findall(tag[:1000])}
