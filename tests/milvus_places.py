@@ -4,7 +4,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from conspectus.index.milvus.connection import MilvusServer
-from conspectus.index.milvus.reads import MilvusLocation
+from conspectus.index.milvus.search import MilvusLocation
 from conspectus.records.jobs.file_locks import turn
 
 

@@ -12,8 +12,7 @@ import conspectus
 from conspectus import Engine
 from conspectus.errors import CollectionGone, Conflict, IndexDamaged, NotFound, StorageBusy, StorageError
 from conspectus.index.bm25 import Bm25
-from conspectus.index.segments.build import BuildRequest, BuildResult, Options
-from conspectus.index.segments.builders import LocalBuilder
+from conspectus.index.segments.build import BuildRequest, BuildResult, LocalBuilder, Options
 from conspectus.index.segments.manifest import locked, remove
 from conspectus.index.segments.segment import Shape, open_segment
 from conspectus.index.segments.store import SegmentsIndex

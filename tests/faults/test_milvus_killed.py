@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import StorageBusy, StorageError
-from conspectus.index.milvus.build import forget
 from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
+from conspectus.index.milvus.writes import forget
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history, kept_at, write_until_killed

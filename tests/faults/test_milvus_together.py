@@ -8,10 +8,10 @@ import pytest
 from pymilvus import DataType, MilvusClient
 
 from conspectus.errors import NotFound
-from conspectus.index.milvus.build import forget
 from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.rows import notes_layout
 from conspectus.index.milvus.store import MilvusIndex
+from conspectus.index.milvus.writes import forget
 from tests.index_histories import Versions, assert_every_answer_is_one_version
 from tests.milvus_places import place_in
 from tests.support.journal import Journal, make_chunk

@@ -14,9 +14,8 @@ from tests.support.journal import Journal, make_chunk
 from conspectus.index.bm25 import Bm25, Corpus, best
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.columns import Columns, ColumnWriter
-from conspectus.index.segments.pruning import Chooser, Weighted
-from conspectus.index.segments.segment import Row, Shape, analysed, segment_in_memory
-from conspectus.index.segments.segment_view import SegmentView
+from conspectus.index.segments.search import Chooser, Weighted
+from conspectus.index.segments.segment import Row, SegmentView, Shape, analysed, segment_in_memory
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, Or, matches
 from conspectus.model.index import IndexedChunk

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.index_strategies import filters
 from tests.support.journal import make_chunk
 
-from conspectus.index.milvus.partitions import tenant, within
+from conspectus.index.milvus.connection import tenant, within
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Or, document_row, matches
 from conspectus.model.ids import SourceId
 

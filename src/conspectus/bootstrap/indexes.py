@@ -117,8 +117,7 @@ async def open_segments(
     settings: Settings,
 ) -> Index:
     """The embedded index, built anew from the records where its files cannot be trusted."""
-    from conspectus.index.segments.build import Options
-    from conspectus.index.segments.builders import SubprocessBuilder
+    from conspectus.index.segments.build import Options, SubprocessBuilder
     from conspectus.index.segments.manifest import forget
     from conspectus.index.segments.store import SegmentsIndex
 
@@ -148,7 +147,7 @@ async def open_segments(
 
 async def build(name: str, space: str) -> None:
     """The child of a SubprocessBuilder: build what standard input asks for, of the records that it names."""
-    from conspectus.index.segments.builders import answer
+    from conspectus.index.segments.build import answer
     from conspectus.records.store import open_records
 
     def write(line: str) -> None:

@@ -19,7 +19,7 @@ from conspectus.text.analyzer import Analyzer
 if TYPE_CHECKING:
     from conspectus.index.milvus.captions import MilvusCaptions
     from conspectus.index.milvus.connection import MilvusServer
-    from conspectus.index.milvus.reads import MilvusLocation
+    from conspectus.index.milvus.search import MilvusLocation
 
 LITE = "milvus.db"
 _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
@@ -47,7 +47,7 @@ class MilvusIndexes:
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index. Raises StorageBusy."""
         place = await self._place(collection, space)
-        from conspectus.index.milvus.build import forget
+        from conspectus.index.milvus.writes import forget
 
         await forget(place)
 
@@ -67,7 +67,7 @@ class MilvusIndexes:
         async with self._opening:
             if self._server is None:
                 self._server = await asyncio.to_thread(_connection, self._folder, self._settings)
-        from conspectus.index.milvus.reads import MilvusLocation
+        from conspectus.index.milvus.search import MilvusLocation
 
         name = index_name(self._settings.milvus_prefix, collection, space)
         dimensions = space.dimensions if space else 0

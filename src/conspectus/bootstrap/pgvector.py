@@ -22,9 +22,8 @@ from conspectus.settings import Settings
 from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
-    from conspectus.index.pgvector.database import Run
-    from conspectus.index.pgvector.options import PgvectorOptions
-    from conspectus.index.pgvector.transactional import AtOnce
+    from conspectus.index.pgvector.database import PgvectorOptions, Run
+    from conspectus.index.pgvector.store import AtOnce
 
 Result = TypeVar("Result")
 _SPACES = (
@@ -119,7 +118,7 @@ class PgvectorIndexes:
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
         """Delete an index."""
-        from conspectus.index.pgvector.build import forget
+        from conspectus.index.pgvector.writes import forget
 
         await self._database.write(partial(forget, name=index_name(collection, space)))
 
@@ -129,7 +128,7 @@ class PgvectorIndexes:
 
     async def sweep(self) -> None:
         """Delete them, but for those that somebody builds at that moment."""
-        from conspectus.index.pgvector.build import forget_unless_built
+        from conspectus.index.pgvector.writes import forget_unless_built
 
         for name in await self.stray():
             await self._database.write(partial(forget_unless_built, name=name))
@@ -139,7 +138,7 @@ class PgvectorIndexes:
         await self._database.close()
 
     def _index_at_once(self, collection: Collection) -> "AtOnce":
-        from conspectus.index.pgvector.transactional import AtOnce
+        from conspectus.index.pgvector.store import AtOnce
 
         place = self._place(collection, collection.space)
         if place.name not in self._at_once:
@@ -147,7 +146,7 @@ class PgvectorIndexes:
         return self._at_once[place.name]
 
     def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "PgvectorOptions":
-        from conspectus.index.pgvector.options import PgvectorOptions
+        from conspectus.index.pgvector.database import PgvectorOptions
 
         return PgvectorOptions(
             self._database, index_name(collection, space), space.dimensions if space else 0
@@ -155,8 +154,7 @@ class PgvectorIndexes:
 
 
 def _stray(connection: Connection) -> Sequence[str]:
-    from conspectus.index.pgvector.database import rows_of
-    from conspectus.index.pgvector.state import names_of_indexes
+    from conspectus.index.pgvector.database import names_of_indexes, rows_of
 
     listed = all_collections(connection)
     found = set(names_of_indexes(rows_of(connection), beside=collections.name))

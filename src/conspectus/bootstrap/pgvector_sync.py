@@ -12,7 +12,7 @@ from conspectus.records.core.rows import COLLECTION_COLUMNS, to_collection
 from conspectus.records.tables.core import collections
 
 if TYPE_CHECKING:
-    from conspectus.index.pgvector.transactional import AtOnce
+    from conspectus.index.pgvector.store import AtOnce
 
 Open: TypeAlias = "Callable[[Collection], AtOnce]"
 

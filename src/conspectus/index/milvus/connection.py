@@ -1,14 +1,15 @@
-"""A connection to Milvus: every call in a thread, with a time limit, and its failures as our errors."""
+"""Connections to a Milvus server: collections, partitions, and the lock that orders writers."""
 
 import asyncio
 import fcntl
+import hashlib
 import importlib
 import logging
 import threading
-from collections.abc import Coroutine, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, Literal, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 import grpc
@@ -16,6 +17,8 @@ from pymilvus import CollectionSchema, MilvusClient, MilvusException
 from pymilvus.milvus_client.index import IndexParams
 
 from conspectus.errors import CollectionGone, InvalidInput, StorageBusy, StorageError
+from conspectus.model.filter import And, Eq, Filter, In, Or
+from conspectus.ports.locks import Lock
 
 Row: TypeAlias = Mapping[str, Any]
 Query: TypeAlias = Mapping[str, object]
@@ -357,3 +360,60 @@ def _is_away(fault: Exception) -> bool:
 def _reason(fault: Exception) -> str:
     text = fault.message if isinstance(fault, MilvusException) else str(fault)
     return " ".join(str(text).split())[:_LONGEST_REASON]
+
+
+Work: TypeAlias = Literal["write", "build"]
+Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Lock]]
+"""Whether this process has the turn for a kind of work, until the block ends or the turn is lost."""
+
+_FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.25
+
+
+@asynccontextmanager
+async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Lock]:
+    """Wait until it is this process's turn, and hold it for the block."""
+    pause = _FIRST_WAIT
+    while True:
+        async with turn(work) as hold:
+            if hold:
+                yield hold
+                return
+        await asyncio.sleep(pause)
+        pause = min(2 * pause, _LONGEST_WAIT)
+
+
+_WORTH_NAMING = 2 * PARTITIONS
+
+
+def tenant(source: object) -> str:
+    """The tenant of a row: its source, in letters that mean nothing in an expression."""
+    return hashlib.blake2b(str(source).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def within(where: Filter) -> str | None:
+    """An expression that all rows satisfy that the filter admits; None where they may be anywhere.
+
+    Beyond so many sources every partition would have to be looked at anyhow.
+    """
+    sources = _sources(where)
+    if sources is None or not 0 < len(sources) <= _WORTH_NAMING:
+        return None
+    listed = ",".join(sorted(f'"{tenant(source)}"' for source in sources))
+    return f"tenant in [{listed}]"
+
+
+def _sources(where: Filter) -> frozenset[str] | None:
+    """The sources outside of which a filter leaves nothing; None where it does not bound them."""
+    match where:
+        case Eq("source", str(value)):
+            return frozenset({value})
+        case In("source", values):
+            texts = frozenset(value for value in values if isinstance(value, str))
+            return texts if len(texts) == len(set(values)) else None
+        case And(inner):
+            bounds = [found for found in map(_sources, inner) if found is not None]
+            return frozenset.intersection(*bounds) if bounds else None
+        case Or(inner):
+            known = [found for found in map(_sources, inner) if found is not None]
+            return frozenset[str]().union(*known) if len(known) == len(inner) else None
+    return None

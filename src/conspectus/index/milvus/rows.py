@@ -1,25 +1,176 @@
-"""Chunks as rows of Milvus: one with the terms, and one with the vector where there is one."""
+"""Rows of the Milvus index: chunks with terms and sparse weights, and filters as expressions."""
 
-from collections.abc import Mapping, Sequence
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from datetime import datetime
+from typing import Any, Final, TypeAlias, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
 from pymilvus.milvus_client.index import IndexParams
 
-from conspectus.index.bm25 import Analyse, occurrences
-from conspectus.index.filter_terms import TEXTS
-from conspectus.index.filter_values import content_checksum
-from conspectus.index.milvus.connection import LONGEST_TEXT
-from conspectus.index.milvus.partitions import tenant
-from conspectus.index.milvus.row_terms import ABSENT, LONGEST_NAME, Facts, fact_word, facts_of, hexed, is_odd
-from conspectus.index.milvus.sparse_weights import Weights, dimension
-from conspectus.model.filter import Row
+from conspectus.index.bm25 import Analyse, Bm25, occurrences
+from conspectus.index.filter_terms import (
+    NUMBERS,
+    TEXTS,
+    content_checksum,
+    entries,
+    equals,
+    exists,
+    is_moment,
+    is_value,
+    path_name,
+    spelled_moment,
+    stand_in,
+)
+from conspectus.index.milvus.connection import LONGEST_TEXT, tenant
+from conspectus.model.filter import (
+    And,
+    Between,
+    Eq,
+    Exists,
+    Field,
+    Filter,
+    In,
+    Not,
+    Or,
+    Overlaps,
+    Row,
+    Scalar,
+    holds,
+    leaves,
+)
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
+from conspectus.ports import Floats
 from conspectus.text.times import to_microseconds
+
+DIMENSIONS = 2**32 - 2
+_NO_TERM = 0
+_EXACT_UP_TO = 500
+
+
+def dimension(term: str) -> int:
+    """The number of a term; that two of a million share one happens to one term in 4,000."""
+    digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return 1 + int.from_bytes(digest, "little") % (DIMENSIONS - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """BM25's numbers and the mean length that the stored weights were made with."""
+
+    bm25: Bm25
+    average: float
+
+    def encoded(self, counts: Mapping[int, int], length: int) -> dict[str, Any]:
+        """The columns that hold the counts of a row; a row without terms has one that no question has."""
+        norm = self._norm(float(length))
+        terms = {number: float(np.float32(count / (count + norm))) for number, count in counts.items()}
+        large = {str(number): count for number, count in counts.items() if count > _EXACT_UP_TO}
+        return {"terms": terms or {_NO_TERM: 1.0}, "large": large}
+
+    def counts(self, rows: Sequence[Mapping[str, Any]], number: int) -> Floats:
+        """How often a term occurs in each of the rows."""
+        weights = np.array([row["terms"].get(number, 0.0) for row in rows], np.float64)
+        norms = np.array([self._norm(float(row["length"])) for row in rows], np.float64)
+        counts = np.rint(norms * weights / (1.0 - np.minimum(weights, 0.999_999)))
+        for place, row in enumerate(rows):
+            counts[place] = row["large"].get(str(number), counts[place]) if row["large"] else counts[place]
+        return np.asarray(counts, np.float64)
+
+    def slack(self, average: float) -> float:
+        """By how much an exact score can at most exceed one made with the fixed mean length."""
+        return max(1.0, average / self.average) * (1.0 + 1e-5)
+
+    def _norm(self, length: float) -> float:
+        return self.bm25.k1 * (1.0 - self.bm25.b) + self.bm25.k1 * self.bm25.b * length / self.average
+
+
+MOST_FACTS = 3_500
+"""Milvus takes arrays of at most 4,096 elements, and texts of as many bytes as so many facts need."""
+LONGEST_VALUE = 10_000
+"""Characters, or bits of a number, of a value that can be kept for ranges."""
+LONGEST_NAME = 1_000
+"""Bytes of a text in a column of its own."""
+ABSENT: Final = -(2**62)
+MOST: Final = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A distinct value at a path, as JSON, with the fact that stands for it."""
+
+    path: str
+    fact: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All facts of a row. An `odd` row has more, or others, than Milvus can hold: it is looked at here."""
+
+    numbers: tuple[int, ...]
+    values: tuple[Value, ...]
+    odd: bool
+
+
+def fact_word(number: int) -> str:
+    """A fact as a word of a fixed number of letters."""
+    return f"{number:016x}"
+
+
+def path_key(field: Field) -> str:
+    """A path as text of one length."""
+    return hashlib.blake2b(path_name(field).encode(), digest_size=16).hexdigest()
+
+
+def facts_of(row: Row) -> Facts:
+    """The facts of a row's metadata, and of those of its names that spell instants."""
+    numbers: dict[int, None] = {}
+    values: dict[int, Value] = {}
+    odd = False
+    for field, value in entries((), row["metadata"]):
+        numbers[exists(field)] = None
+        odd |= _add(field, value, numbers, values)
+    for name in TEXTS:
+        if spelled_moment(row[name]) is not None:
+            odd |= _add(name, row[name], numbers, values)
+    return Facts(tuple(numbers)[:MOST_FACTS], tuple(values.values()), odd or len(numbers) > MOST_FACTS)
+
+
+def hexed(text: str) -> str:
+    """A text in letters that mean nothing in an expression and sort as its code points do."""
+    return "=" + text.encode("utf-8", "surrogatepass").hex()
+
+
+def is_odd(row: Row) -> bool:
+    """Whether a column of its own cannot hold a field."""
+    named = (row[name] for name in TEXTS)
+    numbers = (row[name] for name in ("sequence", "position"))
+    return any(isinstance(text, str) and len(hexed(text)) > 2 * LONGEST_NAME for text in named) or any(
+        isinstance(number, int) and abs(number) >= MOST for number in numbers
+    )
+
+
+def _add(field: Field, value: object, numbers: dict[int, None], values: dict[int, Value]) -> bool:
+    """Whether the value is beyond what can be kept."""
+    if (moment := spelled_moment(value)) is not None:
+        numbers[is_moment(field, moment)] = None
+    if isinstance(value, int) and value.bit_length() > LONGEST_VALUE:
+        return True
+    number = is_value(field, value)
+    numbers[number] = None
+    stored = json.dumps(stand_in(value))
+    if len(stored) > LONGEST_VALUE:
+        return True
+    values[number] = Value(path_key(field), number, stored)
+    return False
+
 
 WORDS, VECTORS, NOTES = "words", "vectors", "notes"
 _LONGEST_KEY = 64
@@ -166,3 +317,167 @@ def _text(value: object) -> str:
 
 def _number(value: int | None, *, odd: bool) -> int:
     return ABSENT if value is None or odd else value
+
+
+EVERY, NONE = "version >= 0", "version < 0"
+Known: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
+"""For a field its distinct values, each with the fact that stands for it."""
+
+
+def ranged(condition: Filter) -> set[Field]:
+    """The fields of which the distinct values must be known to compile a filter."""
+    return {leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and _by_value(leaf)}
+
+
+@dataclass(frozen=True, slots=True)
+class Compiler:
+    """Makes expressions. `known` are the distinct values of all fields that `ranged` names.
+
+    Milvus Lite looks at arrays row by row, 200 times slower than at texts: there facts are a text of
+    hexadecimal words (`facts_as_text`), of which a part is looked for.
+    """
+
+    known: Known
+    facts_as_text: bool = False
+
+    def compiled(self, condition: Filter) -> str:
+        """The rows that satisfy the filter; odd rows are judged elsewhere."""
+        match condition:
+            case Not():
+                return f"not ({self.compiled(condition.inner)})"
+            case And():
+                return _joined(" and ", map(self.compiled, condition.inner), EVERY)
+            case Or():
+                return _joined(" or ", map(self.compiled, condition.inner), NONE)
+            case Overlaps():
+                return _overlaps(condition)
+            case Eq() | In() | Between() | Exists():
+                return self._leaf(condition)
+            case _:
+                assert_never(condition)
+
+    def _leaf(self, leaf: Eq | In | Between | Exists) -> str:
+        field = leaf.field
+        if isinstance(field, tuple):
+            return self._by_facts(leaf)
+        if isinstance(leaf, Exists) or (isinstance(leaf, Between) and leaf.low is None and leaf.high is None):
+            return _present(field)
+        if field in TEXTS:
+            return self._text(leaf, field)
+        return _number_is(leaf, field) if field in NUMBERS else NONE
+
+    def _by_facts(self, leaf: Eq | In | Between | Exists) -> str:
+        match leaf:
+            case Exists():
+                return self._any_fact([exists(leaf.field)])
+            case Eq():
+                return self._any_fact([equals(leaf.field, leaf.value)])
+            case In():
+                return self._any_fact(equals(leaf.field, value) for value in leaf.values)
+            case Between():
+                return self._any_fact(n for n, value in self.known[leaf.field] if holds(leaf, value))
+            case _:
+                assert_never(leaf)
+
+    def _any_fact(self, numbers: Iterable[int | None]) -> str:
+        wanted = [number for number in numbers if number is not None]
+        if self.facts_as_text:
+            return " or ".join(f'facts like "%{fact_word(number)}%"' for number in wanted) or NONE
+        return f"array_contains_any(facts, [{','.join(map(str, wanted))}])" if wanted else NONE
+
+    def _text(self, leaf: Eq | In | Between, name: Field) -> str:
+        if isinstance(leaf, Between):
+            return self._by_facts(leaf) if _by_value(leaf) else _text_range(leaf, name)
+        wanted = leaf.values if isinstance(leaf, In) else (leaf.value,)
+        listed = ",".join(f'"{hexed(value)}"' for value in wanted if isinstance(value, str))
+        moments = self._any_fact(equals(name, value) for value in wanted if isinstance(value, datetime))
+        return _joined(" or ", [f"{name} in [{listed}]"] * bool(listed) + [moments] * (moments != NONE), NONE)
+
+
+def either(ids: Iterable[int]) -> str:
+    """The rows of these chunks."""
+    listed = ",".join(map(str, ids))
+    return f"chunk in [{listed}]" if listed else NONE
+
+
+def one_of(keys: Iterable[str]) -> str:
+    """The rows of these keys, which Milvus finds without looking through the others."""
+    listed = ",".join(f'"{key}"' for key in keys)
+    return f"key in [{listed}]"
+
+
+def _joined(word: str, parts: Iterable[str], nothing: str) -> str:
+    return word.join(f"({part})" for part in parts) or nothing
+
+
+def _overlaps(leaf: Overlaps) -> str:
+    parts = [f"ends > {ABSENT}"]
+    if leaf.end is not None:
+        parts.append(f"starts < {to_microseconds(leaf.end)}")
+    if leaf.start is not None:
+        low = to_microseconds(leaf.start)
+        parts.append(f"(ends > {low} or starts >= {low})")
+    return " and ".join(parts)
+
+
+def _present(field: str) -> str:
+    if field in TEXTS:
+        return f'{field} != ""'
+    return f"{field if field in NUMBERS else 'ends'} > {ABSENT}"
+
+
+def _by_value(leaf: Between) -> bool:
+    if isinstance(leaf.field, tuple):
+        return True
+    return leaf.field in TEXTS and any(isinstance(bound, datetime) for bound in (leaf.low, leaf.high))
+
+
+def _text_range(leaf: Between, name: Field) -> str:
+    parts = [f'{name} != ""']
+    for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
+        if bound is not None and not isinstance(bound, str):
+            return NONE
+        if bound is not None:
+            parts.append(f'{name} {sign} "{hexed(bound)}"')
+    return " and ".join(parts)
+
+
+def _number_is(leaf: Eq | In | Between, name: str) -> str:
+    if isinstance(leaf, Between):
+        return _number_range(leaf, name)
+    wanted = leaf.values if isinstance(leaf, In) else (leaf.value,)
+    exact = {_whole(value, name) for value in wanted}
+    listed = ",".join(str(int(number)) for number in exact if number is not None and _fits(number))
+    return f"{name} in [{listed}]" if listed else NONE
+
+
+def _number_range(leaf: Between, name: str) -> str:
+    parts = [f"{name} > {ABSENT}"]
+    for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
+        if bound is None:
+            continue
+        number = _whole(bound, name)
+        if number is None:
+            return NONE
+        parts.append(f"{name} {sign} {_next_whole(number)}")
+    return " and ".join(parts)
+
+
+def _whole(bound: Scalar, name: str) -> int | float | None:
+    """What a bound is among the numbers of a column; None where they cannot be compared."""
+    if name == "recorded":
+        return to_microseconds(bound) if isinstance(bound, datetime) and bound.tzinfo else None
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or bound != bound:
+        return None
+    return bound
+
+
+def _fits(number: int | float) -> bool:
+    return abs(number) < MOST and number == int(number)
+
+
+def _next_whole(number: int | float) -> int:
+    """The least whole number that is not below; far enough out for all that a column holds."""
+    if isinstance(number, float) and math.isinf(number):
+        return MOST if number > 0 else ABSENT
+    return max(ABSENT, min(MOST, math.ceil(number)))

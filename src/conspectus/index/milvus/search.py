@@ -1,21 +1,36 @@
-"""Questions to one version of the index: Milvus proposes under the filter, the scores are worked out here."""
+"""Search the Milvus index, and check it against the records."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TypeAlias
 
 import numpy as np
 
+from conspectus.errors import CollectionGone
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines
-from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Row
-from conspectus.index.milvus.filters import either, one_of
-from conspectus.index.milvus.rows import VECTORS, WORDS, collection_name, dense
-from conspectus.index.milvus.sparse_weights import Weights, dimension
-from conspectus.index.milvus.state import MilvusState
-from conspectus.index.milvus.term_counts import Block
-from conspectus.model.index import TermStatistic
-from conspectus.ports import Candidates, Floats, Ids, Vectors
+from conspectus.index.changes import Range, untouched_since
+from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Row, Turn, within
+from conspectus.index.milvus.rows import (
+    EVERY,
+    VECTORS,
+    WORDS,
+    Compiler,
+    Weights,
+    collection_name,
+    dense,
+    dimension,
+    either,
+    one_of,
+    ranged,
+    signed_checksum,
+)
+from conspectus.index.milvus.state import Block, Distinct, MilvusState, Notes, Terms
+from conspectus.model.filter import Filter, matches
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import Disagreement, IndexedChunk, TermStatistic
+from conspectus.ports import Candidates, Floats, Ids, Reader, Vectors
 
 Found: TypeAlias = Mapping[int, Row]
 Still: TypeAlias = Callable[[], Awaitable[bool]]
@@ -199,3 +214,129 @@ async def _deep_enough(
 
 def _name(statistic: TermStatistic) -> str:
     return statistic.term
+
+
+Ask: TypeAlias = Callable[[MilvusQuery], Awaitable[Candidates | None]]
+
+
+@dataclass(frozen=True, slots=True)
+class MilvusLocation:
+    """Where an index lies: the connection, its name there, whose turn it is, its vectors' size (0: none)."""
+
+    server: MilvusServer
+    name: str
+    turn: Turn
+    dimensions: int = 0
+    bm25: Bm25 = field(default_factory=Bm25)
+
+    def view(self, state: MilvusState) -> MilvusSnapshot:
+        """A version of the index, without the statistics of its terms."""
+        return MilvusSnapshot(self.server, self.name, state, (), self.bm25)
+
+
+class MilvusReader:
+    """Puts questions to a version; what it reads for them it keeps for the next question."""
+
+    def __init__(self, place: MilvusLocation, notes: Notes, reader: Reader) -> None:
+        self._place = place
+        self._notes = notes
+        self._reader = reader
+        self._terms = Terms(notes)
+        self._distinct = Distinct(notes)
+        self._odd: tuple[MilvusState | None, Sequence[IndexedChunk]] = (None, ())
+
+    async def answer(
+        self, state: MilvusState, where: Filter, terms: Sequence[str], *, vector: Vectors | None, ask: Ask
+    ) -> Candidates | None:
+        """What a version answers; None if it is no longer the current one."""
+        view, still = self._place.view(state), partial(self.still, state)
+        if not state.generation:
+            answer = MilvusQuery(view, EVERY, terms, None, still=still).candidates({}, {})
+            return answer if await still() else None
+        try:
+            expression = await self._expression(state, where)
+            blocks = await self._terms.blocks(state)
+            if expression is None or blocks is None:
+                return None
+            return await ask(MilvusQuery(view.with_blocks(blocks), expression, terms, vector, still=still))
+        except CollectionGone:
+            return None
+
+    async def still(self, state: MilvusState) -> bool:
+        """Whether the rows of this state are those to be seen now."""
+        return (await self._notes.read()).same_rows(state)
+
+    async def _expression(self, state: MilvusState, where: Filter) -> str | None:
+        """Which rows may be seen: those of the version that satisfy the filter."""
+        visible = await self._notes.visible(state)
+        if visible is None:
+            return None
+        known = await self._distinct.known(state, ranged(where))
+        condition = Compiler(known, state.facts_as_text).compiled(where)
+        if state.odd:
+            odd = [c.chunk.id for c in await self._odd_chunks(state, visible) if matches(where, c.row())]
+            condition = f"(odd == false and ({condition})) or (odd == true and {either(odd)})"
+        parts = [within(where), visible, None if condition == EVERY else f"({condition})"]
+        return " and ".join(part for part in parts if part)
+
+    async def _odd_chunks(self, state: MilvusState, visible: str) -> Sequence[IndexedChunk]:
+        """The chunks of which Milvus cannot hold all that filters may ask."""
+        held, found = self._odd
+        if held is None or not held.same_rows(state):
+            name = self._place.view(state).collection(WORDS)
+            rows = await self._place.server.every(
+                name, f"{visible} and odd == true", ["chunk"], along="chunk", span=(0, state.last + 1)
+            )
+            numbers = [ChunkId(row["chunk"]) for row in rows]
+            found = [chunk for number in numbers for chunk in await self._reader.chunks(number, number)]
+            self._odd = state, found
+        return found
+
+
+_AT_ONCE = 2_000
+_BEYOND = 2**63 - 1
+
+
+async def differences(
+    view: MilvusSnapshot, where: str, reader: Reader, *, vectors: bool
+) -> list[Disagreement]:
+    """Every visible row against the records; what changed after the version is left out.
+
+    More rows than Milvus lists at once between two chunks of the records are named in part.
+    """
+    found: list[Disagreement] = []
+    last = -1
+    async for batch in reader.scan():
+        for start in range(0, len(batch), _AT_ONCE):
+            chunks = batch[start : start + _AT_ONCE]
+            end = chunks[-1].chunk.id
+            found += await _between(view, where, (last + 1, end), chunks, vectors=vectors)
+            last = end
+    found += await _between(view, where, (last + 1, _BEYOND), (), vectors=vectors)
+    return await untouched_since(view.state.applied, found, reader)
+
+
+async def _between(
+    view: MilvusSnapshot, where: str, span: Range, chunks: Sequence[IndexedChunk], *, vectors: bool
+) -> list[Disagreement]:
+    words = await _checksums(view, WORDS, where, span)
+    with_vector = await _checksums(view, VECTORS, where, span) if vectors else {}
+    found = []
+    for chunk in chunks:
+        number, checksum = chunk.chunk.id, signed_checksum(chunk)
+        stored = words.pop(number, None)
+        vector = with_vector.pop(number, None)
+        if stored is None:
+            found.append(Disagreement(number, "missing", "not in the index"))
+        elif stored != checksum:
+            found.append(Disagreement(number, "stale", "the records hold another version"))
+        elif vectors and vector != (checksum if chunk.vector is not None else None):
+            found.append(Disagreement(number, "damaged", "its vector in Milvus is missing or another one"))
+    ghosts = words.keys() | with_vector.keys()
+    return found + [Disagreement(ChunkId(number), "ghost", "not in the records") for number in ghosts]
+
+
+async def _checksums(view: MilvusSnapshot, what: str, where: str, span: Range) -> dict[int, int]:
+    expression = f"{where} and chunk >= {span[0]} and chunk <= {span[1]}"
+    rows = await view.server.query(view.collection(what), expression, ["chunk", "checksum"])
+    return {row["chunk"]: row["checksum"] for row in rows}

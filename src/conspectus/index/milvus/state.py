@@ -1,20 +1,19 @@
-"""What the index says of itself, kept in Milvus beside the rows: one small row makes all others count.
-
-Rows carry the version that brought them. A question sees those up to the version of the state, without
-those that it replaced, so writing the state is the one moment at which everything new is there. The notes
-of a generation are a collection too, and an alias, the name of the index, says which generation it is.
-"""
+"""State of the Milvus index: generations, term counts and distinct values."""
 
 import json
 import secrets
-from collections.abc import Sequence
+from base64 import b64decode, b64encode
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from conspectus.errors import CollectionGone, StorageBusy, StorageTooNew
 from conspectus.index.milvus.connection import MilvusServer, Row
-from conspectus.index.milvus.filters import EVERY, either, one_of
-from conspectus.index.milvus.rows import NOTES, collection_name
+from conspectus.index.milvus.rows import EVERY, NOTES, Known, Value, collection_name, either, one_of, path_key
+from conspectus.model.filter import Field
 
 FORMAT = 2
 _STATE = "state"
@@ -246,3 +245,166 @@ class Notes:
 def dead_keys(state: MilvusState) -> list[str]:
     """The keys of the notes that list dead rows."""
     return [note_key("dead", state.version, str(number)) for number in range(state.dead)]
+
+
+_TERMS = "terms"
+_IN_A_NOTE = 5_000
+_RATIO = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """By how much the numbers of chunks with certain terms changed; terms are sorted."""
+
+    terms: NDArray[np.uint32]
+    counts: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, terms: Sequence[NDArray[np.uint32]], counts: Sequence[NDArray[np.int32]]) -> "Block":
+        """The sum of changes."""
+        every = np.concatenate([np.zeros(0, np.uint32), *terms])
+        distinct, place = np.unique(every, return_inverse=True)
+        summed = np.zeros(len(distinct), np.int64)
+        np.add.at(summed, place, np.concatenate([np.zeros(0, np.int32), *counts]))
+        kept = summed != 0
+        return cls(distinct[kept], summed[kept].astype(np.int32))
+
+    def bodies(self) -> list[str]:
+        """The block in pieces that fit into a note."""
+        pieces = [slice(start, start + _IN_A_NOTE) for start in range(0, len(self.terms), _IN_A_NOTE)]
+        return [
+            b64encode(self.terms[p].astype("<u4").tobytes() + self.counts[p].astype("<i4").tobytes()).decode()
+            for p in pieces
+        ]
+
+    @classmethod
+    def from_bodies(cls, bodies: Sequence[str]) -> "Block":
+        """What `bodies` wrote."""
+        pieces = [np.frombuffer(b64decode(body), "<u4").reshape(2, -1) for body in bodies]
+        terms = np.concatenate([np.zeros(0, np.uint32), *(piece[0] for piece in pieces)])
+        counts = np.concatenate([np.zeros(0, np.uint32), *(piece[1] for piece in pieces)])
+        return cls(terms.astype(np.uint32), counts.astype(np.uint32).view(np.int32))
+
+    def documents(self, term: int) -> int:
+        """The change for one term."""
+        place = int(np.searchsorted(self.terms, np.uint32(term)))
+        found = place < len(self.terms) and int(self.terms[place]) == term
+        return int(self.counts[place]) if found else 0
+
+
+class Terms:
+    """The blocks of a state, read once and kept; each is at least twice as large as the next."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._held: Mapping[tuple[str, int], Block] = {}
+
+    async def blocks(self, state: MilvusState) -> list[Block] | None:
+        """All blocks of a state; None if it is no longer the current one."""
+        found: dict[tuple[str, int], Block] = {}
+        for version, parts in state.blocks:
+            place = state.generation, version
+            if place in self._held:
+                found[place] = self._held[place]
+                continue
+            keys = [note_key(_TERMS, version, str(number)) for number in range(parts)]
+            bodies = await self._notes.bodies(state.generation, keys)
+            if bodies is None:
+                return None
+            found[place] = Block.from_bodies(bodies)
+        self._held = found
+        return list(found.values())
+
+    async def add(
+        self, state: MilvusState, change: Block, before: Sequence[Block]
+    ) -> tuple[MilvusState, list[str]]:
+        """The state with a change to the statistics, written, and the keys of the notes it does without."""
+        kept = list(zip(state.blocks, before, strict=True))
+        merged: list[tuple[tuple[int, int], Block]] = []
+        while kept and len(kept[-1][1].terms) < _RATIO * len(change.terms):
+            merged.append(kept.pop())
+            last = merged[-1][1]
+            change = Block.of([last.terms, change.terms], [last.counts, change.counts])
+        notes = [
+            Note(_TERMS, state.generation, state.version, str(number), body)
+            for number, body in enumerate(change.bodies())
+        ]
+        await self._notes.put(state.generation, notes)
+        self._held = {**self._held, (state.generation, state.version): change}
+        blocks = [entry for entry, _ in kept] + ([(state.version, len(notes))] if notes else [])
+        gone = [
+            note_key(_TERMS, version, str(number))
+            for (version, parts), _ in merged
+            for number in range(parts)
+        ]
+        return replace(state, blocks=tuple(blocks)), gone
+
+
+_VALUES = "values"
+_VERSIONS_AT_ONCE = 2_000 * VERSION_STEP
+_MOST_BYTES = 40_000
+Found = dict[int, object]
+
+
+class Distinct:
+    """Reads what is new since it last looked, and remembers what it wrote."""
+
+    def __init__(self, notes: Notes) -> None:
+        self._notes = notes
+        self._generation = ""
+        self._read: dict[str, tuple[int, Found]] = {}
+        self._written: set[int] = set()
+
+    async def known(self, state: MilvusState, fields: Iterable[Field]) -> Known:
+        """For each field its distinct values, of removed rows too."""
+        self._turn_to(state.generation)
+        return {field: list((await self._of(path_key(field), state)).items()) for field in fields}
+
+    async def add(self, generation: str, version: int, values: Iterable[Value], *, part: str) -> None:
+        """Store those that this process has not stored yet."""
+        self._turn_to(generation)
+        fresh: dict[str, list[Value]] = {}
+        for value in values:
+            if value.fact not in self._written:
+                fresh.setdefault(value.path, []).append(value)
+                self._written.add(value.fact)
+        notes = []
+        for path, found in fresh.items():
+            for number, body in enumerate(_bodies(found)):
+                notes.append(Note(_VALUES, generation, version, f"{part}.{path}.{number}", body, path))
+        await self._notes.put(generation, notes)
+
+    def forget_written(self) -> None:
+        """What was written may not be there."""
+        self._written.clear()
+
+    def _turn_to(self, generation: str) -> None:
+        if generation != self._generation:
+            self._generation = generation
+            self._read.clear()
+            self._written.clear()
+
+    async def _of(self, path: str, state: MilvusState) -> Found:
+        first, held = self._read.get(path, (0, {}))
+        found = dict(held)
+        for start in range(first, state.version + 1, _VERSIONS_AT_ONCE):
+            end = min(start + _VERSIONS_AT_ONCE, state.version + 1)
+            where = f'kind == "{_VALUES}" and path == "{path}"'
+            for row in await self._notes.between(state.generation, where, ["body"], versions=(start, end)):
+                found |= {number: json.loads(text) for number, text in json.loads(row["body"])}
+        self._read[path] = state.version + 1, found
+        return found
+
+
+def _bodies(values: Sequence[Value]) -> Iterable[str]:
+    """The values as texts that fit into a note."""
+    piece: list[tuple[int, str]] = []
+    size = 0
+    for value in values:
+        cost = len(json.dumps(value.text)) + 25
+        if piece and size + cost > _MOST_BYTES:
+            yield json.dumps(piece)
+            piece, size = [], 0
+        piece.append((value.fact, value.text))
+        size += cost
+    yield json.dumps(piece)

@@ -8,13 +8,10 @@ from contextlib import suppress
 
 from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, NotFound, StorageBusy, TurnLost
 from conspectus.index.bm25 import Analyse, question_terms
-from conspectus.index.milvus.build import Building, forget, needs_building
-from conspectus.index.milvus.checking import differences
-from conspectus.index.milvus.lock import my_turn
-from conspectus.index.milvus.reads import Ask, MilvusLocation, MilvusReader
-from conspectus.index.milvus.state import FORMAT, MilvusState, Notes
-from conspectus.index.milvus.term_counts import Terms
-from conspectus.index.milvus.writes import CHANGES, MilvusWriter
+from conspectus.index.milvus.connection import my_turn
+from conspectus.index.milvus.search import Ask, MilvusLocation, MilvusReader, differences
+from conspectus.index.milvus.state import FORMAT, MilvusState, Notes, Terms
+from conspectus.index.milvus.writes import CHANGES, Building, MilvusWriter, forget, needs_building
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader

@@ -1,13 +1,16 @@
-"""What the index needs of a database: transactions over the connections that the records use too."""
+"""The database of the pgvector index: connections, tables, options and the state of each collection."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Any, Protocol, TypeAlias, TypeVar
+from dataclasses import dataclass, field, fields
+from typing import Any, Final, Protocol, TypeAlias, TypeVar
 
 from psycopg import Cursor, errors
 from sqlalchemy import Connection
 
-from conspectus.errors import StorageError
+from conspectus.errors import StorageError, StorageTooNew
+from conspectus.index.bm25 import Bm25
+from conspectus.index.filter_terms import NUMBERS, TEXTS
 
 Result = TypeVar("Result")
 Rows: TypeAlias = Cursor[tuple[Any, ...]]
@@ -68,3 +71,314 @@ def require_vectors(cursor: Rows) -> None:
             f"pgvector is in the schema {schema}, which is not in the search path; add it there after the"
             " store's own (ALTER ROLE … SET search_path) and let this user use it (GRANT USAGE ON SCHEMA)"
         )
+
+
+FORMAT: Final = 2
+STATES: Final = "conspectus_indexes"
+_TRY = "SELECT pg_try_advisory_xact_lock(hashtextextended(%s, 0))"
+_LOCK = "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))"
+
+_STOP = """
+SELECT pg_terminate_backend(a.pid) FROM pg_locks l JOIN pg_stat_activity a ON a.pid = l.pid
+WHERE l.locktype = 'advisory' AND l.objsubid = 1 AND a.datname = current_database()
+AND a.usename = current_user AND a.pid <> pg_backend_pid()
+AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended(%s, 0)
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PgvectorState:
+    """Numbers that describe all that can be seen.
+
+    `generation` names the tables (0: none yet), `version` grows with each change, `rows` is how many row
+    numbers were given away, `total` how many are alive with `length` terms, `replaced` how many rows were
+    taken out or changed since the tables were made. Vectors up to the version `graph` are linked to a graph
+    of neighbours (0: none are), and `loose` is how many were written since.
+    """
+
+    identity: str
+    generation: int = 0
+    version: int = 0
+    applied: int = 0
+    rows: int = 0
+    total: int = 0
+    length: int = 0
+    vectors: int = 0
+    threads: int = 0
+    odd: int = 0
+    replaced: int = 0
+    graph: int = 0
+    loose: int = 0
+
+
+_NAMES = tuple(each.name for each in fields(PgvectorState))
+_CREATE = (
+    f"CREATE TABLE IF NOT EXISTS {STATES} (name text PRIMARY KEY, format bigint NOT NULL,"
+    f" identity text NOT NULL, {', '.join(f'{name} bigint NOT NULL' for name in _NAMES[1:])})"
+)
+_IS_THERE = "SELECT FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'loose'"
+_ARE_BESIDE = """
+SELECT FROM pg_class one JOIN pg_class other ON other.relnamespace = one.relnamespace
+WHERE one.oid = to_regclass(%s) AND other.oid = to_regclass(%s)
+"""
+_READ = f"SELECT format, {', '.join(_NAMES)} FROM {STATES} WHERE name = %s"
+_WRITE = (
+    f"INSERT INTO {STATES} (name, format, {', '.join(_NAMES)}) VALUES (%(index)s, {FORMAT},"
+    f" {', '.join(f'%({name})s' for name in _NAMES)}) ON CONFLICT (name) DO UPDATE SET format = {FORMAT},"
+    f" {', '.join(f'{name} = excluded.{name}' for name in _NAMES)}"
+)
+
+
+def read_state(cursor: Rows, index: str, identity: str) -> PgvectorState:
+    """The state as it is; an empty one where there is none, or one of another analysis or an older format."""
+    row = None
+    if cursor.execute(_IS_THERE, (STATES,)).fetchone() is not None:
+        row = cursor.execute(_READ, (index,)).fetchone()
+    if row is None:
+        return PgvectorState(identity)
+    if row[0] > FORMAT:
+        raise StorageTooNew(f"the index {index}", str(row[0]))
+    state = PgvectorState(*row[1:])
+    return state if row[0] == FORMAT and state.identity == identity else PgvectorState(identity)
+
+
+def write_state(cursor: Rows, index: str, state: PgvectorState) -> None:
+    """Replace the state in the transaction that makes what it describes."""
+    cursor.execute(_WRITE, {"index": index, **{name: getattr(state, name) for name in _NAMES}})
+
+
+def names_of_indexes(cursor: Rows, *, beside: str) -> list[str]:
+    """All that have a state, in the schema of that table: those in another one are of another store."""
+    if cursor.execute(_ARE_BESIDE, (STATES, beside)).fetchone() is None:
+        return []
+    return [name for (name,) in cursor.execute(f"SELECT name FROM {STATES}")]
+
+
+def make_states(cursor: Rows) -> None:
+    """Make the table of states if there is none; others wait for the end of the transaction."""
+    if cursor.execute(_IS_THERE, (STATES,)).fetchone() is None:
+        lock(cursor, STATES)
+        cursor.execute(_CREATE)
+        cursor.execute(f"ALTER TABLE {STATES} ADD COLUMN IF NOT EXISTS loose bigint NOT NULL DEFAULT 0")
+
+
+def is_free(cursor: Rows, what: str) -> bool:
+    """Lock it as `lock` does, unless someone else has."""
+    return cursor.execute(_TRY, (f"conspectus {what}",)).fetchone() == (True,)
+
+
+def lock(cursor: Rows, what: str) -> None:
+    """Let no one else do the same until the transaction ends."""
+    cursor.execute(_LOCK, (f"conspectus {what}",))
+
+
+def stop(cursor: Rows, what: str) -> None:
+    """Break the connections of those who do it or wait to do it: nothing that they began stays."""
+    cursor.execute(_STOP, (f"conspectus {what}",))
+
+
+DEEPEST_GRAPH = 4_000
+"""Dimensions up to which pgvector links vectors of half precision to a graph."""
+_NEIGHBOURS, _CONSTRUCTION = 16, 64
+_GRAPH_MEMORY = "512MB"
+"""What linking may take; the server's own maintenance_work_mem if that is more."""
+_MEMORY = (
+    "SELECT set_config('maintenance_work_mem', %s, true) WHERE"
+    " pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes(%s)"
+)
+NAMED = (*TEXTS, *NUMBERS)
+COLUMNS = ("row", "chunk", "length", "checksum", "words", "vector", "odd", *NAMED, "starts", "ends", "facts")
+_INTEGERS = ("row", "length")
+_TEXTS: tuple[str, ...] = (*TEXTS, "odd")
+KINDS = {
+    name: "integer" if name in _INTEGERS else "bytea" if name in _TEXTS else "bigint" for name in COLUMNS
+} | {"facts": "bigint[]"}
+_OPTIONAL = {"vector", "odd", "author", "role", "thread", "parent", "sequence", "position", "starts", "ends"}
+
+
+@dataclass(frozen=True, slots=True)
+class Tables:
+    """Names of tables. Rows have numbers of their own, which are given once and never again.
+
+    `rows` holds what filters read, `vectors` what is near and in which version it came (another table for
+    each `graph`), `batches` for each batch of rows their chunks and lengths, `postings` for each batch and
+    term the rows with their counts, `dead` which rows are not alive, and `values` each value that metadata
+    has.
+    """
+
+    index: str
+    generation: int
+    dimensions: int
+    graph: int = 0
+
+    @property
+    def start(self) -> str:
+        """What the names of all tables of the generation begin with."""
+        return f"{self.index}_{self.generation:x}"
+
+    @property
+    def rows(self) -> str:
+        return f"{self.start}_rows"
+
+    @property
+    def vectors(self) -> str:
+        return f"{self.start}_vectors_{self.graph:x}"
+
+    @property
+    def batches(self) -> str:
+        return f"{self.start}_batches"
+
+    @property
+    def postings(self) -> str:
+        return f"{self.start}_postings"
+
+    @property
+    def dead(self) -> str:
+        return f"{self.start}_dead"
+
+    @property
+    def values(self) -> str:
+        return f"{self.start}_values"
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """All of them."""
+        every = (self.rows, self.batches, self.postings, self.dead, self.values)
+        return (*every, self.vectors) if self.dimensions else every
+
+    def create(self, cursor: Rows) -> None:
+        """Make them, without what is sooner made when they are full."""
+        listed = [f"{name} {KINDS[name]}{'' if name in _OPTIONAL else ' NOT NULL'}" for name in COLUMNS]
+        made = {
+            self.rows: ", ".join(listed),
+            self.batches: "first integer PRIMARY KEY, last integer NOT NULL, level integer NOT NULL,"
+            " chunks bytea NOT NULL, lengths bytea NOT NULL",
+            self.postings: "first integer, term bytea, rows bytea NOT NULL, counts bytea NOT NULL,"
+            " PRIMARY KEY (first, term)",
+            self.dead: "version bigint NOT NULL, row integer NOT NULL",
+            self.values: "fact bigint PRIMARY KEY, path bigint NOT NULL, number numeric, text bytea,"
+            " moment bigint, truth smallint",
+        }
+        if self.dimensions:
+            made[self.vectors] = (
+                f"row integer NOT NULL, version bigint NOT NULL, vector halfvec({self.dimensions}) NOT NULL"
+            )
+        for name, columns in made.items():
+            cursor.execute(f"CREATE TABLE {name} ({columns})")
+        for column in ("chunks", "lengths"):
+            cursor.execute(f"ALTER TABLE {self.batches} ALTER COLUMN {column} SET STORAGE EXTERNAL")
+        for column in ("rows", "counts"):
+            cursor.execute(f"ALTER TABLE {self.postings} ALTER COLUMN {column} SET STORAGE EXTERNAL")
+
+    def finish(self, cursor: Rows) -> None:
+        """Make the indexes of filled tables, and let the server know what is in them."""
+        cursor.execute(f"ALTER TABLE {self.rows} ADD PRIMARY KEY (row)")
+        cursor.execute(f"CREATE UNIQUE INDEX ON {self.rows} (chunk)")
+        cursor.execute(f"CREATE INDEX ON {self.rows} (source)")
+        cursor.execute(f"CREATE INDEX ON {self.rows} (document)")
+        cursor.execute(f"CREATE INDEX ON {self.rows} USING gin (facts)")
+        cursor.execute(f"CREATE INDEX ON {self.rows} (row) WHERE odd IS NOT NULL")
+        cursor.execute(f"CREATE INDEX ON {self.dead} (version)")
+        cursor.execute(f"CREATE INDEX ON {self.values} (path)")
+        for name in (self.rows, self.values, self.postings):
+            cursor.execute(f"ANALYZE {name}")
+        if self.dimensions:
+            self.finish_vectors(cursor)
+
+    def finish_vectors(self, cursor: Rows) -> None:
+        """The same for the vectors alone; those up to the version `graph` are linked."""
+        cursor.execute(f"ALTER TABLE {self.vectors} ADD PRIMARY KEY (row)")
+        cursor.execute(f"CREATE INDEX ON {self.vectors} (version)")
+        if self.graph:
+            cursor.execute(_MEMORY, (_GRAPH_MEMORY, _GRAPH_MEMORY))
+            self._link(cursor)
+        cursor.execute(f"ANALYZE {self.vectors}")
+
+    def copy_vectors(self, cursor: Rows, before: "Tables") -> None:
+        """Make a table of the vectors up to the version `graph` of another state, and link them."""
+        cursor.execute(
+            f"CREATE TABLE {self.vectors} AS SELECT * FROM {before.vectors} WHERE version <= {self.graph}"
+        )
+        for column in ("row", "version", "vector"):
+            cursor.execute(f"ALTER TABLE {self.vectors} ALTER COLUMN {column} SET NOT NULL")
+        self.finish_vectors(cursor)
+
+    def follow_vectors(self, cursor: Rows, before: "Tables") -> int:
+        """Let the copy become as what it was made of is by now; how many vectors came."""
+        cursor.execute(
+            f"DELETE FROM {self.vectors} v WHERE NOT EXISTS"
+            f" (SELECT FROM {before.vectors} o WHERE o.row = v.row AND o.version = v.version)"
+        )
+        cursor.execute(
+            f"INSERT INTO {self.vectors} SELECT * FROM {before.vectors} WHERE version > {self.graph}"
+        )
+        return cursor.rowcount
+
+    def _link(self, cursor: Rows) -> None:
+        statement = (
+            f"CREATE INDEX ON {self.vectors} USING hnsw (vector halfvec_ip_ops)"
+            f" WITH (m = {_NEIGHBOURS}, ef_construction = {_CONSTRUCTION}) WHERE version <= {self.graph}"
+        )
+        cursor.execute("SAVEPOINT linking")
+        try:
+            cursor.execute(statement)
+        except (errors.DiskFull, errors.OutOfMemory):
+            # Workers share memory with each other, of which containers often have little.
+            cursor.execute("ROLLBACK TO SAVEPOINT linking")
+            cursor.execute("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
+            cursor.execute(statement)
+        cursor.execute("RELEASE SAVEPOINT linking")
+
+
+def drop_all_but(cursor: Rows, index: str, kept: Sequence[str]) -> None:
+    """Drop what is left of other states of an index."""
+    cursor.execute(
+        "SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)"
+        " AND starts_with(relname, %s) AND relname <> ALL(%s::text[])",
+        (f"{index}_", list(kept)),
+    )
+    for (name,) in cursor.fetchall():
+        cursor.execute(f"DROP TABLE IF EXISTS {name}")
+
+
+_DEAD_ALLOWED = 10_000
+_LOOSE_SHARE = 16
+
+
+@dataclass(frozen=True, slots=True)
+class PgvectorOptions:
+    """The database, the index's name there, its vectors' size (0: none).
+
+    From `graph_from` vectors on they are linked to a graph; fewer are sooner looked at one by one. Of a
+    filter that admits more than `most_listed` rows, those that are wanted are asked about.
+    Who builds may do nothing for `idle_seconds` before others, who wait for it, take its place.
+    """
+
+    database: Database
+    name: str
+    dimensions: int = 0
+    graph_from: int = 20_000
+    most_listed: int = 10_000
+    idle_seconds: int = 600
+    bm25: Bm25 = field(default_factory=Bm25)
+
+    def has_graph(self, vectors: int) -> bool:
+        """Whether so many vectors are to be linked."""
+        return 0 < self.dimensions <= DEEPEST_GRAPH and vectors >= self.graph_from
+
+    def is_sound(self, state: PgvectorState) -> bool:
+        """Whether a state is fit to go on with: there is one, and not most of it is dead."""
+        return bool(state.generation and state.rows <= 2 * state.total + _DEAD_ALLOWED)
+
+    def is_linked(self, state: PgvectorState, *, quiet: bool) -> bool:
+        """Whether so few vectors are loose that looking at each is sooner done than linking all anew.
+
+        While many are written (not `quiet`) there may be as many as are linked: a graph at every doubling.
+        """
+        linked = max(0, state.vectors - state.loose)
+        allowed = max(self.graph_from - 1, linked // _LOOSE_SHARE if quiet else linked)
+        return not self.has_graph(state.vectors) or state.loose <= allowed
+
+    def tables(self, state: PgvectorState) -> Tables:
+        """The tables of a state."""
+        return Tables(self.name, state.generation, self.dimensions, state.graph)

@@ -1,23 +1,123 @@
-"""Which rows a filter admits: listed where they are few, asked for where they are many."""
+"""Row filters of the pgvector index: a snapshot, and filters as SQL over terms of rows."""
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from decimal import Decimal
 from functools import cached_property
 from threading import Lock
-from typing import Any
+from typing import Any, assert_never
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.pgvector.database import Rows
-from conspectus.index.pgvector.filters import EVERY, Compiler
-from conspectus.index.pgvector.rows import odd_row
-from conspectus.index.pgvector.snapshot import PgvectorSnapshot, packed_rows
-from conspectus.index.pgvector.state import PgvectorState
-from conspectus.index.pgvector.tables import Tables
-from conspectus.model.filter import Filter, matches
+from conspectus.index.bm25 import Corpus
+from conspectus.index.filter_terms import NUMBERS, TEXTS, equals, exists
+from conspectus.index.pgvector.database import PgvectorState, Rows, Tables
+from conspectus.index.pgvector.rows import ALWAYS, LARGEST, encoded, odd_row
+from conspectus.model.filter import (
+    And,
+    Between,
+    Eq,
+    Exists,
+    Field,
+    FieldName,
+    Filter,
+    In,
+    Leaf,
+    Not,
+    Or,
+    Overlaps,
+    Scalar,
+    instant,
+    matches,
+)
 from conspectus.ports import Ids
+from conspectus.text.times import to_microseconds
+
+
+@dataclass(frozen=True, slots=True)
+class PgvectorSnapshot:
+    """Arrays by row number. They never change; another version has others."""
+
+    state: PgvectorState
+    chunks: Ids
+    lengths: NDArray[np.uint32]
+    alive: NDArray[np.bool_]
+
+    @property
+    def corpus(self) -> Corpus:
+        """What BM25 must know of all live chunks."""
+        return Corpus(self.state.total, self.state.length)
+
+    @property
+    def all_alive(self) -> bool:
+        """Whether no row is dead."""
+        return self.state.total == len(self.chunks)
+
+
+class Views:
+    """Reads what came since it last looked."""
+
+    def __init__(self) -> None:
+        self._newest: PgvectorSnapshot | None = None
+        self._lock = Lock()
+
+    def of(self, cursor: Rows, tables: Tables, state: PgvectorState) -> PgvectorSnapshot:
+        """The rows as they are in this state, of which the cursor's transaction sees the tables."""
+        before = self._newest
+        if before is not None and _same(before.state, state):
+            return before
+        if before is not None and not _follows(before.state, state):
+            before = None
+        view = _read(cursor, tables, state, before or empty_view(state))
+        with self._lock:
+            if self._newest is None or not _follows(state, self._newest.state):
+                self._newest = view
+        return view
+
+
+def _same(one: PgvectorState, other: PgvectorState) -> bool:
+    return (one.generation, one.version) == (other.generation, other.version)
+
+
+def _follows(before: PgvectorState, state: PgvectorState) -> bool:
+    return before.generation == state.generation and before.version < state.version
+
+
+def empty_view(state: PgvectorState) -> PgvectorSnapshot:
+    """No rows at all."""
+    none = PgvectorState(state.identity, state.generation)
+    return PgvectorSnapshot(none, np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.bool_))
+
+
+def _read(cursor: Rows, tables: Tables, state: PgvectorState, before: PgvectorSnapshot) -> PgvectorSnapshot:
+    known = before.state.rows
+    chunks, lengths = [before.chunks], [before.lengths]
+    if state.rows > known:
+        cursor.execute(
+            f"SELECT first, chunks, lengths FROM {tables.batches} WHERE last >= %s ORDER BY first", (known,)
+        )
+        for first, some_chunks, some_lengths in cursor:
+            skipped = max(0, known - first)
+            chunks.append(np.frombuffer(some_chunks, "<i8")[skipped:])
+            lengths.append(np.frombuffer(some_lengths, "<u4")[skipped:])
+    alive = np.ones(state.rows, np.bool_)
+    alive[:known] = before.alive
+    cursor.execute(
+        f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM {tables.dead} WHERE version > %s",
+        (before.state.version,),
+    )
+    alive[packed_rows(cursor)] = False
+    return PgvectorSnapshot(state, np.concatenate(chunks), np.concatenate(lengths), alive)
+
+
+def packed_rows(cursor: Rows) -> NDArray[np.int64]:
+    """The row numbers that a statement put together."""
+    found = cursor.fetchone()
+    return np.frombuffer(found[0] if found else b"", ">i4").astype(np.int64)
+
 
 RowNumbers = NDArray[np.int64]
 
@@ -158,3 +258,185 @@ class Allowed:
         )
         where = self.condition.where
         return np.array([row for row, body in self._cursor if matches(where, odd_row(body))], np.int64)
+
+
+EVERY, NONE = "true", "false"
+MOST_NAMED = 100
+"""Facts that are looked up in the index of facts; more are compared with those of each row."""
+_HASHED = "(held IN ({})) IS TRUE"
+"""The planner would join what is asked in plain `IN`, for each row anew."""
+
+
+@dataclass(slots=True)
+class Compiler:
+    """Makes conditions on rows called `r`; `facts_of` runs a statement that selects facts.
+
+    `values` is the table of distinct values. What a user gave only ever stands in `given`. No condition is
+    ever null, so that each may be negated.
+    """
+
+    values: str
+    facts_of: Callable[[str, Mapping[str, Any]], Sequence[int]]
+    given: dict[str, Any] = field(default_factory=dict)
+
+    def compiled(self, condition: Filter) -> str:
+        """The rows that satisfy the filter."""
+        match condition:
+            case Not():
+                return f"NOT ({self.compiled(condition.inner)})"
+            case And():
+                return _joined(" AND ", [self.compiled(part) for part in condition.inner], EVERY)
+            case Or():
+                return _joined(" OR ", [self.compiled(part) for part in condition.inner], NONE)
+            case Overlaps() | Exists() | Eq() | In() | Between():
+                return self._leaf(condition)
+            case _:
+                assert_never(condition)
+
+    def _leaf(self, leaf: Leaf) -> str:
+        match leaf:
+            case Overlaps():
+                return self._overlaps(leaf)
+            case Exists():
+                return self._exists(leaf.field)
+            case Eq():
+                return self._one_of(leaf.field, (leaf.value,))
+            case In():
+                return self._one_of(leaf.field, leaf.values)
+            case Between():
+                return self._between(leaf)
+            case _:
+                assert_never(leaf)
+
+    def _name(self, value: object, kind: str) -> str:
+        name = f"f{len(self.given)}"
+        self.given[name] = value
+        return f"%({name})s::{kind}"
+
+    def _overlaps(self, leaf: Overlaps) -> str:
+        parts = ["r.starts IS NOT NULL"]
+        if leaf.end is not None:
+            parts.append(f"r.starts < {self._name(to_microseconds(leaf.end), 'bigint')}")
+        if leaf.start is not None:
+            low = self._name(to_microseconds(leaf.start), "bigint")
+            parts.append(f"(r.ends > {low} OR r.starts >= {low})")
+        return _joined(" AND ", parts, EVERY)
+
+    def _exists(self, name: Field) -> str:
+        if not isinstance(name, str):
+            return self._any_fact([exists(name)])
+        if name in ALWAYS:
+            return EVERY
+        return f"r.{_column(name)} IS NOT NULL"
+
+    def _any_fact(self, numbers: Sequence[int]) -> str:
+        return f"r.facts && {self._name(list(numbers), 'bigint[]')}" if numbers else NONE
+
+    def _one_of(self, name: Field, values: Sequence[Scalar]) -> str:
+        if not isinstance(name, str):
+            return self._equal_facts(name, values)
+        if name in TEXTS:
+            texts = [encoded(value) for value in values if isinstance(value, str)]
+            moments = [value for value in values if isinstance(value, datetime)]
+            return _joined(
+                " OR ", [self._among(name, texts, "bytea"), self._equal_facts(name, moments)], NONE
+            )
+        if name not in NUMBERS:
+            return NONE
+        exact = [number for value in values if (number := _whole(value, name)) is not None]
+        return self._among(name, [int(number) for number in exact if _fits(number)], "bigint")
+
+    def _equal_facts(self, name: Field, values: Sequence[Scalar]) -> str:
+        found = (equals(name, value) for value in values)
+        return self._any_fact([number for number in found if number is not None])
+
+    def _among(self, name: FieldName, values: Sequence[object], kind: str) -> str:
+        if not values:
+            return NONE
+        listed = f"r.{name} = ANY({self._name(list(values), f'{kind}[]')})"
+        return listed if name in ALWAYS else f"r.{name} IS NOT NULL AND {listed}"
+
+    def _between(self, leaf: Between) -> str:
+        if isinstance(leaf.field, str):
+            if leaf.field == "occurred":
+                return self._exists("occurred") if leaf.low is leaf.high is None else NONE
+            if leaf.field in NUMBERS:
+                return self._number_range(leaf, leaf.field)
+            if not isinstance(leaf.low, datetime) and not isinstance(leaf.high, datetime):
+                return self._text_range(leaf, leaf.field)
+        return self._by_values(leaf)
+
+    def _number_range(self, leaf: Between, name: FieldName) -> str:
+        parts = [self._exists(name)]
+        for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
+            if bound is None:
+                continue
+            number = _whole(bound, name)
+            if number is None:
+                return NONE
+            parts.append(self._bound(f"r.{name}", sign, Decimal(number), "numeric"))
+        return _joined(" AND ", parts, EVERY)
+
+    def _text_range(self, leaf: Between, name: FieldName) -> str:
+        parts = [self._exists(name)]
+        for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
+            if bound is not None and not isinstance(bound, str):
+                return NONE
+            if bound is not None:
+                parts.append(f"r.{name} {sign} {self._name(encoded(bound), 'bytea')}")
+        return _joined(" AND ", parts, EVERY)
+
+    def _by_values(self, leaf: Between) -> str:
+        """Rows with a fact of which the value lies between."""
+        path = exists(leaf.field)
+        parts = [f"path = {self._name(path, 'bigint')}"]
+        for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
+            if bound is not None:
+                parts.append(self._ordered(sign, bound))
+        found = f"SELECT fact FROM {self.values} WHERE {' AND '.join(parts)}"
+        few = self.facts_of(f"{found} LIMIT {MOST_NAMED + 1}", self.given)
+        if len(few) <= MOST_NAMED:
+            return self._any_fact(few)
+        held = f"EXISTS (SELECT FROM unnest(r.facts) AS held WHERE {_HASHED.format(found)})"
+        return f"({self._any_fact([path])} AND {held})"
+
+    def _ordered(self, sign: str, bound: Scalar) -> str:
+        match bound:
+            case datetime():
+                moment = instant(bound)
+                return (
+                    NONE if moment is None else self._bound("moment", sign, to_microseconds(moment), "bigint")
+                )
+            case bool():
+                return self._bound("truth", sign, int(bound), "smallint")
+            case str():
+                return self._bound("text", sign, encoded(bound), "bytea")
+            case _:
+                return self._bound("number", sign, Decimal(bound), "numeric") if bound == bound else NONE
+
+    def _bound(self, column: str, sign: str, value: object, kind: str) -> str:
+        return f"{column} {sign} {self._name(value, kind)}"
+
+
+def _column(name: FieldName) -> str:
+    return "starts" if name == "occurred" else name
+
+
+def _joined(word: str, parts: Sequence[str], nothing: str) -> str:
+    """The parts as one; those that decide nothing are left out."""
+    kept = [part for part in parts if part != nothing]
+    return word.join(f"({part})" for part in kept) or nothing
+
+
+def _whole(bound: Scalar, name: FieldName) -> int | float | None:
+    """What a bound is among the numbers of a column; None where they cannot be compared."""
+    if name == "recorded":
+        moment = instant(bound) if isinstance(bound, datetime) else None
+        return None if moment is None else to_microseconds(moment)
+    if isinstance(bound, bool) or not isinstance(bound, int | float) or bound != bound:
+        return None
+    return bound
+
+
+def _fits(number: int | float) -> bool:
+    return abs(number) <= LARGEST and number == int(number)

@@ -1,22 +1,100 @@
-"""Chunks as rows of the index, and what the statistics must know of them."""
+"""Rows of the pgvector index: chunks with their terms, and postings for BM25."""
 
 import hashlib
 import json
 import struct
-from collections.abc import Mapping
+from array import array
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from decimal import Decimal
+from threading import Lock
+from typing import Any, Final
 
 import numpy as np
+from numpy.typing import NDArray
 
 from conspectus.index.bm25 import Analyse, occurrences
-from conspectus.index.filter_terms import TEXTS
-from conspectus.index.filter_values import content_checksum
-from conspectus.index.pgvector.row_terms import LARGEST, Facts, encoded, facts_of
-from conspectus.model.filter import Row
+from conspectus.index.filter_terms import (
+    TEXTS,
+    content_checksum,
+    entries,
+    exists,
+    is_moment,
+    is_value,
+    spelled_moment,
+)
+from conspectus.index.pgvector.database import Rows, Tables
+from conspectus.model.filter import Field, FieldName, Row
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
 from conspectus.text.times import from_microseconds, to_microseconds
+
+ALWAYS: Final[frozenset[FieldName]] = frozenset({"source", "document", "kind", "position", "recorded"})
+LARGEST: Final = 2**63 - 1
+MOST_BITS: Final = 10_000
+"""Of a whole number whose place among others is kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A distinct value at a path, in each form in which it can be compared; none: it only exists."""
+
+    fact: int
+    path: int
+    number: Decimal | None = None
+    text: bytes | None = None
+    moment: int | None = None
+    truth: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """All facts of a row. An `odd` row has others, that the database cannot hold: it is looked at here."""
+
+    numbers: tuple[int, ...] = ()
+    values: tuple[Value, ...] = ()
+    odd: bool = False
+
+
+def facts_of(row: Row) -> Facts:
+    """The facts of a row's metadata, and of those of its names that spell instants."""
+    numbers: dict[int, None] = {}
+    values: dict[int, Value] = {}
+    odd = False
+    found = list(entries((), row["metadata"]))
+    found += [(name, row[name]) for name in TEXTS if spelled_moment(row[name]) is not None]
+    for field, value in found:
+        path = exists(field)
+        numbers[path] = None
+        odd |= isinstance(value, int) and value.bit_length() > MOST_BITS
+        if not odd:
+            numbers |= _add(field, path, value, values)
+    return Facts(tuple(numbers), tuple(values.values()), odd)
+
+
+def encoded(text: str) -> bytes:
+    """A text as bytes that sort as its code points do; halves of surrogate pairs may stand in it."""
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _add(field: Field, path: int, value: object, values: dict[int, Value]) -> dict[int, None]:
+    """The facts of one value, which is put among the values."""
+    if isinstance(value, list | tuple):
+        return {}
+    number, moment = is_value(field, value), spelled_moment(value)
+    match value:
+        case bool():
+            values[number] = Value(number, path, truth=int(value))
+        case int() | float() if value == value:
+            values[number] = Value(number, path, number=Decimal(value))
+        case str():
+            values[number] = Value(number, path, text=encoded(value), moment=moment)
+        case _:
+            values[number] = Value(number, path)
+    spelled = {} if moment is None else {is_moment(field, moment): None}
+    return {number: None, **spelled}
+
 
 LONGEST_NAME = 1_000
 """Bytes of a text in a column that has an index, which takes up to 2,700."""
@@ -121,3 +199,109 @@ def _is_odd(columns: Mapping[str, Any]) -> bool:
 
 def _number_of(content: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little") >> 1
+
+
+MOST_BYTES: Final = 64_000_000
+"""What postings may take in this process, for each index."""
+_READ = """
+SELECT wanted.number::integer, p.rows, p.counts
+FROM unnest(%(terms)s::bytea[], %(since)s::integer[]) WITH ORDINALITY AS wanted (term, since, number)
+JOIN {batches} b ON b.last >= wanted.since
+JOIN {postings} p ON p.first = b.first AND p.term = wanted.term
+ORDER BY wanted.number, p.first
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class PgvectorPosting:
+    """The sorted numbers of the rows that have a term, dead ones too, with how often; up to row `end`."""
+
+    rows: NDArray[np.uint32]
+    counts: NDArray[np.uint16]
+    end: int
+
+    def up_to(self, end: int) -> "PgvectorPosting":
+        """As it was when there were only so many rows."""
+        if end >= self.end:
+            return self
+        place = int(np.searchsorted(self.rows, end))
+        return PgvectorPosting(self.rows[:place], self.counts[:place], end)
+
+    @property
+    def size(self) -> int:
+        """Bytes it takes."""
+        return 200 + self.rows.nbytes + self.counts.nbytes
+
+
+EMPTY: Final = PgvectorPosting(np.zeros(0, np.uint32), np.zeros(0, np.uint16), 0)
+
+
+class Postings:
+    """Reads what came since it last looked. What was read stays true: row numbers never change."""
+
+    def __init__(self, most: int = MOST_BYTES) -> None:
+        self._most = most
+        self._held: OrderedDict[tuple[int, bytes], PgvectorPosting] = OrderedDict()
+        self._size = 0
+        self._lock = Lock()
+
+    def of(
+        self, cursor: Rows, tables: Tables, terms: Sequence[bytes], end: int
+    ) -> dict[bytes, PgvectorPosting]:
+        """For each term its rows before `end`."""
+        found = {term: self._known(tables.generation, term) for term in terms}
+        stale = [term for term, posting in found.items() if posting.end < end]
+        if stale:
+            fresh = _read(cursor, tables, {term: found[term].end for term in stale})
+            for term in stale:
+                found[term] = _continued(found[term], fresh.get(term, []), end)
+                self._keep(tables.generation, term, found[term])
+        return {term: posting.up_to(end) for term, posting in found.items()}
+
+    def _known(self, generation: int, term: bytes) -> PgvectorPosting:
+        with self._lock:
+            if (generation, term) not in self._held:
+                return EMPTY
+            self._held.move_to_end((generation, term))
+            return self._held[generation, term]
+
+    def _keep(self, generation: int, term: bytes, posting: PgvectorPosting) -> None:
+        with self._lock:
+            before = self._held.pop((generation, term), None)
+            self._held[generation, term] = posting
+            self._size += posting.size - (before.size if before else 0)
+            while self._size > self._most:
+                self._size -= self._held.popitem(last=False)[1].size
+
+
+def packed(counts: Mapping[int, Mapping[bytes, int]]) -> list[tuple[bytes, bytes, bytes]]:
+    """For each term the rows that have it and how often, from the terms of each row."""
+    found: dict[bytes, tuple[array[int], array[int]]] = {}
+    for row, terms in counts.items():
+        for term, count in terms.items():
+            rows, numbers = found.setdefault(term, (array("I"), array("H")))
+            rows.append(row)
+            numbers.append(count)
+    return [(term, rows.tobytes(), numbers.tobytes()) for term, (rows, numbers) in sorted(found.items())]
+
+
+def _read(cursor: Rows, tables: Tables, since: Mapping[bytes, int]) -> dict[bytes, list[tuple[bytes, bytes]]]:
+    terms = list(since)
+    given = {"terms": terms, "since": list(since.values())}
+    cursor.execute(_READ.format(batches=tables.batches, postings=tables.postings), given)
+    found: dict[bytes, list[tuple[bytes, bytes]]] = {}
+    for number, rows, counts in cursor:
+        found.setdefault(terms[number - 1], []).append((rows, counts))
+    return found
+
+
+def _continued(before: PgvectorPosting, pieces: Sequence[tuple[bytes, bytes]], end: int) -> PgvectorPosting:
+    """With what came since; a piece may begin with rows that are there already."""
+    rows = np.concatenate([np.zeros(0, np.uint32), *(np.frombuffer(piece, "<u4") for piece, _ in pieces)])
+    counts = np.concatenate([np.zeros(0, np.uint16), *(np.frombuffer(piece, "<u2") for _, piece in pieces)])
+    fresh = slice(int(np.searchsorted(rows, before.end)), int(np.searchsorted(rows, end)))
+    return PgvectorPosting(
+        np.concatenate([before.rows, rows[fresh].astype(np.uint32, copy=False)]),
+        np.concatenate([before.counts, counts[fresh].astype(np.uint16, copy=False)]),
+        end,
+    )

@@ -1,31 +1,49 @@
-"""The index in PostgreSQL: answers from one state, takes in changes, and is built anew beside the old one."""
+"""The pgvector index of one collection: reads, writes, maintenance and consistency."""
 
+import asyncio
 import hashlib
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import psycopg
+from numpy.typing import NDArray
 from psycopg import errors
 from sqlalchemy import Connection
 
-from conspectus.errors import CollectionGone, InvalidInput, StorageBusy
+from conspectus.errors import CollectionGone, ConspectusError, InvalidInput, StorageBusy
 from conspectus.index.bm25 import Analyse, question_terms
-from conspectus.index.pgvector.build import Building
-from conspectus.index.pgvector.checking import differences, stored
-from conspectus.index.pgvector.database import Result, Rows, rows_of
-from conspectus.index.pgvector.drafts import CHANGES, Drafting, PgvectorDrafting
-from conspectus.index.pgvector.maintenance import PgvectorMaintenance
-from conspectus.index.pgvector.options import PgvectorOptions
-from conspectus.index.pgvector.postings import PgvectorPosting, Postings
-from conspectus.index.pgvector.row_filter import Allowed, Listings
-from conspectus.index.pgvector.row_terms import encoded
+from conspectus.index.changes import Range, put_ranges, untouched_since
+from conspectus.index.pgvector.database import (
+    PgvectorOptions,
+    PgvectorState,
+    Result,
+    Rows,
+    is_free,
+    lock,
+    read_state,
+    rows_of,
+    write_state,
+)
+from conspectus.index.pgvector.row_filter import Allowed, Listings, Views, empty_view
+from conspectus.index.pgvector.rows import PgvectorPosting, Postings, encoded, signed_checksum
 from conspectus.index.pgvector.search import PgvectorQuery, Words
-from conspectus.index.pgvector.snapshot import Views, empty_view
-from conspectus.index.pgvector.state import PgvectorState, lock, read_state, write_state
-from conspectus.index.pgvector.writes import MERGED_FROM, PgvectorDraft, merge, write
-from conspectus.model.index import Disagreement, IndexStatus
+from conspectus.index.pgvector.writes import (
+    CHANGES,
+    MERGED_FROM,
+    Building,
+    Drafting,
+    PgvectorDraft,
+    PgvectorDrafting,
+    merge,
+    write,
+)
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
@@ -261,3 +279,162 @@ def identity_of(analyse: Analyse, place: PgvectorOptions) -> str:
     """What rows are made with; the analysis is told by what it does to a text, not by its name."""
     sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{sample[:16]} {place.dimensions} {place.bm25.k1} {place.bm25.b}"
+
+
+@dataclass(frozen=True, slots=True)
+class Stored:
+    """What is in the index in one state, by chunk; `sound` says that the vector is there if it should be."""
+
+    state: PgvectorState
+    chunks: Ids
+    checksums: Ids
+    sound: NDArray[np.bool_]
+
+
+def stored(connection: Connection, place: PgvectorOptions, identity: str) -> Stored:
+    """Read what is to be compared, all of one moment."""
+    cursor = rows_of(connection)
+    state = read_state(cursor, place.name, identity)
+    if not state.generation:
+        nothing = np.zeros(0, np.int64)
+        return Stored(state, nothing, nothing, np.zeros(0, np.bool_))
+    tables = place.tables(state)
+    joined, sound = "", "true"
+    if tables.dimensions:
+        joined = f"LEFT JOIN {tables.vectors} v ON v.row = r.row"
+        sound = "(r.vector IS NULL) = (v.row IS NULL)"
+    cursor.execute(
+        "SELECT coalesce(string_agg(int8send(r.chunk) || int8send(r.checksum) ||"
+        f" int8send(({sound})::integer::bigint), '' ORDER BY r.chunk), '') FROM {tables.rows} r {joined}"
+    )
+    found = cursor.fetchone()
+    numbers = np.frombuffer(found[0] if found else b"", ">i8").astype(np.int64).reshape(-1, 3)
+    return Stored(state, numbers[:, 0], numbers[:, 1], numbers[:, 2] > 0)
+
+
+async def differences(held: Stored, reader: Reader) -> list[Disagreement]:
+    """Every row against the records; what changed after the state is left out."""
+    found: list[Disagreement] = []
+    seen = np.zeros(len(held.chunks), np.bool_)
+    async for batch in reader.scan():
+        found += _compared(batch, held, seen)
+    found += [Disagreement(ChunkId(i), "ghost", "not in the records") for i in held.chunks[~seen].tolist()]
+    return await untouched_since(held.state.applied, found, reader)
+
+
+def _compared(batch: Sequence[IndexedChunk], held: Stored, seen: NDArray[np.bool_]) -> list[Disagreement]:
+    found = []
+    for chunk in batch:
+        number = chunk.chunk.id
+        place = int(np.searchsorted(held.chunks, number))
+        if place == len(held.chunks) or held.chunks[place] != number:
+            found.append(Disagreement(number, "missing", "not in the index"))
+            continue
+        seen[place] = True
+        if int(held.checksums[place]) != signed_checksum(chunk):
+            found.append(Disagreement(number, "stale", "the records hold another version"))
+        elif not held.sound[place]:
+            found.append(Disagreement(number, "damaged", "its vector is missing, or should not be there"))
+    return found
+
+
+MANY = 500
+"""Whoever writes so many rows at once is likely to write more."""
+QUIET_SECONDS = 5.0
+_FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
+
+
+class PgvectorMaintenance:
+    """At most one task of this process; among processes, `Building` sees to it that one does the work."""
+
+    def __init__(self, place: PgvectorOptions, building: Building, identity: str) -> None:
+        self._place = place
+        self._building = building
+        self._identity = identity
+        self._task: asyncio.Task[None] | None = None
+        self._quiet_from = 0.0
+        self._not_before = 0.0
+        self._pause = _FIRST_PAUSE
+        self.failure = ""
+
+    @property
+    def runs(self) -> bool:
+        """Whether something is being done."""
+        return self._task is not None and not self._task.done()
+
+    def wrote(self, rows: int) -> None:
+        """Take note of a write."""
+        if rows >= MANY:
+            self._quiet_from = time.monotonic() + QUIET_SECONDS
+
+    def look(self, state: PgvectorState) -> None:
+        """Begin with what a state has need of."""
+        now = time.monotonic()
+        is_linked = partial(self._place.is_linked, quiet=now >= self._quiet_from)
+        if not state.generation or self.runs or now < self._not_before:
+            return
+        if not self._place.is_sound(state):
+            work = self._building.build(self._identity, unless=self._place.is_sound)
+        elif not is_linked(state):
+            work = self._building.link(self._identity, unless=is_linked)
+        else:
+            return
+        self._task = asyncio.create_task(self._done(work))
+
+    async def close(self) -> None:
+        """Stop it, which leaves all as it was."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _done(self, work: Coroutine[Any, Any, PgvectorState]) -> None:
+        try:
+            await work
+        except ConspectusError as fault:
+            self.failure, self._not_before = str(fault), time.monotonic() + self._pause
+            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        else:
+            self.failure, self._pause = "", _FIRST_PAUSE
+
+
+class AtOnce:
+    """An index as those see it who write the records."""
+
+    def __init__(self, place: PgvectorOptions, analyse: Analyse) -> None:
+        self._place = place
+        self._identity = identity_of(analyse, place)
+        self._drafting = Drafting(analyse, place.dimensions)
+
+    def state(self, connection: Connection) -> PgvectorState | None:
+        """Where the index is until this transaction writes it; None if there is none, or others write it."""
+        cursor = rows_of(connection)
+        if not is_free(cursor, f"write {self._place.name}"):
+            return None
+        state = read_state(cursor, self._place.name, self._identity)
+        return state if state.generation else None
+
+    def wanted(self, changes: Sequence[Change]) -> list[Range]:
+        """The chunks to read for these changes."""
+        return put_ranges(changes)
+
+    def take_in(
+        self,
+        connection: Connection,
+        state: PgvectorState,
+        changes: Sequence[Change],
+        chunks: Sequence[IndexedChunk],
+    ) -> bool:
+        """Whether the changes after a state, and the chunks that they put, are now in the index.
+
+        Otherwise nothing of them is. The write itself is sound then: who takes it in later meets the fault,
+        and tells it.
+        """
+        draft = self._drafting.draft(changes, chunks)
+        attempt = connection.begin_nested()
+        try:
+            write_draft(rows_of(connection), self._place, state, draft)
+        except psycopg.Error:
+            attempt.rollback()
+            return False
+        attempt.commit()
+        return True

@@ -1,16 +1,41 @@
-"""Taking changes into the tables: what is out of date goes, what is new comes, and the state says so."""
+"""Writes of the pgvector index: changes, drafts and bulk builds."""
 
+import asyncio
+import secrets
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
-from conspectus.index.changes import Range
-from conspectus.index.pgvector.database import Rows
-from conspectus.index.pgvector.postings import packed
-from conspectus.index.pgvector.rows import Prepared, sent
-from conspectus.index.pgvector.state import PgvectorState
-from conspectus.index.pgvector.tables import COLUMNS, KINDS, Tables
+from sqlalchemy import Connection
+
+from conspectus.errors import InvalidInput
+from conspectus.index.bm25 import Analyse
+from conspectus.index.changes import Range, merged, put_ranges, read, touched_ranges
+from conspectus.index.pgvector.database import (
+    COLUMNS,
+    KINDS,
+    STATES,
+    PgvectorOptions,
+    PgvectorState,
+    Rows,
+    Run,
+    Tables,
+    drop_all_but,
+    is_free,
+    lock,
+    make_states,
+    read_state,
+    require_vectors,
+    rows_of,
+    stop,
+    write_state,
+)
+from conspectus.index.pgvector.rows import Prepared, Preparing, packed, sent
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Change
+from conspectus.ports import Progress, Reader
 
 MERGED_FROM = 16
 """So many batches of a level become one of the next."""
@@ -197,3 +222,228 @@ def _counted(
         odd=state.odd + sum(row.columns["odd"] is not None for row in rows) - sum(each.odd for each in old),
         replaced=state.replaced + len(old),
     )
+
+
+CHANGES = 5_000
+_ATTEMPTS = 10
+
+
+class Drafting:
+    """Makes drafts from chunks."""
+
+    def __init__(self, analyse: Analyse, dimensions: int) -> None:
+        self._analyse = analyse
+        self._dimensions = dimensions
+
+    def prepared(self, chunks: Iterable[IndexedChunk]) -> dict[int, Prepared]:
+        """Rows to write. Raises InvalidInput for a vector of another size."""
+        preparing = Preparing(self._analyse)
+        return {chunk.chunk.id: preparing.prepared(self._fitting(chunk)) for chunk in chunks}
+
+    def draft(self, changes: Sequence[Change], chunks: Iterable[IndexedChunk]) -> PgvectorDraft:
+        """A draft from chunks that were read together with the changes."""
+        return PgvectorDraft(changes[-1].sequence, touched_ranges(changes), self.prepared(chunks))
+
+    def _fitting(self, chunk: IndexedChunk) -> IndexedChunk:
+        if not self._dimensions:
+            return replace(chunk, vector=None)
+        if chunk.vector is not None and len(chunk.vector) != 2 * self._dimensions:
+            size = len(chunk.vector) // 2
+            raise InvalidInput("vector", f"has {size} numbers, the index {self._dimensions}")
+        return chunk
+
+
+class PgvectorDrafting:
+    """Has a reader tell what drafts are made of."""
+
+    def __init__(self, reader: Reader, drafting: Drafting) -> None:
+        self._reader = reader
+        self._drafting = drafting
+
+    async def draft(self, changes: Sequence[Change]) -> PgvectorDraft:
+        """All that these changes ask for.
+
+        Rows are read as they are now. What was replaced meanwhile they lack, and what came in its place: so
+        later changes are taken in too, as long as something was removed.
+        """
+        draft = await self._read(changes)
+        for _ in range(_ATTEMPTS):
+            later = await self._reader.changes_since(draft.applied, limit=CHANGES)
+            removed = any(change.operation == "remove" for change in later)
+            if not removed or len(later) >= CHANGES:
+                break
+            draft = followed_by(draft, await self._read(later))
+        return draft
+
+    async def _read(self, changes: Sequence[Change]) -> PgvectorDraft:
+        chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
+        return await asyncio.to_thread(self._drafting.draft, changes, chunks)
+
+
+def followed_by(draft: PgvectorDraft, later: PgvectorDraft) -> PgvectorDraft:
+    """Both drafts as one."""
+    kept = {
+        number: row
+        for number, row in draft.rows.items()
+        if not any(first <= number <= last for first, last in later.ranges)
+    }
+    return PgvectorDraft(later.applied, merged([*draft.ranges, *later.ranges]), {**kept, **later.rows})
+
+
+Unless: TypeAlias = Callable[[PgvectorState], bool]
+
+_AT_ONCE = 10_000
+_GENERATION_BITS = 40
+_PATIENT = (
+    "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true),"
+    " set_config('idle_in_transaction_session_timeout', %s, true)"
+)
+
+
+class Building:
+    """Builds generations, one at a time among all processes."""
+
+    def __init__(self, place: PgvectorOptions, drafting: Drafting, reader: Reader) -> None:
+        self._place = place
+        self._drafting = drafting
+        self._taking = PgvectorDrafting(reader, drafting)
+        self._reader = reader
+
+    async def build(
+        self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
+    ) -> PgvectorState:
+        """Build everything anew, unless what is there by then, as others build too, is as it should be."""
+        await self._place.database.write(self._prepared)
+        async with self._place.database.lasting() as run:
+            before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
+            if unless is not None and unless(before):
+                return before
+            state = PgvectorState(identity, secrets.randbits(_GENERATION_BITS) + 1)
+            tables = self._place.tables(state)
+            await run(lambda connection: tables.create(rows_of(connection)))
+            state = await self._filled(run, tables, state, progress)
+            if self._place.has_graph(state.vectors):
+                state = replace(state, graph=state.version, loose=0)
+            await run(partial(_finished, tables, self._place.tables(state)))
+            await run(lambda connection: lock(rows_of(connection), f"write {self._place.name}"))
+            state = await self._caught_up(run, self._place.tables(state), state)
+            await run(lambda connection: write_state(rows_of(connection), self._place.name, state))
+        await self._place.database.write(self._swept)
+        if progress:
+            progress("index", state.total, state.total)
+        return state
+
+    async def link(self, identity: str, *, unless: Unless) -> PgvectorState:
+        """Link all vectors to a graph, unless what is there by then is as it should be.
+
+        They are copied for it, so that nobody who writes meanwhile waits, but for the last moment.
+        """
+        async with self._place.database.lasting() as run:
+            state: PgvectorState = await run(lambda connection: self._begun(connection, identity))
+            if not state.generation or unless(state):
+                return state
+            before, after = self._place.tables(state), self._place.tables(replace(state, graph=state.version))
+            await run(lambda connection: after.copy_vectors(rows_of(connection), before))
+            state = await run(partial(self._linked, before, after, identity))
+        await self._place.database.write(self._swept)
+        return state
+
+    def _linked(self, before: Tables, after: Tables, identity: str, connection: Connection) -> PgvectorState:
+        """The state with the graph, and with what was written while it was made."""
+        cursor = rows_of(connection)
+        lock(cursor, f"write {self._place.name}")
+        state = read_state(cursor, self._place.name, identity)
+        loose = after.follow_vectors(cursor, before)
+        state = replace(state, graph=after.graph, loose=loose)
+        write_state(cursor, self._place.name, state)
+        return state
+
+    def _prepared(self, connection: Connection) -> None:
+        """What all indexes of the database share."""
+        cursor = rows_of(connection)
+        lock(cursor, "extensions")
+        if self._place.dimensions:
+            require_vectors(cursor)
+        make_states(cursor)
+
+    def _begun(self, connection: Connection, identity: str) -> PgvectorState:
+        """The state once no one else builds."""
+        cursor = rows_of(connection)
+        cursor.execute(_PATIENT, (f"{self._place.idle_seconds}s",))
+        lock(cursor, f"build {self._place.name}")
+        return read_state(cursor, self._place.name, identity)
+
+    async def _filled(
+        self, run: Run, tables: Tables, state: PgvectorState, progress: Progress | None
+    ) -> PgvectorState:
+        """All chunks of the records, and the sequence from which changes may be missing."""
+        state = replace(state, applied=await self._reader.last_sequence())
+        waiting: list[IndexedChunk] = []
+        async for chunks in self._reader.scan():
+            waiting += chunks
+            if len(waiting) >= _AT_ONCE:
+                state = await self._written(run, tables, state, waiting)
+                waiting = []
+                if progress:
+                    progress("index", state.total, 0)
+        return await self._written(run, tables, state, waiting)
+
+    async def _written(
+        self, run: Run, tables: Tables, state: PgvectorState, chunks: list[IndexedChunk]
+    ) -> PgvectorState:
+        rows = await asyncio.to_thread(self._drafting.prepared, chunks)
+        written: PgvectorState = await run(
+            partial(_written, tables, state, PgvectorDraft(state.applied, (), rows))
+        )
+        return written
+
+    async def _caught_up(self, run: Run, tables: Tables, state: PgvectorState) -> PgvectorState:
+        """With what changed meanwhile. Raises NotFound if the collection was deleted."""
+        while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
+            draft = await self._taking.draft(changes)
+            state = await run(partial(_written, tables, state, draft))
+        await self._reader.last_sequence()
+        return state
+
+    def _swept(self, connection: Connection) -> None:
+        """Drop all tables but those of the current state."""
+        cursor = rows_of(connection)
+        lock(cursor, f"write {self._place.name}")
+        cursor.execute(f"SELECT generation, graph FROM {STATES} WHERE name = %s", (self._place.name,))
+        if found := cursor.fetchone():
+            generation, graph = found
+            tables = self._place.tables(PgvectorState("", generation, graph=graph))
+            drop_all_but(cursor, self._place.name, tables.names)
+
+
+def forget(connection: Connection, name: str) -> None:
+    """Delete an index with all its tables; who builds it at that moment is stopped."""
+    cursor = rows_of(connection)
+    stop(cursor, f"build {name}")
+    lock(cursor, f"build {name}")
+    lock(cursor, f"write {name}")
+    make_states(cursor)
+    cursor.execute(f"DELETE FROM {STATES} WHERE name = %s", (name,))
+    drop_all_but(cursor, name, ())
+
+
+def forget_unless_built(connection: Connection, name: str) -> None:
+    """Delete an index as `forget` does, unless somebody builds it at this moment."""
+    if is_free(rows_of(connection), f"build {name}"):
+        forget(connection, name)
+
+
+def _written(
+    tables: Tables, state: PgvectorState, draft: PgvectorDraft, connection: Connection
+) -> PgvectorState:
+    cursor = rows_of(connection)
+    after = write(cursor, tables, state, draft)
+    merge(cursor, tables)
+    return after
+
+
+def _finished(filled: Tables, tables: Tables, connection: Connection) -> None:
+    cursor = rows_of(connection)
+    if filled.vectors != tables.vectors:
+        cursor.execute(f"ALTER TABLE {filled.vectors} RENAME TO {tables.vectors}")
+    tables.finish(cursor)

@@ -1,11 +1,4 @@
-"""Inverted lists over the vectors of a large segment, and how many of them a search has to visit.
-
-Building measures, for some stored vectors and some blurred ones, how many of the nearest lists hold
-their nearest neighbours. A filter that admits one row in ten makes the tenth part of the neighbours
-count, so a search under it looks as deep as an unfiltered one for ten times as many: the measured
-depths serve every filter that is not correlated with the vectors. Lists without an allowed row are
-passed over, which serves those that are.
-"""
+"""Vectors of a segment: exact cosine, and inverted lists (IVF) for large ones."""
 
 from pathlib import Path
 from typing import Any
@@ -15,11 +8,65 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
-from conspectus.index.segments.row_filter import Allowed
-from conspectus.index.segments.value_table import Arrays
-from conspectus.index.segments.vectors import Half, RowNumbers, faiss_api
+from conspectus.index.segments.columns import Allowed, Arrays
 from conspectus.ports import Vectors
 from conspectus.private import make_file
+
+Half = NDArray[np.float16]
+RowNumbers = NDArray[np.int64]
+
+faiss_api: Any = faiss
+"""The same module where its type stubs lack what it has."""
+
+_MARGIN = 16
+
+
+def nearest(vectors: Half, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
+    """Rows that certainly hold the `limit` best allowed ones with all ties, and few others.
+
+    Few allowed rows are gathered, many are scanned in place.
+    """
+    if 8 * allowed.count < len(vectors):
+        rows = allowed.rows
+        return rows[_certain(vectors[rows], query, limit, None)]
+    return _certain(vectors, query, limit, allowed.bits)
+
+
+def _certain(vectors: Half, query: Vectors, limit: int, bits: NDArray[np.uint8] | None) -> RowNumbers:
+    size, dimensions = vectors.shape
+    # What single precision may lose in a product of unit vectors, on either side of the limit.
+    slack = 2.0**-23 * dimensions
+    count = min(size, limit + _MARGIN)
+    while True:
+        scores, rows = _scan(vectors, query, count, bits)
+        found = rows >= 0
+        if count == size or not found.all():
+            return rows[found]
+        if scores.min() < np.partition(scores, count - limit)[count - limit] - slack:
+            return rows
+        count = min(size, 8 * count)
+
+
+def _scan(
+    vectors: Half, query: Vectors, count: int, bits: NDArray[np.uint8] | None
+) -> tuple[NDArray[np.float32], RowNumbers]:
+    codes = vectors.view(np.uint8).reshape(-1)
+    question = np.ascontiguousarray(query, np.float32)
+    selector = None if bits is None else faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
+    quantizer = faiss_api.ScalarQuantizer(vectors.shape[1], faiss.ScalarQuantizer.QT_fp16)
+    flat = faiss.IndexFlatIP(vectors.shape[1])
+    scanner = quantizer.select_InvertedListScanner(faiss.METRIC_INNER_PRODUCT, flat, True, selector, False)
+    scanner.set_query(faiss.swig_ptr(question))
+    scanner.set_list(0, 0.0)
+    scores = np.full(count, -np.inf, np.float32)
+    rows = np.full(count, -1, np.int64)
+    scanner.scan_codes(
+        len(vectors), faiss.swig_ptr(codes), None, faiss.swig_ptr(scores), faiss.swig_ptr(rows), count
+    )
+    # Python does not own what this factory made, and taking ownership breaks SWIG's table of destructors.
+    faiss_api.InvertedListScanner.__swig_destroy__(scanner)
+    return scores, rows
+
 
 FILE = "vectors.faiss"
 _MOST_LISTS = 2_048

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.index.bm25 import Bm25
-from conspectus.index.segments.string_table import Strings, encoded, pack
-from conspectus.index.segments.value_table import Arrays
+from conspectus.index.segments.columns import Arrays, Strings, encoded, pack
 
 Rows = NDArray[np.uint32]
 Counts = NDArray[np.unsignedinteger[Any]]

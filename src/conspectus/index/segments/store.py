@@ -1,27 +1,168 @@
-"""The embedded index: answers from one snapshot, takes in changes, and has its segments built beside."""
+"""The embedded index: segments in files and changes in memory, searched together."""
 
 import asyncio
 import os
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
 
 from conspectus.errors import ConspectusError, IndexDamaged, InvalidInput, StorageError
 from conspectus.index.bm25 import Analyse, question_terms
-from conspectus.index.changes import put_ranges, read, touched_ranges
-from conspectus.index.segments.arrays import decoding
-from conspectus.index.segments.build import BuildRequest, BuildResult, Mode, Options, identity
-from conspectus.index.segments.builders import Builder, LocalBuilder
-from conspectus.index.segments.checking import damages, differences
-from conspectus.index.segments.manifest import Manifest, Stamp, read_manifest, stamp
+from conspectus.index.changes import Range, merged, put_ranges, read, touched_ranges, untouched_since
+from conspectus.index.filter_terms import content_checksum
+from conspectus.index.segments.build import (
+    Builder,
+    BuildRequest,
+    BuildResult,
+    LocalBuilder,
+    Mode,
+    Options,
+    identity,
+)
+from conspectus.index.segments.manifest import (
+    Manifest,
+    Stamp,
+    damaged_files,
+    decoding,
+    read_manifest,
+    stamp,
+    unpacked,
+)
+from conspectus.index.segments.postings import MOST_ROWS
 from conspectus.index.segments.search import Snapshot
-from conspectus.index.segments.segment import Shape, analysed
-from conspectus.index.segments.state import SegmentsState
-from conspectus.model.index import Disagreement, IndexStatus
+from conspectus.index.segments.segment import (
+    Row,
+    Segment,
+    SegmentView,
+    Shape,
+    analysed,
+    open_segment,
+    segment_in_memory,
+)
+from conspectus.model.ids import ChunkId
+from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 from conspectus.private import can_write
+
+
+@dataclass(frozen=True, slots=True)
+class TailSegment:
+    """A segment in memory with the rows it was made of, so that it can be made anew with others."""
+
+    view: SegmentView
+    rows: Sequence[Row]
+
+    def live(self) -> list[Row]:
+        """The rows that are not dead."""
+        dead = self.view.dead
+        return list(self.rows) if dead is None else [self.rows[i] for i in np.flatnonzero(~dead).tolist()]
+
+
+Tail = tuple[TailSegment, ...]
+
+
+def without(tail: Tail, ranges: Sequence[Range]) -> Tail:
+    """The tail with all rows of those ids dead."""
+    parts = (TailSegment(part.view.without(ranges), part.rows) for part in tail)
+    return tuple(part for part in parts if part.view.live)
+
+
+def extended(tail: Tail, rows: Iterable[Row], shape: Shape) -> Tail:
+    """The tail with further rows, whose ids it does not hold alive."""
+    parts, pool = list(tail), list(rows)
+    if not pool:
+        return tail
+    while parts and parts[-1].view.live <= 2 * len(pool) <= MOST_ROWS:
+        pool += parts.pop().live()
+    pool.sort(key=_id)
+    pieces = [pool[start : start + MOST_ROWS] for start in range(0, len(pool), MOST_ROWS)]
+    return (*parts, *(TailSegment(SegmentView(segment_in_memory(piece, shape)), piece) for piece in pieces))
+
+
+def _id(row: Row) -> int:
+    return row.id
+
+
+@dataclass(frozen=True, slots=True)
+class TailUpdate:
+    """Ids touched by changes up to `sequence`."""
+
+    sequence: int
+    ranges: tuple[Range, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentsState:
+    """Never changed, always replaced. `steps` are those after the manifest's sequence."""
+
+    shape: Shape
+    manifest: Manifest
+    applied: int = 0
+    disk: tuple[SegmentView, ...] = ()
+    tail: Tail = ()
+    steps: tuple[TailUpdate, ...] = ()
+
+    @property
+    def waiting(self) -> int:
+        """How much a flush would take in: rows of the tail, and ids touched."""
+        rows = sum(part.view.live for part in self.tail)
+        return max(rows, len(self.steps) and sum(len(step.ranges) for step in self.steps))
+
+    def snapshot(self) -> Snapshot:
+        """What queries see."""
+        views = (*self.disk, *(part.view for part in self.tail))
+        return Snapshot(views, self.applied, self.shape.bm25)
+
+    def after(self, sequence: int, ranges: Sequence[Range], rows: Sequence[Row]) -> "SegmentsState":
+        """With every older row of the ranges dead, and these rows instead."""
+        return replace(
+            self,
+            applied=max(self.applied, sequence),
+            disk=tuple(view.without(ranges) for view in self.disk),
+            tail=extended(without(self.tail, ranges), rows, self.shape),
+            steps=(*self.steps, TailUpdate(sequence, tuple(ranges))),
+        )
+
+    def on(self, manifest: Manifest, directory: Path) -> "SegmentsState":
+        """On a newer manifest: what it covers leaves the tail. Raises IndexDamaged."""
+        held = {view.segment.path: view.segment for view in self.disk}
+        steps = tuple(step for step in self.steps if step.sequence > manifest.sequence)
+        later = merged(span for step in steps for span in step.ranges)
+        views = [
+            SegmentView(
+                _opened(directory / entry.name, held, self.shape), unpacked(entry.dead, entry.rows)
+            ).without(later)
+            for entry in manifest.entries
+        ]
+        kept = [row for part in self.tail for row in part.live() if _inside(row.id, later)]
+        return replace(
+            self,
+            manifest=manifest,
+            applied=max(self.applied, manifest.sequence),
+            disk=tuple(view for view in views if view.live),
+            tail=extended((), kept, self.shape),
+            steps=steps,
+        )
+
+
+def _opened(path: Path, held: Mapping[Path | None, Segment], shape: Shape) -> Segment:
+    return held[path] if path in held else open_segment(path, shape)
+
+
+def _inside(number: int, ranges: Sequence[Range]) -> bool:
+    place = bisect_right(ranges, number, key=_first) - 1
+    return place >= 0 and number <= ranges[place][1]
+
+
+def _first(span: Range) -> int:
+    return span[0]
+
 
 _CHANGES = 5_000
 _ATTEMPTS = 10
@@ -290,3 +431,67 @@ def bytes_below(directory: Path) -> int:
             with suppress(FileNotFoundError):
                 size += (Path(folder) / name).stat().st_size
     return size
+
+
+def damages(snapshot: Snapshot, directory: Path, identity: str) -> list[Disagreement]:
+    """Files whose content has changed since they were written, each told by its segment's first chunk.
+
+    Segments that a newer manifest does without may be gone by now, which is no damage.
+    """
+    found = []
+    for view in snapshot.views:
+        reasons = _damaged(view.segment)
+        if reasons and _is_named(view.segment, read_manifest(directory, identity)):
+            found += [_damage(view.segment, reason) for reason in reasons]
+    return found
+
+
+async def differences(snapshot: Snapshot, reader: Reader) -> list[Disagreement]:
+    """Every live row against the records; what changed after the snapshot is left out."""
+    ids, checksums = _rows(snapshot.views)
+    seen = np.zeros(len(ids), np.bool_)
+    found = []
+    async for chunks in reader.scan():
+        found += _compare(chunks, ids, checksums, seen)
+    found += [Disagreement(ChunkId(i), "ghost", "not in the records") for i in ids[~seen].tolist()]
+    return await untouched_since(snapshot.applied, found, reader)
+
+
+def _rows(views: Sequence[SegmentView]) -> tuple[Ids, NDArray[np.uint64]]:
+    ids = np.concatenate([np.zeros(0, np.int64), *(view.live_ids() for view in views)])
+    checksums = np.concatenate([np.zeros(0, np.uint64), *(view.live_checksums() for view in views)])
+    order = np.argsort(ids, kind="stable")
+    return ids[order], checksums[order]
+
+
+def _compare(
+    chunks: Sequence[IndexedChunk], ids: Ids, checksums: NDArray[np.uint64], seen: NDArray[np.bool_]
+) -> list[Disagreement]:
+    found = []
+    for chunk in chunks:
+        number = chunk.chunk.id
+        place = int(np.searchsorted(ids, number))
+        if place == len(ids) or ids[place] != number:
+            found.append(Disagreement(number, "missing", "not in the index"))
+            continue
+        seen[place] = True
+        if int(checksums[place]) != content_checksum(chunk):
+            found.append(Disagreement(number, "stale", "the records hold another version"))
+    return found
+
+
+def _damaged(segment: Segment) -> list[str]:
+    if segment.path is None:
+        return []
+    try:
+        return damaged_files(segment.path)
+    except (FileNotFoundError, IndexDamaged) as error:
+        return [str(error)]
+
+
+def _is_named(segment: Segment, manifest: Manifest) -> bool:
+    return segment.path is not None and segment.path.name in {entry.name for entry in manifest.entries}
+
+
+def _damage(segment: Segment, reason: str) -> Disagreement:
+    return Disagreement(ChunkId(int(segment.ids[0])), "damaged", f"{segment.path}: {reason}")
