@@ -1,6 +1,6 @@
 """Collections and sources of a server."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final, TypeVar
 
@@ -43,20 +43,12 @@ class RemoteCollections(RemoteService, CollectionService):
         )
         return await self._channel.one(Collection, post("/collections", body))
 
-    async def list(self) -> Sequence[Collection]:
-        return await self._channel.several(Collection, get("/collections"))
+    async def get(self, collection: str) -> Collection:
+        path = in_collection(await self._unmistakable(collection))
+        return await self._channel.one(Collection, get(path))
 
-    async def get(self, name: str) -> Collection:
-        return await self._channel.one(Collection, get(in_collection(await self._unmistakable(name))))
-
-    async def update(
-        self, name: str, *, rename: str | None = None, description: str | None = None
-    ) -> Collection:
-        body = given(rename=rename, description=description)
-        return await self._channel.one(Collection, Request("PATCH", in_collection(name), body, writes=True))
-
-    async def delete(self, name: str, *, purge: bool = False) -> Receipt:
-        path = in_collection(await self._unmistakable(name))
+    async def delete(self, collection: str, *, purge: bool = False) -> Receipt:
+        path = in_collection(await self._unmistakable(collection))
         return await self._channel.one(Receipt, remove(path, purge=purge))
 
     async def get_or_create_source(
@@ -71,9 +63,6 @@ class RemoteCollections(RemoteService, CollectionService):
         body = given(name=name, metadata=told, kind=kind)
         request = replace(post(in_collection(collection, "sources"), body), repeatable=True)
         return await made(self._channel, collection, Source, request)
-
-    async def sources(self, *, collection: str = "default") -> Sequence[Source]:
-        return await self._channel.several(Source, get(in_collection(collection, "sources")))
 
     async def get_source(self, source: str, *, collection: str | None = None) -> Source:
         if collection is None:

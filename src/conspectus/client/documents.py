@@ -79,9 +79,6 @@ class RemoteDocuments(RemoteService, DocumentService):
             await self.settle(collection=home.id, progress=progress)
         return report
 
-    async def settle(self, *, collection: str = "default", progress: Progress | None = None) -> int:
-        return await self._channel.member(int, "embedded", work(in_collection(collection, "settle")))
-
     async def get(self, document: str) -> Document:
         return await self._channel.one(Document, get(_path(document)))
 

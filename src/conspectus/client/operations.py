@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from datetime import datetime
@@ -14,9 +15,11 @@ from conspectus.client.service import RemoteService
 from conspectus.client.transport import Transport
 from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.filter_json import filter_to_json
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments
-from conspectus.operations import OPERATIONS, Operation
+from conspectus.operations import OPERATIONS, Operation, Parameter
 
 S = TypeVar("S", bound=RemoteService)
 _LISTS: Final = (Sequence, Iterable, list, tuple)
@@ -62,7 +65,7 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         value = values[each.name]
         if isinstance(value, str) and get_origin(each.hint) in _LISTS:
             raise InvalidInput(each.name, "must be a list, not a string")
-        told = _told(value)
+        told = _filter(each, value) if each.hint == Filter else _told(value)
         if each.location == "body":
             body[each.name] = told
         elif is_dataclass(each.hint):
@@ -82,6 +85,12 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         once=operation.secret,
         unhurried=operation.unhurried or operation.verb == "DELETE",
     )
+
+
+def _filter(parameter: Parameter, value: Filter) -> Json:
+    if parameter.location == "body":
+        return filter_to_json(value)
+    return None if value == EVERYTHING else json.dumps(filter_to_json(value))
 
 
 def _told(value: Any) -> Json:

@@ -64,18 +64,18 @@ class CollectionService(Service):
         """Every collection of which anything can be seen, by name."""
         return [place.shown for place in await self._sight.places()]
 
-    async def get(self, name: str) -> Collection:
-        """The collection of that name or id. Raises NotFound."""
-        return (await self._sight.place(name)).shown
+    async def get(self, collection: str) -> Collection:
+        """The collection of that id or name. Raises NotFound."""
+        return (await self._sight.place(collection)).shown
 
     async def update(
-        self, name: str, *, rename: str | None = None, description: str | None = None
+        self, collection: str, *, rename: str | None = None, description: str | None = None
     ) -> Collection:
         """Change what is given; the name only by the account that it belongs to.
 
         Raises NotFound, or Conflict if the new name is taken.
         """
-        place = await self._context.place(name, "manager", "change a collection")
+        place = await self._context.place(collection, "manager", "change a collection")
         new = None
         if rename is not None:
             require_account(self._person, place.collection, "rename a collection")
@@ -84,16 +84,16 @@ class CollectionService(Service):
             place.collection.id, name=new, description=description
         )
 
-    async def delete(self, name: str, *, purge: bool = False) -> Receipt:
+    async def delete(self, collection: str, *, purge: bool = False) -> Receipt:
         """Delete a collection with everything in it. Raises NotFound."""
-        place = await self._context.place(name, "owner", "delete a collection")
-        collection = place.collection
-        async with self._context.purging(purge, collection.id):
+        place = await self._context.place(collection, "owner", "delete a collection")
+        found = place.collection
+        async with self._context.purging(purge, found.id):
             # Once the collection is gone nobody knows of its index: what keeps that from going comes first.
-            await self._forget_index(collection)
-            receipt = await self._core.records.delete_collection(collection.id)
+            await self._forget_index(found)
+            receipt = await self._core.records.delete_collection(found.id)
             # Someone may have asked meanwhile, and have built it for that.
-            await self._forget_index(collection)
+            await self._forget_index(found)
         return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
 
     async def _forget_index(self, collection: Collection) -> None:
@@ -120,7 +120,10 @@ class CollectionService(Service):
         return await self._sight.sources(await self._sight.place(collection))
 
     async def get_source(self, source: str, *, collection: str | None = None) -> Source:
-        """The source of that id, or of that name in a collection. Raises NotFound."""
+        """The source of that id. Raises NotFound.
+
+        With a `collection`, its name there will do.
+        """
         return (await self._source(source, collection))[0]
 
     async def update_source(

@@ -19,9 +19,10 @@ class MaintenanceService(Service):
         self._documents = documents
 
     async def status(self, *, collection: str | None = None) -> Status:
-        """Sizes and counts of one collection, or of all that can be seen as a whole.
+        """Sizes and counts of one collection.
 
-        Only the owner of the store is told where it is and how many bytes it takes.
+        Without a name they are those of all that can be seen as a whole. Only the owner of the store is told
+        where it is and how many bytes it takes.
         """
         places = [await self._sight.place(collection)] if collection else await self._sight.places()
         whole = [place for place in places if place.whole]

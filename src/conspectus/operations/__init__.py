@@ -3,18 +3,30 @@
 Imports engine.
 """
 
+from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.operations.graph import GRAPH_OPERATIONS
 from conspectus.operations.operation import Operation, Parameter
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 
-OPERATIONS = {each.key: each for each in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS, *GRAPH_OPERATIONS)}
+OPERATIONS = {
+    each.key: each
+    for each in (
+        *PEOPLE_OPERATIONS,
+        *GRANT_OPERATIONS,
+        *GRAPH_OPERATIONS,
+        *COLLECTION_OPERATIONS,
+        *SOURCE_OPERATIONS,
+    )
+}
 """Every operation by its method, such as `PeopleService.whoami`."""
 
 __all__ = [
+    "COLLECTION_OPERATIONS",
     "GRANT_OPERATIONS",
     "GRAPH_OPERATIONS",
     "OPERATIONS",
     "PEOPLE_OPERATIONS",
+    "SOURCE_OPERATIONS",
     "Operation",
     "Parameter",
 ]

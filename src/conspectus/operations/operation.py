@@ -13,7 +13,23 @@ from conspectus.model.checks import hints
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Location = Literal["path", "query", "body"]
 REQUIRED: Final = inspect.Parameter.empty
-SERVICES: Final = {"GraphService": "graph", "PeopleService": "people"}
+SERVICES: Final = {
+    "AlertService": "alerts",
+    "ChannelService": "channels",
+    "CollectionService": "collections",
+    "ConnectionService": "connections",
+    "DocumentService": "documents",
+    "EventService": "events",
+    "GraphService": "graph",
+    "JobService": "jobs",
+    "MaintenanceService": "maintenance",
+    "MemoryService": "memory",
+    "PeopleService": "people",
+    "RetentionService": "retention",
+    "SearchService": "search",
+    "StreamService": "streams",
+    "SummaryService": "summaries",
+}
 """The engine's attribute for each class of services that has operations."""
 LOCAL: Final = frozenset({"self", "progress"})
 """Parameters that do not travel."""
@@ -34,10 +50,12 @@ class Operation:
     """A method of a service at a path.
 
     Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET
-    or DELETE, and in the body otherwise. `reads` says that a POST changes nothing, `unhurried` that it may
-    take longer than the time limit of requests, `secret` that its answer is given once and never stored. An
-    answer that is no object is the member `wrapped` of one. `id` is the operation's id in the OpenAPI
-    document, where that is not the method's name.
+    or DELETE, and in the body otherwise; those in `local` do not travel. `reads` says that a POST changes
+    nothing, `unhurried` that it may take longer than the time limit of requests, `secret` that its answer is
+    given once and never stored. An answer that is no object is the member `wrapped` of one. `id` is the
+    operation's id in the OpenAPI document, where that is not the method's name. With `tagged`, a GET answers
+    with an ETag, and a PATCH takes that of the GET at its path as If-Match. With the status 202 the answer is
+    a job, whose address is in `Location`. `problems` are statuses that not every operation answers with.
     """
 
     method: Callable[..., Any]
@@ -50,6 +68,9 @@ class Operation:
     secret: bool = False
     wrapped: str = ""
     id: str = ""
+    tagged: bool = False
+    local: Sequence[str] = ()
+    problems: Sequence[int] = ()
 
     @property
     def key(self) -> str:
@@ -83,7 +104,7 @@ class Operation:
         return [
             Parameter(each.name, self._hints[each.name], each.default, self._location(each.name))
             for each in inspect.signature(self.method).parameters.values()
-            if each.name not in LOCAL
+            if each.name not in LOCAL.union(self.local)
         ]
 
     @cached_property

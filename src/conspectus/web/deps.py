@@ -44,12 +44,13 @@ def _shown_once(request: Request) -> None:
     request.state.shown_once = True
 
 
-def _where(
-    where: Annotated[
-        list[Annotated[str, Query(max_length=LONGEST_FILTER)]] | None,
-        Query(max_length=MOST_FILTERS, description="A JSON filter or field=value; all must match."),
-    ] = None,
-) -> Filter:
+Filters = Annotated[
+    list[Annotated[str, Query(max_length=LONGEST_FILTER)]] | None,
+    Query(max_length=MOST_FILTERS, description="A JSON filter or field=value; all must match."),
+]
+
+
+def _where(where: Filters = None) -> Filter:
     return parse_filters(where or [])
 
 
@@ -96,9 +97,10 @@ def _noting(request: Request, engine: EngineOf) -> Noting:
 NotingOf = Annotated[Noting, Depends(_noting)]
 
 
-def tagged(shown: BaseModel) -> str:
-    """The ETag of a representation: a hash of it."""
-    return quoted(hashlib.sha256(shown.model_dump_json().encode()).hexdigest()[:32])
+def tag_of(shown: BaseModel) -> str:
+    """The ETag of a representation: its fingerprint, or else a hash of it."""
+    fingerprint = getattr(shown, "fingerprint", None)
+    return quoted(fingerprint or hashlib.sha256(shown.model_dump_json().encode()).hexdigest()[:32])
 
 
 def quoted(tag: str) -> str:

@@ -3,22 +3,39 @@
 import inspect
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
+from http import HTTPStatus
 from types import NoneType
 from typing import Annotated, Any, Final
 
-from fastapi import Body, Path, Query
+from fastapi import Body, Path, Query, Response
 from pydantic import BaseModel, create_model
 
+from conspectus.engine import Engine
 from conspectus.model.checks import hints
-from conspectus.operations import Operation, Parameter
+from conspectus.model.filter import Filter
+from conspectus.model.filter_json import filter_from_json, parse_filters
+from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import REQUIRED
-from conspectus.web.deps import EngineOf, ShownOnce, Unhurried
-from conspectus.web.openapi import Section, problems
-from conspectus.web.operation_schemas import answered, given, limited, requested
-from conspectus.web.schemas.base import NAME, Name, RequestModel, ResponseModel
+from conspectus.web.deps import (
+    EngineOf,
+    Filters,
+    IfMatch,
+    IfNoneMatch,
+    ShownOnce,
+    Unhurried,
+    require_match,
+    tag_of,
+    unless_held,
+)
+from conspectus.web.logs import API
+from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
+from conspectus.web.operation_schemas import TEXTS, answered, given, limited
+from conspectus.web.schemas.base import IDENTIFIER, NAME, RequestModel, ResponseModel
 
-NAMED: Final = frozenset({"collection", "graph", "name"})
-"""Parameters that hold the name or the id of something; in a path it may hold a slash."""
+SLASHED: Final = frozenset({"collection", "graph", "stream"})
+"""Parameters of a path that may hold a slash."""
+IDS: Final = frozenset({"document", "job", "source"})
+"""Parameters of a path that are ids."""
 
 
 def add_routes(section: Section, operations: Iterable[Operation]) -> None:
@@ -29,17 +46,27 @@ def add_routes(section: Section, operations: Iterable[Operation]) -> None:
 
 def _add_route(section: Section, operation: Operation) -> None:
     body = _body(operation)
-    apart = [each for each in operation.parameters if each.location != "body"]
 
     async def call(**told: Any) -> Any:
-        method = operation.of(told.pop("engine"))
+        engine, response = told.pop("engine"), told.pop("response", None)
+        tag = told.pop("if_match", told.pop("if_none_match", None))
         values = _taken(operation, told, told.pop("body", None))
-        answer = await method(**values)
+        if tag is not None and operation.verb == "PATCH":
+            await _require_match(operation, engine, values, tag)
+        answer = await operation.of(engine)(**values)
+        if response is not None:
+            response.headers["Location"] = f"{API}/jobs/{answer.id}"
+        if operation.tagged and operation.verb == "GET":
+            shown = _answer(operation).model_validate(answer)
+            return unless_held(shown, tag_of(shown), tag)
         return {operation.wrapped: answer} if operation.wrapped else answer
 
     call.__name__ = operation.name
     call.__doc__ = operation.summary
-    signature = [_keyword("engine", EngineOf), *(part for each in apart for part in _apart(operation, each))]
+    signature = [_keyword("engine", EngineOf), *_headers(operation)]
+    signature += [
+        part for each in operation.parameters if each.location != "body" for part in _apart(operation, each)
+    ]
     if body is not None:
         signature.append(_keyword("body", Annotated[body, Body()]))
     vars(call)["__signature__"] = inspect.Signature(signature)
@@ -49,7 +76,7 @@ def _add_route(section: Section, operation: Operation) -> None:
         methods=[operation.verb],
         status_code=operation.status,
         response_model=_answer(operation),
-        responses=problems(),
+        responses=_responses(operation),
         dependencies=[
             *([Unhurried] if operation.unhurried else []),
             *([ShownOnce] if operation.secret else []),
@@ -57,8 +84,35 @@ def _add_route(section: Section, operation: Operation) -> None:
     )
 
 
+def _headers(operation: Operation) -> list[inspect.Parameter]:
+    """The headers that a request has, and the response whose headers an answer sets."""
+    if operation.status == HTTPStatus.ACCEPTED:
+        return [_keyword("response", Response)]
+    if operation.tagged and operation.verb == "GET":
+        return [_keyword("if_none_match", IfNoneMatch, None)]
+    return [_keyword("if_match", IfMatch, None)] if operation.tagged else []
+
+
+def _responses(operation: Operation) -> Responses:
+    if operation.status == HTTPStatus.ACCEPTED:
+        return accepted(*operation.problems)
+    if operation.tagged and operation.verb == "GET":
+        return with_tag(*operation.problems)
+    return problems(*([412] if operation.tagged else []), *operation.problems)
+
+
+async def _require_match(
+    operation: Operation, engine: Engine, values: Mapping[str, Any], header: str
+) -> None:
+    """Raise Changed unless what the GET at the same path answers has a tag of this header."""
+    read = next(each for each in OPERATIONS.values() if (each.verb, each.path) == ("GET", operation.path))
+    ((kind, name),) = ((each.name, values[each.name]) for each in read.parameters if each.location == "path")
+    shown = _answer(read).model_validate(await read.of(engine)(**{kind: name}))
+    require_match(tag_of(shown), header, kind=kind, name=name)
+
+
 def _path(path: str) -> str:
-    for name in NAMED:
+    for name in SLASHED:
         path = path.replace(f"{{{name}}}", f"{{{name}:path}}")
     return path
 
@@ -68,13 +122,14 @@ def _answer(operation: Operation) -> Any:
     if not operation.wrapped:
         return answer
     members: dict[str, Any] = {operation.wrapped: (answer, ...)}
-    return create_model(f"{operation.wrapped.title()}Answer", __base__=ResponseModel, **members)
+    name = "".join(part.title() for part in operation.name.split("_"))
+    return create_model(f"{name}Answer", __base__=ResponseModel, **members)
 
 
 def _body(operation: Operation) -> type[BaseModel] | None:
     told = [each for each in operation.parameters if each.location == "body"]
     members: dict[str, Any] = {
-        each.name: (_kind(operation, each), ... if each.default is REQUIRED else each.default)
+        each.name: (_kind(operation, each), ... if each.default is REQUIRED else _default(each))
         for each in told
     }
     name = "".join(part.title() for part in (operation.name).split("_"))
@@ -82,8 +137,13 @@ def _body(operation: Operation) -> type[BaseModel] | None:
 
 
 def _kind(operation: Operation, parameter: Parameter) -> Any:
-    kind = limited(operation.name, parameter.name, parameter.hint)
-    return Name if parameter.name in NAMED and kind == requested(str) else kind
+    if parameter.hint == Filter and parameter.location == "query":
+        return Filters
+    return limited(operation.name, parameter.name, parameter.hint, TEXTS.get(parameter.name))
+
+
+def _default(parameter: Parameter) -> Any:
+    return None if parameter.hint == Filter else parameter.default
 
 
 def _apart(operation: Operation, parameter: Parameter) -> list[inspect.Parameter]:
@@ -100,10 +160,12 @@ def _apart(operation: Operation, parameter: Parameter) -> list[inspect.Parameter
             for each in fields(owner)
         ]
     if parameter.location == "path":
-        about = f"The id or the name of a {parameter.name}."
-        kind = Annotated[str, Path(min_length=1, max_length=NAME, description=about)]
+        is_id = parameter.name in IDS
+        about = f"The id {'' if is_id else 'or the name '}of a {parameter.name}."
+        most = IDENTIFIER if is_id else NAME
+        kind = Annotated[str, Path(min_length=1, max_length=most, description=about)]
         return [_keyword(parameter.name, kind)]
-    return [_keyword(parameter.name, Annotated[_kind(operation, parameter), Query()], parameter.default)]
+    return [_keyword(parameter.name, Annotated[_kind(operation, parameter), Query()], _default(parameter))]
 
 
 def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter:
@@ -113,12 +175,14 @@ def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter
 def _taken(operation: Operation, told: Mapping[str, Any], body: BaseModel | None) -> dict[str, Any]:
     values = {}
     for each in operation.parameters:
-        if each.location == "body":
-            values[each.name] = given(each.hint, getattr(body, each.name))
-        elif is_dataclass(each.hint):
+        value = getattr(body, each.name) if each.location == "body" else told.get(each.name)
+        if each.hint == Filter:
+            read = parse_filters if each.location == "query" else filter_from_json
+            values[each.name] = each.default if value is None else read(value)
+        elif is_dataclass(each.hint) and each.location != "body":
             known = hints(each.hint)
             kind: Any = each.hint
             values[each.name] = kind(**{f.name: given(known[f.name], told[f.name]) for f in fields(kind)})
         else:
-            values[each.name] = given(each.hint, told[each.name])
+            values[each.name] = given(each.hint, value)
     return values

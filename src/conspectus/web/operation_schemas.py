@@ -15,20 +15,27 @@ from pydantic import Field as Limited
 from conspectus.access.account_names import LONGEST
 from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
-from conspectus.model.records import Collection, Source
+from conspectus.model.filter import Filter
+from conspectus.model.jobs import JobRates, RequestTotals
+from conspectus.model.records import Chunk, Collection, Document, Source
+from conspectus.model.reports import CheckReport
 from conspectus.web.schemas.base import (
+    CURSOR,
+    LONGEST_DESCRIPTION,
     LONGEST_QUESTION,
     Finite,
     Instant,
     Int64,
     JsonObject,
+    Name,
     RequestModel,
     ResponseModel,
     Share,
     Span,
+    Where,
 )
 from conspectus.web.schemas.people import PersonAnswer
-from conspectus.web.schemas.records import CollectionAnswer, SourceAnswer
+from conspectus.web.schemas.records import ChunkAnswer, CollectionAnswer, DocumentAnswer, SourceAnswer
 
 MOST_PARTS: Final = 1_000_000
 """Elements of a list, as far as reading goes; the settings decide how many are accepted."""
@@ -43,10 +50,29 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
     tuple[int, int]: Span,
 }
 _ANSWERED: Final[Mapping[Any, Any]] = {
+    Document: DocumentAnswer,
+    Chunk: ChunkAnswer,
     Source: SourceAnswer,
     Collection: CollectionAnswer,
     Person: PersonAnswer,
 }
+
+_SHOWN: Final[Mapping[Any, Sequence[str]]] = {
+    CheckReport: ("clean",),
+    JobRates: ("failure_rate", "retry_rate"),
+    RequestTotals: ("error_rate",),
+}
+"""Properties that an answer has besides the fields of a dataclass."""
+_CURSOR: Final = Annotated[str, Limited(max_length=CURSOR, description="The `next` of the page before.")]
+TEXTS: Final[Mapping[str, Any]] = {
+    "after": _CURSOR,
+    "collection": Name,
+    "embedder": Name,
+    "graph": Name,
+    "name": Name,
+    "rename": Name,
+}
+"""Bounds of texts by the name of the parameter."""
 
 _ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=LONGEST)]
 _LIMITS: Final[Mapping[str, Any]] = {
@@ -54,6 +80,9 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "create_group.name": _ACCOUNT,
     "create_key.label": Annotated[str, Limited(max_length=LONGEST)],
     "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))],
+    "update_collection.description": Annotated[str, Limited(max_length=LONGEST_DESCRIPTION)] | None,
+    "list_nodes.after": _REQUESTED[str] | None,
+    "list_edges.after": _REQUESTED[str] | None,
     "link.threshold": Share | None,
     "NewEdge.weight": Annotated[float, Limited(gt=0, le=1, allow_inf_nan=False)],
     "Traversal.min_weight": Share,
@@ -61,19 +90,23 @@ _LIMITS: Final[Mapping[str, Any]] = {
 """Bounds that the type of a parameter or field does not say, by method or class."""
 
 
-def limited(owner: str, name: str, hint: Any) -> Any:
+def limited(owner: str, name: str, hint: Any, text: Any = None) -> Any:
     """What a request has for a parameter of a method, or for a field of a class."""
-    return _LIMITS.get(f"{owner}.{name}") or requested(hint)
+    return _LIMITS.get(f"{owner}.{name}") or requested(hint, text)
 
 
-def requested(hint: Any) -> Any:
-    """What a request has for a value of this type."""
+def requested(hint: Any, text: Any = None) -> Any:
+    """What a request has for a value of this type; `text` is what it has for a string."""
+    if hint is str and text is not None:
+        return text
+    if hint == Filter:
+        return Where | None
     if hint in _REQUESTED:
         return _REQUESTED[hint]
     origin, members = get_origin(hint), get_args(hint)
     if origin in {Union, UnionType}:
         kinds = [each for each in members if not (each is datetime and str in members)]
-        text = Moment if datetime in members else requested(str)
+        text = Moment if datetime in members else requested(str, text)
         return reduce(or_, (text if each is str else requested(each) for each in kinds))
     if origin in _LISTS:
         member: Any = requested(members[0])
@@ -120,7 +153,8 @@ def answered(hint: Any) -> Any:
     if origin in _LISTS:
         return GenericAlias(list, (answered(members[0]),))
     if origin is Mapping:
-        return GenericAlias(dict, members) if members[1] in {int, float, str} else JsonObject
+        is_json = members[1] is Any or get_origin(members[1]) in {Union, UnionType}
+        return JsonObject if is_json else GenericAlias(dict, tuple(map(answered, members)))
     return response_model(cast(Hashable, hint)) if is_dataclass(hint) else hint
 
 
@@ -129,6 +163,7 @@ def response_model(kind: Any) -> type[BaseModel]:
     """The schema of a dataclass that an answer holds; every field is there."""
     known = hints(kind)
     members: dict[str, Any] = {each.name: (answered(known[each.name]), ...) for each in fields(kind)}
+    members |= {name: (hints(getattr(kind, name).fget)["return"], ...) for name in _SHOWN.get(kind, ())}
     return create_model(kind.__name__, __base__=ResponseModel, __doc__=inspect.getdoc(kind), **members)
 
 

@@ -8,6 +8,7 @@ from pydantic import Field
 from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Status, Syntax, TextPosition
 from conspectus.text.vectors import MOST_DIMENSIONS
 from conspectus.web.schemas.base import (
+    LONGEST_DESCRIPTION,
     MOST_IDS,
     NAME,
     Count,
@@ -58,15 +59,8 @@ class CollectionBody(RequestModel):
     embedder: Label | None = Field(None, description="As in the settings; `none`: words only.")
     dimensions: int | None = Field(None, ge=1, le=65_536)
     language: Label | None = Field(None, description="A Snowball language, or `none`.", examples=["english"])
-    description: str = Field("", max_length=10_000)
+    description: str = Field("", max_length=LONGEST_DESCRIPTION)
     get: bool = Field(False, description="Return the collection of that name if it exists already.")
-
-
-class CollectionChange(RequestModel):
-    """What to change of a collection."""
-
-    rename: Name | None = None
-    description: str | None = Field(None, max_length=10_000)
 
 
 class SourceAnswer(ResponseModel):
@@ -85,13 +79,6 @@ class SourceBody(RequestModel):
     name: Name = Field(examples=["handbook"])
     metadata: JsonObject | None = None
     kind: SourceKind = "manual"
-
-
-class SourceChange(RequestModel):
-    """What to change of a source."""
-
-    rename: Name | None = None
-    metadata: JsonObject | None = None
 
 
 class PeriodAnswer(ResponseModel):
@@ -308,15 +295,3 @@ class DeletionBody(RequestModel):
     ids: list[Identifier] | None = Field(None, max_length=MOST_IDS)
     where: Where | None = None
     purge: bool = Field(False, description="Answer when no file holds them any more.")
-
-
-class EmbedderBody(RequestModel):
-    """The embedder to move to."""
-
-    embedder: Name = Field(examples=["minilm", "openai:text-embedding-3-small@1536"])
-
-
-class EmbeddedAnswer(ResponseModel):
-    """How many vectors were made."""
-
-    embedded: Count

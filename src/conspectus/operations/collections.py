@@ -1,0 +1,37 @@
+"""Operations on collections and sources."""
+
+from typing import Final
+
+from conspectus.engine.collections import CollectionService
+from conspectus.engine.documents import DocumentService
+from conspectus.engine.maintenance import MaintenanceService
+from conspectus.operations.operation import Operation
+
+_COLLECTION: Final = "/collections/{collection}"
+_SOURCE: Final = "/sources/{source}"
+_BY_ID: Final = ("collection",)
+"""A source in a path is one by its id; the client finds the id of a name in a collection."""
+
+COLLECTION_OPERATIONS: Final = (
+    Operation(CollectionService.list, "GET", "/collections", id="list_collections"),
+    Operation(DocumentService.settle, "POST", f"{_COLLECTION}/settle", unhurried=True, wrapped="embedded"),
+    Operation(MaintenanceService.status, "GET", f"{_COLLECTION}/status", id="collection_status"),
+    Operation(
+        MaintenanceService.reembed,
+        "POST",
+        f"{_COLLECTION}/reembed",
+        unhurried=True,
+        wrapped="embedded",
+        problems=(501,),
+    ),
+    Operation(CollectionService.get, "GET", _COLLECTION, tagged=True, id="get_collection"),
+    Operation(CollectionService.update, "PATCH", _COLLECTION, tagged=True, id="update_collection"),
+    Operation(CollectionService.delete, "DELETE", _COLLECTION, unhurried=True, id="delete_collection"),
+)
+"""In the order in which paths are matched: a name may hold a slash, so the shorter path comes last."""
+SOURCE_OPERATIONS: Final = (
+    Operation(CollectionService.sources, "GET", f"{_COLLECTION}/sources", id="list_sources"),
+    Operation(CollectionService.get_source, "GET", _SOURCE, tagged=True, local=_BY_ID),
+    Operation(CollectionService.update_source, "PATCH", _SOURCE, tagged=True, local=_BY_ID),
+    Operation(CollectionService.delete_source, "DELETE", _SOURCE, unhurried=True, local=_BY_ID),
+)
