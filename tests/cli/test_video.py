@@ -146,6 +146,23 @@ def test_a_file_that_fails_is_named(shell: Shell) -> None:
     assert shell("streams", "import", shell.folder / "nothing.srt").code == 2
 
 
+def test_files_of_a_folder_without_captions_are_named_and_the_others_are_imported(shell: Shell) -> None:
+    folder = shell.folder / "films"
+    folder.mkdir()
+    (folder / "film.vtt").write_text("WEBVTT\n\n00:01.000 --> 00:02.000\nA red car stops.\n")
+    (folder / "package.json").write_text('{"name": "films"}')
+    (folder / "pom.xml").write_text("<project/>")
+    (folder / "cut.json").write_text("{")
+    done = shell("streams", "import", folder)
+    assert (done.code, "1 added" in done.out) == (4, True)
+    for said in (
+        "package.json  not valid captions: no list of captions is in this JSON",
+        "pom.xml       not valid captions: <project> is not the root of a caption file",
+        "cut.json      not valid captions: not valid JSON",
+    ):
+        assert said in done.out
+
+
 def test_moments_are_readable_where_it_is_narrow(shell: Shell) -> None:
     taken_in(shell, shell.folder, f"{'long-name-' * 4}.srt")
     lines = shell("streams", "search", "who walks to the car?", "--limit", "1").out.splitlines()
