@@ -30,6 +30,10 @@ VAGUE = {
 UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 SILENCED = re.compile(r"\b(type:\s*ignore|noqa)\b")
 MOCKS = {"mock", "Mock", "MagicMock", "AsyncMock", "mocker", "create_autospec"}
+EXPECTING = {"raises", "warns", "fail"}
+ASSERTIONS = ("assert_", "check_")
+CALLS_DEEP = 3
+"""A test may call a function that calls another one, which asserts."""
 PATCHING = {"setattr", "setitem", "delattr", "delitem"}
 
 
@@ -76,18 +80,20 @@ def without_assertion(source: str) -> list[str]:
     functions = [
         n for n in ast.walk(ast.parse(source)) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
-    asserting = {"raises", "warns", "fail"}
-    asserting |= {function.name for function in functions if _asserts(function, asserting)}
-    return [f.name for f in functions if f.name.startswith("test") and not _asserts(f, asserting)]
+    asserting: set[str] = set()
+    for _ in range(CALLS_DEEP):
+        asserting |= {function.name for function in functions if _asserts(function, asserting)}
+    return [f.name for f in functions if f.name.startswith("test") and f.name not in asserting]
 
 
 def _asserts(function: ast.AST, asserting: set[str]) -> bool:
     for node in ast.walk(function):
-        if isinstance(node, ast.Assert):
-            return True
-        if isinstance(node, ast.Call):
-            name = getattr(node.func, "attr", getattr(node.func, "id", ""))
-            if name in asserting or name.startswith(("assert_", "check_")):
+        match node:
+            case ast.Assert():
+                return True
+            case ast.Call(func=ast.Attribute(attr=name)) if name in EXPECTING or name.startswith("assert_"):
+                return True
+            case ast.Call(func=ast.Name(id=name)) if name in asserting or name.startswith(ASSERTIONS):
                 return True
     return False
 
@@ -144,6 +150,7 @@ def test_tests_assert_something() -> None:
         (mocked, "def test_x(mocker):\n    assert True\n"),
         (mocked, "def test_x(monkeypatch):\n    monkeypatch.setattr('a.b', 1)\n"),
         (without_assertion, "def test_nothing():\n    f()\n"),
+        (without_assertion, "def post():\n    assert x\n\ndef test_x():\n    client.post()\n"),
     ],
 )
 def test_a_planted_offence_is_found(check: Callable[[str], list[str]], planted: str) -> None:
