@@ -10,7 +10,7 @@ BROAD = {"Exception", "BaseException"}
 BORDERS = {
     "mcp/server.py": "a tool that fails is an MCP error, and its traceback goes to the log",
     "providers/tokenizers.py": "the library raises a plain Exception for a malformed file",
-    "web/error_middleware.py": "a request that fails is answered 500, and its traceback goes to the log",
+    "web/app.py": "a request that fails is answered 500, and its traceback goes to the log",
 }
 
 

@@ -15,7 +15,7 @@ from conspectus.model.access import Person
 from conspectus.model.chat import ChatEvent, Delta, Failure, Sources
 from conspectus.model.ids import UserId
 from conspectus.settings import Settings
-from conspectus.web.chat_registry import STOPPING, ChatStreams
+from conspectus.web.chat_handover import STOPPING, ChatStreams
 from conspectus.web.chat_stream import LEFT, ChatStream
 from conspectus.web.logs import logger
 from conspectus.web.problem_details import Refused

@@ -17,7 +17,7 @@ from conspectus.records.core.clock import DatabaseTime
 from conspectus.records.jobs.rate_counters import MINUTE, SqlRateCounters
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.web.app import application
-from conspectus.web.rate_limits import portion_of
+from conspectus.web.limits import portion_of
 from tests.web.conftest import SETTINGS, Site
 
 LIMIT = 40

@@ -13,8 +13,10 @@ from pathlib import Path
 from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
 
 from conspectus.engine import Engine
@@ -24,18 +26,14 @@ from conspectus.mcp.http import Endpoint
 from conspectus.mcp.tool import ToolOptions
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
-from conspectus.web.chat_handover import ChatHandover
-from conspectus.web.chat_registry import ChatStreams
-from conspectus.web.error_middleware import ErrorMiddleware
+from conspectus.web.chat_handover import ChatHandover, ChatStreams
 from conspectus.web.health import Readiness
-from conspectus.web.idempotency import HEADER, Idempotency
-from conspectus.web.idempotency_outbox import IdempotencyOutbox
-from conspectus.web.limits import ConcurrencyLimits
-from conspectus.web.logs import REQUEST_ID, RequestLog, logger
+from conspectus.web.idempotency import HEADER, Idempotency, IdempotencyOutbox
+from conspectus.web.limits import ConcurrencyLimits, Rates, Shares
+from conspectus.web.logs import REQUEST_ID, RequestLog, fault_facts, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.openapi import Application, operation
-from conspectus.web.problem_details import Refused, answer_error
-from conspectus.web.rate_limits import Rates
+from conspectus.web.problem_details import Problem, Refused, answer_error, internal, problem_of, shown
 from conspectus.web.routes import (
     alerts,
     caption_lines,
@@ -60,7 +58,6 @@ from conspectus.web.routes import (
     summaries,
     tasks,
 )
-from conspectus.web.shares import Shares
 from conspectus.web.sse import STREAM
 from conspectus.web.subscriptions import Listeners
 
@@ -217,3 +214,57 @@ def _allow_origins(app: FastAPI, settings: Settings) -> None:
 def now() -> datetime:
     """The current instant."""
     return datetime.now(UTC)
+
+
+HEADERS = {
+    "X-Content-Type-Options": "nosniff",
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+}
+
+
+class ErrorMiddleware:
+    """Answers for whatever is raised before an answer began, and puts the headers on every answer."""
+
+    def __init__(self, app: ASGIApp, log: FilteringBoundLogger) -> None:
+        self._app = app
+        self._log = log
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on, and answer for what goes wrong."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        begun = False
+
+        async def out(message: Message) -> None:
+            nonlocal begun
+            if message["type"] == "http.response.start":
+                begun = True
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
+            await send(message)
+
+        try:
+            await self._app(scope, receive, out)
+        except Exception as error:
+            log = self._log.bind(request_id=scope["state"]["request_id"])
+            problem = self._problem_of(error, log, scope["state"]["request_id"])
+            if begun:
+                raise
+            await shown(problem, scope["path"])(scope, receive, out)
+
+    def _problem_of(self, error: Exception, log: FilteringBoundLogger, request_id: str) -> Problem:
+        match error:
+            case Refused():
+                problem = error.problem
+            case ConspectusError():
+                problem = problem_of(error)
+            case _:
+                problem = internal(request_id)
+        if problem.status == 500:
+            log.error("fault", **fault_facts(error))
+        return problem

@@ -2,13 +2,16 @@
 
 import asyncio
 import json
-from collections.abc import Callable, Coroutine
-from typing import Any, Final, TypeAlias
+import shutil
+from collections.abc import Callable, Coroutine, Sequence
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
 
-from fastapi import Request, Response
+from fastapi import Request, Response, UploadFile
 from fastapi.routing import APIRoute
 
 from conspectus.errors import TooLarge
+from conspectus.model.jobs import Upload
 
 SMALL: Final = 65_536
 """A body up to this size takes a few milliseconds at most, and is parsed at once."""
@@ -78,3 +81,18 @@ class BodyRoute(APIRoute):
 def parsed(body: bytes) -> Any:
     """What a JSON document says. Raises ValueError."""
     return Pieces().decode(body.decode(json.detect_encoding(body), "surrogatepass"))
+
+
+async def handed_in(files: Sequence[UploadFile], folder: str) -> list[Upload]:
+    """The files under numbers in a folder, with the names that they came with."""
+    uploads = []
+    for number, each in enumerate(files):
+        place = Path(folder) / str(number)
+        await asyncio.to_thread(_copy, each.file, place)
+        uploads.append(Upload(each.filename or "", place))
+    return uploads
+
+
+def _copy(file: BinaryIO, place: Path) -> None:
+    with place.open("wb") as target:
+        shutil.copyfileobj(file, target)

@@ -13,8 +13,8 @@ from conspectus.engine import Engine
 from conspectus.errors import Changed
 from conspectus.model.filter import Filter
 from conspectus.model.filter_json import parse_filters
+from conspectus.web.limits import RequestSlot
 from conspectus.web.schemas.base import CURSOR, IDENTIFIER, NAME
-from conspectus.web.shares import RequestSlot
 
 MOST_FILTERS = 20
 LONGEST_FILTER = 100_000

@@ -1,14 +1,23 @@
-"""How much a request may hold, and how long it may take."""
+"""Limits of requests: how many at once, how many of one user, how many a minute, and how long each."""
 
 import asyncio
+import time
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conspectus.errors import TooLarge, WriteUnknown
+from conspectus.errors import Overloaded, TooLarge, TooManyRequests, WriteUnknown
 from conspectus.mcp.http import PATH as MODELS
+from conspectus.model.access import Person
+from conspectus.ports.rate_counters import RateCounters
 from conspectus.settings import Settings
 from conspectus.web.idempotency import asks
+from conspectus.web.metrics import Metrics
 from conspectus.web.problem_details import may_be_done, refuse
 
 LIMITED = "/api/"
@@ -96,3 +105,152 @@ class Started:
         """Send the next part."""
         self.begun = True
         await self._send(message)
+
+
+SHARE_OF_WAITING = 2
+"""One user may have a half of the requests that wait."""
+
+
+class RequestSlot:
+    """A place among the requests that are answered, which can be given back before the answer is over."""
+
+    def __init__(self, *places: asyncio.Semaphore) -> None:
+        self._places = places
+
+    def give_back(self) -> None:
+        """Let another request have it."""
+        for each in self._places:
+            each.release()
+        self._places = ()
+
+
+class Shares:
+    """Lets requests wait for a place. All keys of a user together have no more than the user's share."""
+
+    def __init__(self, app: ASGIApp, settings: Settings, metrics: Metrics) -> None:
+        self._app = app
+        self._settings = settings
+        self._places = asyncio.Semaphore(settings.max_concurrent_requests)
+        self._places_of: dict[str, asyncio.Semaphore] = {}
+        self._waiting: Counter[str] = Counter()
+        self._present: Counter[str] = Counter()
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass the request on when it has a place. Raises Overloaded."""
+        if not is_limited(scope):
+            await self._app(scope, receive, send)
+            return
+        async with self._place(scope["state"]["person"]) as place:
+            scope["state"]["place"] = place
+            await self._app(scope, receive, send)
+
+    @asynccontextmanager
+    async def _place(self, person: Person) -> AsyncIterator[RequestSlot]:
+        shared = person.key is not None and self._settings.max_user_requests
+        user = person.id if shared else ""
+        own = self._places_of.setdefault(
+            user, asyncio.Semaphore(shared or self._settings.max_concurrent_requests)
+        )
+        self._present[user] += 1
+        try:
+            place = await self._wait(user, own)
+            try:
+                yield place
+            finally:
+                place.give_back()
+        finally:
+            self._present[user] -= 1
+            if not self._present[user]:
+                del self._present[user], self._places_of[user]
+
+    async def _wait(self, user: str, own: asyncio.Semaphore) -> RequestSlot:
+        most, all_waiting = self._settings.max_queued_requests, self._waiting.total()
+        if self._places.locked() and all_waiting >= most:
+            raise Overloaded("the server answers as many requests as it can")
+        if user and own.locked() and self._waiting[user] >= max(1, most // SHARE_OF_WAITING):
+            raise Overloaded("the server answers as many requests of one user as it may")
+        self._count(user, 1)
+        try:
+            await own.acquire()
+            try:
+                await self._places.acquire()
+            except asyncio.CancelledError:
+                own.release()
+                raise
+        finally:
+            self._count(user, -1)
+        return RequestSlot(own, self._places)
+
+    def _count(self, user: str, change: int) -> None:
+        self._waiting[user] += change
+        if not self._waiting[user]:
+            del self._waiting[user]
+        self._metrics.waiting.set(self._waiting.total())
+
+
+PORTIONS: Final = 20
+"""About so many times in a minute a process asks for more of what a key may have."""
+REMEMBERED: Final = 10_000
+
+
+@dataclass(slots=True)
+class Portion:
+    """What a process was given of a key's requests and has not used, until the minute is over.
+
+    `over` says that there are no more to be had.
+    """
+
+    left: int
+    until: float
+    over: bool
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is known without asking if the key may have another one."""
+        return time.monotonic() < self.until and (self.over or self.left > 0)
+
+
+class Rates:
+    """Turns away requests of keys that had as many as they may have. `most` of 0: nobody is counted."""
+
+    def __init__(self, app: ASGIApp, allowances: RateCounters, most: int) -> None:
+        self._app = app
+        self._allowances = allowances
+        self._most = most
+        self._at_once = portion_of(most)
+        self._portions: OrderedDict[str, Portion] = OrderedDict()
+        self._asking = asyncio.Lock()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Pass a request on, if its key may have another one. Raises TooManyRequests."""
+        person = scope.get("state", {}).get("person")
+        if self._most and person is not None and person.key is not None:
+            await self._count(person.key)
+        await self._app(scope, receive, send)
+
+    async def _count(self, key: str) -> None:
+        portion = self._portions.get(key)
+        if portion is None or not portion.answers:
+            async with self._asking:
+                portion = self._portions.get(key)
+                if portion is None or not portion.answers:
+                    portion = await self._more(key)
+        if portion.over:
+            raise TooManyRequests(self._most, retry_after=max(portion.until - time.monotonic(), 1.0))
+        portion.left -= 1
+
+    async def _more(self, key: str) -> Portion:
+        taken = await self._allowances.take(f"key {key}", self._at_once, most=self._most)
+        left = self._at_once if taken.granted else 0
+        portion = Portion(left, time.monotonic() + taken.seconds, over=not taken.granted)
+        self._portions[key] = portion
+        self._portions.move_to_end(key)
+        if len(self._portions) > REMEMBERED:
+            self._portions.popitem(last=False)
+        return portion
+
+
+def portion_of(most: int) -> int:
+    """How much to take at once: a part of which whole ones make up all, so that none of it is left over."""
+    return max((each for each in range(1, most // PORTIONS + 1) if most % each == 0), default=1)

@@ -3,7 +3,7 @@
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import Any, NoReturn
@@ -11,13 +11,13 @@ from typing import Any, NoReturn
 from fastapi import Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
+from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from conspectus import errors
 from conspectus.errors import ChatError, ConspectusError, InvalidInput, StorageError, WriteUnknown
 from conspectus.model.chat import Failure
 from conspectus.ports.jobs import Commits
-from conspectus.web.methods import allowed
 
 MEDIA_TYPE = "application/problem+json"
 MOST_NAMED = 20
@@ -235,3 +235,17 @@ def _place(error: Mapping[str, Any]) -> str:
         return str(location[0])
     steps = [str(step) for step in location[1:] if FIELD.fullmatch(str(step))]
     return ".".join(steps) or str(location[0])
+
+
+def answers(routes: Iterable[BaseRoute], scope: Scope) -> bool:
+    """Whether there is a route for the path and the method of a request."""
+    return any(route.matches(scope)[0] is Match.FULL for route in routes)
+
+
+def allowed(routes: Iterable[BaseRoute], scope: Scope) -> str:
+    """The methods of all routes for the path of a request, as `Allow` names them."""
+    found: set[str] = set()
+    for route in routes:
+        if route.matches(scope)[0] is not Match.NONE:
+            found |= getattr(route, "methods", None) or set()
+    return ", ".join(sorted(found))

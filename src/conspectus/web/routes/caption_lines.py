@@ -1,18 +1,27 @@
 """Captions as JSON lines: taken in as they arrive, and given out as they are read."""
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterable
+from dataclasses import replace
+from typing import Any
 
 from fastapi import Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import ValidationError
 
 from conspectus.engine import Engine
-from conspectus.model.streams import CaptionRange, Stream
+from conspectus.errors import ConspectusError, InvalidInput, NotFound
+from conspectus.ingest.captions import caption_document
+from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.model.ids import CollectionId, SourceId
+from conspectus.model.records import Source
+from conspectus.model.streams import CaptionRange, NewCaption, Stream
 from conspectus.streams.caption_format import line_of
-from conspectus.web.caption_import import take_lines
+from conspectus.text.times import clock_of
 from conspectus.web.deps import EngineOf, Unhurried
-from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving
+from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving, lines_in
 from conspectus.web.openapi import Section
-from conspectus.web.schemas.streams import CaptionsWrittenAnswer
+from conspectus.web.problem_details import Problem, Refused, invalid, problem_of
+from conspectus.web.schemas.streams import CaptionBody, CaptionsWrittenAnswer, counted
 from conspectus.web.streams import CAPTIONS, FoundStream, InCollection, StreamName, Within, found_by
 
 router = Section("streams", route_class=LinesRoute)
@@ -59,3 +68,87 @@ async def _pages(engine: Engine, found: Stream, within: CaptionRange) -> AsyncGe
         after = page.next
         if after is None:
             return
+
+
+class ImportedCaptions:
+    """What is written so far, and the lines that wait to be."""
+
+    def __init__(self, engine: Engine, source: Source, **where: Any) -> None:
+        self._engine = engine
+        self._source = source
+        self._where = where
+        self._clock = clock_of(source)
+        self._counts = [0, 0, 0]
+        self._waiting: list[tuple[int, NewCaption]] = []
+        self._size = 0
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many were added, replaced and unchanged."""
+        return dict(zip(("added", "replaced", "unchanged"), self._counts, strict=True))
+
+    async def take(self, number: int, line: bytes) -> None:
+        """Take in one line. Raises Refused with its number."""
+        try:
+            caption = CaptionBody.model_validate_json(line).caption()
+            caption_document(caption, self._source, self._clock)
+        except ValidationError as fault:
+            raise _refused(invalid(_in_body(fault)), line=number) from fault
+        except InvalidInput as fault:
+            raise _refused(problem_of(fault), line=number) from fault
+        self._size += len(caption.text)
+        if len(self._waiting) == BATCH_DOCUMENTS or self._size > BATCH_CHARACTERS:
+            await self.write()
+            self._size = len(caption.text)
+        self._waiting.append((number, caption))
+
+    async def write(self) -> None:
+        """Write what waits, whole or not at all. Raises Refused with the numbers of its lines."""
+        if not self._waiting:
+            return
+        first, last = self._waiting[0][0], self._waiting[-1][0]
+        try:
+            written = await self._engine.streams.add_captions(
+                [each for _, each in self._waiting], **self._where
+            )
+        except ConspectusError as fault:
+            raise _refused(problem_of(fault), first_line=first, last_line=last) from fault
+        self._counts = [a + b for a, b in zip(self._counts, counted(written), strict=True)]
+        self._waiting = []
+
+
+async def take_lines(
+    pieces: AsyncIterable[bytes], engine: Engine, *, stream: str, collection: str, replacing: bool
+) -> CaptionsWrittenAnswer:
+    """Write the captions of a body, of which never more than a batch is held.
+
+    Raises Refused, in whose problem are the numbers of the lines at fault, counted from 1, and what is
+    written of those before them.
+    """
+    source = await _source(engine, stream, collection)
+    taken = ImportedCaptions(engine, source, stream=stream, collection=collection, replace=replacing)
+    try:
+        async for number, line in lines_in(pieces):
+            await taken.take(number, line)
+        await taken.write()
+    except Refused as refused:
+        raise _refused(refused.problem, **taken.counts) from refused
+    except ConspectusError as fault:
+        raise _refused(problem_of(fault), **taken.counts) from fault
+    return CaptionsWrittenAnswer(**taken.counts, written=[])
+
+
+async def _source(engine: Engine, stream: str, collection: str) -> Source:
+    """The stream as it is, or as it will be made."""
+    try:
+        return (await engine.streams.get(stream, collection=collection)).source
+    except NotFound:
+        return Source(SourceId(stream), CollectionId(collection), stream, kind="stream")
+
+
+def _refused(problem: Problem, **facts: int) -> Refused:
+    return Refused(replace(problem, facts={**problem.facts, **facts}))
+
+
+def _in_body(fault: ValidationError) -> list[dict[str, Any]]:
+    return [{**each, "loc": ("body", *each["loc"])} for each in fault.errors(include_context=False)]

@@ -11,12 +11,10 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person
 from conspectus.model.chat import ChatRequest, Failure
-from conspectus.web.chat_handover import CHAT, Elsewhere, Overhearing, overheard
-from conspectus.web.chat_registry import ChatStreams
-from conspectus.web.chat_response import whole
+from conspectus.web.chat_handover import CHAT, ChatStreams, Elsewhere, Overhearing, overheard
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.deps import EngineOf, IdInPath, without_limits
-from conspectus.web.openai_chat import Chunks, CompletionRequest, completion
+from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.problem_details import failed, shown
 from conspectus.web.schemas.chat import ChatAnswer, ChatBody

@@ -9,13 +9,13 @@ from fastapi import File, Form, Query, Response, UploadFile
 from conspectus.model.connections import Connection
 from conspectus.model.jobs import Job
 from conspectus.model.records import Receipt
+from conspectus.web.bodies import handed_in
 from conspectus.web.deps import CollectionName, EngineOf, NamedInPath, Unhurried
 from conspectus.web.openapi import Section, accepted, problems
 from conspectus.web.routes.jobs import told_of
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.jobs import ConnectionAnswer, ConnectionBody, JobAnswer, UrlBody
 from conspectus.web.schemas.records import ReceiptAnswer
-from conspectus.web.uploads import handed_in
 
 router = Section("ingest", prefix="/collections/{collection:path}")
 

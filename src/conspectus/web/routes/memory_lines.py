@@ -1,17 +1,23 @@
 """Memories as JSON lines: taken in as they arrive, and given out as they are read."""
 
-from collections.abc import AsyncGenerator
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterable
+from dataclasses import replace
+from typing import Any
 
 from fastapi import Depends, Request, Response
 from fastapi.responses import StreamingResponse
 
 from conspectus.engine import Engine
+from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.memory.jsonl import renumber
 from conspectus.model.memory import Scope
 from conspectus.web.deps import EngineOf, Unhurried
 from conspectus.web.memories import MEMORIES, MemoryScopeQuery, OfScope, spelt
-from conspectus.web.memory_import import take_memories
-from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving
+from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving, lines_in
 from conspectus.web.openapi import Section
+from conspectus.web.problem_details import Refused, problem_of
 from conspectus.web.schemas.memory_answers import ImportedAnswer
 
 router = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)])
@@ -49,3 +55,66 @@ async def _pages(engine: Engine, whose: MemoryScopeQuery) -> AsyncGenerator[byte
         after = page.next
         if after is None:
             return
+
+
+class TakenMemories:
+    """What is written so far, and the lines that wait to be."""
+
+    def __init__(self, engine: Engine, where: dict[str, Any]) -> None:
+        self._engine = engine
+        self._where = where
+        self._waiting: list[tuple[int, str]] = []
+        self._size = 0
+        self.counts = Counter(dict.fromkeys(ImportedAnswer.model_fields, 0))
+
+    async def take(self, number: int, line: bytes) -> None:
+        """Take in one line. Raises InvalidInput with its number."""
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError as fault:
+            raise InvalidInput(f"line {number}", f"is not UTF-8: {fault.reason}") from fault
+        if len(self._waiting) == BATCH_DOCUMENTS or self._size + len(text) > BATCH_CHARACTERS:
+            await self.write()
+        self._waiting.append((number, text))
+        self._size += len(text)
+
+    async def write(self) -> None:
+        """Write what waits. Raises InvalidInput with the number of a line, or Refused with those of all."""
+        if not self._waiting:
+            return
+        numbers = [number for number, _ in self._waiting]
+        try:
+            done = await self._engine.memory.import_lines([text for _, text in self._waiting], **self._where)
+        except InvalidInput as fault:
+            renumber(fault, lambda number: numbers[number - 1])
+            raise
+        except ConspectusError as fault:
+            raise _refused(fault, first_line=numbers[0], last_line=numbers[-1]) from fault
+        self.counts.update(each.outcome for each in done)
+        self._waiting, self._size = [], 0
+
+
+async def take_memories(
+    pieces: AsyncIterable[bytes], engine: Engine, where: dict[str, Any], *, longest: int
+) -> ImportedAnswer:
+    """Write the memories of a body, of which never more than a batch is held.
+
+    Raises Refused, in whose problem are the number of the line at fault, or those of its batch, counted from
+    1, and what is written of those before it.
+    """
+    taken = TakenMemories(engine, where)
+    try:
+        async for number, line in lines_in(pieces, longest):
+            await taken.take(number, line)
+        await taken.write()
+    except Refused as refused:
+        facts = {**refused.problem.facts, **taken.counts}
+        raise Refused(replace(refused.problem, facts=facts)) from refused
+    except ConspectusError as fault:
+        raise _refused(fault, **taken.counts) from fault
+    return ImportedAnswer(**taken.counts)
+
+
+def _refused(fault: ConspectusError, **facts: int) -> Refused:
+    problem = problem_of(fault)
+    return Refused(replace(problem, facts={**problem.facts, **facts}))

@@ -8,6 +8,7 @@ from fastapi import File, Form, Query, UploadFile
 
 from conspectus.model.channels import ArchiveKind, ChannelMessage, ChannelWindow, ImportReport, ReplyChain
 from conspectus.model.records import Document, Receipt, Written
+from conspectus.web.bodies import handed_in
 from conspectus.web.deps import DocumentId, EngineOf, NotingOf, Purge, Unhurried
 from conspectus.web.openapi import Section, problems
 from conspectus.web.schemas.base import NAME
@@ -20,7 +21,6 @@ from conspectus.web.schemas.conversations import (
     SaidAnswer,
 )
 from conspectus.web.schemas.records import DocumentAnswer, ReceiptAnswer, WrittenAnswer
-from conspectus.web.uploads import handed_in
 
 router = Section("conversations")
 Named = Annotated[str, Query(min_length=1, max_length=NAME)]

@@ -11,6 +11,7 @@ from conspectus.engine import Engine
 from conspectus.model.records import Receipt
 from conspectus.model.streams import CaptionImport, LiveCaption
 from conspectus.text.times import StreamClock, clock_of
+from conspectus.web.bodies import handed_in
 from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, problems
@@ -33,7 +34,6 @@ from conspectus.web.schemas.streams import (
 from conspectus.web.sse import frame
 from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, InCollection, StreamName, Within, found_by
 from conspectus.web.subscriptions import LastEvent, ListenersOf, LiveEvents, StillGood, resumed, streamed
-from conspectus.web.uploads import handed_in
 
 router = Section("streams")
 OR_LINES: Responses = {200: {"content": LINES}, **problems()}
