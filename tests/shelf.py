@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from conspectus import Engine
-from conspectus.engine.connection_sources import ConnectionSources
+from conspectus.engine.job_handlers import ConnectionSources
 from conspectus.model.connections import Connection
 from conspectus.model.records import Metadata, NewDocument, Source, Written
 

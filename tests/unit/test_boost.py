@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.boosts import from_asking, from_role, from_speaker, from_thread
+from conspectus.retrieval.scoring import from_asking, from_role, from_speaker, from_thread
 
 NAMES = st.one_of(st.none(), st.text(max_size=12))
 

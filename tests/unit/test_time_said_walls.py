@@ -5,7 +5,7 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from conspectus.engine.video_query import may_say_time
+from conspectus.engine.video_search import may_say_time
 from conspectus.text.times import EPOCH, StreamClock, zone_named
 from conspectus.time_expressions import ClockFace, described, time_said
 

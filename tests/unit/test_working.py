@@ -9,7 +9,7 @@ from tests.waiting import until
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.background import keep_working
+from conspectus.engine.engine import keep_working
 from conspectus.errors import ProviderError
 from conspectus.ingest.background_workers import GATHERING_SECONDS
 from conspectus.model.channels import NewMessage

@@ -178,7 +178,7 @@ async def _work(
     False if an error ended the work. It is logged at once, as closing the store may take a while.
     """
     from conspectus import bootstrap
-    from conspectus.engine.background import keep_working, start_work, watch_work
+    from conspectus.engine.engine import keep_working, start_work, watch_work
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()

@@ -31,7 +31,7 @@ from conspectus.model.query import Budget, Query, QueryContext
 from conspectus.model.records import Document, Source, StoredChunk, Written
 from conspectus.model.results import Hit
 from conspectus.retrieval.chains import chain_of
-from conspectus.retrieval.scoring_profiles import profile_named
+from conspectus.retrieval.scoring import profile_named
 from conspectus.text.replies import Linker
 
 MEMORY = 100

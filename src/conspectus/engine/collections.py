@@ -5,8 +5,7 @@ from typing import Any, Final
 
 from conspectus.access.policy import require_account, require_scope
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import Service
-from conspectus.engine.source_writer import NO_ID, keep_known
+from conspectus.engine.context import NO_ID, Service, keep_known
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
 from conspectus.ingest.prepare import named
 from conspectus.model.ids import is_stable_id, is_uuid

@@ -13,8 +13,7 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.job_handlers import may_follow
-from conspectus.engine.job_queue import JobQueue
-from conspectus.engine.jobs import JobService
+from conspectus.engine.jobs import JobQueue, JobService
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ingest.prepare import DocumentLimits, named, storable
 from conspectus.ingest.watchers import Follow, Followers

@@ -1,32 +1,184 @@
-"""What services share: the store, the person, and what that person may see and write."""
+"""The context that services share: the open store, the person, and what they may read and write."""
 
+import asyncio
 import functools
-from collections.abc import Callable, Sequence
-from contextlib import AbstractAsyncContextManager, nullcontext
-from typing import Any, Concatenate, ParamSpec, TypeVar, cast
+import logging
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
+from datetime import datetime
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from weakref import WeakValueDictionary
 
-from conspectus.access.policy import require_scope
+from conspectus.access.keys import Keys
+from conspectus.access.policy import require_embedder, require_scope
 from conspectus.access.reader import AuthorizedReader, SourceRef
-from conspectus.engine.components import EngineCore
-from conspectus.engine.source_writer import SourceWriter
+from conspectus.engine.components import EngineComponents
 from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    InvalidInput,
     NotFound,
     ProviderError,
     ProviderUnavailable,
     StorageBusy,
     WriteUnknown,
 )
+from conspectus.ingest.embedding_worker import Backfill
+from conspectus.ingest.entity_worker import NameReader
+from conspectus.ingest.job_worker import JobWorker
+from conspectus.ingest.maintenance import purge
+from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.ingest.pipeline import write
-from conspectus.ingest.prepare import Preparation
+from conspectus.ingest.prepare import DocumentLimits, Preparation, named, storable
+from conspectus.ingest.watchers import Followers
+from conspectus.memory.retention import RetentionWorker
 from conspectus.model.access import LOCAL_OWNER, Person
-from conspectus.model.ids import LOCAL, CollectionId, UserId
-from conspectus.model.records import Collection, Document, NewDocument, Source, Written
+from conspectus.model.ids import LOCAL, CollectionId, SourceId, UserId, is_stable_id, is_uuid
+from conspectus.model.query import EVERYWHERE
+from conspectus.model.records import (
+    SOURCE_KINDS,
+    Collection,
+    Document,
+    Metadata,
+    NewDocument,
+    Source,
+    SourceKind,
+    Written,
+)
 from conspectus.model.validation import check_methods
 from conspectus.ports import Embedder, Progress
+from conspectus.ports.alerts import Poster
+from conspectus.ports.memories import Memories
+from conspectus.ports.web import Fetcher
+from conspectus.streams.alert_worker import AlertWorker
+from conspectus.text.hashing import stable_id
 
+logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 STOPPED = "some of the collection could not be embedded; whoever manages it is told why"
+
+
+class Versions:
+    """Whether collections hold earlier versions of anything; asked once for each state of one."""
+
+    def __init__(self, memories: Memories) -> None:
+        self._memories = memories
+        self._known: dict[str, tuple[int, bool]] = {}
+
+    async def are_in(self, collection: Collection) -> bool:
+        """Whether there are any, as of the collection's newest change."""
+        known = self._known.get(collection.id)
+        if known is not None and known[0] == collection.sequence:
+            return known[1]
+        found = await self._memories.has_versions(collection.id)
+        self._known[collection.id] = (collection.sequence, found)
+        return found
+
+
+class EngineCore:
+    """One open store: what the engines of all people share."""
+
+    def __init__(self, parts: EngineComponents) -> None:
+        self.parts = parts
+        self.records = parts.records
+        self.keys = Keys(parts.accounts, parts.clock)
+        self.versions = Versions(parts.memories)
+        self.shelves = OpenIndexes(parts.records, parts.open_index)
+        turn, portions = parts.embedding.turn, parts.embedding.portions
+        self.backfill = Backfill(parts.records, turn, portions, follow=self.shelves.follow)
+        self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
+        work = parts.work
+        self.jobs = JobWorker(
+            work.ledger, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=parts.clock
+        )
+        self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
+        self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self._fetcher: Fetcher | None = None
+        self._followers: Followers | None = None
+        self._poster: Poster | None = None
+        self._alerting: AlertWorker | None = None
+        self._keeper: RetentionWorker | None = None
+        self._finishing: asyncio.Task[None] | None = None
+
+    def follow(self, followers: Followers) -> None:
+        """Keep followers running until the store is closed; the first ones stay. Raises what ended them."""
+        if self._followers is None:
+            self._followers = followers
+        self._followers.start()
+
+    def alert(self, make: Callable[[], AlertWorker]) -> None:
+        """Keep alerts checked until the store is closed; the first service stays. Raises what ended it."""
+        if self._alerting is None:
+            self._alerting = make()
+        self._alerting.start()
+
+    def keep(self, make: Callable[[], RetentionWorker]) -> None:
+        """Keep retentions carried out until the store is closed; the first stays. Raises what ended it."""
+        if self._keeper is None:
+            self._keeper = make()
+        self._keeper.start()
+
+    @asynccontextmanager
+    async def purging(self, *collections: CollectionId) -> AsyncIterator[None]:
+        """Erase what the block deletes from the collections; if this is interrupted, the next purge does it.
+
+        Raises StorageBusy where a reader does not let go of it.
+        """
+        for each in collections:
+            await self.records.begin_purge(each)
+        yield
+        async with self.parts.purging():
+            await self._purge()
+
+    def finish_purges(self) -> None:
+        """Erase, while this goes on, what processes were to erase that ended before."""
+        self._finishing = asyncio.create_task(self._finish_purges())
+
+    async def _finish_purges(self) -> None:
+        try:
+            async with self.parts.purging() as mine:
+                if mine and await self.records.unfinished_purges():
+                    await self._purge()
+        except ConspectusError as fault:
+            logger.warning("a purge that was interrupted could not be finished: %s", fault.code)
+
+    async def _purge(self) -> None:
+        await purge(self.records, self.shelves, sweep=self.parts.indexes.sweep)
+
+    def poster(self) -> Poster:
+        """What webhooks are sent with, made when it is first needed."""
+        if self._poster is None:
+            self._poster = self.parts.alerts.make_poster()
+        return self._poster
+
+    def fetcher(self) -> Fetcher:
+        """What pages are asked for with, made when it is first needed."""
+        if self._fetcher is None:
+            self._fetcher = self.parts.work.make_fetcher()
+        return self._fetcher
+
+    async def close(self) -> None:
+        """Stop background work and release every store; what is unfinished goes on at the next opening."""
+        if self._followers is not None:
+            await self._followers.close()
+        if self._alerting is not None:
+            await self._alerting.close()
+        if self._keeper is not None:
+            await self._keeper.close()
+        if self._finishing is not None:
+            await asyncio.wait({self._finishing})
+        if self._poster is not None:
+            await self._poster.close()
+        await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
+        if self._fetcher is not None:
+            await self._fetcher.close()
+        await self.names.close()
+        await self.backfill.close()
+        await self.shelves.followed()
+        await self.parts.release()
+        await self.shelves.close()
+        await self.records.close()
 
 
 class EngineContext:
@@ -195,3 +347,154 @@ def short(service: str, method: Callable[Concatenate[Any, P], T]) -> Callable[Co
         return cast(T, getattr(getattr(engine, service), name)(*args, **named))
 
     return cast(Callable[Concatenate[Any, P], T], call)
+
+
+KNOWN_BY = ("wiki", "space")
+"""Metadata by which a connection knows the sources that it writes into."""
+
+NO_ID: Final = "has the form of an id; choose another name"
+
+
+class SourceWriter:
+    """Makes collections and sources, and finds those that a person may write into."""
+
+    def __init__(self, core: EngineCore, person: Person, sight: AuthorizedReader) -> None:
+        self._core = core
+        self._parts = core.parts
+        self._person = person
+        self._sight = sight
+
+    async def collection(
+        self, name: str, *, words_only: bool = False, language: str | None = None
+    ) -> Collection:
+        """The collection of that name, made with the embedder of the settings if it is new.
+
+        Raises NotFound for an unknown name that has the form of an id: that is never made into a name.
+        """
+        found = await self._sight.find(name)
+        if found is not None:
+            return found.shown
+        if is_uuid(name):
+            raise NotFound("collection", name)
+        embedder = "none" if words_only else None
+        return await self.make_collection(name, embedder=embedder, language=language, description="")
+
+    async def writable(
+        self, source: str, collection: str, kind: SourceKind = "manual"
+    ) -> tuple[Source, SourceRef]:
+        """A source to write into, made where the person may make it."""
+        found, place = await self.source(source, collection, None, kind)
+        require_scope(self._person, "write", "write")
+        place.require("editor", "add documents", source=found.id)
+        return found, place
+
+    async def source(
+        self, name: str, collection: str, metadata: Mapping[str, Any] | None, kind: SourceKind
+    ) -> tuple[Source, SourceRef]:
+        """The source of that name with its collection, both made if they are new."""
+        if kind not in SOURCE_KINDS:
+            raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
+        place = await self._sight.find(collection)
+        if place is None:
+            home = await self.collection(collection)
+            place = await self._sight.place(home.id)
+        found = await self._sight.source(place, name)
+        if found is not None and metadata is None:
+            return found, place
+        return await self._put_source(place, found, name, metadata=metadata or {}, kind=kind), place
+
+    async def _put_source(
+        self,
+        place: SourceRef,
+        found: Source | None,
+        name: str,
+        *,
+        metadata: Mapping[str, Any],
+        kind: SourceKind,
+    ) -> Source:
+        """A new source, or the one that was found with other metadata."""
+        require_scope(self._person, "write", "write")
+        told = self.storable(metadata)
+        if found is not None and found.metadata == told:
+            return found
+        if found is not None:
+            place.require("manager", "change a source", source=found.id)
+            keep_known(place, found, told)
+            return await self._core.records.change_source(found.id, metadata=told)
+        if is_stable_id(name):
+            raise NotFound("source", name)
+        place.require("manager", "make a source")
+        home = place.collection.id
+        source_id = stable_id("source", home, name)
+        if await self._sight.source(place, source_id) is not None:
+            source_id = stable_id("source", home, name, self._parts.clock().isoformat())
+        return await self._core.records.put_source(
+            Source(SourceId(source_id), home, named("source", name), told, kind)
+        )
+
+    async def make_collection(
+        self, name: str, *, embedder: str | None, language: str | None, description: str
+    ) -> Collection:
+        """Make a collection. Raises InvalidInput, Conflict or NotAllowed."""
+        require_scope(self._person, "write", "write")
+        usual = self._parts.settings.embedder
+        require_embedder(self._person, embedder or usual, usual)
+        made = self._parts.embedder_named(embedder or usual)
+        chosen = self._parts.settings.default_language if language is None else language
+        whole = self._sight.own_name(named("collection", name))
+        now = self._parts.clock()
+        new = Collection(
+            id=await self._free_id(whole, now),
+            name=await self.free_name(whole),
+            space=made.space if made else None,
+            language=None if chosen == "none" else chosen,
+            created=now,
+            owner=self._person.id,
+            description=description,
+        )
+        return await self._core.records.create_collection(new)
+
+    async def _free_id(self, name: str, now: datetime) -> CollectionId:
+        """The same for the same name, unless a collection that was renamed has that one."""
+        plain = stable_id("collection", name)
+        taken = await self._sight.is_known(plain)
+        return CollectionId(stable_id("collection", name, now.isoformat()) if taken else plain)
+
+    async def free_name(self, name: str, renamed: Collection | None = None) -> str:
+        """A collection's whole name, if it stands for nothing else. Raises InvalidInput or Conflict."""
+        if name == EVERYWHERE:
+            raise InvalidInput("collection", f"{name!r} stands for all collections")
+        if is_uuid(name):
+            raise InvalidInput("collection", NO_ID)
+        whole = named("collection", name)
+        if renamed is not None and renamed.owner != LOCAL:
+            prefix = renamed.name.partition("/")[0]
+            whole = whole if whole.startswith(f"{prefix}/") else f"{prefix}/{whole}"
+        elif self._person.owner:
+            await self._not_anothers(whole)
+        return whole
+
+    async def _not_anothers(self, name: str) -> None:
+        """The store's own collections are called like no other's: neither by an account nor by an id."""
+        prefix, slash, _ = name.partition("/")
+        user = await self._parts.accounts.user(prefix) if slash else None
+        if user is not None and user.name == prefix and not user.owner:
+            raise Conflict("collection", name, "begins with the name of an account, which alone can make it")
+        found = await self._sight.find(name)
+        if found is not None and found.collection.id == name:
+            raise Conflict("collection", name, "is the id of another")
+
+    def storable(self, metadata: Mapping[str, Any]) -> Metadata:
+        """Metadata as it is stored. Raises InvalidInput or TooLarge."""
+        settings = self._parts.settings
+        limits = DocumentLimits(
+            settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth
+        )
+        return storable(metadata, limits)
+
+
+def keep_known(place: SourceRef, source: Source, told: Metadata | None) -> None:
+    """Raise NotAllowed where a manager of one source would have a connection write something else into it."""
+    changed = told is not None and any(told.get(key) != source.metadata.get(key) for key in KNOWN_BY)
+    if changed:
+        place.require("manager", "change what a connection knows a source by")

@@ -1,26 +1,27 @@
 """The whole product on one store: an object that holds the services."""
 
+import asyncio
+import logging
 from functools import cached_property
+from typing import Final
 
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.chat import ChatService
 from conspectus.engine.collections import CollectionService
-from conspectus.engine.components import EngineComponents, EngineCore
+from conspectus.engine.components import EngineComponents
 from conspectus.engine.connections import ConnectionService
-from conspectus.engine.context import EngineContext, short
+from conspectus.engine.context import EngineContext, EngineCore, short
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.events import EventService
 from conspectus.engine.graph import GraphService
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.job_handlers import JobHandlers
-from conspectus.engine.job_queue import JobQueue
-from conspectus.engine.jobs import JobService
+from conspectus.engine.jobs import JobQueue, JobService
 from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.memory import MemoryService
-from conspectus.engine.memory_facts import MemoryFacts
 from conspectus.engine.memory_reads import MemoryReader
-from conspectus.engine.memory_writes import MemoryWriter
+from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter
 from conspectus.engine.people import PeopleService
 from conspectus.engine.retention import RetentionRules, RetentionService
 from conspectus.engine.search import Searcher, SearchService
@@ -30,6 +31,7 @@ from conspectus.engine.summaries import LiveSummaries, SummaryService
 from conspectus.engine.summary_pipeline import SummaryPipeline
 from conspectus.engine.tasks import TaskService
 from conspectus.engine.video_search import VideoSearch
+from conspectus.errors import ConspectusError, InvalidInput, RecordsDamaged
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.jobs import Job
@@ -37,6 +39,7 @@ from conspectus.ports import CountTokens, Embedder
 from conspectus.ports.chat import ChatRegistry
 from conspectus.ports.jobs import IdempotencyStore
 from conspectus.ports.rate_counters import RateCounters
+from conspectus.settings import Settings
 
 
 class Engine:
@@ -234,3 +237,42 @@ class Engine:
             case _:
                 handlers = JobHandlers(self._context, self.collections, self.documents)
                 return await handlers.perform(job, tell)
+
+
+logger = logging.getLogger(__name__)
+
+LOOK_SECONDS: Final = 1.0
+"""How often it is looked for what processes stored that leave the work to others."""
+REST_SECONDS: Final = 60.0
+"""How long a model that refused, or stayed away, is not asked again by itself."""
+CHOICES: Final = frozenset({"on", "off"})
+
+
+async def start_work(engine: Engine, settings: Settings) -> None:
+    """Begin all of it, unless the settings leave it to other processes. Raises InvalidInput."""
+    if settings.run_background_jobs not in CHOICES:
+        raise InvalidInput("background", f"{settings.run_background_jobs!r} is not on or off")
+    if settings.run_background_jobs == "on":
+        await engine.jobs.start()
+        await engine.connections.start()
+        await engine.alerts.start()
+        await engine.retention.start()
+
+
+async def watch_work(engine: Engine, settings: Settings) -> None:
+    """Raise what ended any of what `start_work` began, which nothing foreseen does."""
+    while True:
+        await start_work(engine, settings)
+        await asyncio.sleep(LOOK_SECONDS)
+
+
+async def keep_working(engine: Engine) -> None:
+    """Have vectors made and names found for whatever any process stores, until this is cancelled."""
+    while True:
+        try:
+            await engine.maintenance.resume(rested=REST_SECONDS)
+        except RecordsDamaged:
+            raise
+        except ConspectusError as fault:
+            logger.warning("what waits could not be looked for: %s", fault.code)
+        await asyncio.sleep(LOOK_SECONDS)

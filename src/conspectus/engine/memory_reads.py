@@ -1,4 +1,4 @@
-"""Memories as they are read: by id, in their order, the last ones."""
+"""Reading and deleting memories of one scope."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,9 +8,18 @@ from conspectus.engine.context import EngineContext
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.documents import closed_by, memory_of, naming_only
 from conspectus.memory.documents import recent as latest
+from conspectus.memory.retention import added, meant
 from conspectus.memory.scopes import GRAPHS, beginning, beyond, checked, readable, scope_of
-from conspectus.model.ids import SourceId
-from conspectus.model.memory import MEMORY, Memory, RecentMemory, Scope
+from conspectus.model.filter import Filter
+from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.memory import (
+    MEMORY,
+    Memory,
+    MemoryReceipt,
+    MemorySelection,
+    RecentMemory,
+    Scope,
+)
 from conspectus.model.records import Document, Source
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
@@ -103,3 +112,58 @@ def _holding(scope: Scope) -> Callable[[Source], bool]:
 def in_homes(homes: MemorySources, document: Document, text: str) -> Memory:
     """The memory that a document is, in the scope of its source."""
     return memory_of(document, text, scope_of(homes.by_id[document.source].name))
+
+
+BATCH = 500
+"""So many memories go in one transaction."""
+
+
+class MemoryDeletion:
+    """Deletes memories, with their versions and all that hangs on them."""
+
+    def __init__(self, context: EngineContext, reader: MemoryReader) -> None:
+        self._context = context
+        self._parts = context.parts
+        self._reader = reader
+
+    async def delete(self, homes: MemorySources, what: MemorySelection, *, preview: bool) -> MemoryReceipt:
+        """Delete what is selected, or say what would go."""
+        if not what.ids:
+            where = meant(what, self._parts.clock())
+            return await self._forget_where(homes, where, pinned=what.pinned, preview=preview)
+        found = await self._reader.stored.documents(homes, list(dict.fromkeys(what.ids)))
+        for each in found:
+            self._context.may_edit(homes.place, each, "forget memories")
+        return await let_go(self._context, [each.id for each in found], pinned=True, preview=preview)
+
+    async def _forget_where(
+        self, homes: MemorySources, where: Filter, *, pinned: bool, preview: bool
+    ) -> MemoryReceipt:
+        """Delete what matches, page by page; a preview weighs all of it together."""
+        receipt, seen = MemoryReceipt(0), []
+        after: str | None = None
+        while True:
+            rows, after = await homes.page(where, after=after, limit=BATCH)
+            for document, _ in rows:
+                self._context.may_edit(homes.place, document, "forget memories")
+            ids = [document.id for document, _ in rows]
+            if preview:
+                seen += ids
+            else:
+                receipt = added(receipt, await let_go(self._context, ids, pinned=pinned, preview=False))
+            if after is None:
+                return await let_go(self._context, seen, pinned=pinned, preview=True) if preview else receipt
+
+
+async def let_go(
+    context: EngineContext, memories: Sequence[DocumentId], *, pinned: bool, preview: bool
+) -> MemoryReceipt:
+    """Delete memories in batches, or weigh all of them together."""
+    kept, now = context.parts.memories, context.parts.clock()
+    if preview:
+        return await kept.forget(memories, pinned=pinned, now=now, preview=True)
+    total = MemoryReceipt(0)
+    for start in range(0, len(memories), BATCH):
+        batch = memories[start : start + BATCH]
+        total = added(total, await kept.forget(batch, pinned=pinned, now=now))
+    return total

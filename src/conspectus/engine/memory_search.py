@@ -25,7 +25,7 @@ from conspectus.model.memory import (
 )
 from conspectus.model.query import Budget, Query
 from conspectus.model.results import Hit, Retrieval
-from conspectus.retrieval.candidates import asked as checked
+from conspectus.retrieval.pipeline import asked as checked
 from conspectus.text.times import render
 
 NOTE = "standing note"

@@ -8,9 +8,8 @@ from itertools import groupby
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.job_queue import JobQueue
-from conspectus.engine.memory_deletion import BATCH, let_go
-from conspectus.engine.memory_reads import MemoryReader
+from conspectus.engine.jobs import JobQueue
+from conspectus.engine.memory_reads import BATCH, MemoryReader, let_go
 from conspectus.errors import ConspectusError
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.memory.retention import (

@@ -11,7 +11,7 @@ import numpy as np
 from conspectus.access.mention_reader import graphs_seen
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import STOPPED, EngineContext, Service
-from conspectus.engine.graph_scope import connections
+from conspectus.engine.graph_access import connections
 from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.memory.documents import known_at
@@ -22,12 +22,11 @@ from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Index
 from conspectus.ports.jobs import asking
-from conspectus.retrieval.candidates import asked
 from conspectus.retrieval.chains import ChainReader, with_chains
-from conspectus.retrieval.pipeline import search
+from conspectus.retrieval.pipeline import asked, search
 from conspectus.retrieval.ranking import SearchContext
 from conspectus.retrieval.result_order import merged, reordered, reranked
-from conspectus.retrieval.scoring_profiles import RankingContext, profile_named
+from conspectus.retrieval.scoring import RankingContext, profile_named
 from conspectus.text.clean import sentences
 from conspectus.window.build import build_window
 from conspectus.window.cost_estimate import Focus

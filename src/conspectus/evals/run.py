@@ -24,7 +24,7 @@ from conspectus.model.query import Arm, Budget, Query
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Hit
 from conspectus.ports import Progress
-from conspectus.retrieval.scoring_profiles import profile_named
+from conspectus.retrieval.scoring import profile_named
 from conspectus.settings import Settings
 
 ARMS: Mapping[str, tuple[Arm, ...]] = {

@@ -1,16 +1,34 @@
 """Checks of values against annotations, compiled once for each annotation."""
 
+import functools
+import inspect
 import math
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import fields
 from functools import cache
 from inspect import isclass
+from itertools import chain
 from types import MappingProxyType, NoneType, UnionType
-from typing import Any, ClassVar, Literal, NamedTuple, NewType, TypeAlias, Union, get_args, get_origin
+from typing import (
+    Any,
+    ClassVar,
+    Literal,
+    NamedTuple,
+    Never,
+    NewType,
+    TypeAlias,
+    TypeVar,
+    Union,
+    Unpack,
+    cast,
+    get_args,
+    get_origin,
+)
 
 from conspectus.errors import InvalidInput
 
+F = TypeVar("F", bound=Callable[..., Any])
 Take: TypeAlias = Callable[[str, Any], Any]
 """Returns the value of that name, converted if need be. Raises InvalidInput."""
 Readers: TypeAlias = Mapping[type, Callable[[Mapping[Any, Any]], object]]
@@ -94,6 +112,64 @@ def shown(value: object) -> str:
     if isinstance(value, str | bytes | int | float | NoneType):
         return f"{value!r:.{_SHOWN}}"
     return f"a value of type {type(value).__name__}"
+
+
+def checked(function: F, how: How) -> F:
+    """The same function, with its arguments checked before it begins."""
+    parameters = inspect.signature(function).parameters.values()
+    names = [
+        each.name for each in parameters if each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD)
+    ]
+
+    compiled = cache(functools.partial(_takes, function, how))
+
+    def taken(args: tuple[Any, ...], named: dict[str, Any]) -> tuple[Iterator[Any], dict[str, Any]]:
+        takes = compiled()
+        first = (takes.get(name, _as_given)(name, value) for name, value in zip(names, args, strict=False))
+        others = {
+            name: takes.get(name, takes.get("**", _as_given))(name, value) for name, value in named.items()
+        }
+        return chain(first, args[len(names) :]), others
+
+    @functools.wraps(function)
+    async def asynchronous(*args: Any, **named: Any) -> Any:
+        positional, others = taken(args, named)
+        return await function(*positional, **others)
+
+    @functools.wraps(function)
+    def call(*args: Any, **named: Any) -> Any:
+        positional, others = taken(args, named)
+        return function(*positional, **others)
+
+    return cast(F, asynchronous if inspect.iscoroutinefunction(function) else call)
+
+
+def _takes(function: Callable[..., Any], how: How) -> Mapping[str, Take]:
+    """How each argument is taken; of keyword arguments that have no name of their own, the one of `**`."""
+    known = hints(function)
+    known.pop("return", None)
+    several = [
+        each for each in inspect.signature(function).parameters.values() if each.kind is each.VAR_KEYWORD
+    ]
+    for each in several:
+        inner = known.pop(each.name)
+        if get_origin(inner) is Unpack:
+            known |= {**hints(get_args(inner)[0]), "**": Never}
+    takes = {name: taker(each, how) for name, each in known.items() if each is not Never}
+    if "**" in known:
+        takes["**"] = _unknown(takes)
+    return takes
+
+
+def _unknown(takes: Mapping[str, Take]) -> Take:
+    def refuse(name: str, _: object) -> None:
+        raise InvalidInput(name, f"is not an argument; give {', '.join(takes)}")
+
+    return refuse
+
+
+def _as_given(_: str, value: Any) -> Any:
+    return value
 
 
 @cache

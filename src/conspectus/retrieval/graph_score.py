@@ -17,8 +17,7 @@ from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import StoredChunk
 from conspectus.ports import Candidates, Floats, Index, Probe
-from conspectus.retrieval.candidates import widened
-from conspectus.retrieval.ranking import EXACT, Keep, Ranked, SearchContext, rank
+from conspectus.retrieval.ranking import EXACT, Keep, Ranked, SearchContext, rank, widened
 
 GRAPH = "graph"
 QUESTION_NAMES = "names of the question"

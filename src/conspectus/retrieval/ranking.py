@@ -12,7 +12,17 @@ from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.records import Collection, Document, StoredChunk
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
-from conspectus.retrieval.boosts import (
+from conspectus.retrieval.scoring import (
+    CONVERSATION,
+    LEARNT,
+    PLAIN,
+    Fused,
+    FusionProfile,
+    Product,
+    RankingContext,
+    Sum,
+    Weights,
+    added,
     from_asking,
     from_chain,
     from_exchange,
@@ -21,21 +31,14 @@ from conspectus.retrieval.boosts import (
     from_role,
     from_speaker,
     from_thread,
-)
-from conspectus.retrieval.candidates import DEPTH, widened
-from conspectus.retrieval.fusion import CONVERSATION, LEARNT, Fused, FusionProfile, fuse
-from conspectus.retrieval.scoring_profiles import (
-    PLAIN,
-    Product,
-    RankingContext,
-    Sum,
-    Weights,
-    added,
+    fuse,
     multiplied,
     weights_for,
 )
 
 _Rows: TypeAlias = dict[int, StoredChunk]
+DEPTH = 100
+"""Each retriever returns so many candidates, or twice the limit."""
 EXACT = "identifier"
 _SAID: Final = frozenset({"message", "memory"})
 
@@ -100,6 +103,21 @@ class Keep:
     def with_those(self, ids: Ids) -> "Keep":
         """The same, and these too."""
         return replace(self, also=(*self.also, *(ChunkId(each) for each in ids.tolist())))
+
+
+async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Candidates:
+    """The candidates and, of these further chunks, those that the filter allows."""
+    if not len(ids):
+        return found
+    more = await index.score(ids, asked)
+    together = np.concatenate([found.ids, more.ids])
+    order = np.argsort(together, kind="stable")
+    return replace(
+        found,
+        ids=together[order],
+        words=np.concatenate([found.words, more.words])[order],
+        cosine=np.concatenate([found.cosine, more.cosine])[order],
+    )
 
 
 async def rank(

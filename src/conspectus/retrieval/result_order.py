@@ -10,9 +10,8 @@ from conspectus.model.index import passage
 from conspectus.model.query import Query
 from conspectus.model.results import Hit, RankedHit, Reranking, Retrieval
 from conspectus.ports.web import Reranker
-from conspectus.retrieval.fusion import fuse
 from conspectus.retrieval.graph_score import GRAPH, GRAPH_PLAN
-from conspectus.retrieval.scoring_profiles import Product, profile_named
+from conspectus.retrieval.scoring import Product, fuse, profile_named
 from conspectus.text.analyzer import Analyzer
 
 MOST = 50

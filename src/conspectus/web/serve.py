@@ -17,7 +17,7 @@ from structlog.typing import FilteringBoundLogger
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
-from conspectus.engine.background import start_work, watch_work
+from conspectus.engine.engine import start_work, watch_work
 from conspectus.errors import InvalidInput
 from conspectus.mcp.tool import ToolOptions
 from conspectus.model.query import EVERYWHERE

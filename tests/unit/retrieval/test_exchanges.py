@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.boosts import from_chain, from_exchange
+from conspectus.retrieval.scoring import from_chain, from_exchange
 
 NO_LINKS = np.zeros((0, 2), dtype=np.int64)
 

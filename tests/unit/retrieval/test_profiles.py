@@ -5,7 +5,7 @@ from dataclasses import fields
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.retrieval.scoring_profiles import (
+from conspectus.retrieval.scoring import (
     DEFAULT,
     MULTIPLICATIVE,
     PROFILES,

@@ -12,7 +12,7 @@ from tests.support.samples import NOON, prepared
 
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Period
-from conspectus.retrieval.scoring_profiles import (
+from conspectus.retrieval.scoring import (
     DEFAULT,
     MULTIPLICATIVE,
     Profile,

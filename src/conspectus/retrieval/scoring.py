@@ -1,0 +1,518 @@
+"""Scores: fusion of keywords and vectors, bounded boosts, and profiles that weigh the parts.
+
+A score begins with keywords and vectors (its base). A `Sum` adds bounded parts to it, so that no part can
+hide a text by more than its weight; a `Product` multiplies it. Minimum similarities look at raw similarity
+only, in both. Every boost returns one share for each candidate, in the order given.
+"""
+
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.errors import InvalidInput
+from conspectus.model.ids import SourceId
+from conspectus.model.records import Document, Period
+from conspectus.text.analyzer import STOP_WORDS
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+IDENTIFIER = 2.0
+THREAD = 0.3
+SPEAKER = 0.08
+QUESTION = 0.08
+ROLE = 0.1
+BEST_OF_THREAD = 3
+
+_WORD = re.compile(r"\w+")
+_ROLES = (["user"], ["assistant"], ["system"], ["tool"], ["agent"], ["bot"], ["human"], ["ai"])
+_NO_NAMES = frozenset().union(*STOP_WORDS.values(), *_ROLES)
+_QUESTION_MARKS = frozenset("?\uff1f\u061f\u037e")
+
+
+def from_identifiers(ids: Ids, exact: Ids, *, weight: float = IDENTIFIER) -> Floats:
+    """`weight` for the chunks that hold a rare identifier of the query.
+
+    Fused scores run from -1 to 1, so every such chunk outranks all others.
+    """
+    return weight * np.isin(ids, exact).astype(np.float64)
+
+
+def from_thread(scores: Floats, threads: Sequence[str | None], *, weight: float = THREAD) -> Floats:
+    """How far a thread's best three stand above the typical candidate, for each text of the thread.
+
+    Where a thread has fewer than three candidates, typical ones fill its place, so that one good text does
+    not lift a thread as three do. Texts without a thread get 0. Bounded by weight times the range of scores.
+    """
+    shares = np.zeros(len(scores))
+    places: dict[str, list[int]] = {}
+    for place, thread in enumerate(threads):
+        if thread is not None:
+            places.setdefault(thread, []).append(place)
+    if not places:
+        return shares
+    above = scores - np.median(scores)
+    for members in places.values():
+        best = np.sort(above[members])[::-1][:BEST_OF_THREAD]
+        shares[members] = weight * float(best.sum()) / BEST_OF_THREAD
+    return shares
+
+
+def from_speaker(question: str, authors: Sequence[str | None], *, weight: float = SPEAKER) -> Floats:
+    """`weight` for texts by the one author whom the question names, if it names exactly one of them.
+
+    An author is named by the whole name or by its first word, in any case; "user", "assistant" and the
+    like are roles and not names, and "The" of "The Editor" is no name either.
+    """
+    words = _words(question)
+    named = {author for author in set(authors) if author is not None and _is_named(author, words)}
+    if len(named) != 1:
+        return np.zeros(len(authors))
+    return weight * np.array([float(author in named) for author in authors])
+
+
+def from_asking(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
+    """Minus `weight` for texts that end in a question: they ask for what others answer."""
+    return 0.0 - weight * np.array([float(asks(text)) for text in texts], dtype=np.float64)
+
+
+def from_role(roles: Sequence[str | None], *, role: str = "user", weight: float = ROLE) -> Floats:
+    """`weight` for texts of the given role."""
+    return weight * np.array([float(each == role) for each in roles], dtype=np.float64)
+
+
+def asks(text: str) -> bool:
+    """Whether a text ends in a question."""
+    last = next((each for each in reversed(text) if each.isalnum() or each in _QUESTION_MARKS), "")
+    return last in _QUESTION_MARKS
+
+
+def _words(text: str) -> list[str]:
+    return _WORD.findall(text.casefold())
+
+
+def _is_named(author: str, words: Sequence[str]) -> bool:
+    name = _words(author)
+    if not name or name in _ROLES:
+        return False
+    first = name[0] in words and name[0] not in _NO_NAMES
+    return first or any(words[start : start + len(name)] == name for start in range(len(words)))
+
+
+NEIGHBOURS = 0.3
+CLOSE_HOURS = 1.0
+"""Messages further apart are no exchange."""
+
+
+def from_neighbours(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIGHBOURS) -> Floats:
+    """Each candidate's share of how far its neighbours score above the typical candidate.
+
+    `ids` are the candidates' distinct ids in ascending order, `links` pairs of ids (shape (n, 2)) of which
+    one directly follows the other; a pair given twice counts once, and a pair with an id that is no
+    candidate, or with twice the same, not at all. The typical score is the median, so that a text without
+    neighbours stays where it is among texts that have them. With two neighbours a share is at most
+    twice the weight times the range of the scores, up or down.
+    """
+    shares = np.zeros(len(scores))
+    if not len(scores) or not len(links):
+        return shares
+    above = scores - np.median(scores)
+    pairs = np.unique(np.sort(links, axis=1), axis=0)
+    first, second = _places(ids, pairs).T
+    np.add.at(shares, first, weight * above[second])
+    np.add.at(shares, second, weight * above[first])
+    return shares
+
+
+def from_exchange(
+    scores: Floats, ids: Ids, links: Ids, *, authors: Sequence[str | None], hours: Floats, weight: float
+) -> Floats:
+    """Each candidate's share of how far what others said right before and after it is above the typical.
+
+    Only messages of another author count, and only within an hour, where both times are known (`hours`,
+    NaN where one is not); what scores below the typical takes nothing away. `links` are pairs in the order
+    of the thread. At most twice the weight times the range of the scores.
+    """
+    shares = np.zeros(len(scores))
+    if not len(scores) or not len(links):
+        return shares
+    above = np.append(np.maximum(scores - np.median(scores), 0.0), 0.0)
+    wrote = np.array([each or "" for each in authors] + [""])
+    when = np.append(hours, np.nan)
+    for beside in _steps(ids, links):
+        other = beside[:-1]
+        close = (wrote[other] != wrote[:-1]) & ~(np.abs(when[other] - when[:-1]) > CLOSE_HOURS)
+        shares += weight * above[other] * close
+    return shares
+
+
+def from_chain(scores: Floats, ids: Ids, links: Ids, *, weight: float) -> Floats:
+    """Each candidate's share of how far the texts two steps before and after it are above the typical.
+
+    What a message answers and what follows it is its chain: where the rest of the chain is about the
+    question too, the message is one of a conversation about it. `links` are pairs in the order of the
+    thread. At most twice the weight times the range of the scores, up or down.
+    """
+    shares = np.zeros(len(scores))
+    if not len(scores) or not len(links):
+        return shares
+    above = np.append(scores - np.median(scores), 0.0)
+    for beside in _steps(ids, links):
+        shares += weight * above[beside[beside[:-1]]]
+    return shares
+
+
+def _steps(ids: Ids, links: Ids) -> tuple[Ids, Ids]:
+    """The place of the text before each candidate, and of the one after it; past the last for none."""
+    nowhere = len(ids)
+    before, after = np.full(nowhere + 1, nowhere), np.full(nowhere + 1, nowhere)
+    first, second = _places(ids, links).T
+    after[first], before[second] = second, first
+    return before, after
+
+
+def _places(ids: Ids, pairs: Ids) -> Ids:
+    """Where both of a pair stand among the candidates; of other pairs, or one and the same, nothing."""
+    places = np.minimum(np.searchsorted(ids, pairs), len(ids) - 1)
+    found = (ids[places] == pairs).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
+    known: Ids = places[found]
+    return known
+
+
+BEST = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Signals:
+    """What the raw scores of one question say about which arm to trust.
+
+    `words_lead` is how far the best BM25 score stands above the tenth, as a share of the best (0 to 1);
+    `cosine_lead` the same difference of cosines; `best_cosine` the highest cosine; `cosine_apart` how
+    much higher the mean cosine of the ten nearest is than that of the ten best by words; `words_apart`
+    the share of the best BM25 score that the nearest text lacks (0 to 1); `terms` the number of distinct
+    terms in the question.
+    """
+
+    words_lead: float
+    cosine_lead: float
+    best_cosine: float
+    cosine_apart: float
+    words_apart: float
+    terms: int
+
+
+@dataclass(frozen=True, slots=True)
+class FusionProfile:
+    """Weights of the signals in the logarithm of the odds that words deserve against vectors.
+
+    The defaults were learnt by `scripts/train_fusion.py` on public sets; docs/adr/0002 has the figures.
+    """
+
+    intercept: float = -1.82
+    words_lead: float = 3.47
+    cosine_lead: float = -1.79
+    best_cosine: float = -1.55
+    cosine_apart: float = -5.47
+    words_apart: float = 0.14
+    terms: float = 0.63
+
+    def log_odds(self, signals: Signals) -> float:
+        """Above 0 words weigh more than vectors, below 0 less."""
+        return (
+            self.intercept
+            + self.words_lead * signals.words_lead
+            + self.cosine_lead * signals.cosine_lead
+            + self.best_cosine * signals.best_cosine
+            + self.cosine_apart * signals.cosine_apart
+            + self.words_apart * signals.words_apart
+            + self.terms * math.log(max(signals.terms, 1))
+        )
+
+
+LEARNT = FusionProfile()
+CONVERSATION = FusionProfile(
+    intercept=-0.22,
+    words_lead=0.0,
+    cosine_lead=0.0,
+    best_cosine=0.0,
+    cosine_apart=0.0,
+    words_apart=0.0,
+    terms=0.0,
+)
+"""For people talking to each other in threads: words weigh 0.45, whatever the signals say."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fused:
+    """The two parts of each candidate's score, and the weight of words for this question (0 to 1)."""
+
+    words: Floats
+    vectors: Floats
+    words_weight: float
+
+    @property
+    def score(self) -> Floats:
+        """The sum of both parts, from -1 to 1."""
+        return self.words + self.vectors
+
+
+def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = LEARNT) -> Fused:
+    """Fuse the raw scores of one question's candidates, in any order.
+
+    `words` is raw BM25 (at least 0), `cosine` is NaN where a candidate has no vector, `terms` counts the
+    question's distinct terms. Words count as a share of the question's best BM25 score, so the best is 1.
+    A candidate without a vector is given the median cosine of the others: neither punished nor favoured.
+    Where one arm says nothing, the other decides alone.
+    """
+    best = float(words.max(initial=0.0))
+    known = ~np.isnan(cosine)
+    weight = _words_weight(words, cosine, known, terms, profile)
+    shares = words / best if best > 0.0 else np.zeros(len(words))
+    typical = float(np.median(cosine[known])) if known.any() else 0.0
+    return Fused(weight * shares, (1.0 - weight) * np.where(known, cosine, typical), weight)
+
+
+def signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
+    """The signals of at least one candidate, all of which have a vector; equal scores in any order."""
+    count = min(BEST, len(words))
+    by_words = np.lexsort((-cosine, -words))[:count]
+    by_cosine = np.lexsort((-words, -cosine))[:count]
+    best = max(float(words[by_words[0]]), np.finfo(np.float64).tiny)
+    nearest = cosine[by_cosine]
+    return Signals(
+        words_lead=float(words[by_words[0]] - words[by_words[-1]]) / best,
+        cosine_lead=float(nearest[0] - nearest[-1]),
+        best_cosine=float(nearest[0]),
+        cosine_apart=float(np.mean(nearest) - np.mean(cosine[by_words])),
+        words_apart=1.0 - float(words[by_cosine[0]]) / best,
+        terms=terms,
+    )
+
+
+def _words_weight(
+    words: Floats, cosine: Floats, known: NDArray[np.bool_], terms: int, profile: FusionProfile
+) -> float:
+    if not known.any():
+        return 1.0
+    if not words[known].any():
+        return 0.5 if words.any() else 0.0
+    log_odds = profile.log_odds(signals(words[known], cosine[known], terms=terms))
+    return 1.0 / (1.0 + math.exp(min(max(-log_odds, -50.0), 50.0)))
+
+
+WITHOUT = " without "
+_VECTORS_ONLY = FusionProfile(intercept=-50.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """The most that each part adds to a score, or takes from it, for bases that run from about 0 to 1.
+
+    Neighbours, flow and completeness are sums over two texts each, so they are bounded by twice their weight.
+    """
+
+    neighbours: float = NEIGHBOURS
+    thread: float = THREAD
+    speaker: float = SPEAKER
+    role: float = ROLE
+    asking: float = QUESTION
+    flow: float = 0.0
+    completeness: float = 0.0
+    recency: float = 0.0
+    same_channel: float = 0.0
+    same_thread: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sum:
+    """The base, and parts added to it: other ones among people than with an assistant.
+
+    `hours` is the time after which recency has fallen to 37 %. `floor` is the least raw similarity where a
+    question names none (None: no floor); with `keeps_threads` a message below it stays if one of its thread
+    is above.
+    """
+
+    people: Weights
+    assistant: Weights
+    hours: float
+    floor: float | None = None
+    keeps_threads: bool = True
+    fusion: FusionProfile | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Product:
+    """The base times a factor for the same channel, one for the same thread, and exp(-decay x hours).
+
+    The rest as in a sum; the base is the raw similarity where `fusion` says so.
+    """
+
+    same_channel: float
+    same_thread: float
+    decay: float
+    floor: float | None = None
+    keeps_threads: bool = True
+    fusion: FusionProfile | None = None
+
+
+Profile: TypeAlias = Sum | Product
+
+PLAIN = Sum(people=Weights(), assistant=Weights(neighbours=0.15, role=0.2, asking=0.0), hours=24.0)
+"""For questions of which nobody says where and when they are asked."""
+
+DEFAULT = Sum(
+    people=Weights(flow=0.1, completeness=0.1, recency=0.15, same_channel=0.1, same_thread=0.2),
+    assistant=Weights(neighbours=0.15, role=0.2, asking=0.0, recency=0.02, same_channel=0.1, same_thread=0.2),
+    hours=24.0,
+)
+"""Weights chosen on public sets: docs/adr/0012."""
+
+MULTIPLICATIVE = Product(
+    same_channel=1.5, same_thread=1.3, decay=0.1, floor=0.7, keeps_threads=True, fusion=_VECTORS_ONLY
+)
+"""A formula in use elsewhere, to compare with: it forgets even a perfect match after hours."""
+
+PROFILES: Mapping[str, Profile] = {"default": DEFAULT, "multiplicative": MULTIPLICATIVE}
+
+
+def profile_named(name: str) -> Profile:
+    """The profile of that name, or one with parts switched off: `default without flow, same channel`.
+
+    A floor that belongs to the profile is switched off as the part `floor`. Raises InvalidInput.
+    """
+    whole, some, parts = name.partition(WITHOUT)
+    if whole not in PROFILES:
+        raise InvalidInput("profile", f"{whole!r} is none; there are {' and '.join(PROFILES)}")
+    profile = PROFILES[whole]
+    for part in parts.split(",") if some else ():
+        profile = _without(profile, part.strip())
+    return profile
+
+
+def part_names(name: str) -> tuple[str, ...]:
+    """What can be switched off in the profile of that name."""
+    match PROFILES[name]:
+        case Sum():
+            return tuple(_spoken(each.name) for each in fields(Weights))
+        case Product():
+            return ("recency", "same channel", "same thread", "floor")
+
+
+def _without(profile: Profile, part: str) -> Profile:
+    if isinstance(profile, Sum):
+        known = {_spoken(each.name): each.name for each in fields(Weights)}
+        if part in known:
+            off = {known[part]: 0.0}
+            return replace(
+                profile, people=replace(profile.people, **off), assistant=replace(profile.assistant, **off)
+            )
+        raise InvalidInput("profile", f"{part!r} is no part of it; there are {', '.join(known)}")
+    neutral: dict[str, Profile] = {
+        "recency": replace(profile, decay=0.0),
+        "same channel": replace(profile, same_channel=1.0),
+        "same thread": replace(profile, same_thread=1.0),
+        "floor": replace(profile, floor=None),
+    }
+    if part not in neutral:
+        raise InvalidInput("profile", f"{part!r} is no part of it; there are {', '.join(neutral)}")
+    return neutral[part]
+
+
+def _spoken(field: str) -> str:
+    return field.replace("_", " ")
+
+
+IN_CHANNEL = "same channel"
+IN_THREAD = "same thread"
+
+_ASSISTED = frozenset({"user", "assistant"})
+
+
+@dataclass(frozen=True, slots=True)
+class RankingContext:
+    """A situation with its names looked up: the sources that are the channel, and the profile.
+
+    `channel` is None where no channel was named; several sources share its name only over all collections.
+    """
+
+    profile: Profile
+    at: datetime
+    channel: frozenset[SourceId] | None = None
+    thread: str | None = None
+
+
+def weights_for(profile: Sum, documents: Sequence[Document]) -> Weights:
+    """Those for talk with an assistant where most of the candidates are such, else those for people."""
+    assisted = sum(each.role in _ASSISTED for each in documents)
+    return profile.assistant if 2 * assisted > len(documents) else profile.people
+
+
+def added(standing: RankingContext, documents: Sequence[Document], weights: Weights) -> dict[str, Floats]:
+    """What a sum adds to the scores of candidates for where and when the question is asked.
+
+    Without a channel or a thread in the situation there is no part for it.
+    """
+    profile = standing.profile
+    if not isinstance(profile, Sum):
+        return {}
+    hours = _hours(standing.at, documents)
+    decay = np.where(np.isnan(hours), 0.0, np.exp(-hours / profile.hours))
+    most = {IN_CHANNEL: weights.same_channel, IN_THREAD: weights.same_thread}
+    known = _inside(standing, documents)
+    return {"recency": weights.recency * decay} | {name: most[name] * each for name, each in known.items()}
+
+
+def multiplied(standing: RankingContext, documents: Sequence[Document], base: Floats) -> dict[str, Floats]:
+    """The share of each factor of a product: channel first, then thread, then time, each on what was before.
+
+    Added to the base they give the product.
+    """
+    profile = standing.profile
+    if not isinstance(profile, Product):
+        return {}
+    hours = _hours(standing.at, documents)
+    factors = {IN_CHANNEL: profile.same_channel, IN_THREAD: profile.same_thread}
+    parts: dict[str, Floats] = {}
+    for name, inside in _inside(standing, documents).items():
+        parts[name] = base * (factors[name] - 1.0) * inside
+        base = base + parts[name]
+    parts["recency"] = base * np.where(np.isnan(hours), 0.0, np.expm1(-profile.decay * hours))
+    return parts
+
+
+def kept_by_threads(documents: Sequence[Document], above: Sequence[bool]) -> list[bool]:
+    """Which of the candidates below a floor stand in a thread of which another one is above it."""
+    pairs = list(zip(documents, above, strict=True))
+    threads = {(each.source, each.thread) for each, is_above in pairs if is_above}
+    return [
+        not is_above and each.thread is not None and (each.source, each.thread) in threads
+        for each, is_above in pairs
+    ]
+
+
+def _hours(at: datetime, documents: Sequence[Document]) -> Floats:
+    """How long ago each was said; 0 for what clocks that are ahead say is still to come, NaN if unknown."""
+    return np.array([_hours_since(at, each.occurred) for each in documents], dtype=np.float64)
+
+
+def _hours_since(at: datetime, occurred: Period | None) -> float:
+    return np.nan if occurred is None else max((at - occurred.start).total_seconds(), 0.0) / 3_600
+
+
+def _inside(standing: RankingContext, documents: Sequence[Document]) -> dict[str, Floats]:
+    """1 for what is in the channel, and in the thread, that the question is asked in."""
+    channel, thread = standing.channel, standing.thread
+    if channel is None:
+        return {}
+    here = [each.source in channel for each in documents]
+    inside = {IN_CHANNEL: np.array(here, dtype=np.float64)}
+    if thread is not None:
+        same = [each.thread == thread for each in documents]
+        inside[IN_THREAD] = inside[IN_CHANNEL] * np.array(same, dtype=np.float64)
+    return inside
