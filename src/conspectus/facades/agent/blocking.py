@@ -10,56 +10,26 @@ from conspectus.facades.agent.linker import THRESHOLD, AsyncEntityLinker
 from conspectus.facades.agent.mapping import Beside, Document, MemoryItem
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
-from conspectus.facades.agent.session import AgentStorage, Placed, desk_of, is_new
-from conspectus.graph.name_keys import BASE
+from conspectus.facades.agent.session import AgentStorage, BlockingPart, desk_of, is_new
+from conspectus.graph.entity_uris import BASE
 from conspectus.model.memory import MEMORY
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Blocking(Placed):
-    """One of the asynchronous classes, waited for on the loop of its engine."""
-
-    _inner: Any
-
-    @classmethod
-    def _around(cls, inner: Any, place: AgentStorage) -> Self:
-        made = cls.__new__(cls)
-        made.desk, made._inner = place, inner
-        return made
-
-    @property
-    def place(self) -> AgentStorage:
-        """The engine that this works with, and all that were made of it."""
-        return self.desk.home
-
-    def __enter__(self) -> Self:
-        """Itself; nothing is opened yet."""
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Close."""
-        self.close()
-
-    def close(self) -> None:
-        """Release what was opened for this; what was given stays open. Twice is harmless."""
-        if self.owns:
-            self.place.close()
-
-
 def _waited(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], T]:
     @functools.wraps(method)
-    def call(self: Blocking, /, *args: P.args, **kwargs: P.kwargs) -> T:
+    def call(self: BlockingPart, /, *args: P.args, **kwargs: P.kwargs) -> T:
         work: Callable[..., Coroutine[Any, Any, T]] = getattr(self._inner, method.__name__)
         return self.place.wait(lambda: work(*args, **kwargs))
 
     return call
 
 
-class AgentMemory(Blocking):
+class AgentMemory(BlockingPart):
     """AsyncAgentMemory, blocking. It may be used from many threads."""
 
     _inner: AsyncAgentMemory
@@ -115,7 +85,7 @@ class AgentMemory(Blocking):
     list = _waited(AsyncAgentMemory.list)
 
 
-class ContextGraph(Blocking):
+class ContextGraph(BlockingPart):
     """AsyncContextGraph, blocking."""
 
     _inner: AsyncContextGraph
@@ -190,7 +160,7 @@ class ContextGraph(Blocking):
         self.desk, self.owns = place, False
 
 
-class ContextRetriever(Blocking):
+class ContextRetriever(BlockingPart):
     """AsyncContextRetriever, blocking; `vector_store` is another name of the memory."""
 
     _inner: AsyncContextRetriever
@@ -215,7 +185,7 @@ class ContextRetriever(Blocking):
     retrieve = _waited(AsyncContextRetriever.retrieve)
 
 
-class EntityLinker(Blocking):
+class EntityLinker(BlockingPart):
     """AsyncEntityLinker, blocking."""
 
     _inner: AsyncEntityLinker

@@ -19,7 +19,7 @@ from conspectus.facades.agent.graph_mapping import (
     shown_node,
 )
 from conspectus.facades.agent.mapping import Instant, instant_of, known
-from conspectus.facades.agent.session import AgentSession, Awaited, Work, desk_of, is_new
+from conspectus.facades.agent.session import AgentSession, AsyncPart, Work, desk_of, is_new
 from conspectus.facades.agent.transfer import read_json, write_whole
 from conspectus.model.graph import Direction, Edge, GraphForm, NewEdge, NewNode, Node, Traversal
 from conspectus.model.memory import MEMORY
@@ -41,7 +41,7 @@ class GraphTraversal(TypedDict, total=False):
     at: Instant | None
 
 
-class Graph(Awaited):
+class Graph(AsyncPart):
     """A graph of a name in a store; `vector_store` is what that of an agent's memory may be.
 
     Without a name it is the graph "knowledge" of the store, and without a store it has a name that no other

@@ -7,8 +7,8 @@ from conspectus.errors import InvalidInput
 from conspectus.facades.agent.cross_graph import AsyncContextGraph
 from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.graph_mapping import shown_node
-from conspectus.facades.agent.session import Awaited, is_new
-from conspectus.graph.name_keys import BASE, uri_of
+from conspectus.facades.agent.session import AsyncPart, is_new
+from conspectus.graph.entity_uris import BASE, uri_of
 from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate, NodeEvent
 
 THRESHOLD: Final = 0.8
@@ -18,7 +18,7 @@ SAME_NAME: Final = 100
 """So many nodes of a name are looked at for the same address."""
 
 
-class AsyncEntityLinker(Awaited):
+class AsyncEntityLinker(AsyncPart):
     """What names mean in a graph: whole names and aliases decide, never a part of one.
 
     `knowledge_graph` is a graph, or what one can be made in. A name means a node from a likeness of

@@ -35,9 +35,11 @@ class Owner(TypedDict, total=False):
     agent_id: str | None
 
 
-class AgentScope(Owner, total=False):
+class AgentScope(TypedDict, total=False):
     """The same, and of which conversation."""
 
+    user_id: str | None
+    agent_id: str | None
     conversation_id: str | None
 
 

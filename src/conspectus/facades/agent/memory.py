@@ -1,17 +1,50 @@
 """An agent's memory: a short term of so many turns and tokens, and a long term of everything."""
 
+from asyncio import to_thread
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any, Final, Unpack
+from datetime import UTC, datetime
+from pathlib import Path
+from types import EllipsisType
+from typing import Any, Final, TypeVar, Unpack
 
 from conspectus.bootstrap import local_counter
-from conspectus.errors import InvalidInput, ProviderError
-from conspectus.facades.agent.mapping import WHOSE, AgentScope, Told, known, recalled, scope_of
-from conspectus.facades.agent.memory_reads import TURN
+from conspectus.errors import InvalidInput, NotFound, ProviderError
+from conspectus.facades.agent.mapping import (
+    WHOSE,
+    AgentScope,
+    Beside,
+    Document,
+    MemoryItem,
+    Owner,
+    Told,
+    divided,
+    fact_of,
+    instant_of,
+    known,
+    names_of,
+    new_memory,
+    recalled,
+    scope_of,
+    worded,
+)
+from conspectus.facades.agent.memory_reads import TURN, MemoryReads
 from conspectus.facades.agent.query import MOST_ASKED, AgentQuery, number, question_of
 from conspectus.facades.agent.session import desk_of, is_new
-from conspectus.facades.agent.transfer import Carrying
-from conspectus.model.memory import MEMORY, MemoryQuery, Retention, Scope
+from conspectus.facades.agent.transfer import read_lines, write_lines
+from conspectus.model.filter import And, Eq, Filter, Not
+from conspectus.model.memory import (
+    MEMORY,
+    PINNED,
+    MemoryQuery,
+    MemoryReceipt,
+    MemorySelection,
+    MemoryWritten,
+    NewMemory,
+    Retention,
+    Scope,
+)
 from conspectus.settings import Settings, context_token_limit
 
 SHORT_TERM: Final = 10
@@ -35,7 +68,23 @@ class MemoryOptions(AgentScope, total=False):
     collection: str
 
 
-class AsyncAgentMemory(Carrying):
+MEMORIES: Final = "memories.jsonl"
+T = TypeVar("T")
+CHANGES: Final = {
+    "content": "text",
+    "timestamp": "at",
+    "role": "role",
+    "speaker": "speaker",
+    "kind": "kind",
+    "pinned": "pinned",
+    "valid_from": "valid_from",
+    "valid_until": "valid_until",
+}
+COUNTED: Final[Filter] = And((TURN, Not(Eq((PINNED,), True))))
+"""What retention is about."""
+
+
+class AsyncAgentMemory(MemoryReads):
     """Memories of a user, an agent and a conversation; each call may name others than it was made with.
 
     `vector_store` is a path, an engine of conspectus.open, connect or sync, another part of an agent's
@@ -54,6 +103,124 @@ class AsyncAgentMemory(Carrying):
         self.owns = is_new(vector_store)
         self._count = local_counter(self.tokenizer)
         self.retention = _retention(options.get("retention_days"), options.get("max_memories"))
+
+    async def store(self, content: str, **given: Unpack[Beside]) -> str:
+        """Remember one text and return its id."""
+        return (await self._store([(content, dict(given))]))[0].id
+
+    async def batch_store(self, items: Iterable[Document], **given: Unpack[Beside]) -> list[str]:
+        """Remember many, texts or dictionaries with a `content`; their ids in the order given."""
+        return [each.id for each in await self._store([worded(each, given) for each in items])]
+
+    async def store_vectors(self, items: Iterable[MemoryItem], **whose: Unpack[AgentScope]) -> list[str]:
+        """Remember items with the vectors that they have; those without one are embedded.
+
+        Raises InvalidInput for vectors that are not of the collection's space.
+        """
+        return await self.batch_store(items, **whose)
+
+    async def update(self, memory_id: str, content: str | None = None, **given: Unpack[Beside]) -> bool:
+        """Change a memory, which keeps its id; whether there was one.
+
+        Of the metadata those named are changed, None takes one away. What it was is kept as a version.
+        """
+        whose, changes = divided(given)
+        scope, metadata = scope_of(self.scope, whose), changes.pop("metadata", None)
+        stored = await self._find(memory_id, scope)
+        if stored is None:
+            return False
+        if unknown := changes.keys() - CHANGES.keys() - {"entities", "fact"}:
+            raise InvalidInput(min(unknown), "is given when a memory is stored, and stays")
+        if content is not None:
+            changes["content"] = content
+        fields: dict[str, Any] = {CHANGES[name]: value for name, value in changes.items() if name in CHANGES}
+        if "entities" in changes:
+            fields["entities"] = names_of(changes["entities"])
+        if changes.get("fact") is not None:
+            fields["fact"] = fact_of(changes["fact"])
+        if metadata is not None:
+            merged = {**stored.metadata, **metadata}
+            fields["metadata"] = {name: value for name, value in merged.items() if value is not None}
+        self.desk.home.written += 1
+        try:
+            await self.desk.run(
+                lambda engine: engine.memory.update(
+                    memory_id, scope=scope, collection=self.desk.collection, **fields
+                )
+            )
+        except NotFound:
+            return False
+        return True
+
+    async def batch_update(self, changes: Iterable[Mapping[str, Any]], **whose: Unpack[AgentScope]) -> int:
+        """Change many: dictionaries with an `id` and what `update` takes; how many there were."""
+        done = 0
+        for each in changes:
+            if not isinstance(each.get("id"), str):
+                raise InvalidInput("id", "says which memory a change is for")
+            done += await self.update(each["id"], **{**whose, **{k: v for k, v in each.items() if k != "id"}})
+        return done
+
+    async def batch_delete(self, memory_ids: Iterable[str], **whose: Unpack[AgentScope]) -> int:
+        """Delete many, pinned ones too, and say how many there were."""
+        ids = tuple(memory_ids)
+        scope = scope_of(self.scope, whose)
+        return (await self._forget(MemorySelection(ids=ids), scope)).memories if ids else 0
+
+    async def forget(
+        self,
+        memory_id: str | EllipsisType = ...,
+        *,
+        days_old: float | EllipsisType = ...,
+        before: datetime | str | EllipsisType = ...,
+        pinned: bool = False,
+        **whose: Unpack[AgentScope],
+    ) -> int:
+        """Delete one memory, or those older than so many days, or all of a conversation or user.
+
+        How many there were: 0 for an id that is unknown to the scope. By age pinned ones stay, unless
+        `pinned` says otherwise. Raises ValueError for a negative age, and InvalidInput where nothing is said,
+        also where None is given for an id or an age: that must not come to mean everything.
+        """
+        scope = scope_of(self.scope, whose)
+        if memory_id is not ...:
+            what = MemorySelection(ids=(_said("memory_id", memory_id),))
+        elif days_old is not ...:
+            what = MemorySelection(older_than_days=_age(days_old), pinned=pinned)
+        elif before is not ...:
+            what = MemorySelection(before=instant_of(_said("before", before)), pinned=pinned)
+        elif any(each is not None for each in whose.values()):
+            what = MemorySelection(everything=True, pinned=True)
+        else:
+            raise InvalidInput("forget", "say what: an id, a conversation, a user or an age; clear() is all")
+        return (await self._forget(what, scope)).memories
+
+    async def delete_conversation(self, conversation_id: str, **owner: Unpack[Owner]) -> int:
+        """Delete a conversation with everything in it, and say how many memories there were."""
+        return await self.forget(conversation_id=_said("conversation_id", conversation_id), **owner)
+
+    async def clear(self, **whose: Unpack[AgentScope]) -> int:
+        """Delete everything of the scope, and nothing else; how many memories there were."""
+        what = MemorySelection(everything=True, pinned=True)
+        return (await self._forget(what, scope_of(self.scope, whose))).memories
+
+    async def prune(self, *, preview: bool = False, **whose: Unpack[AgentScope]) -> list[str]:
+        """Delete what the retention of this context does not keep, and say which; pinned ones stay.
+
+        With `preview` nothing is deleted. `retention_days` is an age, `max_memories` a number for all
+        conversations of the scope together, of which the oldest go first; standing notes do not count.
+        """
+        scope = scope_of(self.scope, whose)
+        gone: list[str] = []
+        if self.retention.days is not None:
+            what = MemorySelection(older_than_days=self.retention.days)
+            gone += (await self._forget(what, scope, preview=preview)).ids
+        if self.retention.most is not None:
+            over = await self._beyond(scope, self.retention.most, frozenset(gone if preview else ()))
+            if over and not preview:
+                await self._forget(MemorySelection(ids=tuple(over)), scope)
+            gone += over
+        return gone
 
     async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[AgentQuery]) -> Told:
         """The memories that answer a question, best first, with what their scores are made of.
@@ -146,6 +313,98 @@ class AsyncAgentMemory(Carrying):
         turns = await self._count_where(scope_of(self.scope, whose), TURN)
         return turns - len(await self.short_term(**whose))
 
+    async def export(self, **whose: Unpack[AgentScope]) -> list[str]:
+        """All memories as lines of JSON."""
+        return [each async for each in self._lines(scope_of(self.scope, whose))]
+
+    async def export_to(self, path: str | Path, **whose: Unpack[AgentScope]) -> int:
+        """Write all memories into a file, and say how many they are."""
+        return await write_lines(Path(path), self._lines(scope_of(self.scope, whose)))
+
+    async def import_memories(self, given: str | Path | Iterable[str], **whose: Unpack[AgentScope]) -> int:
+        """Take in such a file, or such lines, and say how many memories came or changed.
+
+        They become memories of this scope, whosever they were, and a memory that is there already is not
+        doubled. Raises InvalidInput for a line that cannot be read, and for a pickle.
+        """
+        scope = scope_of(self.scope, whose)
+        lines = await to_thread(read_lines, Path(given)) if isinstance(given, str | Path) else list(given)
+        self.desk.home.written += 1
+        done = await self.desk.run(
+            lambda engine: engine.memory.import_lines(lines, collection=self.desk.collection, scope=scope)
+        )
+        return sum(each.outcome != "unchanged" for each in done)
+
+    async def save(self, folder: str | Path, **whose: Unpack[AgentScope]) -> int:
+        """Write all memories into a folder, which is made, and say how many they are."""
+        place = Path(folder)
+        await to_thread(place.mkdir, parents=True, exist_ok=True)
+        return await self.export_to(place / MEMORIES, **whose)
+
+    async def load(self, folder: str | Path, **whose: Unpack[AgentScope]) -> int:
+        """Take in what `save` wrote, and say how many memories came or changed."""
+        return await self.import_memories(Path(folder) / MEMORIES, **whose)
+
+    async def backup(self, folder: str | Path, **whose: Unpack[AgentScope]) -> Path:
+        """Save into a new folder below this one, named after the time, and say where that is."""
+        place = Path(folder) / f"memory-{datetime.now(UTC):%Y%m%dT%H%M%S%f}Z"
+        await self.save(place, **whose)
+        return place
+
+    async def _beyond(self, scope: Scope, most: int, gone: frozenset[str]) -> list[str]:
+        """The ids of the oldest turns that are more than so many, not counting those that are gone."""
+        excess = await self._count_where(scope, COUNTED) - len(gone) - most
+        over: list[str] = []
+        if excess <= 0:
+            return over
+        async for each in self._walk(scope, COUNTED):
+            if each.id not in gone:
+                over.append(each.id)
+            if len(over) == excess:
+                break
+        return over
+
+    async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
+        return await self.desk.run(
+            lambda engine: engine.memory.forget(
+                what, scope=scope, collection=self.desk.collection, preview=preview
+            )
+        )
+
+    async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
+        """Store in order; neighbours of one scope go together."""
+        done: list[MemoryWritten] = []
+        for scope, batch in _runs(self.scope, items):
+            done += await self._remember(batch, scope)
+            await self._keep_to_retention(scope)
+        return done
+
+    async def _remember(self, batch: list[NewMemory], scope: Scope) -> Sequence[MemoryWritten]:
+        self.desk.home.written += 1
+        return await self.desk.run(
+            lambda engine: engine.memory.remember(batch, scope=scope, collection=self.desk.collection)
+        )
+
+    async def _keep_to_retention(self, scope: Scope) -> None:
+        if self.retention != Retention():
+            await self.prune(user_id=scope.user, agent_id=scope.agent, conversation_id=None)
+
+    async def _lines(self, scope: Scope) -> AsyncIterator[str]:
+        after: str | None = None
+        while True:
+            page = await self._export_page(scope, after)
+            for line in page[0]:
+                yield line
+            after = page[1]
+            if after is None:
+                return
+
+    async def _export_page(self, scope: Scope, after: str | None) -> tuple[tuple[str, ...], str | None]:
+        page = await self.desk.run(
+            lambda engine: engine.memory.export(scope=scope, collection=self.desk.collection, after=after)
+        )
+        return page.lines, page.next
+
 
 def _default_token_limit() -> int:
     given = context_token_limit()
@@ -156,3 +415,27 @@ def _retention(days: float | None, most: int | None) -> Retention:
     if days is not None and days < 0:
         raise InvalidInput("retention_days", "must not be negative")
     return Retention(days, None if most is None else number("max_memories", most, 0))
+
+
+def _runs(default: Scope, items: list[tuple[str, dict[str, Any]]]) -> list[tuple[Scope, list[NewMemory]]]:
+    runs: list[tuple[Scope, list[NewMemory]]] = []
+    for content, given in items:
+        whose, beside = divided(given)
+        scope = scope_of(default, whose)
+        if not runs or runs[-1][0] != scope:
+            runs.append((scope, []))
+        runs[-1][1].append(new_memory(content, beside, scope))
+    return runs
+
+
+def _said(name: str, value: T) -> T:
+    """What is given, if anything is: None must not come to mean everything. Raises InvalidInput."""
+    if value is None:
+        raise InvalidInput(name, "is None; leave it out, or say what")
+    return value
+
+
+def _age(days: float) -> float:
+    if _said("days_old", days) < 0:
+        raise ValueError("days_old must not be negative")
+    return days

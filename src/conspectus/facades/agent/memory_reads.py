@@ -16,7 +16,7 @@ from conspectus.facades.agent.mapping import (
     scope_of,
     shown,
 )
-from conspectus.facades.agent.session import AgentSession, Awaited
+from conspectus.facades.agent.session import AgentSession, AsyncPart
 from conspectus.graph.name_keys import key_of
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Overlaps
 from conspectus.model.memory import CLASS, OWN, Memory, MemoryClass, Scope
@@ -26,7 +26,7 @@ PAGE: Final = 500
 TURN: Final[Filter] = Eq((CLASS,), "turn")
 
 
-class MemoryReads(Awaited):
+class MemoryReads(AsyncPart):
     """Memories of a scope: what a call does not say of whose they are is what this was made with."""
 
     def __init__(

@@ -10,7 +10,7 @@ from conspectus.facades.agent.graph_mapping import CONTENT
 from conspectus.facades.agent.mapping import Instant, Told, instant_of
 from conspectus.facades.agent.memory import AsyncAgentMemory
 from conspectus.facades.agent.query import AgentQuery, graph_of, number, question_of, weight
-from conspectus.facades.agent.session import Awaited, is_new
+from conspectus.facades.agent.session import AsyncPart, is_new
 from conspectus.memory.scopes import GRAPHS, holds
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.memory import MemoryQuery, MemoryWindow
@@ -35,7 +35,7 @@ class Expansion(TypedDict, total=False):
     as_of: Instant | None
 
 
-class AsyncContextRetriever(Awaited):
+class AsyncContextRetriever(AsyncPart):
     """Finds in a memory, and in a graph beside it.
 
     The score is vector · (1 - alpha) + graph · alpha, both from 0 to 1, with bounded parts beside them that

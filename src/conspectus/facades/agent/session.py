@@ -124,15 +124,14 @@ class _Inside:
         return await work(self.engine)
 
 
-class Placed:
-    """Whatever is kept at a desk, and may share its place with others; who `owns` a place closes it."""
+class AsyncPart:
+    """A part of an agent's context, which may share its place with others; who `owns` a place closes it.
+
+    What was opened for it is released at the end of the block.
+    """
 
     desk: AgentSession
     owns = False
-
-
-class Awaited(Placed):
-    """The same for an event loop: what was opened for it is released at the end of the block."""
 
     async def __aenter__(self) -> Self:
         """Itself; nothing is opened yet."""
@@ -148,9 +147,41 @@ class Awaited(Placed):
             await to_thread(self.desk.home.close)
 
 
+class BlockingPart:
+    """The same for programs without an event loop: a part that is waited for on the loop of its engine."""
+
+    desk: AgentStorage
+    owns = False
+    _inner: Any
+
+    @classmethod
+    def _around(cls, inner: Any, place: AgentStorage) -> Self:
+        made = cls.__new__(cls)
+        made.desk, made._inner = place, inner
+        return made
+
+    @property
+    def place(self) -> AgentStorage:
+        """The engine that this works with, and all that were made of it."""
+        return self.desk
+
+    def __enter__(self) -> Self:
+        """Itself; nothing is opened yet."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close."""
+        self.close()
+
+    def close(self) -> None:
+        """Release what was opened for this; what was given stays open. Twice is harmless."""
+        if self.owns:
+            self.desk.close()
+
+
 def is_new(store: object) -> bool:
     """Whether what is made of this has a place of its own."""
-    return not isinstance(store, Placed | AgentStorage | _Inside)
+    return not isinstance(store, AsyncPart | BlockingPart | AgentStorage | _Inside)
 
 
 def desk_of(store: object, collection: str = MEMORY) -> AgentSession:
@@ -158,7 +189,7 @@ def desk_of(store: object, collection: str = MEMORY) -> AgentSession:
 
     Raises InvalidInput for anything else.
     """
-    if isinstance(store, Placed):
+    if isinstance(store, AsyncPart | BlockingPart):
         return store.desk
     return store if isinstance(store, AgentStorage | _Inside) else place_of(store, collection)
 
