@@ -5,7 +5,7 @@ from uuid import uuid4
 
 from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.search import MilvusLocation
-from conspectus.records.jobs.file_locks import turn
+from conspectus.records.jobs.locks import turn
 
 
 class TakenForAServer(MilvusServer):

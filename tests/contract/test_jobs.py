@@ -28,7 +28,7 @@ from conspectus.providers.dbos_jobs import (
     SharedExecutors,
     claimed,
 )
-from conspectus.records.jobs.file_locks import FileHold
+from conspectus.records.jobs.locks import FileHold
 
 
 class TestInProcessJobs(JobsContract):

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import select, update
 
 from conspectus.errors import TurnLost
-from conspectus.records.core.clock import MICROSECONDS, DatabaseTime
+from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions
-from conspectus.records.jobs.leases import Leases
+from conspectus.records.jobs.locks import Leases
 from conspectus.records.store import open_records
-from conspectus.records.tables.locks import leases
+from conspectus.records.tables.jobs import leases
 
 LONG, SHORT = 60.0, 1.0
 HOUR = 3600 * MICROSECONDS

@@ -11,11 +11,10 @@ from tests.moving_places import contents, database, fill, shape
 from tests.support.postgres_server import PostgresProcess
 
 from conspectus.errors import Conflict, NotFound, StorageBusy, StorageError, StorageTooNew
-from conspectus.records.core import row_security
+from conspectus.records.core import transactions
 from conspectus.records.core.connect import DatabaseAccess, bring_up_to_date, database_at
 from conspectus.records.core.database import Database, transact
-from conspectus.records.transfer.target import NOT_MOVED, Target
-from conspectus.records.transfer.transfer import Move, Moved
+from conspectus.records.transfer.transfer import NOT_MOVED, Move, Moved, Target
 
 PAIRS = [(a, b) for a in ("sqlite", "postgresql") for b in ("sqlite", "postgresql")]
 Make = Callable[[str], Database]
@@ -224,7 +223,7 @@ def test_rows_that_are_hidden_from_the_user_are_not_left_behind(
 ) -> None:
     with postgres.fresh() as url, database(url) as owned, database(str(tmp_path / "there")) as target:
         with owned.writing.begin() as connection:
-            row_security.install(connection)
+            transactions.install_row_security(connection)
             connection.execute(text(f"GRANT SELECT ON ALL TABLES IN SCHEMA public TO {stranger}"))
         with (
             database(url.replace("postgres@", f"{stranger}@")) as source,

@@ -10,8 +10,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from conspectus.errors import Conflict
-from conspectus.records.core.transactions import Transactions
-from conspectus.records.core.write_queue import MOST
+from conspectus.records.core.transactions import MOST, Transactions
 from conspectus.records.store import open_records
 from conspectus.records.tables.core import counters
 

@@ -15,7 +15,7 @@ import conspectus
 from conspectus import Engine
 from conspectus.errors import StorageBusy, TurnLost
 from conspectus.model.streams import AlertEvent, NewAlert
-from conspectus.records.jobs.leases import Leases
+from conspectus.records.jobs.locks import Leases
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
 from tests.faults.alert_keeper import SETTINGS, STREAM, caption, keeper, stored_by

@@ -17,7 +17,7 @@ from conspectus.index.milvus.writes import MilvusWriter
 from conspectus.model.filter import Between
 from conspectus.model.ids import ChunkId
 from conspectus.ports import Probe
-from conspectus.records.jobs.file_locks import FileHold
+from conspectus.records.jobs.locks import FileHold
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history
 from tests.support.journal import Journal, make_chunk
 from tests.support.milvus_server import MilvusProcess

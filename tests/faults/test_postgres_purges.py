@@ -14,7 +14,7 @@ from sqlalchemy import Connection, create_engine, event
 
 import conspectus
 from conspectus.model.ids import DocumentId
-from conspectus.records.core.postgres_purge import erase
+from conspectus.records.core.postgres import erase
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
 from tests.files import holding

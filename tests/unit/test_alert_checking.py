@@ -21,7 +21,7 @@ from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import Alert
 from conspectus.ports import Vectors
 from conspectus.ports.alerts import AlertMatch
-from conspectus.records.jobs.file_locks import FileHold
+from conspectus.records.jobs.locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
 from conspectus.sources.web.address_policy import AddressPolicy

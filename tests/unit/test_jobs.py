@@ -36,7 +36,7 @@ from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.jobs import Jobs
-from conspectus.records.jobs.file_locks import FileHold
+from conspectus.records.jobs.locks import FileHold
 from conspectus.sources.files.job_files import LocalJobFiles
 
 ONE = JobId("one")

@@ -15,7 +15,7 @@ from conspectus.model.graph import Mention
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.ports.locks import Lock
 from conspectus.records.graph.mentions import SqlNames
-from conspectus.records.jobs.file_locks import FileHold
+from conspectus.records.jobs.locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
 
 

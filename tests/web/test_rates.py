@@ -13,8 +13,8 @@ import pytest
 from sqlalchemy import select
 
 from conspectus import bootstrap
-from conspectus.records.core.clock import DatabaseTime
-from conspectus.records.jobs.rate_counters import MINUTE, SqlRateCounters
+from conspectus.records.core.dialects import DatabaseTime
+from conspectus.records.jobs.requests import MINUTE, SqlRateCounters
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.web.app import application
 from conspectus.web.limits import portion_of

@@ -19,7 +19,7 @@ from conspectus.private import make_folder
 from conspectus.settings import RECORDS, Settings
 
 if TYPE_CHECKING:
-    from conspectus.records.backup.archive import Manifest
+    from conspectus.records.transfer.backup import Manifest
 
 _WORK = ".restoring"
 
@@ -42,7 +42,7 @@ def back_up(
     The file is checked before it gets its name. Raises NotFound, Conflict for a file that is there,
     InvalidInput for a database, StorageBusy, or StorageError.
     """
-    from conspectus.records.backup.archive import write_archive
+    from conspectus.records.transfer.backup import write_archive
 
     place, file = place_of(path, settings), file.absolute()
     if place.is_shared:
@@ -108,7 +108,7 @@ def _collected(
     folder: Path, work: Path, settings: Settings, progress: Progress | None
 ) -> tuple[dict[str, Path], datetime]:
     """A copy of all that belongs to a store, by its place in it, and when the store was so."""
-    from conspectus.records.backup.sqlite_copy import copy_online, unfinished_jobs
+    from conspectus.records.transfer.backup import copy_online, unfinished_jobs
 
     found: dict[Path, Path] = {}
     moments = []
@@ -141,8 +141,7 @@ def _files(folder: Path) -> list[Path]:
 
 
 def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
-    from conspectus.records.backup.archive import Manifest, TableSum, member_of
-    from conspectus.records.backup.sqlite_copy import checked
+    from conspectus.records.transfer.backup import Manifest, TableSum, checked, member_of
 
     version, sums = checked(members[RECORDS])
     return Manifest(
@@ -156,8 +155,7 @@ def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
 
 def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
     """Unpack all members into a folder and check them."""
-    from conspectus.records.backup.archive import TableSum, opened, unpack
-    from conspectus.records.backup.sqlite_copy import checked
+    from conspectus.records.transfer.backup import TableSum, checked, opened, unpack
 
     with opened(file, most_bytes=settings.max_restored_bytes) as (archive, manifest):
         if manifest.size > (free := shutil.disk_usage(work).free):

@@ -53,9 +53,9 @@ COPIES = "wikis"
 
 async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
     """The adapters of the store at a place, which is made if there is none."""
-    from conspectus.records.jobs.request_log import SqlRequestLog
-    from conspectus.records.memory.store import SqlMemories
-    from conspectus.records.people.store import SqlAccounts
+    from conspectus.records.accounts import SqlAccounts
+    from conspectus.records.jobs.requests import SqlRequestLog
+    from conspectus.records.memories import SqlMemories
     from conspectus.records.streams.summaries import SqlSummaries
 
     records = await _opened(place, settings)
@@ -122,7 +122,7 @@ def _others_answer(place: StoreAddress, settings: Settings) -> bool:
 
 
 def _replays(place: StoreAddress, settings: Settings, transactions: "Transactions") -> IdempotencyStore:
-    from conspectus.records.jobs.idempotency import SqlIdempotencyStore
+    from conspectus.records.jobs.requests import SqlIdempotencyStore
 
     alone = not _others_answer(place, settings)
     return SqlIdempotencyStore(transactions, seconds=float(settings.lease_seconds), alone=alone)
@@ -135,7 +135,7 @@ def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
 
 
 def _allowances(transactions: "Transactions") -> RateCounters:
-    from conspectus.records.jobs.rate_counters import SqlRateCounters
+    from conspectus.records.jobs.requests import SqlRateCounters
 
     return SqlRateCounters(transactions)
 
@@ -199,10 +199,10 @@ def local_archives(settings: Settings) -> "LocalArchives":
 def _turns(place: StoreAddress, settings: Settings, transactions: "Transactions") -> Turns:
     """Turns by their names: locks of files in a folder, leases in a database."""
     if place.is_shared:
-        from conspectus.records.jobs.leases import Leases
+        from conspectus.records.jobs.locks import Leases
 
         return Leases(transactions, seconds=float(settings.lease_seconds)).turn
-    from conspectus.records.jobs.file_locks import turn
+    from conspectus.records.jobs.locks import turn
 
     return lambda name: turn(place.folder / f"{name}.lock")
 
@@ -246,7 +246,7 @@ def _work_parts(
 def _job_files(place: StoreAddress, transactions: "Transactions") -> JobFiles:
     """What jobs need: in the folder of the store, or where every machine finds it."""
     if place.is_shared:
-        from conspectus.records.jobs.files import SqlJobFiles
+        from conspectus.records.jobs.store import SqlJobFiles
 
         return SqlJobFiles(transactions, place.folder / UPLOADS, now)
     from conspectus.sources.files.job_files import LocalJobFiles
@@ -268,7 +268,7 @@ def _if_shared(place: StoreAddress, turns: Turns) -> Turns:
 @asynccontextmanager
 async def _unshared(_name: str) -> AsyncIterator[Lock]:
     """A turn that nobody else asks for."""
-    from conspectus.records.jobs.file_locks import FileHold
+    from conspectus.records.jobs.locks import FileHold
 
     yield FileHold(mine=True)
 

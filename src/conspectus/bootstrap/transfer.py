@@ -46,9 +46,8 @@ def move(
     InvalidInput, Conflict for a target that is not empty, StorageTooNew, StorageBusy, or StorageError.
     """
     from conspectus.records.core.database import transact
-    from conspectus.records.jobs.files import unfinished_jobs
-    from conspectus.records.transfer.target import Target
-    from conspectus.records.transfer.transfer import Move
+    from conspectus.records.jobs.store import unfinished_jobs
+    from conspectus.records.transfer.transfer import Move, Target
 
     here, there = place_of(source, settings), place_of(target, settings)
     if here.folder.resolve() == there.folder.resolve():
@@ -97,7 +96,7 @@ def _job_files(place: StoreAddress, database: "Database", copies: Path) -> JobFi
 
         return LocalJobFiles(place.folder)
     from conspectus.records.core.transactions import Transactions
-    from conspectus.records.jobs.files import SqlJobFiles
+    from conspectus.records.jobs.store import SqlJobFiles
 
     return SqlJobFiles(Transactions(database), copies, lambda: datetime.now(UTC))
 

@@ -1,28 +1,30 @@
-"""Deleting documents and collections with everything that hangs on them."""
+"""Deleting documents, sources and collections, and purges that have not ended."""
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from uuid import uuid4
 
-from sqlalchemy import Connection, bindparam, delete, func, insert, select
+from sqlalchemy import Connection, bindparam, delete, func, insert, select, update
 
 from conspectus.errors import NotFound
 from conspectus.model.ids import CollectionId, DocumentId, SourceId
 from conspectus.model.records import Receipt
-from conspectus.records.core.changes import ChangeRange, append
+from conspectus.records.core.changes import ChangeRange, append, forget_summaries
 from conspectus.records.core.collections import state
-from conspectus.records.core.derived_deletion import forget_summaries
 from conspectus.records.core.rows import blocks
-from conspectus.records.graph.deletion import forget_edges
+from conspectus.records.graph.writes import forget_edges
+from conspectus.records.jobs.requests import ERASED, LOST, PLAIN
 from conspectus.records.tables.core import (
     REMEMBERED,
     Number,
     chunks,
     collections,
+    deleted_memories,
     documents,
     sources,
     vectors,
 )
-from conspectus.records.tables.memory import deleted_memories
+from conspectus.records.tables.jobs import purges, replays, spoken
 from conspectus.text.times import to_microseconds
 
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
@@ -105,3 +107,31 @@ def _remove(connection: Connection, numbers: Sequence[int]) -> int:
     for block in blocks(numbers):
         connection.execute(_DELETE, {"numbers": block})
     return gone
+
+
+def begin_purge(connection: Connection, collection: CollectionId) -> None:
+    """Note that what is deleted from the collection must be erased."""
+    connection.execute(insert(purges).values(id=uuid4().hex, collection=collection))
+
+
+def unfinished_purges(connection: Connection) -> dict[str, CollectionId]:
+    """The collections of purges that were begun and did not end, by the ids of the purges."""
+    return {each: CollectionId(collection) for each, collection in connection.execute(select(purges))}
+
+
+def end_purges(connection: Connection, done: Sequence[str]) -> None:
+    """Forget purges that ended."""
+    for block in blocks(done):
+        connection.execute(delete(purges).where(purges.c.id.in_(block)))
+
+
+def delete_copies(connection: Connection) -> None:
+    """Delete what answers to requests repeat: any that holds text may hold what was deleted.
+
+    An answer that is being made may have read it before, so it will not be kept either.
+    """
+    kept = update(replays).where(replays.c.answer.is_not(None), replays.c.stored != PLAIN)
+    connection.execute(kept.values(answer=LOST))
+    open_claims = update(replays).where(replays.c.answer.is_(None), replays.c.stored > 0)
+    connection.execute(open_claims.values(stored=ERASED))
+    connection.execute(delete(spoken))

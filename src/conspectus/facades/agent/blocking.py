@@ -11,7 +11,7 @@ from conspectus.facades.agent.mapping import Beside, Document, MemoryItem
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
 from conspectus.facades.agent.session import AgentStorage, BlockingPart, desk_of, is_new
-from conspectus.graph.entity_uris import BASE
+from conspectus.graph.name_keys import BASE
 from conspectus.model.memory import MEMORY
 
 P = ParamSpec("P")

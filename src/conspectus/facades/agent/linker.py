@@ -8,7 +8,7 @@ from conspectus.facades.agent.cross_graph import AsyncContextGraph
 from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.graph_mapping import shown_node
 from conspectus.facades.agent.session import AsyncPart, is_new
-from conspectus.graph.entity_uris import BASE, uri_of
+from conspectus.graph.name_keys import BASE, uri_of
 from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate, NodeEvent
 
 THRESHOLD: Final = 0.8

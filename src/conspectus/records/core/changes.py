@@ -1,16 +1,16 @@
-"""The history that indexes follow: numbers that grow as commits do, and what happened to which chunks."""
+"""The log of changes that indexes follow, and the deletion of summaries that a change outdates."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, delete, select, update
 
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Change
-from conspectus.records.core.bulk_insert import insert_rows
-from conspectus.records.core.rows import to_change
+from conspectus.records.core.rows import blocks, insert_rows, to_change
 from conspectus.records.tables.core import changes, collections, counters
+from conspectus.records.tables.streams import summaries, summary_captions, summary_parts
 
 MADE: Final = "conspectus_made"
 """The option of a connection that says what its transaction appended."""
@@ -119,3 +119,17 @@ def _merged(steps: Sequence[ChangeRange]) -> list[ChangeRange]:
             step = replace(step, first=previous.first)
         merged.append(step)
     return merged
+
+
+_NUMBERS: BindParameter[Any] = bindparam("numbers", expanding=True)
+_MADE = select(summary_captions.c.summary).where(summary_captions.c.document.in_(_NUMBERS))
+_FIRST = _MADE.cte("made", recursive=True)
+_ALL = _FIRST.union(select(summary_parts.c.summary).join(_FIRST, summary_parts.c.part == _FIRST.c.summary))
+_FORGET = delete(summaries).where(summaries.c.id.in_(select(_ALL.c.summary)))
+
+
+def forget_summaries(connection: Connection, numbers: Sequence[int]) -> None:
+    """Delete every kept summary that was made of one of these documents, directly or not."""
+    for block in blocks(numbers):
+        if connection.execute(_MADE.limit(1), {"numbers": block}).first() is not None:
+            connection.execute(_FORGET, {"numbers": block})

@@ -8,8 +8,7 @@ from sqlalchemy import Connection, Table, bindparam, insert, or_, select, update
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Source
-from conspectus.records.core.dialects import as_list
-from conspectus.records.core.query_choice import given
+from conspectus.records.core.dialects import as_list, given
 from conspectus.records.core.rows import (
     COLLECTION_COLUMNS,
     SOURCE_COLUMNS,
@@ -58,7 +57,11 @@ def find_collection(connection: Connection, name: str) -> Collection | None:
 
 
 def change_collection(
-    connection: Connection, collection: CollectionId, *, name: str | None, description: str | None
+    connection: Connection,
+    collection: CollectionId,
+    *,
+    name: str | None = None,
+    description: str | None = None,
 ) -> Collection:
     """Change what is given. Raises NotFound, or Conflict if the name is taken."""
     state(connection, collection)
@@ -69,7 +72,7 @@ def change_collection(
 
 
 def change_source(
-    connection: Connection, source: SourceId, *, name: str | None, metadata: Metadata | None
+    connection: Connection, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
 ) -> Source:
     """Change what is given. Raises NotFound, or Conflict if the name is taken in its collection."""
     told = None if metadata is None else to_json(metadata)
@@ -128,7 +131,7 @@ def put_source(connection: Connection, source: Source) -> Source:
 
 
 def sources_of(
-    connection: Connection, collection: CollectionId, *, called: Sequence[str] | None
+    connection: Connection, collection: CollectionId, *, called: Sequence[str] | None = None
 ) -> Sequence[Source]:
     """All sources of a collection by name, or those of some ids or names. Raises NotFound."""
     state(connection, collection)

@@ -1,16 +1,29 @@
-"""Which database an address names, and how it is brought to the newest version."""
+"""Which database an address names, its tables, and how it is brought to the newest version."""
 
 import importlib
 from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
 from pathlib import Path
 
-from sqlalchemy import Connection, inspect, text
+from sqlalchemy import (
+    Column,
+    Connection,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    create_mock_engine,
+    insert,
+    inspect,
+    text,
+)
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew
-from conspectus.records.core import schema
 from conspectus.records.core.database import Database, guarded, transact
 from conspectus.records.core.sqlite import SqliteDatabase
-from conspectus.records.tables.core import VERSION, metadata
+from conspectus.records.tables.core import VERSION, counters, metadata
 
 READERS = 4
 SCHEMES = ("postgresql://", "postgres://")
@@ -89,8 +102,37 @@ def _migrate(database: Database) -> None:
             raise StorageTooNew(database.name, stored)
         if stored is None:
             _require_room(connection, database.name)
-            schema.make(connection)
+            make_tables(connection)
             return
         # Alembic takes longer to import than everything else here, and is needed once per version.
         migrate = importlib.import_module("conspectus.records.core.migrate")
         migrate.upgrade(connection, version=VERSION)
+
+
+COUNTED = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")
+
+history = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""Where Alembic looks for the version of a database, as it makes it."""
+
+
+def make_tables(connection: Connection) -> None:
+    """Make every table and its first rows inside the connection's open transaction."""
+    for statement in statements(connection.dialect.name):
+        connection.exec_driver_sql(statement)
+    connection.execute(insert(counters), [{"name": name, "value": 0} for name in COUNTED])
+    connection.execute(insert(history), {"version_num": VERSION})
+
+
+@cache
+def statements(dialect: str) -> tuple[str, ...]:
+    """What makes the tables and their indexes, always in one order; compiling takes longer than running."""
+    database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
+    made: list[ExecutableDDLElement] = []
+    for table in (*metadata.sorted_tables, history):
+        made += [CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=attrgetter("name")))]
+    return tuple(str(statement.compile(dialect=database)).strip() for statement in made)

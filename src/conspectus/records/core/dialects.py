@@ -1,15 +1,14 @@
-"""What has to be said differently to SQLite and to PostgreSQL: one construct each, used as any function.
-
-Both keep lists and metadata as JSON in texts and have functions for it, of other names and with other rules.
-"""
+"""SQL that SQLite and PostgreSQL write differently, the clock of the database, and lists as parameters."""
 
 import json
-from collections.abc import Iterable
-from typing import Any, ClassVar
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
 
 from sqlalchemy import (
     BigInteger,
     ColumnElement,
+    Connection,
+    Select,
     String,
     TableValuedAlias,
     bindparam,
@@ -17,6 +16,8 @@ from sqlalchemy import (
     column,
     func,
     literal,
+    literal_column,
+    select,
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
@@ -110,3 +111,70 @@ class _TextOf(_Construct):
     inherit_cache = True
     sqlite = "CASE {1} WHEN 'text' THEN {0} END"
     postgresql = "CASE json_typeof({0}) WHEN 'string' THEN {0} #>> '{{}}' END"
+
+
+FEW: Final = 50
+"""Of so many sources each is asked for."""
+
+
+def given(name: str) -> Select[Any]:
+    """The texts of a parameter that is a list as JSON: one parameter, however many there are."""
+    return select(listed(name).c.value)
+
+
+def one_of(source: ColumnElement[str], name: str, *, by_name: bool) -> ColumnElement[bool]:
+    """Whether a source is one of a parameter; with `by_name` no index is asked for it."""
+    return (source.concat("") if by_name else source).in_(given(name))
+
+
+def rare(column: ColumnElement[str], *conditions: ColumnElement[bool]) -> Select[Any]:
+    """Those of the names `ids` that have at most `many` rows."""
+    wanted = listed("ids")
+    beyond: Select[Any] = select(literal_column("1")).where(column == wanted.c.value, *conditions)
+    return select(wanted.c.value).where(
+        beyond.limit(literal_column("1")).offset(bindparam("many")).scalar_subquery().is_(None)
+    )
+
+
+def parted(
+    connection: Connection,
+    few_rows: Select[Any],
+    names: Sequence[str],
+    sources: Sequence[str],
+    **more: str,
+) -> Iterator[tuple[bool, Mapping[str, Any]]]:
+    """The names in at most two parts, each with whether to read it by name, as `ids` and `sources`.
+
+    Whichever is less is read: a name's rows, or the sources. One seek for each name and source takes long
+    where a user has thousands of conversations, and to go through all rows of a name where it is common.
+    """
+    asked = list(dict.fromkeys(names))
+    of = {"sources": as_list(dict.fromkeys(sources)), **more}
+    short: set[str] = set()
+    if asked and len(sources) > FEW:
+        rows = connection.execute(few_rows, {"ids": as_list(asked), "many": len(sources), **more})
+        short = set(rows.scalars())
+    for by_name in (True, False):
+        part = [each for each in asked if (each in short) is by_name]
+        if part:
+            yield by_name, {"ids": as_list(part), **of}
+
+
+MICROSECONDS = 1_000_000
+
+
+class DatabaseTime(FunctionElement[int]):
+    """Microseconds since 1970, as the database counts them at this moment."""
+
+    type = BigInteger()
+    inherit_cache = True
+
+
+@compiles(DatabaseTime, "postgresql")
+def _in_postgresql(_element: DatabaseTime, _compiler: SQLCompiler, **_options: Any) -> str:
+    return f"CAST(extract(epoch FROM clock_timestamp()) * {MICROSECONDS} AS bigint)"
+
+
+@compiles(DatabaseTime, "sqlite")
+def _in_sqlite(_element: DatabaseTime, _compiler: SQLCompiler, **_options: Any) -> str:
+    return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000"

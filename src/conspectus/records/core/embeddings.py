@@ -23,11 +23,10 @@ from conspectus.errors import InvalidInput
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import EmbeddingSpace
-from conspectus.records.core.bulk_insert import insert_rows
 from conspectus.records.core.changes import ChangeRange, append
 from conspectus.records.core.collections import state
 from conspectus.records.core.reads import documents_by_number
-from conspectus.records.core.rows import CHUNK_COLUMNS, blocks, space_values, to_indexed
+from conspectus.records.core.rows import CHUNK_COLUMNS, blocks, insert_rows, space_values, to_indexed
 from conspectus.records.tables.core import PENDING, chunks, collections, documents, vectors
 
 BYTES_PER_NUMBER = 2
@@ -38,6 +37,7 @@ _OWNERS = (
     .where(chunks.c.id.in_(bindparam("ids", expanding=True)))
     .order_by(chunks.c.id)
 )
+_TABLE = vectors
 _OLD = delete(vectors).where(
     vectors.c.space == bindparam("called"), vectors.c.chunk.in_(bindparam("ids", expanding=True))
 )
@@ -50,8 +50,8 @@ _ERROR = documents.c.status == "error"
 def unembedded(
     connection: Connection,
     collection: CollectionId,
-    *,
     space: EmbeddingSpace,
+    *,
     limit: int,
     among: range | None = None,
 ) -> list[IndexedChunk]:
@@ -65,7 +65,7 @@ def unembedded(
 
 
 def oldest_unembedded(
-    connection: Connection, collection: CollectionId, *, space: EmbeddingSpace, start: int
+    connection: Connection, collection: CollectionId, space: EmbeddingSpace, *, start: int
 ) -> ChunkId | None:
     """The last chunk of the oldest document that `unembedded` has to give, none before `start`."""
     chosen = _lacking(connection, collection, space=space).add_columns(documents.c.last_chunk)
@@ -74,7 +74,7 @@ def oldest_unembedded(
     return found
 
 
-def count_unembedded(connection: Connection, collection: CollectionId, *, space: EmbeddingSpace) -> int:
+def count_unembedded(connection: Connection, collection: CollectionId, space: EmbeddingSpace) -> int:
     """How many chunks `unembedded` has still to give."""
     counted = _lacking(connection, collection, space=space).add_columns(func.count())
     total: int = connection.execute(counted).scalar_one()
@@ -82,13 +82,13 @@ def count_unembedded(connection: Connection, collection: CollectionId, *, space:
 
 
 def put_vectors(
-    connection: Connection, *, space: EmbeddingSpace, pairs: Sequence[tuple[ChunkId, bytes]]
+    connection: Connection, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]
 ) -> int:
     """Store vectors of chunks that exist, and mark documents that now have all of theirs.
 
     A vector that is there stays: it may have been handed in while another was made.
     """
-    given = dict(pairs)
+    given = dict(vectors)
     if any(len(vector) != BYTES_PER_NUMBER * space.dimensions for vector in given.values()):
         raise InvalidInput("vectors", f"must have {space.dimensions} float16 numbers each")
     owners = [row for block in blocks(sorted(given)) for row in connection.execute(_OWNERS, {"ids": block})]
@@ -100,7 +100,7 @@ def put_vectors(
     owners = [row for row in owners if row.id not in there]
     if owners:
         rows = [{"chunk": row.id, "space": space.name, "vector": given[row.id]} for row in owners]
-        insert_rows(connection, vectors, rows)
+        insert_rows(connection, _TABLE, rows)
     _mark_complete(connection, space=space, numbers={row.document for row in owners})
     append(connection, [ChangeRange(row.collection, "put", row.id, row.id, space.name) for row in owners])
     return len(owners)
@@ -138,13 +138,13 @@ def check_given(vector: bytes, space: EmbeddingSpace | None) -> None:
         raise InvalidInput("vector", f"has {size} numbers, the space of the collection {space.dimensions}")
 
 
-def fail(connection: Connection, document: DocumentId, *, error: str) -> None:
+def fail(connection: Connection, document: DocumentId, error: str) -> None:
     """Mark a document as impossible to embed; one that was deleted meanwhile needs no mark."""
     row = update(documents).where(documents.c.id == document)
     connection.execute(row.values(status="error", error=error))
 
 
-def switch_space(connection: Connection, collection: CollectionId, *, space: EmbeddingSpace) -> int:
+def switch_space(connection: Connection, collection: CollectionId, space: EmbeddingSpace) -> int:
     """Let the space answer from now on and delete the vectors of all others.
 
     No chunk changes by it: an index of the new space has followed the new vectors as they came.

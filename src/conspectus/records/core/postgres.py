@@ -5,15 +5,18 @@ looked at cannot change under it, and the numbers it takes are ordered as commit
 ends with its transaction, so that a pooler may give each transaction another connection.
 """
 
-from collections.abc import Iterator
+import re
+import time
+from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
+from typing import Any, Final
 
+import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError
+from sqlalchemy.exc import ArgumentError, DBAPIError, ProgrammingError, SQLAlchemyError
+from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from conspectus.errors import InvalidInput, StorageError
-from conspectus.records.core.postgres_errors import Lost, Undone, translated_errors
-from conspectus.records.core.postgres_purge import erase
+from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError, WriteUnknown
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take the write lock when they begin."""
@@ -150,3 +153,192 @@ def _begin(connection: Connection, limits: str) -> None:
     connection.exec_driver_sql(limits)
     if options.get(WRITES, False):
         connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})")
+
+
+_TAKEN: Final = "23505"
+_READ_ONLY: Final = "25006"
+_NO_CONNECTION: Final = "53300"
+_UNSUPPORTED: Final = "0A000"
+"""What a standby says to a transaction that is told at its beginning that it will write."""
+_UNDONE: Final = frozenset({"40001", "40P01"})
+_AWAY: Final = ("08", "57P", "25P03")
+_BUSY: Final[Mapping[str, str]] = {
+    "55P03": "was held by others for too long; ask again",
+    "57014": "took too long over one statement and stopped it; ask again, or for less",
+    _NO_CONNECTION: "has no connection left; ask again, or have fewer of them in each process",
+}
+_BROKEN: Final[Mapping[str, str]] = {
+    "53100": "has no space left; nothing was stored: make room and do it again",
+    "42501": "does not let this user do that; grant it all rights on the schema and on what lies in it",
+    _READ_ONLY: "only lets read; it may be a standby: name the server that writes",
+}
+_INVALID: Final[Mapping[str, tuple[str, str]]] = {
+    "22003": ("number", "does not fit into 64 bits"),
+    "22021": ("text", "holds a character that cannot be stored"),
+    "22P05": ("text", "holds a character that cannot be stored"),
+    "54000": ("text", "is too long for something that is looked up by it"),
+}
+_REFUSED: Final = re.compile(
+    r"no password|not support SSL|certificate|FATAL: "
+    r"(?!.*(the database system is|recovery|terminating|connect failed|query_wait))"
+)
+_FULL: Final = re.compile(r"FATAL: .*(too many|connection slots|no more connections allowed)")
+"""What a server or a pooler says to one who would connect, in words alone: the driver tells no state then."""
+_MISSPELT: Final = re.compile(r"invalid (connection option|port number|\w+ value)")
+
+
+class Undone(StorageBusy):
+    """The database undid a transaction for the sake of another; it may be run again."""
+
+
+class Lost(StorageBusy):
+    """There was no connection, or it broke: what was not committed is undone."""
+
+    def __init__(self, fault: str) -> None:
+        super().__init__(f"{fault}; what was acknowledged is stored; do the rest again")
+        self._fault = fault
+
+    def at_the_end(self) -> WriteUnknown:
+        """The same where what was lost is the answer to the end of a transaction."""
+        return WriteUnknown(
+            f"{self._fault}; this write may or may not have been stored;"
+            " documents that have keys of their own can be written again, for others look first"
+        )
+
+
+@contextmanager
+def translated_errors(name: str) -> Iterator[None]:
+    """Errors of the driver as ours; `name` says which database is meant."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _translated(error.orig, name) from error
+    except psycopg.Error as error:
+        raise _translated(error, name) from error
+    except PoolTimeout as error:
+        raise StorageBusy(f"{name}: every connection of this process is taken; ask again") from error
+    except SQLAlchemyError as error:
+        raise StorageError(f"{name}: {error}") from error
+    except UnicodeEncodeError as error:
+        raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
+
+
+def _translated(error: BaseException | None, name: str) -> ConspectusError:
+    state = getattr(error, "sqlstate", None) or ""
+    reason = str(error).strip().split("\n")[0]
+    if state == _TAKEN:
+        return Conflict("row", reason, "is there already")
+    if state in _INVALID:
+        return InvalidInput(*_INVALID[state])
+    if state == _UNSUPPORTED and "recovery" in reason:
+        state = _READ_ONLY
+    if not state and _FULL.search(str(error)):
+        state = _NO_CONNECTION
+    if state in _BUSY:
+        return StorageBusy(f"{name} {_BUSY[state]} ({reason})")
+    if state in _BROKEN:
+        return StorageError(f"{name} {_BROKEN[state]} ({reason})")
+    if state in _UNDONE:
+        return Undone(f"{name} undid a transaction for another: {reason}")
+    return _unanswered(error, state, name, reason)
+
+
+def _unanswered(error: BaseException | None, state: str, name: str, reason: str) -> ConspectusError:
+    """What has no row in the tables above: no connection, or an error that nobody thought of."""
+    if not state and _MISSPELT.search(reason):
+        return InvalidInput("path", f"asks for a connection that cannot be had: {reason}")
+    if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
+        if _REFUSED.search(str(error)):
+            return StorageError(
+                f"{name} refuses the connection; check user, password, name and TLS ({reason})"
+            )
+        return Lost(f"{name} does not answer ({reason})")
+    if isinstance(error, psycopg.DataError):
+        return InvalidInput("text", f"cannot be stored: {reason}")
+    return StorageError(f"{name}: {reason}")
+
+
+_PAUSE_SECONDS: Final = 0.02
+_CLEARS_STATISTICS: Final = (18,)
+_NO_SUCH_TABLE: Final = "42P01"
+_NOW: Final = "SELECT CAST(CAST(pg_current_xact_id() AS xid) AS text)"
+_READERS: Final = """
+SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()
+AND age(backend_xmin) >= age(CAST('{}' AS xid))
+"""
+_OURS: Final = """
+FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+WHERE c.relkind = 'r' AND n.nspname = ANY (current_schemas(false)) AND pg_table_is_visible(c.oid)
+AND pg_has_role(c.relowner, 'USAGE') AND c.relname !~ '^index_[0-9a-f]+_'
+"""
+"""The records' tables, in whichever schema of the search path. An index replaces its own tables."""
+_TABLES: Final = f"""
+SELECT CAST(c.oid AS bigint),
+    quote_ident(n.nspname) || '.' || quote_ident(c.relname), pg_relation_filenode(c.oid)
+{_OURS}
+"""
+_FILE: Final = "SELECT pg_relation_filenode({})"
+_STATISTICS: Final = "pg_catalog.pg_statistic"
+_MAY_REWRITE: Final = (
+    "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
+)
+"""Who is not the database's owner is refused the statistics with a warning."""
+_CLEAR: Final = f"""
+SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited) FROM pg_stats
+WHERE (schemaname, tablename) IN (SELECT n.nspname, c.relname {_OURS})
+"""
+
+
+def erase(connection: Connection, *, busy_seconds: float) -> None:
+    """Rewrite every table of the records, once no reader sees what was deleted. Raises StorageBusy.
+
+    Each wait, for readers and for each table, may take `busy_seconds`.
+    The connection must not be in a transaction. Neither a wait for a lock nor a setting is left to the
+    session, which a pooler may have given to others between two statements.
+    """
+    _wait_for_readers(connection, busy_seconds=busy_seconds)
+    if (connection.dialect.server_version_info or ()) >= _CLEARS_STATISTICS:
+        connection.exec_driver_sql(_CLEAR)
+    for number, table, file in connection.exec_driver_sql(_TABLES).all():
+        give_up = time.monotonic() + busy_seconds
+        while not _rewritten(connection, table, _FILE.format(number), before=file):
+            _wait(give_up)
+    _erase_statistics(connection, busy_seconds=busy_seconds)
+
+
+def _wait_for_readers(connection: Connection, *, busy_seconds: float) -> None:
+    """Return once nobody sees what was deleted before this call. Raises StorageBusy."""
+    give_up = time.monotonic() + busy_seconds
+    readers = _READERS.format(connection.exec_driver_sql(_NOW).scalar_one())
+    while connection.exec_driver_sql(readers).scalar_one():
+        _wait(give_up)
+
+
+def _erase_statistics(connection: Connection, *, busy_seconds: float) -> None:
+    """What columns held most often is kept in plain words, and replaced as their tables are rewritten."""
+    if not connection.exec_driver_sql(_MAY_REWRITE).scalar_one():
+        connection.exec_driver_sql(f"VACUUM (FULL, SKIP_LOCKED) {_STATISTICS}")
+        return
+    _wait_for_readers(connection, busy_seconds=busy_seconds)
+    give_up = time.monotonic() + busy_seconds
+    file = _FILE.format(f"'{_STATISTICS}'")
+    before = connection.exec_driver_sql(file).scalar_one()
+    while not _rewritten(connection, _STATISTICS, file, before=before, analyze=False):
+        _wait(give_up)
+
+
+def _rewritten(connection: Connection, table: str, file: str, *, before: Any, analyze: bool = True) -> bool:
+    """Whether the table lies in another file than before, or is gone; it is not where somebody uses it."""
+    try:
+        connection.exec_driver_sql(f"VACUUM (FULL, ANALYZE {analyze}, SKIP_LOCKED) {table}")
+    except ProgrammingError as fault:
+        if getattr(fault.orig, "sqlstate", None) != _NO_SUCH_TABLE:
+            raise
+        return True
+    return bool(connection.exec_driver_sql(file).scalar_one() != before)
+
+
+def _wait(give_up: float) -> None:
+    if time.monotonic() > give_up:
+        raise StorageBusy("a reader or a writer still uses what was deleted; ask again")
+    time.sleep(_PAUSE_SECONDS)

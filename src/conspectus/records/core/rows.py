@@ -2,9 +2,9 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from sqlalchemy import Row
+from sqlalchemy import Connection, Row, Table, insert
 
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
@@ -203,3 +203,26 @@ def to_change(row: Sequence[Any], answering: str | None) -> Change:
 def blocks(items: Sequence[Item]) -> list[Sequence[Item]]:
     """The items in pieces small enough to be the parameters of one statement."""
     return [items[start : start + BLOCK] for start in range(0, len(items), BLOCK)]
+
+
+FEW: Final = 8
+"""So many rows are inserted as quickly one by one."""
+
+
+def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Insert rows that name the same columns; PostgreSQL copies many of them in about a sixth of the time."""
+    if connection.dialect.name == "postgresql" and len(rows) > FEW:
+        _copy(connection, table, rows)
+    elif rows:
+        connection.execute(insert(table), list(rows))
+
+
+def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    names = list(rows[0])
+    quoting = connection.dialect.identifier_preparer
+    columns = ", ".join(quoting.format_column(table.c[name]) for name in names)
+    statement = f"COPY {quoting.format_table(table)} ({columns}) FROM STDIN"
+    driver: Any = connection.connection.driver_connection
+    with driver.cursor() as cursor, cursor.copy(statement) as copy:
+        for row in rows:
+            copy.write_row([row[name] for name in names])

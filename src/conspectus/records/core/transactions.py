@@ -5,23 +5,151 @@ cost that for every statement.
 """
 
 import asyncio
+import hashlib
 import os
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
-from functools import partial
-from typing import Final, TypeVar
+from dataclasses import dataclass
+from functools import partial, wraps
+from itertools import islice
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, NestedTransaction, text
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
-from conspectus.errors import ConspectusError, ForkedEngine, StorageError
+from conspectus.errors import ConspectusError, ForkedEngine, InvalidInput, StorageError
 from conspectus.ports.jobs import Commits
-from conspectus.records.core import row_security
 from conspectus.records.core.database import Database, guarded, transact
-from conspectus.records.core.write_queue import Finish, WriteQueue
 
+Work: TypeAlias = Callable[[Connection], Any]
+Finish: TypeAlias = Callable[[Connection], None]
+_Ended: TypeAlias = tuple[Any, ConspectusError | None]
+
+MOST: Final = 32
+"""PostgreSQL keeps up to 64 savepoints of a transaction at hand for those who read meanwhile."""
+SECONDS: Final = 0.25
+"""After so long the rest is left to the next transaction, so that other processes have their turn."""
+
+
+@dataclass(slots=True, eq=False)
+class _Waiting:
+    work: Work
+    long: bool
+    answer: "Future[Any] | None" = None
+    ended: _Ended | None = None
+
+    def is_wanted(self) -> bool:
+        return self.answer is not None and not self.answer.cancelled()
+
+
+class WriteQueue:
+    """One thread, in which works are done in the order in which they came.
+
+    What waits for the write lock at the same moment shares a transaction. Each work has a savepoint of its
+    own, so that one that fails is undone by itself. What a transaction costs besides its works (waiting for
+    the lock, taking changes into an index, the commit that reaches the disk) is paid once.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self.finish: Finish | None = None
+        """Done at the end of each transaction, which it may still undo."""
+        self._database = database
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="records-write")
+        self._waiting: dict[_Waiting, None] = {}
+
+    def write(self, work: Work, *, long: bool) -> "Future[Any]":
+        """Do it in a transaction with the write lock, which it shares with nobody if it is `long`.
+
+        Raises RuntimeError when the writer is closed.
+        """
+        waiting = _Waiting(work, long)
+        self._thread.submit(self._share)
+        self._waiting[waiting] = None
+        waiting.answer = self._thread.submit(self._end, waiting)
+        waiting.answer.add_done_callback(lambda _: self._waiting.pop(waiting, None))
+        return waiting.answer
+
+    def submit(self, job: Callable[[], Any]) -> "Future[Any]":
+        """Do something else in the place of a work. Raises RuntimeError when the writer is closed."""
+        return self._thread.submit(job)
+
+    def close(self) -> None:
+        """Let all that waits be done."""
+        self._thread.shutdown()
+
+    def _share(self) -> None:
+        """Do what waits together; a single one, and those beside a fault of the program, are done alone."""
+        works = list(islice(self._shareable(), MOST))
+        if len(works) < 2:
+            return
+        try:
+            ended = transact(self._database, self._database.writing, partial(self._together, works))
+        except StorageError as fault:
+            ended = [(None, fault)] * len(works)
+        for waiting, each in zip(works, ended, strict=False):
+            waiting.ended = each
+
+    def _shareable(self) -> Iterator[_Waiting]:
+        for waiting in list(self._waiting):
+            if waiting.long:
+                return
+            if waiting.ended is None and waiting.is_wanted():
+                yield waiting
+
+    def _together(self, works: Sequence[_Waiting], connection: Connection) -> list[_Ended]:
+        ended: list[_Ended] = []
+        begun = time.monotonic()
+        for waiting in works:
+            ended.append(self._one(waiting.work, connection))
+            if time.monotonic() - begun > SECONDS:
+                break
+        self._finish(connection)
+        return ended
+
+    def _one(self, work: Work, connection: Connection) -> _Ended:
+        savepoint = connection.begin_nested()
+        try:
+            with self._database.translated():
+                result = work(connection)
+        except ConspectusError as fault:
+            if isinstance(fault, StorageError) and self._database.may_repeat(fault, attempt=1, undone=True):
+                raise
+            _undo(savepoint, fault)
+            return None, fault
+        savepoint.commit()
+        return result, None
+
+    def _end(self, waiting: _Waiting) -> Any:
+        if waiting.ended is None:
+            return transact(self._database, self._database.writing, partial(self._alone, waiting.work))
+        result, fault = waiting.ended
+        if fault is not None:
+            raise fault
+        return result
+
+    def _alone(self, work: Work, connection: Connection) -> Any:
+        result = work(connection)
+        self._finish(connection)
+        return result
+
+    def _finish(self, connection: Connection) -> None:
+        if self.finish is not None:
+            self.finish(connection)
+
+
+def _undo(savepoint: NestedTransaction, fault: ConspectusError) -> None:
+    """Undo one work. Raises its fault where the database has undone the others, too."""
+    try:
+        savepoint.rollback()
+    except SQLAlchemyError as error:
+        raise fault from error
+
+
+P = ParamSpec("P")
 Result = TypeVar("Result")
 
 FEW: Final = 50
@@ -45,7 +173,7 @@ class Transactions:
     def wall_in(self) -> None:
         """Have the database itself keep from a person's reads what the person may not see."""
         with self.database.migrating() as connection:
-            row_security.install(connection)
+            install_row_security(connection)
         self._walled = True
 
     def seen_by(self, person: str) -> "Transactions":
@@ -131,8 +259,46 @@ class Transactions:
         self.database.reading.dispose()
 
 
+class SqlStore:
+    """A store of which most methods are one transaction; what each means is said in the port."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self.transactions = transactions
+
+
+def reading(
+    work: Callable[Concatenate[Connection, P], Result],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
+    """A method that does some work on a connection with one unchanging view of the data."""
+
+    @wraps(work)
+    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        return await self.transactions.read(lambda connection: work(connection, *args, **kwargs))
+
+    return method
+
+
+def writing(
+    work: Callable[Concatenate[Connection, P], Result], *, long: bool = False
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
+    """A method that does some work on a connection with the write lock, also long on many rows."""
+
+    @wraps(work)
+    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        many = any(_is_many(each) for each in (*args, *kwargs.values()))
+        return await self.transactions.write(
+            lambda connection: work(connection, *args, **kwargs), long=long or many
+        )
+
+    return method
+
+
+def _is_many(given: object) -> bool:
+    return isinstance(given, Sequence | Mapping) and not isinstance(given, str) and len(given) > FEW
+
+
 def _as_person(person: str, work: Callable[[Connection], Result], connection: Connection) -> Result:
-    row_security.read_as(connection, person)
+    read_as(connection, person)
     return work(connection)
 
 
@@ -140,3 +306,108 @@ def _and_noted(work: Callable[[Connection], Result], note: Finish, connection: C
     result = work(connection)
     note(connection)
     return result
+
+
+READER: Final = "conspectus_reader"
+"""The role of reads for people; it cannot log in, and belongs to the whole server."""
+
+_AS_PERSON = text(
+    f"SELECT set_config('conspectus.person', :person, true), set_config('role', '{READER}', true)"
+)
+_WHOLE = "(SELECT collection FROM conspectus_seen() WHERE source IS NULL)"
+_SINGLE = "(SELECT source FROM conspectus_seen() WHERE source IS NOT NULL)"
+_SEEN: Final = {
+    "collections": "id IN (SELECT collection FROM conspectus_seen())",
+    "changes": "collection IN (SELECT collection FROM conspectus_seen())",
+    "sources": f"collection IN {_WHOLE} OR id IN {_SINGLE}",
+    "documents": f"collection IN {_WHOLE} OR source IN {_SINGLE}",
+    "mentions": f"collection IN {_WHOLE} OR source IN {_SINGLE}",
+    "chunks": "EXISTS (SELECT FROM documents WHERE documents.number = chunks.document)",
+    "vectors": "EXISTS (SELECT FROM chunks WHERE chunks.id = vectors.chunk)",
+}
+"""Which rows of a table a reader sees; where another table is asked, its policy holds there too."""
+
+_FUNCTIONS: Final = (
+    """
+CREATE OR REPLACE FUNCTION conspectus_person() RETURNS text
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+  SELECT CASE WHEN pg_has_role(session_user, current_user, 'MEMBER')
+    THEN current_setting('conspectus.person', true)
+    ELSE (SELECT id FROM users WHERE name = session_user)
+  END
+$$""",
+    """
+CREATE OR REPLACE FUNCTION conspectus_seen() RETURNS TABLE (collection text, source text)
+LANGUAGE sql STABLE SECURITY DEFINER SET search_path = {schema}, pg_temp AS $$
+  WITH asking AS (
+    SELECT p.id, p.id = 'local' OR u.owner = 1 AS sees_all
+    FROM (SELECT conspectus_person() AS id) p LEFT JOIN users u ON u.id = p.id
+    WHERE p.id = 'local' OR u.disabled = 0
+  )
+  SELECT c.id, NULL FROM collections c JOIN asking a ON a.sees_all OR c.owner = a.id
+  UNION
+  SELECT g.collection, g.source FROM grants g JOIN asking a ON g."user" = a.id
+    OR g."group" IN (SELECT m."group" FROM members m WHERE m."user" = a.id)
+$$""",
+    "REVOKE ALL ON FUNCTION conspectus_person(), conspectus_seen() FROM PUBLIC",
+    "GRANT EXECUTE ON FUNCTION conspectus_seen() TO {reader}",
+    "GRANT USAGE ON SCHEMA {schema} TO {reader}",
+)
+
+
+def install_row_security(connection: Connection) -> None:
+    """Set up the role, the policies and what they ask, if that is not done. Raises InvalidInput.
+
+    The connection has to be that of the owner of the tables. A read takes on the role of a reader, which
+    owns nothing, with the person in a setting of its transaction; policies then say of every row what
+    `access/policy.py` says. The wall is for a filter that our code forgot, and for logins of people of their
+    own: whoever is a member of the role without being one of the owner's is the user of that name, whatever
+    the setting says.
+    """
+    schema: str = connection.execute(text("SELECT quote_ident(current_schema())")).scalar_one()
+    mark = hashlib.sha256(f"{_FUNCTIONS}{_SEEN}".encode()).hexdigest()
+    _require_role(connection)
+    done = "SELECT obj_description(to_regprocedure('conspectus_seen()'), 'pg_proc')"
+    if connection.execute(text(done)).scalar() == mark:
+        return
+    for statement in _FUNCTIONS:
+        connection.exec_driver_sql(statement.format(schema=schema, reader=READER))
+    for table, seen in _SEEN.items():
+        _protect(connection, table, seen)
+    connection.exec_driver_sql(f"COMMENT ON FUNCTION conspectus_seen() IS '{mark}'")
+
+
+def read_as(connection: Connection, person: str) -> None:
+    """Let the rest of the transaction see what the person of that id may see, and write nothing."""
+    connection.execute(_AS_PERSON, {"person": person})
+
+
+def _protect(connection: Connection, table: str, seen: str) -> None:
+    connection.exec_driver_sql(f"DROP POLICY IF EXISTS {READER} ON {table}")
+    connection.exec_driver_sql(f"CREATE POLICY {READER} ON {table} FOR SELECT TO {READER} USING ({seen})")
+    connection.exec_driver_sql(f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY")
+    connection.exec_driver_sql(f"GRANT SELECT ON {table} TO {READER}")
+
+
+def _require_role(connection: Connection) -> None:
+    """See to it that the role is there and may be taken on. Raises InvalidInput."""
+    known = connection.execute(text(f"SELECT 1 FROM pg_roles WHERE rolname = '{READER}'")).scalar()
+    if known is None:
+        _attempt(connection, f"CREATE ROLE {READER} NOLOGIN")
+    if not _attempt(connection, f"SET LOCAL ROLE {READER}"):
+        _attempt(connection, f"GRANT {READER} TO CURRENT_USER")
+        if not _attempt(connection, f"SET LOCAL ROLE {READER}"):
+            user = connection.execute(text("SELECT quote_ident(current_user)")).scalar_one()
+            statements = f"CREATE ROLE {READER} NOLOGIN; GRANT {READER} TO {user};"
+            raise InvalidInput("row_security", f"needs a role; have an administrator run: {statements}")
+    connection.exec_driver_sql("RESET ROLE")
+
+
+def _attempt(connection: Connection, statement: str) -> bool:
+    """Whether the server did it, which it may refuse or have done for another process meanwhile."""
+    try:
+        with connection.begin_nested():
+            connection.exec_driver_sql(statement)
+    except DBAPIError:
+        return False
+    return True

@@ -9,12 +9,10 @@ from sqlalchemy import Connection, bindparam, delete, select, update
 from conspectus.errors import Changed, Conflict, InvalidInput, NotFound
 from conspectus.model.ids import CollectionId, DocumentId
 from conspectus.model.records import Document, EmbeddingSpace, PreparedDocument, Written
-from conspectus.records.core.bulk_insert import insert_rows
-from conspectus.records.core.changes import ChangeRange, allocate, append
+from conspectus.records.core.changes import ChangeRange, allocate, append, forget_summaries
 from conspectus.records.core.collections import state
-from conspectus.records.core.derived_deletion import forget_summaries
 from conspectus.records.core.embeddings import Given, check_given, keep_given
-from conspectus.records.core.rows import BLOCK, blocks, chunk_values, document_values
+from conspectus.records.core.rows import BLOCK, blocks, chunk_values, document_values, insert_rows
 from conspectus.records.tables.core import chunks, documents, sources
 
 _STORED = select(
@@ -147,13 +145,13 @@ class Placed:
         return Given(self.first, self.last, space.name, vector)
 
 
-def write(connection: Connection, batch: Sequence[PreparedDocument]) -> list[Written]:
+def write(connection: Connection, documents: Sequence[PreparedDocument]) -> list[Written]:
     """Add or replace documents in the order given. Raises NotFound, Conflict or InvalidInput."""
-    for prepared in batch:
+    for prepared in documents:
         _check_spans(prepared)
     steps: list[ChangeRange] = []
     written: list[Written] = []
-    for part in _rounds(batch):
+    for part in _rounds(documents):
         plan = _plan(connection, part)
         steps += _apply(connection, plan)
         written += [planned.written() for planned in plan]

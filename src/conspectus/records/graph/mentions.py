@@ -25,14 +25,12 @@ from conspectus.model.graph import EntityCount, Mention
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
 from conspectus.model.memory import fact_ends, told_names
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
-from conspectus.records.core.bulk_insert import insert_rows
 from conspectus.records.core.collections import state
-from conspectus.records.core.dialects import as_list, listed
-from conspectus.records.core.query_choice import one_of, parted, rare
-from conspectus.records.core.rows import blocks
-from conspectus.records.core.transactions import FEW, Transactions
+from conspectus.records.core.dialects import as_list, listed, one_of, parted, rare
+from conspectus.records.core.rows import blocks, insert_rows
+from conspectus.records.core.transactions import SqlStore, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
-from conspectus.records.tables.mentions import mentions
+from conspectus.records.tables.graph import mentions
 
 BEYOND = chr(0x10FFFF)
 
@@ -91,65 +89,18 @@ _PASSAGES_WITHIN = {by_name: _mentioning(within=True, by_name=by_name) for by_na
 _RARE = rare(mentions.c.key, _HERE)
 
 
-class SqlNames:
-    """Every method of the port `Names` as one transaction."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._read = transactions.read
-        self._write = transactions.write
-
-    async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
-        """The names in these passages; those without any are left out."""
-        return await self._read(partial(_of, ids=chunks))
-
-    async def passages(
-        self,
-        sources: Sequence[SourceId] | None,
-        collection: CollectionId,
-        keys: Sequence[str],
-        *,
-        most: int,
-        few: int,
-    ) -> Mapping[str, Mentioned]:
-        """For each name the passages that mention it, as far as not too many do."""
-        wanted = {"of": collection, "most": most, "few": few}
-        return await self._read(partial(_passages, sources=sources, keys=keys, wanted=wanted))
-
-    async def counts(
-        self, sources: Sequence[SourceId] | None, collection: CollectionId, *, begins: str, limit: int
-    ) -> Sequence[EntityCount]:
-        """The names that most passages mention, those whose key begins so."""
-        work = partial(_counts, sources=sources, collection=collection, begins=begins, limit=limit)
-        return await self._read(work)
-
-    async def put(self, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
-        """Store what passages mention in the place of what they did, and say how many names that is."""
-        return await self._write(partial(_put, found=found), long=len(found) > FEW)
-
-    async def unread(self, collection: CollectionId, *, limit: int) -> Sequence[Unread]:
-        """Passages in which no name was looked for yet, oldest first."""
-        return await self._read(partial(_unread, collection=collection, limit=limit))
-
-    async def count_unread(self, collection: CollectionId) -> int:
-        """How many passages `unread` has still to give."""
-        return await self._read(partial(_count_unread, collection=collection))
-
-    async def keep(self, collection: CollectionId, on: bool) -> None:
-        """Have a collection's passages looked through for names from now on, or no more."""
-        await self._write(partial(_keep, collection=collection, on=on))
-
-
-def _of(connection: Connection, ids: Sequence[ChunkId]) -> list[TextPassage]:
+def _of(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
+    """The names in these passages; those without any are left out."""
     names: dict[int, dict[str, str]] = {}
     about: dict[int, set[str]] = {}
-    for block in blocks(ids):
+    for block in blocks(chunks):
         for chunk, key, surface, kind in connection.execute(_OF, {"ids": block}):
             names.setdefault(chunk, {})[key] = surface
             if kind == SUBJECT:
                 about.setdefault(chunk, set()).add(key)
     return [
         TextPassage(each, names[each], frozenset(about.get(each, ())))
-        for each in dict.fromkeys(ids)
+        for each in dict.fromkeys(chunks)
         if each in names
     ]
 
@@ -183,9 +134,11 @@ def _counts(
     connection: Connection,
     sources: Sequence[SourceId] | None,
     collection: CollectionId,
+    *,
     begins: str,
     limit: int,
 ) -> list[EntityCount]:
+    """The names that most passages mention, those whose key begins so."""
     seen = [_HERE, *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)])]
     asked = {"of": collection, **({} if sources is None else {"sources": as_list(sorted(set(sources)))})}
     if begins:
@@ -215,6 +168,7 @@ def _spellings(
 
 
 def _put(connection: Connection, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
+    """Store what passages mention in the place of what they did, and say how many names that is."""
     owners = {
         row.id: (row.collection, row.source)
         for block in blocks(sorted(found))
@@ -253,7 +207,8 @@ def _row(chunk: int, found: Mention, collection: str, source: str) -> dict[str, 
     }
 
 
-def _unread(connection: Connection, collection: CollectionId, limit: int) -> list[Unread]:
+def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> list[Unread]:
+    """Passages in which no name was looked for yet, oldest first."""
     ordered = _NOT_READ.order_by(documents.c.last_chunk, chunks.c.position).limit(limit)
     rows = connection.execute(ordered, {"of": collection})
     found = [(chunk, title, text, json.loads(metadata)) for chunk, title, text, metadata in rows]
@@ -264,12 +219,14 @@ def _unread(connection: Connection, collection: CollectionId, limit: int) -> lis
 
 
 def _count_unread(connection: Connection, collection: CollectionId) -> int:
+    """How many passages `unread` has still to give."""
     counted = _NOT_READ.with_only_columns(func.count(), maintain_column_froms=True)
     total: int = connection.execute(counted, {"of": collection}).scalar_one()
     return total
 
 
 def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
+    """Have a collection's passages looked through for names from now on, or no more."""
     state(connection, collection)
     if on:
         new = update(collections).where(_COLLECTION, collections.c.names_to.is_(None))
@@ -277,3 +234,28 @@ def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
         return
     connection.execute(update(collections).where(_COLLECTION).values(names_to=None), {"of": collection})
     connection.execute(delete(mentions).where(_HERE), {"of": collection})
+
+
+class SqlNames(SqlStore):
+    """Every method of the port `Names` as one transaction."""
+
+    of = reading(_of)
+
+    async def passages(
+        self,
+        sources: Sequence[SourceId] | None,
+        collection: CollectionId,
+        keys: Sequence[str],
+        *,
+        most: int,
+        few: int,
+    ) -> Mapping[str, Mentioned]:
+        """For each name the passages that mention it, as far as not too many do."""
+        wanted = {"of": collection, "most": most, "few": few}
+        return await self.transactions.read(partial(_passages, sources=sources, keys=keys, wanted=wanted))
+
+    counts = reading(_counts)
+    put = writing(_put)
+    unread = reading(_unread)
+    count_unread = reading(_count_unread)
+    keep = writing(_keep)

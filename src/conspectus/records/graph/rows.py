@@ -10,8 +10,7 @@ from sqlalchemy import Connection, Select, bindparam, func, select
 from conspectus.model.graph import Edge, Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
-from conspectus.records.core.bulk_insert import insert_rows
-from conspectus.records.core.rows import SOURCE_COLUMNS, blocks, to_json, to_metadata, to_source
+from conspectus.records.core.rows import SOURCE_COLUMNS, blocks, insert_rows, to_json, to_metadata, to_source
 from conspectus.records.tables.core import sources
 from conspectus.records.tables.graph import graph_edges as edges
 from conspectus.records.tables.graph import graph_events as events

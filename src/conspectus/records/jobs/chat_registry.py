@@ -12,9 +12,9 @@ from sqlalchemy import Connection, delete, insert, select, update
 
 from conspectus.model.ids import UserId
 from conspectus.ports.chat import RemoteChatEvent, Utterance
-from conspectus.records.core.clock import MICROSECONDS, DatabaseTime
+from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions
-from conspectus.records.tables.chat import spoken, spoken_frames
+from conspectus.records.tables.jobs import spoken, spoken_frames
 
 
 class SqlChatRegistry:

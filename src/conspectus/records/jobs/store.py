@@ -1,17 +1,27 @@
-"""The rows of jobs and of connections on the same database as everything else."""
+"""Jobs and connections on the same database as everything else, with the files and secrets of jobs.
 
+Files are written in parts, each by a statement of its own that waits for no writer, and copied to a folder
+of the machine that runs the job. Parts whose job was never written down are found among the holders.
+"""
+
+import asyncio
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack
 from datetime import datetime, timedelta
 from functools import partial
-from typing import Any
+from pathlib import Path
+from tempfile import mkdtemp
+from typing import Any, Final
 
 from sqlalchemy import (
     ColumnElement,
     Connection,
     Row,
+    Table,
     and_,
     delete,
     false,
@@ -21,18 +31,22 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    union_all,
     update,
 )
 
-from conspectus.errors import InvalidInput, NotFound, TurnLost
+from conspectus.errors import InvalidInput, NotFound, StorageError, TurnLost, UnreadableFile
 from conspectus.model.connections import Connection as Wiki
 from conspectus.model.ids import CollectionId, JobId, SourceId
-from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState
+from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState, Upload
+from conspectus.model.records import Metadata
+from conspectus.ports import Clock
 from conspectus.ports.jobs import JobPlace, JobScope
+from conspectus.private import make_file, make_folder
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import to_json, to_metadata
-from conspectus.records.core.transactions import Transactions
-from conspectus.records.tables.jobs import connections, jobs
+from conspectus.records.core.transactions import SqlStore, Transactions, reading, writing
+from conspectus.records.tables.jobs import connections, job_files, job_secrets, jobs
 from conspectus.text.times import from_microseconds, to_microseconds
 
 PAGE = 100
@@ -46,58 +60,8 @@ DOCUMENTS = frozenset({"arguments", "result", "options"})
 FIELDS = frozenset(Job.__dataclass_fields__)
 
 
-class SqlJobStore:
-    """Every method of the port `Ledger` as one transaction."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._read = transactions.read
-        self._write = transactions.write
-
-    async def add(self, job: Job) -> Job:
-        """Store it, or return the stored one of that id. Raises NotFound for an unknown collection."""
-        return await self._write(partial(_add, job=job))
-
-    async def job(self, job: JobId) -> Job | None:
-        """The job of that id."""
-        return await self._read(partial(_job, job=job))
-
-    async def change(
-        self, job: JobId, *, unless: Sequence[JobState] = (), attempt: int | None = None, **fields: Any
-    ) -> Job:
-        """Change fields of a job, unless it is in one of these states.
-
-        Raises NotFound, InvalidInput, or TurnLost where another attempt than this one is the last.
-        """
-        if unknown := fields.keys() - FIELDS:
-            raise InvalidInput(min(unknown), "is not a field of a job")
-        change = partial(_change, job=job, unless=tuple(unless), attempt=attempt)
-        return await self._write(partial(change, fields=fields))
-
-    async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
-        """Jobs in scope, newest first. Raises InvalidInput."""
-        if not 1 <= limit <= PAGE:
-            raise InvalidInput("limit", f"must be from 1 to {PAGE}")
-        place = None if after is None else _from_cursor(after)
-        return await self._read(partial(_jobs, scope=scope, after=place, limit=limit))
-
-    async def report(self, scope: JobScope, *, now: datetime) -> IngestReport:
-        """Numbers over the jobs in scope."""
-        return await self._read(partial(_report, scope=scope, now=now))
-
-    async def put_connection(self, connection: Wiki) -> Wiki:
-        """Store it, or change the stored one of that id. Raises Conflict if its name is taken."""
-        return await self._write(partial(_put_connection, wiki=connection))
-
-    async def connections(self, collection: CollectionId) -> Sequence[Wiki]:
-        """The connections of a collection, by name."""
-        return await self._read(partial(_connections, collection=collection))
-
-    async def delete_connection(self, connection: str) -> bool:
-        """Forget a connection; whether there was one."""
-        return await self._write(partial(_delete_connection, wiki=connection))
-
-
 def _add(connection: Connection, job: Job) -> Job:
+    """Store it, or return the stored one of that id. Raises NotFound for an unknown collection."""
     state(connection, job.collection)
     stored = _job(connection, job.id)
     if stored is None:
@@ -106,6 +70,7 @@ def _add(connection: Connection, job: Job) -> Job:
 
 
 def _job(connection: Connection, job: JobId) -> Job | None:
+    """The job of that id."""
     row = connection.execute(select(jobs).where(jobs.c.id == job)).one_or_none()
     return None if row is None else _to_job(row)
 
@@ -140,7 +105,8 @@ def _jobs(connection: Connection, scope: JobScope, after: tuple[int, str] | None
     return JobPage(tuple(map(_to_job, rows[:limit])), following)
 
 
-def _report(connection: Connection, scope: JobScope, now: datetime) -> IngestReport:
+def _report(connection: Connection, scope: JobScope, *, now: datetime) -> IngestReport:
+    """Numbers over the jobs in scope."""
     counted = select(jobs.c.state, func.count().label("jobs")).where(_within(scope)).group_by(jobs.c.state)
     states: dict[JobState, int] = {row.state: row.jobs for row in connection.execute(counted)}
     rates = {name: _rates(connection, scope, now - span).get(None) for name, span in SPANS.items()}
@@ -188,6 +154,7 @@ def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
 
 
 def _connections(connection: Connection, collection: CollectionId) -> list[Wiki]:
+    """The connections of a collection, by name."""
     chosen = select(connections).where(connections.c.collection == collection)
     return [_to_wiki(row) for row in connection.execute(chosen.order_by(connections.c.name))]
 
@@ -234,3 +201,169 @@ def _from_cursor(cursor: str) -> tuple[int, str]:
         return int(created), str(job)
     except (ValueError, TypeError, binascii.Error) as error:
         raise InvalidInput("after", "is not a cursor that a page gave") from error
+
+
+class SqlJobStore(SqlStore):
+    """Every method of the port `Ledger` as one transaction."""
+
+    add = writing(_add)
+    job = reading(_job)
+
+    async def change(
+        self, job: JobId, *, unless: Sequence[JobState] = (), attempt: int | None = None, **fields: Any
+    ) -> Job:
+        """Change fields of a job, unless it is in one of these states.
+
+        Raises NotFound, InvalidInput, or TurnLost where another attempt than this one is the last.
+        """
+        if unknown := fields.keys() - FIELDS:
+            raise InvalidInput(min(unknown), "is not a field of a job")
+        change = partial(_change, job=job, unless=tuple(unless), attempt=attempt)
+        return await self.transactions.write(partial(change, fields=fields))
+
+    async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
+        """Jobs in scope, newest first. Raises InvalidInput."""
+        if not 1 <= limit <= PAGE:
+            raise InvalidInput("limit", f"must be from 1 to {PAGE}")
+        place = None if after is None else _from_cursor(after)
+        return await self.transactions.read(partial(_jobs, scope=scope, after=place, limit=limit))
+
+    report = reading(_report)
+    connections = reading(_connections)
+
+    async def put_connection(self, connection: Wiki) -> Wiki:
+        """Store it, or change the stored one of that id. Raises Conflict if its name is taken."""
+        return await self.transactions.write(partial(_put_connection, wiki=connection))
+
+    async def delete_connection(self, connection: str) -> bool:
+        """Forget a connection; whether there was one."""
+        return await self.transactions.write(partial(_delete_connection, wiki=connection))
+
+
+PART: Final = 1 << 20
+
+
+class SqlJobFiles:
+    """The `JobFiles` port; `folder` is for copies of this process."""
+
+    def __init__(self, transactions: Transactions, folder: Path, clock: Clock) -> None:
+        self._read = transactions.read
+        self._beside = transactions.beside
+        self._folder = folder
+        self._clock = clock
+
+    async def keep_secret(self, job: JobId, secret: Metadata) -> None:
+        """Keep it where only those who may read the database can read it. Raises StorageError."""
+        row = {"job": job, "secret": json.dumps(dict(secret)), "kept": self._now()}
+        await self._beside(partial(_insert, table=job_secrets, row=row))
+
+    async def secret(self, job: JobId) -> Metadata | None:
+        """What was kept; None if there is nothing, or nothing any more."""
+        kept = await self._read(partial(_secret, job=job))
+        return None if kept is None else json.loads(kept)
+
+    async def keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+        """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
+        async with AsyncExitStack() as unless_kept:
+            unless_kept.push_async_callback(self.drop, job)
+            for number, upload in enumerate(uploads):
+                parts = _parts(upload)
+                place = 0
+                while (data := await asyncio.to_thread(next, parts, None)) is not None:
+                    row = {"job": job, "file": number, "part": place, "data": data, "kept": self._now()}
+                    await self._beside(partial(_insert, table=job_files, row=row))
+                    place += 1
+            unless_kept.pop_all()
+
+    async def files(self, job: JobId) -> Sequence[Path]:
+        """Copies of them, in the order in which they were kept. Raises StorageError."""
+        counts = await self._read(partial(_counts, job=job))
+        if not counts:
+            return ()
+        target = self._folder / job
+        await asyncio.to_thread(shutil.rmtree, target, ignore_errors=True)
+        made = await asyncio.to_thread(self._new_folder)
+        for number, parts in counts:
+            make_file(made / str(number))
+            with (made / str(number)).open("wb") as file:
+                for part in range(parts):
+                    data = await self._read(partial(_part, job=job, file=number, part=part))
+                    await asyncio.to_thread(file.write, data)
+        await asyncio.to_thread(made.rename, target)
+        return [target / str(number) for number, _ in counts]
+
+    async def drop(self, job: JobId) -> None:
+        """Delete all that was kept for a job, and the copies here, if there is anything."""
+        for table in (job_secrets, job_files):
+            await self._beside(partial(_delete, table=table, job=job))
+        await asyncio.to_thread(shutil.rmtree, self._folder / job, ignore_errors=True)
+
+    async def holders(self) -> Mapping[JobId, datetime]:
+        """The jobs for which something is kept, and when it last changed."""
+        return await self._read(_holders)
+
+    def _now(self) -> int:
+        return to_microseconds(self._clock())
+
+    def _new_folder(self) -> Path:
+        """A folder that no other account can read. Raises StorageError."""
+        try:
+            make_folder(self._folder)
+            return Path(mkdtemp(dir=self._folder))
+        except OSError as fault:
+            raise StorageError(f"files could not be copied to {self._folder}: {fault.strerror}") from fault
+
+
+def unfinished_jobs(connection: Connection) -> list[JobId]:
+    """The jobs that have not ended: only they need what was kept for them."""
+    chosen = select(jobs.c.id).where(jobs.c.state.not_in(FINISHED)).order_by(jobs.c.id)
+    return [JobId(job) for job in connection.scalars(chosen)]
+
+
+def _parts(upload: Upload) -> Iterator[bytes]:
+    """The bytes of a file in parts, at least one. Raises UnreadableFile."""
+    if isinstance(upload.data, bytes):
+        yield upload.data[:PART]
+        for start in range(PART, len(upload.data), PART):
+            yield upload.data[start : start + PART]
+        return
+    try:
+        with upload.data.open("rb") as source:
+            yield source.read(PART)
+            while block := source.read(PART):
+                yield block
+    except OSError as fault:
+        raise UnreadableFile(upload.name, fault.strerror or str(fault)) from fault
+
+
+def _insert(connection: Connection, table: Table, row: Mapping[str, object]) -> None:
+    connection.execute(insert(table), row)
+
+
+def _delete(connection: Connection, table: Table, job: JobId) -> None:
+    connection.execute(delete(table).where(table.c.job == job))
+
+
+def _secret(connection: Connection, job: JobId) -> str | None:
+    return connection.execute(select(job_secrets.c.secret).where(job_secrets.c.job == job)).scalar()
+
+
+def _counts(connection: Connection, job: JobId) -> list[tuple[int, int]]:
+    """The files of a job by number, and of how many parts each is."""
+    chosen = select(job_files.c.file, func.count()).where(job_files.c.job == job)
+    ordered = chosen.group_by(job_files.c.file).order_by(job_files.c.file)
+    return [(number, parts) for number, parts in connection.execute(ordered)]
+
+
+def _part(connection: Connection, job: JobId, file: int, part: int) -> bytes:
+    key = (job_files.c.job == job, job_files.c.file == file, job_files.c.part == part)
+    data: bytes | None = connection.execute(select(job_files.c.data).where(*key)).scalar()
+    if data is None:
+        raise StorageError(f"the files of job {job} were deleted while they were copied")
+    return data
+
+
+def _holders(connection: Connection) -> dict[JobId, datetime]:
+    kept = union_all(*(select(table.c.job, table.c.kept) for table in (job_secrets, job_files))).subquery()
+    newest = select(kept.c.job, func.max(kept.c.kept)).group_by(kept.c.job)
+    return {JobId(job): from_microseconds(moment) for job, moment in connection.execute(newest)}

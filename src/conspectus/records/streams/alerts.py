@@ -4,7 +4,6 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -27,15 +26,15 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.streams import Alert
 from conspectus.ports.alerts import LONGEST_WAIT, AlertMatch, Behind, Checked, Delivery, Match
-from conspectus.records.core.bulk_insert import insert_rows
 from conspectus.records.core.changes import allocate
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import blocks
-from conspectus.records.core.transactions import Transactions
-from conspectus.records.tables.alerts import alert_events as events
-from conspectus.records.tables.alerts import alerts
+from conspectus.records.core.rows import blocks, insert_rows
+from conspectus.records.core.transactions import SqlStore, reading, writing
 from conspectus.records.tables.core import collections, counters, documents
-from conspectus.text.times import from_microseconds, runs, to_microseconds
+from conspectus.records.tables.streams import alert_events as events
+from conspectus.records.tables.streams import alerts
+from conspectus.text.times import runs
+from conspectus.text.times import from_microseconds, to_microseconds
 
 WIDTH = len(Alert.__dataclass_fields__)
 MICROSECONDS = 1_000_000
@@ -59,61 +58,8 @@ Timed = tuple[int, int, Match]
 """A match with its times in microseconds."""
 
 
-class SqlAlerts:
-    """Every method of the port `Alerts` as one transaction."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._read = transactions.read
-        self._write = transactions.write
-
-    async def put(self, alert: Alert, *, most: int) -> Alert:
-        """Store it, or change the stored one of that id. Raises NotFound or TooLarge."""
-        return await self._write(partial(_put, alert=alert, most=most))
-
-    async def alert(self, alert: str) -> Alert | None:
-        """The alert of that id."""
-        return await self._read(partial(_alert, alert=alert))
-
-    async def owned(self, owner: UserId) -> Sequence[Alert]:
-        """The alerts of a person, by name."""
-        return await self._read(partial(_owned, owner=owner))
-
-    async def delete(self, alert: str) -> bool:
-        """Forget it with all that it told; whether there was one."""
-        return await self._write(partial(_delete, alert=alert))
-
-    async def behind(self) -> Sequence[Behind]:
-        """Those that have not seen all changes of their collection."""
-        return await self._read(_behind)
-
-    async def record(self, checked: Sequence[Checked], *, now: datetime) -> int:
-        """Keep what alerts told and how far they have come; how many events are new."""
-        return await self._write(partial(_record, checked=checked, now=now))
-
-    async def events(
-        self, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
-    ) -> Sequence[AlertMatch]:
-        """What the alerts of a person, or one of them, told after a number, in order."""
-        return await self._read(partial(_events, owner=owner, alert=alert, after=after, limit=limit))
-
-    async def newest(self, owner: UserId) -> int:
-        """The number of the newest event of a person's alerts, 0 without any."""
-        return await self._read(partial(_newest, owner=owner))
-
-    async def waiting(self, *, now: datetime) -> Sequence[str]:
-        """The alerts with an event whose delivery is due."""
-        return await self._read(partial(_waiting, now=now))
-
-    async def due(self, alert: str, *, now: datetime) -> AlertMatch | None:
-        """The first event of an alert whose delivery is due."""
-        return await self._read(partial(_due, alert=alert, now=now))
-
-    async def settle(self, number: int, delivery: Delivery) -> None:
-        """Keep what became of a delivery; one that is settled, or an event that is gone, stays so."""
-        await self._write(partial(_settle, number=number, delivery=delivery))
-
-
-def _put(connection: Connection, alert: Alert, most: int) -> Alert:
+def _put(connection: Connection, alert: Alert, *, most: int) -> Alert:
+    """Store it, or change the stored one of that id. Raises NotFound or TooLarge."""
     newest, _ = state(connection, CollectionId(alert.collection))
     stored = _alert(connection, alert.id)
     if stored is None:
@@ -134,27 +80,32 @@ def _put(connection: Connection, alert: Alert, most: int) -> Alert:
 
 
 def _alert(connection: Connection, alert: str) -> Alert | None:
+    """The alert of that id."""
     row = connection.execute(select(*_ALERT).where(alerts.c.id == alert)).one_or_none()
     return None if row is None else _to_alert(row)
 
 
 def _owned(connection: Connection, owner: UserId) -> list[Alert]:
+    """The alerts of a person, by name."""
     chosen = select(*_ALERT).where(alerts.c.owner == owner).order_by(alerts.c.name, alerts.c.id)
     return [_to_alert(row) for row in connection.execute(chosen)]
 
 
 def _delete(connection: Connection, alert: str) -> bool:
+    """Forget it with all that it told; whether there was one."""
     return connection.execute(delete(alerts).where(alerts.c.id == alert)).rowcount > 0
 
 
 def _behind(connection: Connection) -> list[Behind]:
+    """Those that have not seen all changes of their collection."""
     joined = select(*_ALERT, alerts.c.since).join(collections, collections.c.id == alerts.c.collection)
     late = joined.where(alerts.c.checked < collections.c.sequence)
     ordered = late.order_by(alerts.c.collection, alerts.c.checked, alerts.c.id)
     return [Behind(_to_alert(row), row.since) for row in connection.execute(ordered)]
 
 
-def _record(connection: Connection, checked: Sequence[Checked], now: datetime) -> int:
+def _record(connection: Connection, checked: Sequence[Checked], *, now: datetime) -> int:
+    """Keep what alerts told and how far they have come; how many events are new."""
     rows: list[dict[str, Any]] = []
     for each in checked:
         stored = _alert(connection, each.alert.id)
@@ -232,8 +183,9 @@ def _row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
 
 
 def _events(
-    connection: Connection, owner: UserId, alert: str | None, after: int, limit: int
+    connection: Connection, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
 ) -> list[AlertMatch]:
+    """What the alerts of a person, or one of them, told after a number, in order."""
     chosen = _EVENT.where(alerts.c.owner == owner, events.c.number > after)
     if alert is not None:
         chosen = chosen.where(alerts.c.id == alert)
@@ -241,16 +193,19 @@ def _events(
 
 
 def _newest(connection: Connection, owner: UserId) -> int:
+    """The number of the newest event of a person's alerts, 0 without any."""
     own = select(func.coalesce(func.max(events.c.number), 0)).join(alerts, events.c.alert == alerts.c.id)
     number: int = connection.execute(own.where(alerts.c.owner == owner)).scalar_one()
     return number
 
 
-def _waiting(connection: Connection, now: datetime) -> list[str]:
+def _waiting(connection: Connection, *, now: datetime) -> list[str]:
+    """The alerts with an event whose delivery is due."""
     return list(connection.execute(select(events.c.alert).where(_late(now)).distinct()).scalars())
 
 
-def _due(connection: Connection, alert: str, now: datetime) -> AlertMatch | None:
+def _due(connection: Connection, alert: str, *, now: datetime) -> AlertMatch | None:
+    """The first event of an alert whose delivery is due."""
     chosen = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
     row = connection.execute(chosen.limit(1)).one_or_none()
     return None if row is None else _to_told(row)
@@ -264,6 +219,7 @@ def _late(now: datetime) -> ColumnElement[bool]:
 
 
 def _settle(connection: Connection, number: int, delivery: Delivery) -> None:
+    """Keep what became of a delivery; one that is settled, or an event that is gone, stays so."""
     pending = and_(events.c.number == number, events.c.delivery == "pending")
     values = {
         "delivery": delivery.state,
@@ -315,3 +271,19 @@ def _to_told(row: Row[*tuple[Any, ...]]) -> AlertMatch:
         attempts,
         error,
     )
+
+
+class SqlAlerts(SqlStore):
+    """Every method of the port `Alerts` as one transaction."""
+
+    put = writing(_put)
+    alert = reading(_alert)
+    owned = reading(_owned)
+    delete = writing(_delete)
+    behind = reading(_behind)
+    record = writing(_record)
+    events = reading(_events)
+    newest = reading(_newest)
+    waiting = reading(_waiting)
+    due = reading(_due)
+    settle = writing(_settle)

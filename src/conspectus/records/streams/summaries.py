@@ -1,8 +1,7 @@
 """Kept summaries on the same database as the captions that they were made of."""
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from functools import partial
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select
@@ -11,11 +10,10 @@ from conspectus.errors import Changed, NotFound
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.summaries import NewSummary, SavedSummary, SummaryBounds
-from conspectus.records.core.bulk_insert import insert_rows
-from conspectus.records.core.rows import blocks
-from conspectus.records.core.transactions import Transactions
+from conspectus.records.core.rows import blocks, insert_rows
+from conspectus.records.core.transactions import SqlStore, reading, writing
 from conspectus.records.tables.core import chunks, documents, sources, vectors
-from conspectus.records.tables.summaries import (
+from conspectus.records.tables.streams import (
     standing_summaries,
     summaries,
     summary_borders,
@@ -44,54 +42,14 @@ _DROP_BORDER = delete(summary_borders).where(
 )
 
 
-class SqlSummaries:
-    """Every method of the port `Summaries` as one transaction; what each means is said there."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._read = transactions.read
-        self._write = transactions.write
-
-    async def text(self, summary: str) -> str | None:
-        """The summary of that id."""
-        return await self._read(partial(_text, summary=summary))
-
-    async def keep(self, source: SourceId, summary: NewSummary) -> None:
-        """Store it, unless there is one of that id. Raises Changed."""
-        await self._write(partial(_keep, source=source, summary=summary))
-
-    async def borders(self, source: SourceId, recipe: str) -> Sequence[SummaryBounds]:
-        """Where the batches of a request were cut, in order."""
-        return await self._read(partial(_borders, source=source, recipe=recipe))
-
-    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]) -> None:
-        """Store them in place of those that there were."""
-        await self._write(partial(_keep_borders, source=source, recipe=recipe, borders=borders))
-
-    async def tidy(self, source: SourceId, recipe: str, used: Collection[str]) -> int:
-        """Delete the summaries that a request had made and does not use any more; how many."""
-        return await self._write(partial(_tidy, source=source, recipe=recipe, used=used))
-
-    async def vectors(
-        self, documents: Sequence[DocumentId], space: EmbeddingSpace
-    ) -> Mapping[DocumentId, bytes]:
-        """The vectors of the first chunks of those documents that have one."""
-        return await self._read(partial(_vectors, ids=documents, space=space))
-
-    async def standing(self, source: SourceId) -> SavedSummary | None:
-        """What a stream is summarised by as it grows."""
-        return await self._read(partial(_standing, source=source))
-
-    async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:
-        """Summarise a stream by this from now on, or no more. Raises NotFound."""
-        await self._write(partial(_stand, source=source, standing=standing))
-
-
 def _text(connection: Connection, summary: str) -> str | None:
+    """The summary of that id."""
     found: str | None = connection.execute(select(summaries.c.text).where(summaries.c.id == summary)).scalar()
     return found
 
 
 def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None:
+    """Store it, unless there is one of that id. Raises Changed."""
     if _text(connection, summary.id) is not None:
         return
     made_of = dict(summary.captions)
@@ -116,6 +74,7 @@ def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None
 
 
 def _borders(connection: Connection, source: SourceId, recipe: str) -> list[SummaryBounds]:
+    """Where the batches of a request were cut, in order."""
     own = (summary_borders.c.source == source, summary_borders.c.recipe == recipe)
     ordered = select(summary_borders).where(*own)
     ordered = ordered.order_by(summary_borders.c.first, summary_borders.c.first_id)
@@ -128,6 +87,7 @@ def _borders(connection: Connection, source: SourceId, recipe: str) -> list[Summ
 def _keep_borders(
     connection: Connection, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]
 ) -> None:
+    """Store them in place of those that there were."""
     before, after = set(_borders(connection, source, recipe)), set(borders)
     own = {"source": source, "recipe": recipe}
     gone = [{**own, "at": each.first[0], "at_id": each.first[1]} for each in before - after]
@@ -148,6 +108,7 @@ def _keep_borders(
 
 
 def _tidy(connection: Connection, source: SourceId, recipe: str, used: Collection[str]) -> int:
+    """Delete the summaries that a request had made and does not use any more; how many."""
     own = (summaries.c.source == source, summaries.c.recipe == recipe)
     stored = connection.execute(select(summaries.c.id).where(*own)).scalars()
     stale = [each for each in stored if each not in used]
@@ -157,16 +118,18 @@ def _tidy(connection: Connection, source: SourceId, recipe: str, used: Collectio
 
 
 def _vectors(
-    connection: Connection, ids: Sequence[DocumentId], space: EmbeddingSpace
+    connection: Connection, documents: Sequence[DocumentId], space: EmbeddingSpace
 ) -> dict[DocumentId, bytes]:
+    """The vectors of the first chunks of those documents that have one."""
     return {
         DocumentId(row.id): row.vector
-        for block in blocks(ids)
+        for block in blocks(documents)
         for row in connection.execute(_VECTORS, {"ids": block, "space": space.name})
     }
 
 
 def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
+    """What a stream is summarised by as it grows."""
     own = standing_summaries.c.source == source
     row = connection.execute(select(standing_summaries).where(own)).first()
     if row is None:
@@ -175,6 +138,7 @@ def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
 
 
 def _stand(connection: Connection, source: SourceId, standing: SavedSummary | None) -> None:
+    """Summarise a stream by this from now on, or no more. Raises NotFound."""
     connection.execute(delete(standing_summaries).where(standing_summaries.c.source == source))
     if standing is None:
         return
@@ -187,3 +151,16 @@ def _stand(connection: Connection, source: SourceId, standing: SavedSummary | No
         "since": to_microseconds(standing.since),
     }
     connection.execute(insert(standing_summaries), row)
+
+
+class SqlSummaries(SqlStore):
+    """Every method of the port `Summaries` as one transaction; what each means is said there."""
+
+    text = reading(_text)
+    keep = writing(_keep)
+    borders = reading(_borders)
+    keep_borders = writing(_keep_borders)
+    tidy = writing(_tidy)
+    vectors = reading(_vectors)
+    standing = reading(_standing)
+    stand = writing(_stand)

@@ -9,6 +9,7 @@ from typing import Any
 
 from sqlalchemy import (
     ColumnElement,
+    CompoundSelect,
     Connection,
     and_,
     bindparam,
@@ -19,14 +20,17 @@ from sqlalchemy import (
     select,
     true,
     tuple_,
+    union,
 )
 
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.records import Document, Kind
-from conspectus.ports.timelines import Extent, Span, Spot, TimelinePage
+from conspectus.model.records import Document, Kind, Period
+from conspectus.model.streams import ENTITIES
+from conspectus.ports.timelines import EntityOccurrence, Extent, Span, Spot, TimelinePage
+from conspectus.records.core.dialects import members, text_of
 from conspectus.records.core.reads import texts_of
-from conspectus.records.core.rows import DOCUMENT_COLUMNS, to_document
+from conspectus.records.core.rows import DOCUMENT_COLUMNS, blocks, to_document
 from conspectus.records.tables.core import SEEN, documents
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -73,7 +77,13 @@ _SPOTS = select(
 
 
 def timeline(
-    connection: Connection, source: SourceId, span: Span, *, kind: Kind, after: str | None, limit: int
+    connection: Connection,
+    source: SourceId,
+    span: Span,
+    *,
+    kind: Kind = "caption",
+    after: str | None = None,
+    limit: int,
 ) -> TimelinePage:
     """Those with times first, then, where no time was named, those without."""
     if limit < 1:
@@ -96,7 +106,7 @@ def timeline(
 
 
 def stretches(
-    connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool
+    connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
 ) -> list[tuple[Document, str]]:
     """What lies in any of the spans, each once, in the order of time."""
     bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
@@ -135,7 +145,7 @@ def _lies(span: Span, times: tuple[int, int], number: int | None, *, within: tup
     return span.last is None or (number is not None and number <= span.last)
 
 
-def extent(connection: Connection, source: SourceId, *, counted: bool) -> Extent:
+def extent(connection: Connection, source: SourceId, *, counted: bool = True) -> Extent:
     """The number of captions, and their first start and last end."""
     here = {"source": source, "kind": "caption"}
     count: int = connection.execute(_COUNT, here).scalar_one() if counted else 0
@@ -211,3 +221,43 @@ def _from_cursor(cursor: str) -> list[Any]:
     ):
         raise InvalidInput("after", "is not a cursor that a page gave")
     return place
+
+
+_SHOWN = (documents.c.id, documents.c.occurred_start, documents.c.occurred_end)
+
+
+def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int]:
+    """In how many captions and events each name is among the entities, or that of the speaker."""
+    given = _given(connection, source, span).subquery()
+    chosen = select(given.c.name, func.count()).group_by(given.c.name).order_by(given.c.name)
+    return {row.name: row[1] for row in connection.execute(chosen)}
+
+
+def mentions(
+    connection: Connection, source: SourceId, span: Span, *, called: Sequence[str]
+) -> list[EntityOccurrence]:
+    """Where any of these names is given, as it is spelt."""
+    given = _given(connection, source, span).subquery()
+    chosen = select(given)
+    found = []
+    for block in blocks(called):
+        for document, start, end, name in connection.execute(chosen.where(given.c.name.in_(block))):
+            found.append(EntityOccurrence(DocumentId(document), name, _period(start, end)))
+    return found
+
+
+def _given(connection: Connection, source: SourceId, span: Span) -> CompoundSelect[Any]:
+    """Each document with each of its names once."""
+    here = documents.c.source == source
+    bounds = [*numbered(span), *timed(connection, source, span)]
+    entities = members(documents.c.metadata, ENTITIES)
+    named = select(*_SHOWN, text_of(entities).label("name")).select_from(documents).join(entities, SEEN)
+    speakers = select(*_SHOWN, documents.c.author.label("name"))
+    return union(
+        named.where(here, SEEN, *bounds, text_of(entities).is_not(None)),
+        speakers.where(here, SEEN, *bounds, documents.c.author.is_not(None)),
+    )
+
+
+def _period(start: int | None, end: int) -> Period | None:
+    return None if start is None else Period(from_microseconds(start), from_microseconds(end))

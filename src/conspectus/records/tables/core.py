@@ -7,6 +7,7 @@ document is one number away, and all chunks of a collection can be read in order
 from sqlalchemy import (
     BigInteger,
     Column,
+    Float,
     ForeignKey,
     Index,
     Integer,
@@ -230,4 +231,28 @@ changes = Table(
     Column("space", String),
     Column("transaction", Number, nullable=False),
     Index(None, "collection", "sequence"),
+)
+
+
+deleted_memories = Table(
+    "deleted_memories",
+    metadata,
+    Column("document", String, primary_key=True),
+    Column("source", ForeignKey("sources.id", ondelete="CASCADE"), nullable=False),
+    Column("recorded", Number, nullable=False),
+    Column("deleted", Number, nullable=False),
+    Index(None, "source", "deleted"),
+)
+
+retentions = Table(
+    "retentions",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("begins", String, nullable=False),
+    Column("days", Float),
+    Column("most", Number),
+    Column("owner", String, nullable=False),
+    Column("ran", Number),
+    Index(None, "collection", "begins"),
 )

@@ -135,3 +135,21 @@ graph_moves = Table(
     sqlite_with_rowid=False,
 )
 """Where an edge led before a merge."""
+
+
+mentions = Table(
+    "mentions",
+    metadata,
+    Column("chunk", ForeignKey("chunks.id", ondelete="CASCADE"), primary_key=True),
+    Column("key", String, primary_key=True),
+    Column("surface", Text, nullable=False),
+    Column("type", String, nullable=False),
+    Column("start", Number, nullable=False),
+    Column("end", Number, nullable=False),
+    Column("collection", String, nullable=False),
+    Column("source", String, nullable=False),
+    Index(None, "collection", "key", "source", "chunk", "type"),
+    sqlite_with_rowid=False,
+)
+"""`start` and `end` are those of the first mention. Collection and source, which never change, stand here
+again so that one index answers which passages of some sources mention a name, and as what."""

@@ -1,6 +1,6 @@
-"""The tables of long work, of calls to providers, and of answers kept for repeated requests."""
+"""Tables of jobs, requests, locks and the answers of chats."""
 
-from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, UniqueConstraint
+from sqlalchemy import Column, Float, ForeignKey, Index, Integer, LargeBinary, Table, UniqueConstraint
 
 from conspectus.records.tables.core import Number, String, Text, metadata
 
@@ -73,3 +73,71 @@ replays = Table(
     Column("until", Number, nullable=False, server_default="0"),
     Index(None, "created"),
 )
+
+
+spoken = Table(
+    "spoken",
+    metadata,
+    Column("stream", String, primary_key=True),
+    Column("person", String, nullable=False),
+    Column("documents", Text, nullable=False),
+    Column("frames", Number, nullable=False),
+    Column("over", Integer, nullable=False),
+    Column("written", Number, nullable=False),
+    Column("heard", Number, nullable=False),
+)
+"""`written` and `heard` are when the process that makes it, and one that passes it on, were there last."""
+
+spoken_frames = Table(
+    "spoken_frames",
+    metadata,
+    Column("stream", ForeignKey("spoken.stream", ondelete="CASCADE"), primary_key=True),
+    Column("number", Number, primary_key=True, autoincrement=False),
+    Column("frame", LargeBinary, nullable=False),
+)
+
+
+job_secrets = Table(
+    "job_secrets",
+    metadata,
+    Column("job", String, primary_key=True),
+    Column("secret", Text, nullable=False),
+    Column("kept", Number, nullable=False),
+)
+
+job_files = Table(
+    "job_files",
+    metadata,
+    Column("job", String, primary_key=True),
+    Column("file", Integer, primary_key=True, autoincrement=False),
+    Column("part", Integer, primary_key=True, autoincrement=False),
+    Column("data", LargeBinary, nullable=False),
+    Column("kept", Number, nullable=False),
+)
+"""A file in parts, of which the first may be empty."""
+
+
+leases = Table(
+    "leases",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("holder", String, nullable=False),
+    Column("fence", Number, nullable=False),
+    Column("until", Number, nullable=False),
+)
+
+allowances = Table(
+    "allowances",
+    metadata,
+    Column("name", String, primary_key=True),
+    Column("minute", Number, nullable=False),
+    Column("taken", Number, nullable=False),
+)
+
+purges = Table(
+    "purges",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("collection", String, nullable=False),
+)
+"""Purges that have not ended, each with the collection whose index may hold what was deleted."""

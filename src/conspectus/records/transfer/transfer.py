@@ -7,17 +7,198 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
+from uuid import uuid4
 
-from sqlalchemy import Connection, select
+from sqlalchemy import (
+    Column,
+    Connection,
+    ForeignKeyConstraint,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    UniqueConstraint,
+    func,
+    insert,
+    inspect,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.schema import AddConstraint, DropConstraint
 
-from conspectus.errors import NotFound, StorageError, StorageTooNew
+from conspectus.errors import Conflict, NotFound, StorageError, StorageTooNew
 from conspectus.ports import Progress
-from conspectus.records.core.connect import UNFINISHED, version_of
+from conspectus.records.core.connect import UNFINISHED, history, make_tables, version_of
 from conspectus.records.core.database import Database
-from conspectus.records.tables.core import VERSION, changes, collections, counters
-from conspectus.records.transfer.checksums import Sum
-from conspectus.records.transfer.pages import EVERYTHING, FIRST_ROWS, KeyedTable, KeyRange
-from conspectus.records.transfer.target import Target, check_references, moved_tables, see_all
+from conspectus.records.tables.core import VERSION, changes, collections, counters, metadata
+from conspectus.records.transfer.pages import EVERYTHING, FIRST_ROWS, Key, KeyedTable, KeyRange, RowPage, Sum
+
+Constraint = UniqueConstraint | ForeignKeyConstraint
+
+_WHOLE = (
+    "SELECT set_config('row_security', 'off', true), set_config('statement_timeout', '0', true),"
+    " set_config('idle_in_transaction_session_timeout', '0', true)"
+)
+
+NOT_MOVED = frozenset({"leases", "allowances", "purges"})
+"""Tables of what only processes at work say to each other."""
+
+state = Table(
+    "moving",
+    MetaData(),
+    Column("origin", String, nullable=False),
+    Column("version", String, nullable=False),
+    Column("run", String, nullable=False),
+)
+"""One row, as long as the move has not ended: what is moved here, and by which run."""
+
+
+def moved_tables() -> list[Table]:
+    """Every table that is moved, those before others that refer to them."""
+    return [table for table in metadata.sorted_tables if table.name not in NOT_MOVED]
+
+
+class Target:
+    """A store that cannot be opened until the move ends."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self._run = uuid4().hex
+
+    def begin(self, origin: str) -> bool:
+        """Make it, or take over what an earlier run of the same move left; whether there was something.
+
+        Raises Conflict for a database that holds anything else.
+        """
+        with self.database.translated():
+            self.database.prepare()
+            with self.database.migrating() as connection:
+                return self._begun(connection, origin)
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """A transaction of this run. Raises Conflict if another run has taken over."""
+        with self.database.translated(), self.database.migrating() as connection:
+            if self._holder(connection) != self._run:
+                raise Conflict("move", self.database.name, "another run has taken it over")
+            yield connection
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """One unchanging view of it."""
+        with self.database.translated(), self.database.reading.connect() as connection, connection.begin():
+            see_all(connection)
+            yield connection
+
+    def make_equal(self, table: KeyedTable, page: RowPage) -> int:
+        """Make the rows of a range what they are on a page; how many were stored or deleted."""
+        with self.writing() as connection:
+            there: dict[Key, int] = {}
+            for found in table.pages(connection, page.keys):
+                there.update(found.hashes)
+            stale = [key for key, is_there in there.items() if page.hashes.get(key) != is_there]
+            missing = [row for key, row in page.rows.items() if there.get(key) != page.hashes[key]]
+            table.remove(connection, stale)
+            table.store(connection, missing)
+            return len(stale) + len(missing)
+
+    def end(self) -> None:
+        """Put constraints and indexes back, and let it be opened, all at once."""
+        with self.writing() as connection:
+            see_all(connection)
+            if connection.dialect.name == "postgresql":
+                _constrain(connection)
+                _count_on(connection)
+            for index in _indexes():
+                index.create(connection)
+            connection.execute(update(history).values(version_num=VERSION))
+            state.drop(connection)
+
+    def _begun(self, connection: Connection, origin: str) -> bool:
+        tables = set(inspect(connection).get_table_names())
+        if not tables:
+            make_tables(connection)
+            _loosen(connection)
+            state.create(connection)
+            connection.execute(update(history).values(version_num=UNFINISHED))
+            connection.execute(insert(state), {"origin": origin, "version": VERSION, "run": self._run})
+            return False
+        if state.name not in tables or version_of(connection) != UNFINISHED:
+            what = "has been opened as a store" if history.name in tables else "holds other tables"
+            reason = f"{what}; move to a folder or database that nothing was opened in or written to yet"
+            raise Conflict("target", self.database.name, reason)
+        begun = connection.execute(select(state.c.origin, state.c.version)).one()
+        if (begun.origin, begun.version) != (origin, VERSION):
+            reason = f"a move of {begun.origin} (version {begun.version}) into it has not ended"
+            raise Conflict("target", self.database.name, f"{reason}; end that one, or empty it")
+        connection.execute(update(state).values(run=self._run))
+        return True
+
+    def _holder(self, connection: Connection) -> str | None:
+        if version_of(connection) != UNFINISHED:
+            return None
+        return connection.execute(select(state.c.run)).scalar()
+
+
+def see_all(connection: Connection) -> None:
+    """Have a server show every row or none for the rest of a transaction, however long the other side takes.
+
+    Row security would hide rows from a user who does not own them, and what is hidden on both sides is equal.
+    """
+    if connection.dialect.name == "postgresql":
+        connection.execute(text(_WHOLE))
+
+
+def check_references(connection: Connection) -> None:
+    """Raise StorageError for a row that refers to none; a database that checks by itself has done so."""
+    if connection.dialect.name != "sqlite":
+        return
+    broken = connection.exec_driver_sql("PRAGMA foreign_key_check").fetchmany(1)
+    for table, row, parent, _ in broken:
+        raise StorageError(
+            f"{table} row {row} refers to no row of {parent}; run `conspectus check` on the source"
+        )
+
+
+def _indexes() -> list[Index]:
+    return [
+        index
+        for table in metadata.sorted_tables
+        for index in sorted(table.indexes, key=lambda i: str(i.name))
+    ]
+
+
+def _constraints() -> list[Constraint]:
+    """Unique ones first, as others refer to them."""
+    every = [each for table in metadata.sorted_tables for each in table.constraints]
+    unique = [each for each in every if isinstance(each, UniqueConstraint)]
+    return [*unique, *(each for each in every if isinstance(each, ForeignKeyConstraint))]
+
+
+def _loosen(connection: Connection) -> None:
+    for index in _indexes():
+        index.drop(connection)
+    if connection.dialect.name == "postgresql":
+        for constraint in reversed(_constraints()):
+            connection.execute(DropConstraint(constraint))
+
+
+def _constrain(connection: Connection) -> None:
+    for constraint in _constraints():
+        connection.execute(AddConstraint(constraint, isolate_from_table=False))
+
+
+def _count_on(connection: Connection) -> None:
+    """Let numbers that the server gives go on after those that are there."""
+    for table in moved_tables():
+        for column in table.primary_key.columns:
+            if isinstance(column.type, Integer) and column.autoincrement is not False:
+                next_one = select(func.coalesce(func.max(column), 0) + 1).scalar_subquery()
+                sequence = func.pg_get_serial_sequence(table.name, column.name)
+                connection.execute(select(func.setval(sequence, next_one, False)))
+
 
 FOLLOWED = frozenset({"chunks", "vectors", "mentions"})
 """Tables whose keys begin with the number of a chunk, and that change only with the history."""

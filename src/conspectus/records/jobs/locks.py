@@ -1,25 +1,32 @@
-"""Turns by leases: rows of the database, each held by one process for a while and renewed in the background.
+"""Locks between processes: leases in the database, and locked files beside a store in a folder.
 
-Times are the database's, so that no machine's clock matters. A lease that is not renewed ends by itself; the
-next holder has a greater fence, by which one that stood still in between finds out that it is no longer its.
+Times of leases are the database's, so that no machine's clock matters. A lease that is not renewed ends by
+itself; the next holder has a greater fence, by which one that stood still in between finds out that it is no
+longer its.
 """
 
 import asyncio
+import errno
+import fcntl
 import os
 import socket
 import time
-from contextlib import AbstractAsyncContextManager, suppress
+from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, TextIO
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
 from conspectus.errors import Conflict, StorageError, TurnLost
 from conspectus.ports.locks import Lock
-from conspectus.records.core.clock import MICROSECONDS, DatabaseTime
+from conspectus.private import make_file
+from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions
-from conspectus.records.tables.locks import leases
+from conspectus.records.tables.jobs import leases
 
 RENEWALS = 3
 """So many times a lease is renewed before it would end."""
@@ -139,3 +146,45 @@ def _give_back(connection: Connection, name: str, fence: int) -> None:
 
 def _end(seconds: float) -> ColumnElement[int]:
     return DatabaseTime() + round(seconds * MICROSECONDS)
+
+
+@dataclass(frozen=True, slots=True)
+class FileHold:
+    """A lock of a file, which the system keeps for a process until it dies, however long it stands still."""
+
+    mine: bool
+    fence: int = 0
+
+    def __bool__(self) -> bool:
+        """Whether this process has the lock."""
+        return self.mine
+
+    async def confirm(self) -> None:
+        """Nothing: it cannot be lost."""
+
+
+@asynccontextmanager
+async def turn(lock: Path) -> AsyncIterator[Lock]:
+    """Whether this process holds the lock, which it gives back at the end of the block or when it dies."""
+    file = _opened(lock)
+    if file is None:
+        yield FileHold(mine=False)
+        return
+    with file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield FileHold(mine=False)
+            return
+        yield FileHold(mine=True)
+
+
+def _opened(lock: Path) -> TextIO | None:
+    """The file of a lock; None in a folder that this process cannot write, where it has no work to do."""
+    try:
+        make_file(lock)
+        return lock.open("a")
+    except OSError as fault:
+        if fault.errno in {errno.EROFS, errno.EACCES}:
+            return None
+        raise

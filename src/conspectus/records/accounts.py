@@ -1,4 +1,4 @@
-"""Users, groups and keys."""
+"""Users, groups, keys and grants on the same database as everything else."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -7,13 +7,79 @@ from typing import Any
 from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, or_, select, update
 
 from conspectus.errors import Conflict, NotFound
-from conspectus.model.access import Group, Key, User
-from conspectus.model.ids import GroupId, KeyId, UserId
-from conspectus.records.tables.alerts import alerts
-from conspectus.records.tables.core import collections
+from conspectus.model.access import Grant, Group, Key, Principal, User
+from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
+from conspectus.records.core.collections import state
+from conspectus.records.core.transactions import SqlStore, reading, writing
+from conspectus.records.tables.core import collections, sources
 from conspectus.records.tables.jobs import connections, jobs
-from conspectus.records.tables.people import groups, keys, members, users
+from conspectus.records.tables.people import grants, groups, keys, members, users
+from conspectus.records.tables.streams import alerts
+from conspectus.text.hashing import stable_id
 from conspectus.text.times import from_microseconds, to_microseconds
+
+
+def put_grant(connection: Connection, grant: Grant) -> None:
+    """Store it, in place of another role of the same grantee there. Raises NotFound."""
+    state(connection, grant.collection)
+    _require_source(connection, grant.collection, grant.source)
+    _require_grantee(connection, grant.grantee)
+    name = _id(grant.collection, grant.source, grant.grantee)
+    connection.execute(delete(grants).where(grants.c.id == name))
+    values = {
+        "id": name,
+        "collection": grant.collection,
+        "source": grant.source,
+        "user": grant.grantee.id if grant.grantee.kind == "user" else None,
+        "group": grant.grantee.id if grant.grantee.kind == "group" else None,
+        "role": grant.role,
+        "created": to_microseconds(grant.created),
+    }
+    connection.execute(insert(grants), values)
+
+
+def revoke(
+    connection: Connection, collection: CollectionId, source: SourceId | None, grantee: Principal
+) -> bool:
+    """Take a role away; whether there was one."""
+    name = _id(collection, source, grantee)
+    return connection.execute(delete(grants).where(grants.c.id == name)).rowcount > 0
+
+
+def grants_on(connection: Connection, collection: CollectionId) -> Sequence[Grant]:
+    """All grants on a collection and its sources, oldest first."""
+    chosen = select(grants).where(grants.c.collection == collection)
+    return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
+
+
+def held_by(connection: Connection, user: UserId) -> Sequence[Grant]:
+    """All grants that a user has, directly or through groups."""
+    own = select(members.c.group).where(members.c.user == user)
+    chosen = select(grants).where(or_(grants.c.user == user, grants.c.group.in_(own)))
+    return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
+
+
+def _to_grant(row: Row[*tuple[Any, ...]]) -> Grant:
+    grantee = Principal("user", row.user) if row.user is not None else Principal("group", row.group)
+    return Grant(row.collection, row.source, grantee, row.role, from_microseconds(row.created))
+
+
+def _id(collection: CollectionId, source: SourceId | None, grantee: Principal) -> str:
+    """The same for every role of a grantee in one place, so that there is never more than one."""
+    return stable_id("grant", collection, source or "", grantee.kind, grantee.id)
+
+
+def _require_source(connection: Connection, collection: CollectionId, source: SourceId | None) -> None:
+    here = select(sources.c.id).where(sources.c.id == source, sources.c.collection == collection)
+    if source is not None and connection.execute(here).one_or_none() is None:
+        raise NotFound("source", source)
+
+
+def _require_grantee(connection: Connection, grantee: Principal) -> None:
+    table = users if grantee.kind == "user" else groups
+    if connection.execute(select(table.c.id).where(table.c.id == grantee.id)).one_or_none() is None:
+        raise NotFound(grantee.kind, grantee.id)
+
 
 _HAS_ID = users.c.id == bindparam("called")
 _USER = (
@@ -40,7 +106,7 @@ def disable_user(connection: Connection, user: UserId, *, disabled: bool) -> Use
     return _by_id(connection, user)
 
 
-def delete_user(connection: Connection, user: UserId, *, heir: UserId | None) -> None:
+def delete_user(connection: Connection, user: UserId, *, heir: UserId | None = None) -> None:
     """Delete it with its keys, grants, memberships and alerts; its collections and jobs go to the heir.
 
     Raises NotFound, or Conflict if it owns collections and there is no heir.
@@ -66,9 +132,9 @@ def all_users(connection: Connection) -> Sequence[User]:
     return [_to_user(row) for row in connection.execute(select(users).order_by(users.c.name))]
 
 
-def find_user(connection: Connection, name: str) -> User | None:
-    """The user of that id, else of that name."""
-    row = connection.execute(_USER, {"called": name}).one_or_none()
+def find_user(connection: Connection, name_or_id: str) -> User | None:
+    """The user of that id, else of that name_or_id."""
+    row = connection.execute(_USER, {"called": name_or_id}).one_or_none()
     return None if row is None else _to_user(row)
 
 
@@ -111,7 +177,7 @@ def leave(connection: Connection, group: GroupId, user: UserId) -> None:
     connection.execute(delete(members).where(members.c.group == group, members.c.user == user))
 
 
-def add_key(connection: Connection, key: Key, *, secret_hash: str) -> None:
+def add_key(connection: Connection, key: Key, secret_hash: str) -> None:
     """Store a key with the hash of its secret. Raises NotFound for an unknown user."""
     _by_id(connection, key.user)
     values = {
@@ -138,7 +204,7 @@ def find_key(connection: Connection, key: KeyId) -> tuple[Key, str, User] | None
     return _to_key(row[:_KEY_WIDTH]), row[3], user
 
 
-def keys_of(connection: Connection, user: UserId | None) -> Sequence[Key]:
+def keys_of(connection: Connection, user: UserId | None = None) -> Sequence[Key]:
     """The keys of one user or of all, oldest first."""
     chosen = select(keys) if user is None else select(keys).where(keys.c.user == user)
     return [_to_key(row) for row in connection.execute(chosen.order_by(keys.c.created, keys.c.id))]
@@ -154,7 +220,7 @@ def revoke_key(connection: Connection, key: KeyId, at: datetime) -> Key:
     return _to_key(row)
 
 
-def used(connection: Connection, key: KeyId, at: datetime, *, secret_hash: str | None) -> None:
+def used(connection: Connection, key: KeyId, at: datetime, *, secret_hash: str | None = None) -> None:
     """Note that a key was used, and replace the hash of its secret if another one is given."""
     replaced = {} if secret_hash is None else {"hash": secret_hash}
     connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at), **replaced))
@@ -205,3 +271,28 @@ def _number(instant: datetime | None) -> int | None:
 
 def _instant(number: int | None) -> datetime | None:
     return None if number is None else from_microseconds(number)
+
+
+class SqlAccounts(SqlStore):
+    """Every method of the port `Accounts` as one transaction; what each means is said there."""
+
+    add_user = writing(add_user)
+    disable_user = writing(disable_user)
+    delete_user = writing(delete_user, long=True)
+    users = reading(all_users)
+    user = reading(find_user)
+    add_group = writing(add_group)
+    delete_group = writing(delete_group)
+    groups = reading(all_groups)
+    members = reading(members_of)
+    join = writing(join)
+    leave = writing(leave)
+    add_key = writing(add_key)
+    key = reading(find_key)
+    keys = reading(keys_of)
+    revoke_key = writing(revoke_key)
+    used = writing(used)
+    put_grant = writing(put_grant)
+    revoke = writing(revoke)
+    grants = reading(grants_on)
+    held_by = reading(held_by)

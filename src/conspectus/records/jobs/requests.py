@@ -1,20 +1,116 @@
-"""Answers kept for requests that are sent twice."""
+"""What is kept of requests: answers by idempotency keys, rates, and the log of calls to model providers."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import partial
 from typing import Any, Final
 
-from sqlalchemy import ColumnElement, Connection, and_, bindparam, case, delete, insert, or_, select, update
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    and_,
+    bindparam,
+    case,
+    delete,
+    func,
+    insert,
+    or_,
+    select,
+    update,
+)
 from sqlalchemy.sql.elements import SQLColumnExpression
 
-from conspectus.errors import Conflict, StorageError, TurnLost, WriteUnknown
-from conspectus.records.core.clock import MICROSECONDS, DatabaseTime
-from conspectus.records.core.transactions import Transactions
-from conspectus.records.tables.jobs import replays
-from conspectus.text.times import to_microseconds
+from conspectus.errors import Conflict, InvalidInput, StorageError, TurnLost, WriteUnknown
+from conspectus.model.jobs import EmbeddingRequest, RequestTotals
+from conspectus.ports.rate_counters import RateCount
+from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, total
+from conspectus.records.core.transactions import SqlStore, Transactions, reading
+from conspectus.records.tables.jobs import allowances, replays
+from conspectus.records.tables.jobs import embedding_requests as requests
+from conspectus.text.times import from_microseconds, to_microseconds
+
+MINUTE = 60 * MICROSECONDS
+
+
+class SqlRateCounters:
+    """The port `Allowances` by statements that wait for no writer."""
+
+    def __init__(self, transactions: Transactions) -> None:
+        self._beside = transactions.beside
+
+    async def take(self, name: str, count: int, *, most: int) -> RateCount:
+        """Take so much of what a name may have this minute: all of it, or nothing."""
+        work = partial(_take, name=name, count=count, most=most)
+        try:
+            return await self._beside(work)
+        except Conflict:
+            # Another process was the first to take for this name.
+            return await self._beside(work)
+
+
+def _take(connection: Connection, name: str, count: int, most: int) -> RateCount:
+    now: int = connection.execute(select(DatabaseTime())).scalar_one()
+    minute, left = now // MINUTE, (MINUTE - now % MINUTE) / MICROSECONDS
+    here = allowances.c.name == name
+    if connection.execute(select(allowances.c.name).where(here)).first() is None:
+        connection.execute(insert(allowances).values(name=name, minute=minute, taken=0))
+    same = allowances.c.minute == minute
+    more = case((same, allowances.c.taken + count), else_=count)
+    enough = update(allowances).where(here, or_(~same, allowances.c.taken + count <= most))
+    return RateCount(connection.execute(enough.values(minute=minute, taken=more)).rowcount == 1, left)
+
+
+_LAST = select(func.coalesce(func.max(requests.c.id), 0))
+COLUMNS = tuple(requests.c[column.name] for column in requests.c if column.name != "id")
+
+
+def _add(connection: Connection, logged: Sequence[EmbeddingRequest]) -> None:
+    last: int = connection.execute(_LAST).scalar_one()
+    rows = [
+        {column.name: getattr(each, column.name) for column in COLUMNS}
+        | {"created": to_microseconds(each.created), "id": number}
+        for number, each in enumerate(logged, start=last + 1)
+    ]
+    connection.execute(insert(requests), rows)
+
+
+def _page(connection: Connection, after: int | None, limit: int) -> list[EmbeddingRequest]:
+    chosen = select(requests).order_by(requests.c.id.desc()).limit(limit)
+    if after is not None:
+        chosen = chosen.where(requests.c.id < after)
+    return [
+        EmbeddingRequest(**{**row._mapping, "created": from_microseconds(row.created)})
+        for row in connection.execute(chosen)
+    ]
+
+
+def _totals(connection: Connection, since: datetime) -> list[RequestTotals]:
+    """Sums by kind and model since an instant."""
+    by = (requests.c.kind, requests.c.model)
+    errors = func.count().filter(requests.c.status == "error")
+    sums = (total(requests.c.inputs), total(requests.c.tokens), func.avg(requests.c.latency))
+    chosen = select(*by, func.count(), errors, *sums).where(requests.c.created >= to_microseconds(since))
+    return [RequestTotals(*row) for row in connection.execute(chosen.group_by(*by).order_by(*by))]
+
+
+class SqlRequestLog(SqlStore):
+    """Every method of the port `RequestLog` as one transaction."""
+
+    async def add(self, requests: Sequence[EmbeddingRequest]) -> None:
+        """Store them; their ids are given here."""
+        if requests:
+            await self.transactions.write(partial(_add, logged=requests))
+
+    async def page(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
+        """Requests, newest first, older than the id `after`. Raises InvalidInput."""
+        if limit < 1:
+            raise InvalidInput("limit", "must be at least 1")
+        return await self.transactions.read(partial(_page, after=after, limit=limit))
+
+    totals = reading(_totals)
+
 
 LONGEST_LEASE: Final = 3_600.0
 LOST: Final = json.dumps(None)

@@ -1,11 +1,12 @@
-"""Memories on the same database as everything else: their order, their versions, what was deleted of them."""
+"""Memories on the same database as everything else: their order, their versions and their deletion."""
 
 import base64
 import binascii
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from sqlalchemy import (
     BindParameter,
@@ -24,17 +25,158 @@ from sqlalchemy import (
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
 from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId, UserId
-from conspectus.model.memory import ChangesSince, MemoryReceipt, Retention
-from conspectus.model.records import Document, Source, SourceKind
+from conspectus.model.memory import FACT, KNOWN_FROM, PINNED, ChangesSince, MemoryReceipt, Retention
+from conspectus.model.records import Document, Metadata, Source, SourceKind
 from conspectus.ports.memories import HomeSpan, KeptRetention, Totals
+from conspectus.records.core.dialects import as_list, given, kind_of
 from conspectus.records.core.filters import Condition, compile_filter
 from conspectus.records.core.reads import texts_of
-from conspectus.records.core.rows import DOCUMENT_COLUMNS, SOURCE_COLUMNS, blocks, to_document, to_source
-from conspectus.records.core.transactions import FEW, Transactions
-from conspectus.records.memory import deletion
-from conspectus.records.tables.core import REMEMBERED, VERSIONED, chunks, documents, sources
-from conspectus.records.tables.memory import deleted_memories, retentions
+from conspectus.records.core.rows import (
+    DOCUMENT_COLUMNS,
+    SOURCE_COLUMNS,
+    blocks,
+    to_document,
+    to_json,
+    to_metadata,
+    to_source,
+)
+from conspectus.records.core.transactions import FEW, SqlStore, reading, writing
+from conspectus.records.deletion import delete_documents
+from conspectus.records.graph.reads import resting_edges
+from conspectus.records.tables.core import (
+    REMEMBERED,
+    VERSIONED,
+    chunks,
+    deleted_memories,
+    documents,
+    retentions,
+    sources,
+    vectors,
+)
+from conspectus.records.tables.graph import mentions
+from conspectus.records.tables.jobs import jobs
 from conspectus.text.times import from_microseconds, to_microseconds
+
+IS_PINNED = kind_of(documents.c.metadata, PINNED).is_not_distinct_from("true")
+STATES_A_FACT = kind_of(documents.c.metadata, FACT).is_not_distinct_from("object")
+"""Exactly what is said of the memory itself, whatever its caller's own metadata are called."""
+
+COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges")
+_IDS = given("ids")
+"""Any number of ids as one value, so that what hangs on all of them together can be asked at once."""
+
+_CHOSEN = select(documents.c.id).where(documents.c.id.in_(_IDS), REMEMBERED)
+_ROOTS = select(documents.c.id).where(documents.c.id.in_(_IDS)).cte("tree", recursive=True)
+_TREE = _ROOTS.union(select(documents.c.id).join(_ROOTS, documents.c.parent == _ROOTS.c.id))
+_WHOLE = documents.c.id.in_(select(_TREE.c.id))
+_SIZES = select(
+    func.count().filter(VERSIONED).label("versions"),
+    func.coalesce(func.sum(documents.c.chunks), 0).label("chunks"),
+).where(_WHOLE)
+_NAMES = select(documents.c.id).where(_WHOLE)
+_VECTORS = (
+    select(func.count())
+    .select_from(
+        documents.join(chunks, chunks.c.document == documents.c.number).join(
+            vectors, vectors.c.chunk == chunks.c.id
+        )
+    )
+    .where(_WHOLE)
+)
+
+
+def forget(
+    connection: Connection,
+    memories: Sequence[DocumentId],
+    *,
+    pinned: bool,
+    now: datetime,
+    preview: bool,
+    job: JobId | None,
+) -> MemoryReceipt:
+    """Delete memories with all that hangs on them, unless this is a preview, and say what it was."""
+    receipt = _weighed(connection, memories, pinned=pinned)
+    if preview:
+        return replace(receipt, preview=True)
+    delete_documents(connection, [DocumentId(each) for each in receipt.ids], now=now)
+    if job is not None:
+        _count_in(connection, job, receipt)
+    return receipt
+
+
+def histories(
+    connection: Connection, memories: Sequence[DocumentId]
+) -> Mapping[DocumentId, Sequence[tuple[Document, str]]]:
+    """Memories with their versions before them, oldest first, as they are at one time."""
+    found: dict[DocumentId, list[Document]] = {}
+    for block in blocks(memories):
+        now = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(block), REMEMBERED)
+        before = select(*DOCUMENT_COLUMNS).where(documents.c.parent.in_(block), VERSIONED)
+        versions = [to_document(row) for row in connection.execute(before.order_by(documents.c.number))]
+        for version in sorted(versions, key=_known):
+            found.setdefault(DocumentId(str(version.parent)), []).append(version)
+        for row in connection.execute(now):
+            memory = to_document(row)
+            found.setdefault(memory.id, []).append(memory)
+    texts = texts_of(connection, [each.id for history in found.values() for each in history])
+    return {memory: [(each, texts.get(each.id, "")) for each in history] for memory, history in found.items()}
+
+
+def spans(connection: Connection, sources: Sequence[SourceId]) -> list[HomeSpan]:
+    """How many memories each source has that has any, and when the first and the last of them were said."""
+    start = documents.c.occurred_start
+    found = []
+    for block in blocks(sources):
+        counted = select(documents.c.source, func.count(), func.min(start), func.max(start))
+        counted = counted.where(documents.c.source.in_(block), REMEMBERED).group_by(documents.c.source)
+        for source, memories, first, last in connection.execute(counted):
+            found.append(HomeSpan(SourceId(source), memories, _instant(first), _instant(last)))
+    return found
+
+
+def names(connection: Connection, sources: Sequence[SourceId]) -> int:
+    """How many different names the memories of these sources mention, as far as they were looked for."""
+    found: set[str] = set()
+    joined = documents.join(chunks, chunks.c.document == documents.c.number).join(
+        mentions, mentions.c.chunk == chunks.c.id
+    )
+    for block in blocks(sources):
+        chosen = select(mentions.c.key).distinct().select_from(joined)
+        found |= set(connection.execute(chosen.where(documents.c.source.in_(block), REMEMBERED)).scalars())
+    return len(found)
+
+
+def _known(version: Document) -> tuple[str, datetime]:
+    """From when and, of the same time, until when a version was known."""
+    return str(version.metadata.get(KNOWN_FROM) or ""), version.recorded
+
+
+def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> MemoryReceipt:
+    """All that would go with those of these memories that are there, and free to go."""
+    chosen = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
+    there = set(connection.execute(chosen, {"ids": as_list(memories)}).scalars())
+    going = tuple(str(each) for each in dict.fromkeys(memories) if each in there)
+    asked = {"ids": as_list(going)}
+    sizes = connection.execute(_SIZES, asked).one()
+    return MemoryReceipt(
+        memories=len(going),
+        versions=sizes.versions,
+        chunks=sizes.chunks,
+        vectors=connection.execute(_VECTORS, asked).scalar_one(),
+        edges=len(resting_edges(connection, connection.execute(_NAMES, asked).scalars().all())),
+        ids=going,
+    )
+
+
+def _count_in(connection: Connection, job: JobId, receipt: MemoryReceipt) -> None:
+    """Add to what the row of a job says is gone, so that it says no more and no less whenever it ends."""
+    stored = connection.execute(select(jobs.c.result).where(jobs.c.id == job)).scalar_one_or_none()
+    before: Metadata = to_metadata(stored) if stored else {}
+    told: dict[str, Any] = {**before}
+    for name in COUNTED:
+        told[name] = int(told.get(name) or 0) + getattr(receipt, name)
+    connection.execute(update(jobs).where(jobs.c.id == job).values(result=to_json(told)))
+
 
 PAGE = 500
 _SOURCES: BindParameter[Any] = bindparam("sources", expanding=True)
@@ -56,112 +198,6 @@ _MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(_HERE, REME
 Texts = Sequence[tuple[Document, str]]
 
 
-class SqlMemories:
-    """Every method of the port `Memories` as one transaction; what each means is said there."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._read = transactions.read
-        self._write = transactions.write
-
-    async def homes(
-        self, collection: CollectionId, *, begins: str, below: str, kind: SourceKind = "memory"
-    ) -> Sequence[Source]:
-        """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
-        asked = {"of": collection, "kind": kind, "begins": begins, "below": below}
-        return await self._read(partial(_homes, asked=asked))
-
-    async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
-        """The turns that were stored last, newest first, with their texts."""
-        return await self._read(partial(_newest, sources=sources, which=_TURN, limit=limit))
-
-    async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
-        """The standing notes that were stored last, newest first, with their texts."""
-        return await self._read(partial(_newest, sources=sources, which=~_TURN, limit=limit))
-
-    async def page(
-        self,
-        sources: Sequence[SourceId],
-        *,
-        where: Filter = EVERYTHING,
-        after: str | None,
-        limit: int,
-        newest_first: bool = False,
-    ) -> tuple[Texts, str | None]:
-        """Memories by the time they were said. Raises InvalidInput."""
-        work = partial(
-            _page, sources=sources, where=where, after=after, limit=limit, newest_first=newest_first
-        )
-        return await self._read(work)
-
-    async def count(self, sources: Sequence[SourceId], where: Filter) -> int:
-        """How many memories match."""
-        return await self._read(partial(_count, sources=sources, where=where))
-
-    async def oldest(
-        self, source: SourceId, *, before: datetime | None, beyond: int | None, pinned: bool, limit: int
-    ) -> Sequence[DocumentId]:
-        """Memories that are old, or more than are to stay."""
-        work = partial(_oldest, source=source, before=before, beyond=beyond, pinned=pinned, limit=limit)
-        return await self._read(work)
-
-    async def totals(self, sources: Sequence[SourceId]) -> Totals:
-        """Numbers over sources."""
-        return await self._read(partial(_totals, sources=sources))
-
-    async def versions(self, memory: DocumentId) -> Texts:
-        """The earlier versions of a memory, oldest first, with their texts."""
-        return await self._read(partial(_versions, memory=memory))
-
-    async def since(self, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
-        """How many memories were recorded, changed and deleted after an instant."""
-        return await self._read(partial(_since, sources=sources, instant=instant))
-
-    async def has_versions(self, collection: CollectionId) -> bool:
-        """Whether any document of the collection is an earlier version of another."""
-        return await self._read(partial(_has_versions, collection=collection))
-
-    async def forget(
-        self,
-        memories: Sequence[DocumentId],
-        *,
-        pinned: bool,
-        now: datetime,
-        preview: bool = False,
-        job: JobId | None = None,
-    ) -> MemoryReceipt:
-        """Delete memories with all that hangs on them, and say what went."""
-        work = partial(deletion.forget, memories=memories, pinned=pinned, now=now, preview=preview, job=job)
-        return await (self._read(work) if preview else self._write(work, long=len(memories) > FEW))
-
-    async def histories(self, memories: Sequence[DocumentId]) -> Mapping[DocumentId, Texts]:
-        """Memories with their versions before them."""
-        return await self._read(partial(deletion.histories, memories=memories))
-
-    async def spans(self, sources: Sequence[SourceId]) -> Sequence[HomeSpan]:
-        """How many memories each source has, and from when to when they were said."""
-        return await self._read(partial(deletion.spans, homes=sources))
-
-    async def names(self, sources: Sequence[SourceId]) -> int:
-        """How many different names the memories of these sources mention."""
-        return await self._read(partial(deletion.names, homes=sources))
-
-    async def put_retention(self, kept: KeptRetention) -> None:
-        """Keep it in the place of the one of that id."""
-        await self._write(partial(_put_retention, kept=kept))
-
-    async def drop_retention(self, id: str) -> bool:
-        """Forget it; whether there was one."""
-        return await self._write(partial(_drop_retention, id=id))
-
-    async def retentions(self, collection: CollectionId | None = None) -> Sequence[KeptRetention]:
-        """Those of a collection, or all, by what their names begin with."""
-        return await self._read(partial(_retentions, collection=collection))
-
-    async def ran(self, id: str, at: datetime) -> None:
-        """Keep when a retention was carried out last."""
-        await self._write(partial(_ran, id=id, at=at))
-
-
 def _homes(connection: Connection, asked: Mapping[str, str]) -> list[Source]:
     return [to_source(row) for row in connection.execute(_HOMES, asked)]
 
@@ -180,10 +216,11 @@ def _newest(
 def _page(
     connection: Connection,
     sources: Sequence[SourceId],
-    where: Filter,
+    *,
+    where: Filter = EVERYTHING,
     after: str | None,
     limit: int,
-    newest_first: bool,
+    newest_first: bool = False,
 ) -> tuple[list[tuple[Document, str]], str | None]:
     """Read in pieces until enough of them match, so that a filter never empties a page."""
     if limit < 1:
@@ -228,6 +265,7 @@ def _holds(condition: Condition, where: Filter, row: Any) -> bool:
 
 
 def _count(connection: Connection, sources: Sequence[SourceId], where: Filter) -> int:
+    """How many memories match."""
     condition = compile_filter(where)
     total = 0
     for block in blocks(sources):
@@ -243,12 +281,14 @@ def _count(connection: Connection, sources: Sequence[SourceId], where: Filter) -
 def _oldest(
     connection: Connection,
     source: SourceId,
+    *,
     before: datetime | None,
     beyond: int | None,
     pinned: bool,
     limit: int,
 ) -> list[DocumentId]:
-    free = [] if pinned else [_TURN, ~deletion.IS_PINNED]
+    """Memories that are old, or more than are to stay."""
+    free = [] if pinned else [_TURN, ~IS_PINNED]
     chosen = select(documents.c.id, documents.c.order_start, documents.c.number).where(
         documents.c.source == source, REMEMBERED, *free
     )
@@ -264,11 +304,12 @@ def _oldest(
 
 
 def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
+    """Numbers over sources."""
     own = (
         func.count(),
         func.sum(case((~_TURN, 1), else_=0)),
-        func.sum(case((deletion.IS_PINNED, 1), else_=0)),
-        func.sum(case((deletion.STATES_A_FACT, 1), else_=0)),
+        func.sum(case((IS_PINNED, 1), else_=0)),
+        func.sum(case((STATES_A_FACT, 1), else_=0)),
         func.sum(case((documents.c.status == "pending", 1), else_=0)),
         func.min(documents.c.occurred_start),
         func.max(documents.c.occurred_start),
@@ -293,10 +334,12 @@ def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
 
 
 def _versions(connection: Connection, memory: DocumentId) -> list[tuple[Document, str]]:
-    return list(deletion.histories(connection, [memory]).get(memory, ()))[:-1]
+    """The earlier versions of a memory, oldest first, with their texts."""
+    return list(histories(connection, [memory]).get(memory, ()))[:-1]
 
 
 def _since(connection: Connection, sources: Sequence[SourceId], instant: datetime) -> ChangesSince:
+    """How many memories were recorded, changed and deleted after an instant."""
     now = documents.alias("now")
     at = to_microseconds(instant)
     recorded = changed = deleted = 0
@@ -321,11 +364,13 @@ def _since(connection: Connection, sources: Sequence[SourceId], instant: datetim
 
 
 def _has_versions(connection: Connection, collection: CollectionId) -> bool:
+    """Whether any document of the collection is an earlier version of another."""
     chosen = select(documents.c.number).where(documents.c.collection == collection, VERSIONED)
     return connection.execute(chosen.limit(1)).first() is not None
 
 
 def _put_retention(connection: Connection, kept: KeptRetention) -> None:
+    """Keep it in the place of the one of that id."""
     values = {
         "collection": kept.collection,
         "begins": kept.begins,
@@ -339,10 +384,12 @@ def _put_retention(connection: Connection, kept: KeptRetention) -> None:
 
 
 def _drop_retention(connection: Connection, id: str) -> bool:
+    """Forget it; whether there was one."""
     return bool(connection.execute(delete(retentions).where(retentions.c.id == id)).rowcount)
 
 
-def _retentions(connection: Connection, collection: CollectionId | None) -> list[KeptRetention]:
+def _retentions(connection: Connection, collection: CollectionId | None = None) -> list[KeptRetention]:
+    """Those of a collection, or all, by what their names begin with."""
     chosen = select(retentions)
     if collection is not None:
         chosen = chosen.where(retentions.c.collection == collection)
@@ -361,6 +408,7 @@ def _retentions(connection: Connection, collection: CollectionId | None) -> list
 
 
 def _ran(connection: Connection, id: str, at: datetime) -> None:
+    """Keep when a retention was carried out last."""
     connection.execute(update(retentions).where(retentions.c.id == id).values(ran=to_microseconds(at)))
 
 
@@ -383,3 +431,55 @@ def _from_cursor(cursor: str) -> tuple[int, int]:
         return int(start), int(number)
     except (ValueError, binascii.Error) as error:
         raise InvalidInput("after", "is not a cursor that a page gave") from error
+
+
+class SqlMemories(SqlStore):
+    """Every method of the port `Memories` as one transaction; what each means is said there."""
+
+    async def homes(
+        self, collection: CollectionId, *, begins: str, below: str, kind: SourceKind = "memory"
+    ) -> Sequence[Source]:
+        """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
+        asked = {"of": collection, "kind": kind, "begins": begins, "below": below}
+        return await self.transactions.read(partial(_homes, asked=asked))
+
+    async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
+        """The turns that were stored last, newest first, with their texts."""
+        return await self.transactions.read(partial(_newest, sources=sources, which=_TURN, limit=limit))
+
+    async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
+        """The standing notes that were stored last, newest first, with their texts."""
+        return await self.transactions.read(partial(_newest, sources=sources, which=~_TURN, limit=limit))
+
+    page = reading(_page)
+    count = reading(_count)
+    oldest = reading(_oldest)
+    totals = reading(_totals)
+    versions = reading(_versions)
+    since = reading(_since)
+    has_versions = reading(_has_versions)
+
+    async def forget(
+        self,
+        memories: Sequence[DocumentId],
+        *,
+        pinned: bool,
+        now: datetime,
+        preview: bool = False,
+        job: JobId | None = None,
+    ) -> MemoryReceipt:
+        """Delete memories with all that hangs on them, and say what went."""
+        work = partial(forget, memories=memories, pinned=pinned, now=now, preview=preview, job=job)
+        return await (
+            self.transactions.read(work)
+            if preview
+            else self.transactions.write(work, long=len(memories) > FEW)
+        )
+
+    histories = reading(histories)
+    spans = reading(spans)
+    names = reading(names)
+    put_retention = writing(_put_retention)
+    drop_retention = writing(_drop_retention)
+    retentions = reading(_retentions)
+    ran = writing(_ran)

@@ -1,1 +1,0 @@
-"""A store in a folder as one file, and such a file as a store again."""

@@ -1,1 +1,0 @@
-"""Memories and their versions in SQL."""

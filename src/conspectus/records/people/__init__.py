@@ -1,1 +1,0 @@
-"""Users, groups, API keys and grants in SQL."""
