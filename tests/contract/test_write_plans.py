@@ -20,6 +20,7 @@ from conspectus.model.channels import NewMessage
 from conspectus.model.memory import MemorySelection, NewMemory, Scope
 from conspectus.model.records import NewDocument
 from conspectus.model.streams import NewCaption
+from conspectus.model.tasks import Task
 from conspectus.records.core import connect
 from conspectus.testing.embedders import HashedEmbedder
 

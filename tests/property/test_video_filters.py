@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conspectus.facades.video.filters import kept, told, wanted
+from conspectus.facades.video.caption_store import kept, told, wanted
 from conspectus.model.filter import matches
 
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc"]), max_size=3)

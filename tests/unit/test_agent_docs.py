@@ -7,8 +7,7 @@ import pytest
 
 from conspectus.facades import agent
 from conspectus.facades.agent.context import ContextOptions
-from conspectus.facades.agent.mapping import Beside
-from conspectus.facades.agent.query import AgentQuery
+from conspectus.facades.agent.mapping import AgentQuery, Beside
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")

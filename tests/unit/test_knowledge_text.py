@@ -3,8 +3,7 @@
 import pytest
 
 from conspectus.facades.chunker import Chunker
-from conspectus.facades.knowledge_mapping import Chunk, Document, RankedResult
-from conspectus.facades.knowledge_prompt import cited, with_knowledge
+from conspectus.facades.knowledge import Chunk, Document, RankedResult, cited, with_knowledge
 
 
 def result(number: int, *, title: str = "t", content: str = "c") -> RankedResult:

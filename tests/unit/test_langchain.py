@@ -18,12 +18,12 @@ from langchain_core.runnables.history import RunnableWithMessageHistory
 import conspectus
 from conspectus import Eq, NewDocument
 from conspectus.errors import InvalidInput, NotFound, TooLarge
-from conspectus.integrations.adapter_values import CODED, Values
 from conspectus.integrations.langchain import (
     ConspectusByteStore,
     ConspectusChatMessageHistory,
     ConspectusRetriever,
 )
+from conspectus.integrations.texts import CODED, Values
 from conspectus.model.memory import MemoryQuery, NewMemory, Scope
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder

@@ -11,8 +11,7 @@ from typing import Any, TypeVar, cast
 
 from conspectus.errors import MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns
-from conspectus.integrations.engine_thread import Closed
-from conspectus.integrations.event_loop import Given, Work, calls_to
+from conspectus.integrations.event_loop import Closed, Given, Work, calls_to
 from conspectus.model.memory import MEMORY, Scope
 
 try:

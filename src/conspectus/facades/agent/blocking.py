@@ -5,7 +5,7 @@ from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
 from conspectus.facades.agent.context import AsyncAgentContext, ContextOptions, desk_beside
-from conspectus.facades.agent.cross_graph import LINK, AsyncContextGraph
+from conspectus.facades.agent.graph import LINK, AsyncContextGraph
 from conspectus.facades.agent.linker import THRESHOLD, AsyncEntityLinker
 from conspectus.facades.agent.mapping import Beside, Document, MemoryItem
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, Unpack, overload
 
 from conspectus.errors import InvalidInput
-from conspectus.facades.agent.agent_extraction import connect, disconnect, mentions
-from conspectus.facades.agent.cross_graph import AsyncContextGraph
-from conspectus.facades.agent.graph import Graph, GraphTraversal
+from conspectus.facades.agent.extraction import Mention, connect, disconnect, mentions
+from conspectus.facades.agent.graph import AsyncContextGraph, Graph, GraphTraversal
 from conspectus.facades.agent.linker import AsyncEntityLinker
 from conspectus.facades.agent.mapping import (
+    AgentQuery,
     AgentScope,
     Beside,
     Document,
@@ -20,8 +20,6 @@ from conspectus.facades.agent.mapping import (
     worded,
 )
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
-from conspectus.facades.agent.query import AgentQuery
-from conspectus.facades.agent.relations import Mention
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
 from conspectus.facades.agent.session import AgentSession, desk_of, is_new
 from conspectus.graph.name_keys import key_of

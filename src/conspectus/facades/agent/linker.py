@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from conspectus.errors import InvalidInput
-from conspectus.facades.agent.cross_graph import AsyncContextGraph
-from conspectus.facades.agent.graph import Graph
+from conspectus.facades.agent.graph import AsyncContextGraph, Graph
 from conspectus.facades.agent.graph_mapping import shown_node
 from conspectus.facades.agent.session import AsyncPart, is_new
 from conspectus.graph.name_keys import BASE, uri_of

@@ -12,7 +12,9 @@ from typing import Any, Final, TypeVar, Unpack
 from conspectus.bootstrap import local_counter
 from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.facades.agent.mapping import (
+    MOST_ASKED,
     WHOSE,
+    AgentQuery,
     AgentScope,
     Beside,
     Document,
@@ -25,12 +27,13 @@ from conspectus.facades.agent.mapping import (
     known,
     names_of,
     new_memory,
+    number,
+    question_of,
     recalled,
     scope_of,
     worded,
 )
 from conspectus.facades.agent.memory_reads import TURN, MemoryReads
-from conspectus.facades.agent.query import MOST_ASKED, AgentQuery, number, question_of
 from conspectus.facades.agent.session import desk_of, is_new
 from conspectus.facades.agent.transfer import read_lines, write_lines
 from conspectus.model.filter import And, Eq, Filter, Not

@@ -7,9 +7,17 @@ from typing import Any, Final, TypedDict, Unpack
 
 from conspectus.facades.agent.graph import Graph
 from conspectus.facades.agent.graph_mapping import CONTENT
-from conspectus.facades.agent.mapping import Instant, Told, instant_of
+from conspectus.facades.agent.mapping import (
+    AgentQuery,
+    Instant,
+    Told,
+    graph_of,
+    instant_of,
+    number,
+    question_of,
+    weight,
+)
 from conspectus.facades.agent.memory import AsyncAgentMemory
-from conspectus.facades.agent.query import AgentQuery, graph_of, number, question_of, weight
 from conspectus.facades.agent.session import AsyncPart, is_new
 from conspectus.memory.scopes import GRAPHS, holds
 from conspectus.model.graph import GraphExpansion

@@ -10,8 +10,7 @@ from conspectus import bootstrap
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.integrations.engine_thread import OwnEngine, temporary_folder
-from conspectus.integrations.event_loop import Blocking, Calls, calls_to
+from conspectus.integrations.event_loop import Blocking, Calls, OwnEngine, calls_to, temporary_folder
 from conspectus.model.memory import MEMORY
 
 T = TypeVar("T")

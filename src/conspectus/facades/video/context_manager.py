@@ -8,27 +8,134 @@ Finding, filtering and times are the engine's. It works with an engine of this p
 and with any other store that has the methods of ContextStore.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+import asyncio
+import inspect
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
 
 from conspectus.bootstrap import GeminiEmbeddings, local_counter
 from conspectus.engine.any_engine import AnyEngine
-from conspectus.errors import ConspectusError, InvalidInput
-from conspectus.facades.video.embeddings import ContextEmbedder, Embeddings, attempted
-from conspectus.facades.video.functions import Functions, SummarizationFunction
+from conspectus.errors import ConspectusError, InvalidInput, NotFound, ProviderError
+from conspectus.facades.video.caption_store import stream_name
 from conspectus.facades.video.mapping import (
+    LOG,
     ContextStore,
     ContextWindow,
     Document,
+    Instant,
     RetrievalResult,
     in_order,
+    open_ended,
     stream_filter,
 )
-from conspectus.facades.video.milvus import Beside, MilvusContextStore
-from conspectus.facades.video.store import EngineContextStore, InMemoryContextStore
-from conspectus.facades.video.times import LOG, Instant, open_ended
-from conspectus.model.streams import CaptionRange
+from conspectus.facades.video.store import (
+    Beside,
+    EngineContextStore,
+    InMemoryContextStore,
+    MilvusContextStore,
+)
+from conspectus.model.records import EmbeddingSpace
+from conspectus.model.streams import CaptionRange, SummaryRequest
+from conspectus.ports import Vectors
 from conspectus.settings import Settings
+from conspectus.text.vectors import unit
+
+NO_CAPTIONS = "No captions available for summarization."
+
+
+class Executable(Protocol):
+    """A function in the form of an object."""
+
+    def execute(self, *args: Any, **kwargs: Any) -> Any:
+        """Do it, or give an awaitable of it."""
+        ...
+
+
+Function = Callable[..., Any] | Executable
+
+
+class Functions:
+    """Functions by name."""
+
+    def __init__(self) -> None:
+        self._functions: dict[str, Function] = {}
+
+    def register_function(self, name: str, function: Function) -> None:
+        """Know a callable, or an object with `execute`, by a name, in place of what had it."""
+        self._functions[name] = function
+
+    def get_function(self, name: str) -> Function | None:
+        """What has that name, None if nothing has."""
+        return self._functions.get(name)
+
+    def list_functions(self) -> list[str]:
+        """All names, in the order of their registration."""
+        return list(self._functions)
+
+    async def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call it; a result that can be awaited is. Raises ValueError for a name that is not known."""
+        function: Any = self._functions.get(name)
+        if function is None:
+            raise ValueError(f"Function {name!r} not found")
+        chosen = getattr(function, "execute", function)
+        answer = chosen(*args, **kwargs)
+        return await answer if inspect.isawaitable(answer) else answer
+
+
+class SummarizationFunction:
+    """`call("summarize", stream_id=...)`: batches of captions summarised, then these together.
+
+    It is the summary of the engine behind the store: see SummaryRequest for what `request` may say.
+    """
+
+    def __init__(self, store: EngineContextStore, request: SummaryRequest | None = None) -> None:
+        if not isinstance(store, EngineContextStore):
+            raise InvalidInput("store", f"is a {type(store).__name__}; only an engine's store has summaries")
+        self._store = store
+        self._request = request or SummaryRequest(stream="")
+
+    async def execute(
+        self, stream_id: str, *, start_time: str | float | None = None, end_time: str | float | None = None
+    ) -> dict[str, Any]:
+        """The summary as a dict: success, outcome, summary, batch_count, calls, and the failures by batch.
+
+        It is a success where all captions are in it. A stream without any has a message in its place, a model
+        that fails its error.
+        """
+        within = CaptionRange(start=start_time, end=end_time)
+        asked = replace(self._request, stream=stream_name(stream_id), range=within)
+        try:
+            made = await self._store.summarise(asked)
+        except NotFound:
+            return _nothing("empty", NO_CAPTIONS)
+        except ProviderError as fault:
+            return _nothing("failed", str(fault))
+        if made.outcome == "empty":
+            return _nothing("empty", NO_CAPTIONS)
+        return {
+            "success": made.outcome == "complete",
+            "outcome": made.outcome,
+            "summary": made.text,
+            "batch_count": len(made.batches),
+            "calls": made.calls,
+            "failures": {each.number: each.error for each in made.failures},
+        }
+
+
+def _nothing(outcome: str, words: str) -> dict[str, Any]:
+    return {
+        "success": False,
+        "outcome": outcome,
+        "summary": words,
+        "batch_count": 0,
+        "calls": 0,
+        "failures": {},
+    }
+
 
 __all__ = [
     "ContextEmbedder",
@@ -325,3 +432,103 @@ def _tokens(number: int) -> int:
 def _words(fault: Exception) -> str:
     """What may be said of a fault of which nothing is known: it could quote a key."""
     return str(fault) if isinstance(fault, ConspectusError) else type(fault).__name__
+
+
+T = TypeVar("T")
+
+
+class Embeddings:
+    """Documents and questions as plain lists of numbers.
+
+    The object has `embed_documents` and `embed_query`; with `embed_document` a single text goes there. Each
+    may be a coroutine function or not: then it is called in a thread. What they raise is raised.
+    """
+
+    def __init__(self, embeddings: Any) -> None:
+        for name in ("embed_documents", "embed_query"):
+            if not callable(getattr(embeddings, name, None)):
+                raise InvalidInput("embeddings", f"{type(embeddings).__name__} has no method {name}")
+        self._inner = embeddings
+
+    async def document(self, text: str) -> list[float]:
+        """The vector of one document."""
+        if callable(getattr(self._inner, "embed_document", None)):
+            return _row(await _called(self._inner.embed_document, text))
+        return (await self.documents([text]))[0]
+
+    async def documents(self, texts: Sequence[str]) -> list[list[float]]:
+        """The vectors of documents. Raises InvalidInput where there are more or fewer than texts."""
+        if not texts:
+            return []
+        rows = [_row(each) for each in await _called(self._inner.embed_documents, list(texts))]
+        if len(rows) != len(texts):
+            raise InvalidInput("embeddings", f"made {len(rows)} vectors of {len(texts)} texts")
+        return rows
+
+    async def query(self, text: str) -> list[float]:
+        """The vector of a question."""
+        return _row(await _called(self._inner.embed_query, text))
+
+
+class ContextEmbedder:
+    """The same as an embedder of engines: `conspectus.open(embedder=ContextEmbedder(mine, 768))`."""
+
+    def __init__(self, embeddings: Any, dimensions: int, *, model: str = "context") -> None:
+        self._inner = Embeddings(embeddings)
+        self._space = EmbeddingSpace(model, dimensions)
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space of its vectors; give each model a name of its own."""
+        return self._space
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Unit rows of shape (len(texts), dimensions). Raises ProviderError for what the object raises."""
+        return self._units(self._known(await attempted(self._inner.documents(texts))))
+
+    async def embed_query(self, text: str) -> Vectors:
+        """A unit vector of shape (dimensions,)."""
+        row: Vectors = self._units([self._known(await attempted(self._inner.query(text)))])[0]
+        return row
+
+    async def close(self) -> None:
+        """Nothing to release: the object is its owner's."""
+
+    def _known(self, answer: T | Exception) -> T:
+        if isinstance(answer, ConspectusError):
+            raise answer
+        if isinstance(answer, Exception):
+            raise ProviderError(self._space.model, type(answer).__name__) from answer
+        return answer
+
+    def _units(self, rows: Sequence[Sequence[float]]) -> Vectors:
+        if any(len(row) != self._space.dimensions for row in rows):
+            raise InvalidInput("embeddings", f"must make vectors of {self._space.dimensions} numbers")
+        if not rows:
+            return np.empty((0, self._space.dimensions), dtype=np.float32)
+        return np.stack([unit(row) for row in rows])
+
+
+async def attempted(work: Awaitable[T]) -> T | Exception:
+    """What comes of it, or what it raises, whatever that is."""
+    [answer] = await asyncio.gather(work, return_exceptions=True)
+    if isinstance(answer, BaseException) and not isinstance(answer, Exception):
+        raise answer
+    return answer
+
+
+async def _called(method: Callable[..., Any], argument: Any) -> Any:
+    if inspect.iscoroutinefunction(method):
+        return await method(argument)
+    answer = await asyncio.to_thread(method, argument)
+    return await answer if inspect.isawaitable(answer) else answer
+
+
+def _row(vector: Any) -> list[float]:
+    try:
+        row = [float(number) for number in vector]
+    except (TypeError, ValueError) as fault:
+        raise InvalidInput("embeddings", f"gave {type(vector).__name__} in place of a vector") from fault
+    if not row or not all(map(math.isfinite, row)):
+        raise InvalidInput("embeddings", "gave a vector that is empty or not finite")
+    return row

@@ -1,15 +1,19 @@
-"""The words of video contexts: documents with metadata, windows, and what a store of them must do."""
+"""The words of video contexts: documents with metadata, windows, their times, and what a store must do."""
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
-from conspectus.facades.video.times import chunk_index, in_range
+from conspectus.errors import InvalidInput
+from conspectus.ingest.captions import span_of
+from conspectus.model.records import Period
 from conspectus.model.streams import CaptionRange
+from conspectus.text.times import StreamClock
 
 
 @dataclass
@@ -151,3 +155,60 @@ def stream_filter(stream_id: str | None, more: Mapping[str, Any] | None = None) 
     """Metadata to look for: of a stream, where one is named."""
     chosen = {**(more or {}), **({} if stream_id is None else {"stream_id": stream_id})}
     return chosen or None
+
+
+CLOCK: Final = StreamClock()
+LOG: Final = logging.getLogger("conspectus.video")
+
+Instant = datetime | str | float
+
+
+def times_of(metadata: Mapping[str, Any]) -> tuple[Instant, Instant] | None:
+    """The start and the end that metadata give, both the same where only one is there.
+
+    None without any, and for what is no time or goes backwards, which is logged: such a document is stored,
+    and belongs to no range.
+    """
+    given = [metadata.get("start_time"), metadata.get("end_time")]
+    known = [each for each in given if each is not None and each != ""]
+    if not known:
+        return None
+    start, end = known[0], known[-1]
+    try:
+        CLOCK.period(start, end)
+    except InvalidInput as fault:
+        LOG.warning("stored without a time: start_time %r, end_time %r: %s", *given, fault)
+        return None
+    return start, end
+
+
+def in_range(metadata: Mapping[str, Any], within: CaptionRange) -> bool:
+    """Whether the times of metadata share an instant with the range, or with `contains` lie inside it."""
+    span = span_of(within, CLOCK)
+    times = times_of(metadata)
+    if times is None:
+        return span.start is None and span.end is None
+    period: Period = CLOCK.period(*times)
+    if not within.contains:
+        return period.overlaps(span.start, span.end)
+    starts = span.start is None or period.start >= span.start
+    return starts and (span.end is None or period.end <= span.end)
+
+
+def chunk_index(metadata: Mapping[str, Any]) -> float:
+    """The number of a document in its stream; 0 where it has none."""
+    value = metadata.get("chunk_idx")
+    return value if isinstance(value, int | float) and value == value else 0
+
+
+def sequence_of(metadata: Mapping[str, Any]) -> int | None:
+    """The same as the engine keeps it: a whole number from 0 on."""
+    value = metadata.get("chunk_idx")
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value < 2**63 else None
+
+
+def open_ended(value: Instant | None) -> Instant | None:
+    """A bound of a range, None where nothing is said."""
+    return None if value is None or value == "" else value

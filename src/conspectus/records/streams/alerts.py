@@ -33,8 +33,7 @@ from conspectus.records.core.transactions import SqlStore, reading, writing
 from conspectus.records.tables.core import collections, counters, documents
 from conspectus.records.tables.streams import alert_events as events
 from conspectus.records.tables.streams import alerts
-from conspectus.text.times import runs
-from conspectus.text.times import from_microseconds, to_microseconds
+from conspectus.text.times import from_microseconds, runs, to_microseconds
 
 WIDTH = len(Alert.__dataclass_fields__)
 MICROSECONDS = 1_000_000
