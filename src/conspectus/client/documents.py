@@ -1,7 +1,6 @@
 """Writing, reading and deleting documents of a server."""
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,16 +11,16 @@ from uuid import uuid4
 from conspectus.client.collections import RemoteCollections, in_collection
 from conspectus.client.encode import changes_json, document_json, encoded
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, ask, get, path_of, post, remove, work
+from conspectus.client.request import Request, path_of, post, work
 from conspectus.client.service import RemoteService
 from conspectus.engine.documents import DocumentService
 from conspectus.errors import InvalidInput
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
 from conspectus.ingest.pipeline import batches
-from conspectus.model.filter import EVERYTHING, Filter
+from conspectus.model.filter import Filter
 from conspectus.model.filter_json import filter_to_json
-from conspectus.model.records import Chunk, Document, Json, NewDocument, Receipt, Source, Written
-from conspectus.model.reports import FilesReport, Page, Texts
+from conspectus.model.records import Json, NewDocument, Receipt, Source, Written
+from conspectus.model.reports import FilesReport
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
@@ -79,43 +78,6 @@ class RemoteDocuments(RemoteService, DocumentService):
             await self.settle(collection=home.id, progress=progress)
         return report
 
-    async def get(self, document: str) -> Document:
-        return await self._channel.one(Document, get(_path(document)))
-
-    async def find(self, key: str, *, source: str, collection: str = "default") -> Document:
-        return await self._channel.one(
-            Document, get("/lookup", key=key, source=source, collection=collection)
-        )
-
-    async def text(self, document: str) -> str:
-        return await self._channel.member(str, "text", get(_path(document, "text")))
-
-    async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:
-        request = ask("/documents/texts", {"ids": [encoded(each) for each in documents]})
-        return (await self._channel.one(Texts, request)).texts
-
-    async def chunks(self, document: str) -> Sequence[Chunk]:
-        return await self._channel.several(Chunk, get(_path(document, "chunks")))
-
-    async def delete_chunks(self, document: str) -> int:
-        return await self._channel.member(int, "deleted", remove(_path(document, "chunks")))
-
-    async def list(
-        self,
-        *,
-        collection: str = "default",
-        where: Filter = EVERYTHING,
-        after: str | None = None,
-        limit: int = 100,
-    ) -> Page:
-        told = None if where == EVERYTHING else json.dumps(filter_to_json(where))
-        request = get(in_collection(collection, "documents"), where=told, after=after, limit=limit)
-        return await self._channel.one(Page, request)
-
-    async def count(self, *, collection: str = "default", where: Filter = EVERYTHING) -> int:
-        request = ask(in_collection(collection, "documents", "count"), {"where": filter_to_json(where)})
-        return await self._channel.member(int, "count", request)
-
     async def update(self, /, document: str, *, expected: str | None = None, **changes: Any) -> Written:
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
@@ -123,12 +85,12 @@ class RemoteDocuments(RemoteService, DocumentService):
         request = Request("PATCH", _path(document), changes_json(changes), headers=headers, writes=True)
         return await self._channel.one(Written, request)
 
-    async def delete(self, documents: str | Iterable[str], *, purge: bool = False) -> Receipt:
-        asked = [documents] if isinstance(documents, str) else [*documents]
+    async def delete(self, ids: str | Iterable[str], *, purge: bool = False) -> Receipt:
+        asked = [ids] if isinstance(ids, str) else [*ids]
         total = Receipt(purged=purge)
         for start in range(0, max(1, len(asked)), LIST_LIMIT):
-            ids = asked[start : start + LIST_LIMIT]
-            request = work("/documents/delete", encoded({"ids": ids, "purge": purge}))
+            batch = asked[start : start + LIST_LIMIT]
+            request = work("/documents/delete", encoded({"ids": batch, "purge": purge}))
             one = await self._channel.one(Receipt, request)
             total = replace(
                 total,

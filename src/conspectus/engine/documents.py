@@ -131,11 +131,11 @@ class DocumentService(Service):
         """A document's full text. Raises NotFound."""
         return await self._sight.text(await self.get(document))
 
-    async def texts(self, documents: Sequence[str]) -> Mapping[str, str]:
+    async def texts(self, ids: Sequence[str]) -> Mapping[str, str]:
         """The full texts of those documents that exist and may be seen, at most 1,000, by their ids."""
-        if len(documents) > LIST_LIMIT:
-            raise TooLarge("documents", size=len(documents), limit=LIST_LIMIT, unit="ids")
-        seen = await self._sight.documents(list(dict.fromkeys(documents)))
+        if len(ids) > LIST_LIMIT:
+            raise TooLarge("documents", size=len(ids), limit=LIST_LIMIT, unit="ids")
+        seen = await self._sight.documents(list(dict.fromkeys(ids)))
         found = await self._sight.texts([each for each, _ in seen])
         return {str(name): text for name, text in found.items()}
 
@@ -183,13 +183,13 @@ class DocumentService(Service):
             await self._context.embed(place.collection, wait=False)
             return written[0]
 
-    async def delete(self, documents: str | Iterable[str], *, purge: bool = False) -> Receipt:
+    async def delete(self, ids: str | Iterable[str], *, purge: bool = False) -> Receipt:
         """Delete documents with their children, chunks and vectors, and say how many; unknown ids count 0.
 
         They are out of every answer when this returns. `purge` also waits until no file holds them.
         """
         require_scope(self._person, "write", "write")
-        asked = [documents] if isinstance(documents, str) else list(documents)
+        asked = [ids] if isinstance(ids, str) else list(ids)
         found = await self._sight.documents(asked)
         for document, place in found:
             self._context.may_edit(place, document, "delete a document")

@@ -9,13 +9,6 @@ from conspectus.model.similarity import Similarity
 
 
 @dataclass(frozen=True, slots=True)
-class Texts:
-    """Texts of documents by their ids."""
-
-    texts: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
 class Page:
     """Documents in order of recording; `next` is the cursor of the page after this one, if any."""
 

@@ -4,6 +4,7 @@ Imports engine.
 """
 
 from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPERATIONS
+from conspectus.operations.documents import DOCUMENT_OPERATIONS, LOOKUP_OPERATIONS
 from conspectus.operations.graph import GRAPH_OPERATIONS
 from conspectus.operations.operation import Operation, Parameter
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
@@ -16,14 +17,18 @@ OPERATIONS = {
         *GRAPH_OPERATIONS,
         *COLLECTION_OPERATIONS,
         *SOURCE_OPERATIONS,
+        *DOCUMENT_OPERATIONS,
+        *LOOKUP_OPERATIONS,
     )
 }
 """Every operation by its method, such as `PeopleService.whoami`."""
 
 __all__ = [
     "COLLECTION_OPERATIONS",
+    "DOCUMENT_OPERATIONS",
     "GRANT_OPERATIONS",
     "GRAPH_OPERATIONS",
+    "LOOKUP_OPERATIONS",
     "OPERATIONS",
     "PEOPLE_OPERATIONS",
     "SOURCE_OPERATIONS",

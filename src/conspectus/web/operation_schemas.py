@@ -23,7 +23,9 @@ from conspectus.web.schemas.base import (
     CURSOR,
     LONGEST_DESCRIPTION,
     LONGEST_QUESTION,
+    MOST_IDS,
     Finite,
+    Identifier,
     Instant,
     Int64,
     JsonObject,
@@ -74,6 +76,8 @@ TEXTS: Final[Mapping[str, Any]] = {
 }
 """Bounds of texts by the name of the parameter."""
 
+_IDS: Final = Annotated[list[Identifier], Limited(max_length=MOST_IDS)]
+_PAGE: Final = Annotated[int, Limited(ge=1, le=1_000, description="Most of them on a page.")]
 _ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=LONGEST)]
 _LIMITS: Final[Mapping[str, Any]] = {
     "create_user.name": _ACCOUNT,
@@ -81,6 +85,11 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "create_key.label": Annotated[str, Limited(max_length=LONGEST)],
     "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))],
     "update_collection.description": Annotated[str, Limited(max_length=LONGEST_DESCRIPTION)] | None,
+    "list_documents.limit": _PAGE,
+    "delete_documents.ids": _IDS,
+    "get_texts.ids": _IDS,
+    "find_document.key": Name,
+    "find_document.source": Name,
     "list_nodes.after": _REQUESTED[str] | None,
     "list_edges.after": _REQUESTED[str] | None,
     "link.threshold": Share | None,

@@ -7,10 +7,12 @@ from typing import Annotated
 from fastapi import File, Form, Query, UploadFile
 
 from conspectus.model.channels import ArchiveKind, ChannelMessage, ChannelWindow, ImportReport, ReplyChain
-from conspectus.model.records import Document, Receipt, Written
+from conspectus.model.records import Receipt, Written
+from conspectus.operations import LOOKUP_OPERATIONS
 from conspectus.web.bodies import handed_in
 from conspectus.web.deps import DocumentId, EngineOf, NotingOf, Purge, Unhurried
 from conspectus.web.openapi import Section, problems
+from conspectus.web.operation_routes import add_routes
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.conversations import (
     ChainAnswer,
@@ -20,7 +22,7 @@ from conspectus.web.schemas.conversations import (
     MessagesBody,
     SaidAnswer,
 )
-from conspectus.web.schemas.records import DocumentAnswer, ReceiptAnswer, WrittenAnswer
+from conspectus.web.schemas.records import ReceiptAnswer, WrittenAnswer
 
 router = Section("conversations")
 Named = Annotated[str, Query(min_length=1, max_length=NAME)]
@@ -87,17 +89,12 @@ async def import_messages(
         return await engine.channels.import_chat(upload, kind=kind, collection=collection, link=link)
 
 
-@router.get("/lookup", response_model=DocumentAnswer, responses=problems())
-async def find_document(
-    key: Named, source: Named, engine: EngineOf, *, collection: Collection = "default"
-) -> Document:
-    """The document of a key in a source, such as a message of a channel."""
-    return await engine.documents.find(key, source=source, collection=collection)
-
-
 @router.get("/documents/{document}/chain", response_model=ChainAnswer, responses=problems())
 async def context_chain(
     document: DocumentId, engine: EngineOf, *, limit: Annotated[int, Query(ge=1, le=1_000)] = 20
 ) -> ReplyChain:
     """A message with what it answers, up to the root, and with what follows from it."""
     return await engine.channels.chain(document, limit=limit)
+
+
+add_routes(router, LOOKUP_OPERATIONS)

@@ -122,24 +122,6 @@ class DocumentPage(ResponseModel):
     next: str | None
 
 
-class TextAnswer(ResponseModel):
-    """The whole text of a document."""
-
-    text: str
-
-
-class TextsAnswer(ResponseModel):
-    """Whole texts by the ids of their documents."""
-
-    texts: dict[str, str]
-
-
-class NamedDocuments(RequestModel):
-    """Documents by their ids; those that are unknown are left out."""
-
-    ids: list[Identifier] = Field(max_length=MOST_IDS)
-
-
 class ChunkAnswer(ResponseModel):
     """A piece of a document: characters [start, end) of its text; tokens counted with o200k_base."""
 
@@ -264,29 +246,10 @@ class ReceiptAnswer(ResponseModel):
     purged: bool
 
 
-class CountBody(RequestModel):
-    """Which documents to count."""
-
-    where: Where | None = None
-
-
 class CountAnswer(ResponseModel):
     """A number of documents."""
 
     count: Count
-
-
-class DeletedAnswer(ResponseModel):
-    """A number of things deleted."""
-
-    deleted: Count
-
-
-class IdsBody(RequestModel):
-    """Documents to delete by their ids; unknown ids count as nothing."""
-
-    ids: list[Identifier] = Field(max_length=MOST_IDS)
-    purge: bool = Field(False, description="Answer when no file holds them any more.")
 
 
 class DeletionBody(RequestModel):
