@@ -40,7 +40,7 @@ ONLY_WHERE_THE_STORE_IS = {
     "SearchService.hits",
     "StreamService.newest_change",
 }
-SERVICES = sorted(name for name, each in vars(AnyEngine).items() if isinstance(each, property))
+SERVICES = sorted(name for name, each in inspect.getmembers(AnyEngine) if isinstance(each, property))
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ LEFT_OUT = {"connections.watch", "people.create_owner"}
 LEFT_OUT |= {f"{each}.start" for each in ("alerts", "connections", "jobs", "retention")}
 LEFT_OUT |= {"maintenance.resume", "maintenance.finish_purges"}
 """What never returns, or begins background work."""
-SERVICES = sorted(name for name, each in vars(AnyEngine).items() if isinstance(each, property))
+SERVICES = sorted(name for name, each in inspect.getmembers(AnyEngine) if isinstance(each, property))
 WRONG: tuple[Callable[[], Any], ...] = (
     lambda: None, lambda: True, lambda: 0, lambda: -1, lambda: 2**70, lambda: 10**5_000, lambda: 100.5,
     lambda: math.nan, lambda: math.inf, lambda: "", lambda: "\0", lambda: "\ud800", lambda: "*",

@@ -9,8 +9,7 @@ import pytest
 from tests.video_contexts import ListStore, PlainEmbeddings, SubjectEmbeddings, minute
 
 from conspectus.errors import InvalidInput
-from conspectus.facades.video.context_manager import (
-    ATTEMPTS,
+from conspectus.facades.video import (
     ContextManager,
     ContextStore,
     ContextWindow,
@@ -18,6 +17,7 @@ from conspectus.facades.video.context_manager import (
     InMemoryContextStore,
     RetrievalResult,
 )
+from conspectus.facades.video.context_manager import ATTEMPTS
 
 TEXTS = ["A car arrives.", "A dog barks at the car.", "Rain falls."]
 

@@ -5,9 +5,7 @@ from typing import Protocol
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.chat import ChatService
-from conspectus.engine.collections import CollectionService
 from conspectus.engine.connections import ConnectionService
-from conspectus.engine.documents import DocumentService
 from conspectus.engine.events import EventService
 from conspectus.engine.graph import GraphService
 from conspectus.engine.jobs import JobService
@@ -15,30 +13,13 @@ from conspectus.engine.maintenance import MaintenanceService
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.people import PeopleService
 from conspectus.engine.retention import RetentionService
-from conspectus.engine.search import SearchService
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
-from conspectus.engine.tasks import TaskService
-from conspectus.ports import CountTokens
+from conspectus.engine.tasks import TaskEngine, TaskService
 
 
-class AnyEngine(Protocol):
+class AnyEngine(TaskEngine, Protocol):
     """The services of Engine and of RemoteEngine."""
-
-    @property
-    def collections(self) -> CollectionService:
-        """See CollectionService."""
-        ...
-
-    @property
-    def documents(self) -> DocumentService:
-        """See DocumentService."""
-        ...
-
-    @property
-    def search(self) -> SearchService:
-        """See SearchService."""
-        ...
 
     @property
     def channels(self) -> ChannelService:
@@ -108,8 +89,4 @@ class AnyEngine(Protocol):
     @property
     def maintenance(self) -> MaintenanceService:
         """See MaintenanceService."""
-        ...
-
-    def counter(self, tokenizer: str = ...) -> CountTokens:
-        """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
         ...

@@ -17,7 +17,7 @@ from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
-from conspectus.bootstrap import GeminiEmbeddings, local_counter
+from conspectus.bootstrap import local_counter
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import ConspectusError, InvalidInput, NotFound, ProviderError
 from conspectus.facades.video.caption_store import stream_name
@@ -27,7 +27,6 @@ from conspectus.facades.video.mapping import (
     ContextWindow,
     Document,
     Instant,
-    RetrievalResult,
     in_order,
     open_ended,
     stream_filter,
@@ -136,20 +135,6 @@ def _nothing(outcome: str, words: str) -> dict[str, Any]:
         "failures": {},
     }
 
-
-__all__ = [
-    "ContextEmbedder",
-    "ContextManager",
-    "ContextStore",
-    "ContextWindow",
-    "Document",
-    "EngineContextStore",
-    "GeminiEmbeddings",
-    "InMemoryContextStore",
-    "MilvusContextStore",
-    "RetrievalResult",
-    "SummarizationFunction",
-]
 
 MAX_CONTEXT_TOKENS = 100_000
 CANDIDATES = 1_000
