@@ -75,7 +75,7 @@ class VisibleGraphs:
         return await self.graphs.nodes(self.ids, type=type, after=after, limit=limit)
 
     async def edges(self, *, node: str | None = None, after: str | None, limit: int) -> EdgePage:
-        """A page of edges in order of recording, all or those of one node."""
+        """List a page of edges in the order in which they were added: all, or those of one node."""
         page = await self.graphs.edges(self.ids, node=node, after=after, limit=limit)
         return replace(page, edges=tuple(await self._veiled(page.edges)))
 

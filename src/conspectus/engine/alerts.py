@@ -44,10 +44,10 @@ class AlertService(Service):
         self._reader = reader
 
     async def put(self, alert: NewAlert) -> Alert:
-        """Keep a standing question, or change the own one of that name in that collection.
+        """Create an alert, or change your alert of that name in the collection.
 
-        A new one looks at what is written from now on. Raises InvalidInput, TooLarge, NotFound for streams
-        that cannot be seen, and ForbiddenAddress for a webhook that leads where nothing may be sent.
+        A new alert matches captions that are written from now on. Raises InvalidInput, TooLarge, NotFound for
+        streams that cannot be read, and ForbiddenAddress for a webhook address that is not allowed.
         """
         require_scope(self._person, "write", "set an alert")
         settings, name = self._parts.settings, clean(alert.name)
@@ -76,7 +76,7 @@ class AlertService(Service):
         return _seen(await self._parts.alerts.rows.put(kept, most=settings.max_alerts), place)
 
     async def list(self, *, collection: str | None = None) -> Sequence[Alert]:
-        """The person's own alerts, by name, in collections of which anything can be seen now."""
+        """List your alerts by name, in collections that you may read now."""
         asked = await self._sight.places() if collection is None else [await self._sight.place(collection)]
         places = {place.collection.id: place for place in asked}
         owned = await self._parts.alerts.rows.owned(self._person.id)
@@ -85,7 +85,7 @@ class AlertService(Service):
         ]
 
     async def get(self, alert: str) -> Alert:
-        """The own alert of that id. Raises NotFound, also when nothing of its collection can be seen now."""
+        """Return one of your alerts. Raises NotFound, also when its collection cannot be read any more."""
         require_scope(self._person, "read", "read")
         found = await self._parts.alerts.rows.alert(alert)
         place = None if found is None else await self._sight.find(found.collection)
@@ -94,16 +94,16 @@ class AlertService(Service):
         return _seen(found, place)
 
     async def delete(self, alert: str) -> None:
-        """Forget an own alert and all that it told. Raises NotFound."""
+        """Delete one of your alerts with its matches. Raises NotFound."""
         require_scope(self._person, "write", "delete an alert")
         await self._parts.alerts.rows.delete((await self.get(alert)).id)
 
     async def events(
         self, *, alert: str | None = None, after: int = 0, limit: int = 100
     ) -> Sequence[AlertEvent]:
-        """What the person's alerts, or one of them, told after an event's number, in order.
+        """List the matches of your alerts, or of one, after the number of a match, in order.
 
-        Only of captions that are there and can be seen at this moment.
+        Matches of captions that were deleted, or cannot be read now, are left out.
         """
         if not 1 <= limit <= LIMIT:
             raise InvalidInput("limit", f"must be from 1 to {LIMIT}")
@@ -120,9 +120,9 @@ class AlertService(Service):
     async def subscribe(
         self, *, alert: str | None = None, after: int | None = None
     ) -> AsyncGenerator[AlertEvent, None]:
-        """What alerts tell, as they tell it: after an event's number, or from now on.
+        """Receive matches as they come: those after the number of a match, or from now on.
 
-        Goes on until it is closed. Raises NotFound, also when the alert is deleted.
+        Runs until it is closed. Raises NotFound, also when the alert is deleted.
         """
         await self._require_own(alert)
         last = await self.newest_event() if after is None else after
@@ -138,14 +138,14 @@ class AlertService(Service):
                 await self._require_own(alert)
 
     async def newest_event(self) -> int:
-        """The number of the newest event of the person's alerts: where to listen from now on."""
+        """Return the number of the newest match of your alerts, to subscribe from now on."""
         require_scope(self._person, "read", "read")
         return await self._parts.alerts.rows.newest(self._person.id)
 
     async def start(self) -> None:
-        """Check new captions and deliver what alerts tell, from now on, whenever it is this process's turn.
+        """Check new captions and deliver matches in the background, while this process holds the lock.
 
-        Every alert is checked with what its owner may see at that moment.
+        Every alert is checked with the rights that its owner has at that moment.
         """
         self._core.alert(self._alert_service)
 

@@ -64,10 +64,10 @@ class ChannelService(Service):
         collection: str = "default",
         **how: Unpack[MessageImportOptions],
     ) -> list[Written]:
-        """Store messages in the order in which they were written; a key that is stored already is an edit.
+        """Store messages in the order in which they were written; a message with a stored key is an edit.
 
-        A channel is made if it is new. Messages are written in batches of at most 500, each a transaction.
-        Raises InvalidInput or TooLarge; the batch at fault is not written.
+        A channel is created if it is new. Messages are written in batches of at most 500, one transaction
+        each. Raises InvalidInput or TooLarge; the batch at fault is not written.
         """
         with as_field("channel", was="source"):
             target, place = await self._writer.writable(channel, collection, kind="channel")
@@ -92,7 +92,7 @@ class ChannelService(Service):
     async def latest(
         self, *, channel: str, collection: str = "default", limit: int = 50
     ) -> list[ChannelMessage]:
-        """What was said last in a channel, oldest first. Raises NotFound."""
+        """Return the newest messages of a channel, oldest first. Raises NotFound."""
         if not 1 <= limit <= LATEST_LIMIT:
             raise InvalidInput("limit", f"must be from 1 to {LATEST_LIMIT}")
         place = await self._sight.place(collection)
@@ -100,7 +100,7 @@ class ChannelService(Service):
         return await self._said(rows[::-1])
 
     async def chain(self, document: str, *, limit: int = 20) -> ReplyChain:
-        """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
+        """Return the reply chain of a message: its ancestors and its replies. Raises NotFound."""
         most = self._parts.settings.max_thread_messages
         if not 1 <= limit <= most:
             raise InvalidInput("limit", f"must be from 1 to {most}")
@@ -110,9 +110,9 @@ class ChannelService(Service):
         return ReplyChain(message.id, root, tuple(await self._said(members)), left_out)
 
     async def window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
-        """Context for a question asked in a channel: messages with their chains, in their threads.
+        """Build a context window for a query in a channel: messages with their reply chains, by thread.
 
-        Raises NotFound for a channel that cannot be seen, or of which the member is none.
+        Raises NotFound for a channel that cannot be read, or of which the member is none.
         """
         place = await self._sight.place(question.collection)
         here = await self._seen(place, question.channel)
@@ -143,10 +143,11 @@ class ChannelService(Service):
         collection: str = "default",
         **how: Unpack[MessageImportOptions],
     ) -> ImportReport:
-        """Take in the export of a chat platform: each channel a source, its messages in their threads.
+        """Import the export of a chat platform; each channel becomes a source with threads.
 
-        Importing it again changes nothing; importing a newer one adds what is new and follows edits. A path
-        is one of the machine that holds the store. Raises UnreadableFile, UnsupportedContent or TooLarge.
+        Importing the same export twice has no effect; a newer export adds messages and updates edited ones. A
+        path is a path of the machine that holds the store. Raises UnreadableFile, UnsupportedContent or
+        TooLarge.
         """
         home = await self._writer.collection(collection)
         with TemporaryDirectory() as folder:

@@ -58,19 +58,18 @@ class ChatService(Service):
 
     @property
     def model(self) -> str | None:
-        """The name of the chat model, `vendor:model`, where one is set."""
+        """The name of the chat model, `vendor:model`; None if none is set."""
         model = self._parts.chat_model
         return None if model is None else model.name
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
-        """Look for what a message needs, and let the chat model answer with it, piece by piece.
+        """Search for a message, and stream the answer of the chat model, which cites what was found.
 
-        Sources come first, before the model is asked: also where nothing could be looked for, which never
-        ends a chat. Then Delta, Citations and Usage; or a Failure, where no model is set or it fails, with a
-        code and without internals. Closing the generator ends the call of the model at once.
+        Sources come first, before the model is called; a failed search never ends a chat. Then Delta,
+        Citations and Usage; or a Failure with a code, if no model is set or it fails. Closing the generator
+        ends the call of the model at once.
 
-        Raises InvalidInput, TooLarge, NotFound or NotAllowed, before the first event, for what was asked
-        wrongly.
+        Raises InvalidInput, TooLarge, NotFound or NotAllowed before the first event.
         """
         model, settings = self._parts.chat_model, self._parts.settings
         count = self._parts.counter(model.tokenizer if model else settings.chat_tokenizer)

@@ -26,10 +26,10 @@ class CollectionService(Service):
     async def get_or_create(
         self, name: str = "default", *, words_only: bool = False, language: str | None = None
     ) -> Collection:
-        """The collection of that name, made with the embedder of the settings if it is new.
+        """Return the collection of that name; create it with the embedder of the settings if it is new.
 
-        `language` is a Snowball language or `none`; it and `words_only` matter only when it is made. Raises
-        NotFound for an unknown name that has the form of an id: that is never made into a name.
+        `language` is a Snowball language or `none`; it and `words_only` are used only when the collection is
+        created. Raises NotFound for an unknown name that has the form of an id.
         """
         return await self._writer.collection(name, words_only=words_only, language=language)
 
@@ -42,10 +42,9 @@ class CollectionService(Service):
         language: str | None = None,
         description: str = "",
     ) -> Collection:
-        """Make a collection; `embedder` is as in the settings, which decide where it is not given.
+        """Create a collection; the settings decide the embedder if none is given.
 
-        Raises Conflict if there is one of that name, InvalidInput if the embedder's vectors have other
-        `dimensions` than asked for.
+        Raises Conflict if the name is taken, InvalidInput if the embedder's vectors have other `dimensions`.
         """
         if is_uuid(name):
             raise InvalidInput("name", NO_ID)
@@ -60,17 +59,17 @@ class CollectionService(Service):
             )
 
     async def list(self) -> Sequence[Collection]:
-        """Every collection of which anything can be seen, by name."""
+        """List all collections that you may read, by name."""
         return [place.shown for place in await self._sight.places()]
 
     async def get(self, collection: str) -> Collection:
-        """The collection of that id or name. Raises NotFound."""
+        """Return the collection of that id or name. Raises NotFound."""
         return (await self._sight.place(collection)).shown
 
     async def update(
         self, collection: str, *, rename: str | None = None, description: str | None = None
     ) -> Collection:
-        """Change what is given; the name only by the account that it belongs to.
+        """Change the given fields of a collection; only the account that owns it may change its name.
 
         Raises NotFound, or Conflict if the new name is taken.
         """
@@ -107,21 +106,21 @@ class CollectionService(Service):
         metadata: Mapping[str, Any] | None = None,
         kind: SourceKind = "manual",
     ) -> Source:
-        """The source of that name, made if it is new; `metadata`, where given, replaces what it has.
+        """Return the source of that name; create it if it is new. `metadata` replaces the stored metadata.
 
-        Raises NotFound for a name that has the form of an id and is none.
+        Raises NotFound for an unknown name that has the form of an id.
         """
         with as_field("name", was="source"):
             return (await self._writer.source(name, collection, metadata, kind))[0]
 
     async def sources(self, *, collection: str = "default") -> Sequence[Source]:
-        """The sources of a collection that can be seen, by name."""
+        """List the sources of a collection that you may read, by name."""
         return await self._sight.sources(await self._sight.place(collection))
 
     async def get_source(self, source: str, *, collection: str | None = None) -> Source:
-        """The source of that id. Raises NotFound.
+        """Return the source of that id. Raises NotFound.
 
-        With a `collection`, its name there will do.
+        With a `collection`, the source is found by its name too.
         """
         return (await self._source(source, collection))[0]
 
@@ -133,7 +132,7 @@ class CollectionService(Service):
         rename: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Source:
-        """Change what is given; the name only by managers of the whole collection, who see which are taken.
+        """Change the given fields of a source; only managers of the whole collection may change its name.
 
         Raises NotFound, or Conflict if the new name is taken.
         """
@@ -152,7 +151,7 @@ class CollectionService(Service):
     async def delete_source(
         self, source: str, *, collection: str | None = None, purge: bool = False
     ) -> Receipt:
-        """Delete a source with its documents, and say how many of each thing went. Raises NotFound."""
+        """Delete a source with its documents, and return how many of each were deleted. Raises NotFound."""
         found, place = await self._source(source, collection)
         self._may_write(place, found, "delete a source")
         async with self._context.purging(purge, found.collection):

@@ -50,10 +50,10 @@ class ConnectionService(Service):
     async def create(
         self, name: str, connector: str, options: Mapping[str, Any], *, collection: str = "default"
     ) -> Connection:
-        """Connect a collection with a wiki or another store of documents; `sync` then brings it in step.
+        """Connect a collection with a Git repository, a MediaWiki or a folder; `sync` then copies its pages.
 
-        Raises Conflict if there is a connection of that name, InvalidInput for options that the connector
-        cannot use or that look like secrets, which are not kept yet.
+        Raises Conflict if the name is taken, InvalidInput for options that the connector does not know or
+        that look like secrets, which cannot be stored yet.
         """
         place = await self._managed(collection, "connect a collection")
         _refuse_secrets(options)
@@ -74,11 +74,11 @@ class ConnectionService(Service):
         return await self._parts.work.ledger.put_connection(wiki)
 
     async def list(self, *, collection: str = "default") -> Sequence[Connection]:
-        """The connections of a collection, by name, for those who see all of it."""
+        """List the connections of a collection by name, if you may read all of it."""
         return await self._job_sight.connections(await self._sight.place(collection))
 
     async def delete(self, name: str, *, collection: str = "default", delete: bool = False) -> Receipt:
-        """End a connection; with `delete`, what it brought is deleted too. Raises NotFound."""
+        """Delete a connection; with `delete`, also the documents that it brought. Raises NotFound."""
         place = await self._context.place(collection, "manager", "disconnect a collection")
         wiki = await self._job_sight.connection(place, name)
         for job in await self._syncs(place, wiki):
@@ -95,7 +95,7 @@ class ConnectionService(Service):
         return total
 
     async def sync(self, name: str, *, collection: str = "default") -> Job:
-        """Bring a collection in step with what it is connected to, by a job; one at a time."""
+        """Sync a connection now, as a background job; only one runs at a time."""
         place = await self._sight.place(collection)
         wiki = await self._job_sight.connection(place, name)
         require_scope(self._person, "write", "write")
@@ -111,10 +111,10 @@ class ConnectionService(Service):
     async def watch(
         self, name: str, *, collection: str = "default", told: Callable[[Job], None] | None = None
     ) -> None:
-        """Bring a collection in step now and after every change, until this is cancelled.
+        """Sync now and after every change, until this is cancelled.
 
-        `told` is handed each job that has ended. Raises NotFound, InvalidInput for a store that cannot be
-        watched, and FetchFailed if it is gone.
+        `told` is called with each job that has ended. Raises NotFound, InvalidInput for a connector that
+        cannot watch, and FetchFailed if the address is gone.
         """
         place = await self._sight.place(collection)
         wiki = await self._job_sight.connection(place, name)
@@ -136,7 +136,7 @@ class ConnectionService(Service):
             await connector.close()
 
     async def start(self) -> None:
-        """Follow, from now on, every connection with the option `watch`, as its owner may."""
+        """Watch every connection with the option `watch` in the background, with the rights of its owner."""
         self._core.follow(Followers(self._watched))
 
     async def _managed(self, collection: str, action: str) -> SourceRef:

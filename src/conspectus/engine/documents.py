@@ -49,11 +49,13 @@ class DocumentService(Service):
         wait: bool = False,
         progress: Progress | None = None,
     ) -> Sequence[Written]:
-        """Store documents: found by their words at once, by meaning when embedded (`wait=True`: on return).
+        """Add documents. Keyword search finds them at once, vector search when they are embedded.
 
-        A document with the key of a stored one replaces it atomically. Documents are written in batches of
-        at most 500, each a transaction. Raises InvalidInput, TooLarge or Changed; the batch at fault is
-        not written.
+        With `wait`, this returns when they are embedded.
+
+        A document with a stored key replaces that document atomically. Documents are written in batches of at
+        most 500, one transaction each. Raises InvalidInput, TooLarge or Changed; the batch at fault is not
+        written.
         """
         given = [documents] if isinstance(documents, str | NewDocument) else documents
         target, place = await self._writer.writable(source, collection)
@@ -77,10 +79,10 @@ class DocumentService(Service):
         wait: bool = True,
         progress: Progress | None = None,
     ) -> FilesReport:
-        """Store files and folders; unchanged ones are skipped, failures reported at the end.
+        """Add files and folders. Unchanged files are skipped; failures are reported at the end.
 
-        Each folder is a source of its own unless `source` names one. `prune` deletes what came from files
-        that are gone. Raises UnreadableFile for a path that does not exist.
+        Each folder is a source of its own unless `source` names one. `prune` deletes documents of files that
+        are gone. Raises UnreadableFile for a path that does not exist.
         """
         if not self._person.owner:
             raise NotAllowed("read files of the machine that holds the store", "its owner account")
@@ -99,9 +101,9 @@ class DocumentService(Service):
         return report
 
     async def settle(self, *, collection: str = "default", progress: Progress | None = None) -> int:
-        """Wait until every chunk has its vector, and its names where they are kept; returns how many vectors.
+        """Wait until all chunks are embedded and entities are extracted; return the number of new vectors.
 
-        Who sees only some sources may wait too, and is told 0: the number would be that of others' texts.
+        If you may read only some sources, this waits too and returns 0.
         """
         place = await self._sight.place(collection)
         embedder = await self._context.embedder(place.collection)
@@ -113,11 +115,11 @@ class DocumentService(Service):
         return await self._core.backfill.settle(place.collection, embedder, progress)
 
     async def get(self, document: str) -> Document:
-        """A document's fields. Raises NotFound."""
+        """Return a document without its text. Raises NotFound."""
         return (await self._sight.document(document))[0]
 
     async def find(self, key: str, *, source: str, collection: str = "default") -> Document:
-        """The document of a key in a source, such as a message of a channel. Raises NotFound."""
+        """Return the document of a key in a source, such as a message of a channel. Raises NotFound."""
         place = await self._sight.place(collection)
         home = await self._sight.source(place, source)
         if home is None:
@@ -128,11 +130,11 @@ class DocumentService(Service):
         return found[0]
 
     async def text(self, document: str) -> str:
-        """A document's full text. Raises NotFound."""
+        """Return the full text of a document. Raises NotFound."""
         return await self._sight.text(await self.get(document))
 
     async def texts(self, ids: Sequence[str]) -> Mapping[str, str]:
-        """The full texts of those documents that exist and may be seen, at most 1,000, by their ids."""
+        """Return the full texts of documents by id, at most 1,000; unknown ids are left out."""
         if len(ids) > LIST_LIMIT:
             raise TooLarge("documents", size=len(ids), limit=LIST_LIMIT, unit="ids")
         seen = await self._sight.documents(list(dict.fromkeys(ids)))
@@ -140,7 +142,7 @@ class DocumentService(Service):
         return {str(name): text for name, text in found.items()}
 
     async def chunks(self, document: str) -> Sequence[Chunk]:
-        """A document's chunks, by position. Raises NotFound."""
+        """List the chunks of a document by position. Raises NotFound."""
         return [each.chunk for each in await self._sight.chunks(await self.get(document))]
 
     async def list(
@@ -151,7 +153,7 @@ class DocumentService(Service):
         after: str | None = None,
         limit: int = 100,
     ) -> Page:
-        """A page of documents that match, in order of recording; `after` is the page before's `next`."""
+        """List a page of documents that match, in the order in which they were added; `after` is a cursor."""
         if not 1 <= limit <= LIST_LIMIT:
             raise InvalidInput("limit", f"must be from 1 to {LIST_LIMIT}")
         place = await self._sight.place(collection)
@@ -159,13 +161,13 @@ class DocumentService(Service):
         return Page(tuple(documents), cursor)
 
     async def count(self, *, collection: str = "default", where: Filter = EVERYTHING) -> int:
-        """How many documents match."""
+        """Count the documents that match."""
         return await self._sight.count(await self._sight.place(collection), where)
 
     async def update(self, /, document: str, *, expected: str | None = None, **changes: Any) -> Written:
-        """Change any fields of a document but `key`; a new text replaces the old one atomically.
+        """Change any fields of a document except `key`; a new text replaces the old one atomically.
 
-        With `expected`, the fingerprint that the caller read, raises Changed if it is another one by now.
+        With `expected`, the fingerprint that you read, raises Changed if the document was changed since.
         """
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
@@ -184,9 +186,9 @@ class DocumentService(Service):
             return written[0]
 
     async def delete(self, ids: str | Iterable[str], *, purge: bool = False) -> Receipt:
-        """Delete documents with their children, chunks and vectors, and say how many; unknown ids count 0.
+        """Delete documents with their children, chunks and vectors; return how many. Unknown ids count 0.
 
-        They are out of every answer when this returns. `purge` also waits until no file holds them.
+        They are in no result when this returns. `purge` also waits until no file holds their text.
         """
         require_scope(self._person, "write", "write")
         asked = [ids] if isinstance(ids, str) else list(ids)
@@ -198,7 +200,7 @@ class DocumentService(Service):
         return replace(receipt, purged=purge)
 
     async def delete_chunks(self, document: str) -> int:
-        """Empty a document, which stays, and say how many chunks went. Raises NotFound."""
+        """Delete the chunks of a document, which stays; return how many. Raises NotFound."""
         before = await self.get(document)
         await self.update(document, text="")
         return before.chunks

@@ -191,11 +191,11 @@ class EventService(Service):
     async def add(
         self, events: NewEvent | Iterable[NewEvent], *, stream: str, collection: str = "default"
     ) -> Sequence[Written]:
-        """Store events of a stream, which is made if it is new.
+        """Add events to a stream, which is created if it is new.
 
-        One without a key is named by what it says and when, so that the same again is unchanged; one of a
-        stored key takes its place. Raises InvalidInput, TooLarge or Conflict; the batch at fault is not
-        written.
+        An event without a key is identified by its content and time, so adding it twice has no effect; an
+        event with a stored key replaces that event. Raises InvalidInput, TooLarge or Conflict; the batch at
+        fault is not written.
         """
         given = [events] if isinstance(events, NewEvent) else events
         target, place = await self._writer.writable(stream, collection, kind="stream")
@@ -217,9 +217,9 @@ class EventService(Service):
         within: CaptionRange = WHOLE,
         type: str | None = None,
     ) -> Sequence[EventSpan]:
-        """Events in the order of time: those of one type that overlap, or are close, are one.
+        """List events in the order of time; events of one type that overlap or are close are one.
 
-        Those that share an instant with the range, or lie in it, are given whole.
+        Events that overlap the range are returned whole.
         """
         place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
@@ -232,9 +232,9 @@ class EventService(Service):
     async def entities(
         self, *, stream: str, collection: str = "default", within: CaptionRange = WHOLE
     ) -> Mapping[str, int]:
-        """In how many captions and events each name is among the entities or the speaker, the most first.
+        """Count the captions and events in which each name is an entity or the speaker, most frequent first.
 
-        Spellings that differ in capitals alone are one name, in its most frequent form.
+        Spellings that differ only in case are one name, in its most frequent form.
         """
         place, source = await self._reader.source(stream, collection)
         return common_names(await self._sight.names(place, source, span_of(within, clock_of(source))))
@@ -242,9 +242,9 @@ class EventService(Service):
     async def entity_timeline(
         self, entity: str, *, stream: str, collection: str = "default", within: CaptionRange = WHOLE
     ) -> Sequence[EntitySpan]:
-        """When somebody or something is there: among the entities, as the speaker, or named in a caption.
+        """List when an entity appears: as an entity or speaker of a caption, or named in its text.
 
-        Capitals do not matter, and a name is a whole word. Stretches that overlap, or are close, are one.
+        Case is ignored, and a name is a whole word. Ranges that overlap or are close are one.
         """
         if not entity.strip() or len(entity) > LONGEST_NAME:
             raise InvalidInput("entity", f"must be a name of 1 to {LONGEST_NAME} characters")

@@ -61,17 +61,17 @@ class GraphService(Service):
         self._linker = EntityLinker(context, access)
 
     async def get_or_create(self, name: str = "default", *, collection: str = "default") -> Source:
-        """The graph of that name, made if it is new; its source is called `graph/` and the name."""
+        """Return the graph of that name; create it if it is new. Its source is `graph/` and the name."""
         with as_field("name", was="graph"):
             return (await self._access.made(name, collection))[0]
 
     async def list(self, *, collection: str = "default") -> Sequence[GraphSummary]:
-        """Every graph of a collection that can be seen, in numbers, by name."""
+        """List the graphs of a collection that you may read, by name, with their sizes."""
         place = await self._sight.place(collection)
         return await self._access.of(place, await self._access.visible(place, None)).summaries()
 
     async def delete(self, graph: str, *, collection: str = "default") -> GraphReceipt:
-        """Delete a graph with everything in it, and say how many nodes and edges that were."""
+        """Delete a graph with everything in it; return the number of nodes and edges."""
         source, place = await self._access.place(graph, collection)
         require_scope(self._person, "write", "write")
         place.require("manager", "delete a graph", source=source.id)
@@ -82,7 +82,7 @@ class GraphService(Service):
     async def add_nodes(
         self, nodes: Iterable[NewNode], *, graph: str = "default", collection: str = "default"
     ) -> Sequence[GraphWritten]:
-        """Store nodes, all or none, into a graph that is made if it is new; a stored id is changed.
+        """Add nodes to a graph, all or none; a node with a stored id is updated. A new graph is created.
 
         Raises InvalidInput or TooLarge.
         """
@@ -92,11 +92,11 @@ class GraphService(Service):
     async def add_edges(
         self, edges: Iterable[NewEdge], *, graph: str = "default", collection: str = "default"
     ) -> Sequence[GraphWritten]:
-        """Store edges, all or none; the same again is `unchanged`.
+        """Add edges to a graph, all or none; an edge that is stored already is `unchanged`.
 
-        A single one ends the open ones of its source and type that lead elsewhere and began no later, and is
-        ended by one that began later. Raises DanglingEdges naming every end that is no node, NotFound for
-        evidence that cannot be seen, InvalidInput or TooLarge.
+        An edge of a single-valued type ends the open edges of its source and type that point elsewhere and
+        began no later; one that began later ends it. Raises DanglingEdges that names every end without a
+        node, NotFound for evidence that cannot be read, InvalidInput or TooLarge.
         """
         source, place = await self._access.writable(graph, collection)
         return await self._access.store(
@@ -104,7 +104,7 @@ class GraphService(Service):
         )
 
     async def node(self, node: str, *, graph: str = "default", collection: str = "default") -> Node:
-        """The node of that id. Raises NotFound."""
+        """Return the node of that id. Raises NotFound."""
         return await _one(await self._access.graph(graph, collection), node)
 
     async def nodes(
@@ -116,7 +116,7 @@ class GraphService(Service):
         after: str | None = None,
         limit: int = 100,
     ) -> NodePage:
-        """A page of nodes by id; `after` is the page before's `next`."""
+        """List a page of nodes by id; `after` is a cursor."""
         page("limit", limit, self._parts.settings.max_limit)
         return await (await self._access.graph(graph, collection)).nodes(type=type, after=after, limit=limit)
 
@@ -129,7 +129,7 @@ class GraphService(Service):
         after: str | None = None,
         limit: int = 100,
     ) -> EdgePage:
-        """A page of edges in order of recording, all or those of one node."""
+        """List a page of edges in the order in which they were added: all, or those of one node."""
         page("limit", limit, self._parts.settings.max_limit)
         seen = await self._access.graph(graph, collection)
         if node is not None:
@@ -139,14 +139,14 @@ class GraphService(Service):
     async def delete_nodes(
         self, nodes: Sequence[str], *, graph: str = "default", collection: str = "default"
     ) -> GraphReceipt:
-        """Delete nodes with their edges, and say how many; unknown ids count 0."""
+        """Delete nodes with their edges; return how many. Unknown ids count 0."""
         source = await self._access.edited(graph, collection, "delete nodes")
         return await self._parts.graphs.delete_nodes(source.id, self._access.bounded_ids("nodes", nodes))
 
     async def delete_edges(
         self, edges: Sequence[str], *, graph: str = "default", collection: str = "default"
     ) -> GraphReceipt:
-        """Delete edges by their ids; unknown ids count 0. What one of them had ended stays ended."""
+        """Delete edges by id; unknown ids count 0. Edges that a deleted edge had ended stay ended."""
         source = await self._access.edited(graph, collection, "delete edges")
         return await self._parts.graphs.delete_edges(source.id, self._access.bounded_ids("edges", edges))
 
@@ -158,7 +158,7 @@ class GraphService(Service):
         graph: str = "default",
         collection: str = "default",
     ) -> Sequence[Neighbor]:
-        """What is reached from a node, nearest first and then by the product of the weights on the way.
+        """Traverse the graph from a node: nearest nodes first, then by the product of weights.
 
         Raises NotFound or InvalidInput.
         """
@@ -172,9 +172,9 @@ class GraphService(Service):
     async def find_nodes(
         self, query: str, *, graph: str = "default", collection: str = "default", limit: int = 10
     ) -> Sequence[NodeHit]:
-        """Nodes whose names, aliases or text properties have words of the query, those with most first.
+        """Find nodes whose names, aliases or text properties contain terms of the query, best first.
 
-        The score is the share of the query's words; a node that is called just so comes first with 1.
+        The score is the share of the query's terms; a node with exactly that name comes first with 1.
         """
         settings = self._parts.settings
         page("limit", limit, settings.max_limit)
@@ -193,7 +193,7 @@ class GraphService(Service):
     async def state_at(
         self, at: datetime, *, graph: str = "default", collection: str = "default"
     ) -> GraphState:
-        """What was there at an instant: nodes and edges that were true then, both ends of a span included."""
+        """Return the graph at an instant: the nodes and edges that were valid then."""
         instant = parse_instant(at)
         nodes, edges = await (await self._access.graph(graph, collection)).at(instant)
         return GraphState(instant, tuple(nodes), tuple(edges))
@@ -206,7 +206,7 @@ class GraphService(Service):
         collection: str = "default",
         at: datetime | None = None,
     ) -> str:
-        """The whole graph, or what was there at an instant, as JSON, as GraphML, or drawn as SVG."""
+        """Export a graph, or its state at an instant, as JSON, GraphML or SVG."""
         if form not in GRAPH_FORMS:
             raise InvalidInput("form", f"must be one of {', '.join(GRAPH_FORMS)}")
         seen = await self._access.graph(graph, collection)
@@ -218,16 +218,17 @@ class GraphService(Service):
         return await asyncio.to_thread(_written, form, name, nodes, edges)
 
     async def extract_entities(self, on: bool = True, *, collection: str = "default") -> Collection:
-        """Have passages looked through for names, from the first on and in the background, or no more.
+        """Enable or disable entity extraction for a collection; extraction runs in the background.
 
-        Switched off, the names that were found are forgotten. Raises NotFound or NotAllowed.
+        Disabling it deletes the mentions that were found. Raises NotFound or NotAllowed.
         """
         return await self._context.extract_entities(collection, on)
 
     async def settle_entities(self, *, collection: str = "default", progress: Progress | None = None) -> int:
-        """Wait until all passages are looked through for names; returns how many were meanwhile.
+        """Wait until entities are extracted from all passages; return the number of new passages.
 
-        Who sees only some sources may wait too, and is told 0. Raises what stopped it.
+        If you may read only some sources, this waits too and returns 0. Raises the error that stopped
+        extraction.
         """
         place = await self._sight.place(collection)
         return await self._settle_names(place, progress) if place.collection.names else 0
@@ -235,7 +236,7 @@ class GraphService(Service):
     async def entities(
         self, *, collection: str = "default", begins: str = "", limit: int = 100, source: str | None = None
     ) -> Sequence[EntityCount]:
-        """The names that most passages mention, of all that can be seen or of one source.
+        """List the most mentioned entities, of a collection or of one of its sources.
 
         Raises NotFound, or InvalidInput for a limit.
         """
@@ -252,9 +253,9 @@ class GraphService(Service):
         return list(await seen.counts(begins=key_of(begins), limit=limit))
 
     async def find_mentions(self, text: str, *, collection: str = "default") -> Sequence[Mention]:
-        """The names in a text, in order: those of nodes that can be seen, and those found by their form.
+        """Find the mentions of entities in a text, in order: names of known nodes, and names found by rules.
 
-        Raises TooLarge, or what the extractor of the settings does.
+        Raises TooLarge, or the errors of the entity extractor of the settings.
         """
         place = await self._sight.place(collection)
         graphs = await self._access.visible(place, None)
@@ -269,10 +270,10 @@ class GraphService(Service):
         mention: tuple[int, int] | None = None,
         threshold: float | None = None,
     ) -> Sequence[EntityLink]:
-        """Which nodes of a graph the names of a text mean, or only the mention from one character to another.
+        """Link entities in a text, or one mention, to nodes of a graph.
 
-        Each comes with its candidates and the parts of their scores; a node is named from `threshold` on.
-        Raises NotFound, TooLarge, or InvalidInput for a mention outside of the text.
+        Each mention has its candidates with the parts of their scores; it is linked from `threshold` on.
+        Raises NotFound, TooLarge, or InvalidInput for a mention outside the text.
         """
         least = self._parts.settings.entity_link_min_percent / 100 if threshold is None else threshold
         if not 0 <= least <= 1:
@@ -289,9 +290,9 @@ class GraphService(Service):
         collection: str = "default",
         reason: str = "",
     ) -> Node:
-        """Make several nodes one: the others' names become aliases of the kept one, their edges its own.
+        """Merge nodes into one: it keeps its id and gets the others' names as aliases, and their edges.
 
-        Raises NotFound, NotAllowed, or InvalidInput where there is no other.
+        Raises NotFound, NotAllowed, or InvalidInput if there is no other node.
         """
         source = await self._access.edited(graph, collection, "merge nodes")
         gone = [each for each in dict.fromkeys(self._access.bounded_ids("others", others)) if each != keep]
@@ -304,9 +305,9 @@ class GraphService(Service):
     async def split_node(
         self, merge: int, *, graph: str = "default", collection: str = "default", reason: str = ""
     ) -> Sequence[Node]:
-        """Take back the merge of that number (see `node_history`): the nodes as they were, with their edges.
+        """Undo the merge of that number (see `node_history`): restore the nodes and their edges.
 
-        Raises NotFound, NotAllowed, or Conflict where one of the nodes is there again.
+        Raises NotFound, NotAllowed, or Conflict if one of the nodes exists again.
         """
         source = await self._access.edited(graph, collection, "split a node")
         events = await self._parts.graphs.events(source.id)
@@ -320,7 +321,7 @@ class GraphService(Service):
     async def node_history(
         self, node: str | None = None, *, graph: str = "default", collection: str = "default"
     ) -> Sequence[NodeEvent]:
-        """The merges and splits of a graph in order, all or those that a node was part of."""
+        """List the merges and splits of a graph in order: all, or those of one node."""
         return await (await self._access.graph(graph, collection)).events(node)
 
     async def _settle_names(self, place: SourceRef, progress: Progress | None) -> int:

@@ -130,11 +130,11 @@ class JobService(Service):
         headers: Mapping[str, str] | None = None,
         **sizes: int | None,
     ) -> Job:
-        """Take in a web page: fetched, read, split and embedded by a job, which is returned at once.
+        """Add a web page in the background: fetch, parse, split and embed it. Returns the job at once.
 
-        Without a `source`, its domain is the source. The same address again replaces the page, or leaves it
-        where nothing changed. `headers` may hold secrets and are deleted when the job ends. `chunk_size` and
-        `overlap` are in characters; where they are not given, the settings decide.
+        Without a `source`, its domain is the source. The same address again replaces the page if it has
+        changed. `headers` may hold secrets and are deleted when the job ends. `chunk_size` and `overlap` are
+        in characters; the settings decide them if they are not given.
         """
         address = parse_url(url)
         if address.credentials:
@@ -159,7 +159,7 @@ class JobService(Service):
     async def ingest_files(
         self, files: Sequence[Upload], *, collection: str = "default", source: str = "uploads"
     ) -> Job:
-        """Take in files that are handed in, by a job; they are kept on disk when this returns."""
+        """Add uploaded files in the background; they are stored on disk when this returns the job."""
         names = await asyncio.to_thread(self._checked_names, files)
         place, target = await self._into(collection, named("source", source))
         listed: list[Json] = list(names)
@@ -170,7 +170,7 @@ class JobService(Service):
         return await self._queue.submit(job)
 
     async def get(self, job: str) -> Job:
-        """A job as it is now. Raises NotFound."""
+        """Return a job. Raises NotFound."""
         return (await self._job_sight.job(job))[0]
 
     async def list(
@@ -181,12 +181,12 @@ class JobService(Service):
         after: str | None = None,
         limit: int = 100,
     ) -> JobPage:
-        """A page of jobs, newest first; `after` is the page before's `next`, `limit` at most 100."""
+        """List a page of jobs, newest first; `after` is a cursor, `limit` is at most 100."""
         states = None if state is None else (state,)
         return await self._job_sight.jobs(collection, states, after=after, limit=limit)
 
     async def cancel(self, job: str) -> Job:
-        """Stop a job that waits or runs; one that has ended stays as it is. Raises NotFound."""
+        """Cancel a job that is queued or runs; a job that has ended stays as it is. Raises NotFound."""
         found = await self._stoppable(job, "cancel a job")
         ended = tuple(sorted(FINISHED))
         found = await self._parts.work.ledger.change(
@@ -197,9 +197,9 @@ class JobService(Service):
         return await self.get(found.id)
 
     async def retry(self, job: str) -> Job:
-        """Run a job once more that failed or was cancelled.
+        """Run a job again that failed or was cancelled.
 
-        Raises Conflict for another one, and for one that needs what was deleted when it ended: files, and
+        Raises Conflict for other jobs, and for one whose input was deleted when it ended: files, and
         addresses or headers that may hold secrets.
         """
         found = await self._stoppable(job, "run a job again")
@@ -218,7 +218,7 @@ class JobService(Service):
         return again
 
     async def wait(self, job: str, *, seconds: float | None = None) -> Job:
-        """The job when it has ended, or as it is after so many seconds. Raises NotFound."""
+        """Wait until a job has ended, at most so many seconds, and return it. Raises NotFound."""
         give_up = None if seconds is None else time.monotonic() + seconds
         found = await self.get(job)
         if found.state not in FINISHED:
@@ -231,18 +231,18 @@ class JobService(Service):
         return found
 
     async def report(self, *, collection: str | None = None) -> IngestReport:
-        """Jobs by state, and failure and retry rates by span and by source."""
+        """Count jobs by state, with failure and retry rates by period and by source."""
         return await self._job_sight.report(collection, now=self._parts.clock())
 
     async def requests(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
-        """The calls to model providers, newest first. Only the owner account may see them."""
+        """List requests to model providers, newest first. Only the owner account may."""
         require_owner(self._person, "see calls to model providers")
         if not 1 <= limit <= LIMIT:
             raise InvalidInput("limit", f"must be from 1 to {LIMIT}")
         return await self._parts.request_log.page(after=after, limit=limit)
 
     async def request_totals(self, *, hours: int = 24) -> Sequence[RequestTotals]:
-        """What they added up to in the last hours. Only the owner account may see it."""
+        """Sum requests to model providers over the last hours. Only the owner account may."""
         require_owner(self._person, "see calls to model providers")
         if not 1 <= hours <= HOURS:
             raise InvalidInput("hours", f"must be from 1 to {HOURS}")
@@ -257,7 +257,7 @@ class JobService(Service):
         return found
 
     async def start(self) -> None:
-        """Run what waits, here or in another process that holds the store. Twice is as once."""
+        """Run queued jobs in this process, or in another one that holds the store."""
         await self._queue.start()
 
     async def _into(self, collection: str, source: str) -> tuple[SourceRef, SourceId | None]:

@@ -19,10 +19,10 @@ class MaintenanceService(Service):
         self._documents = documents
 
     async def status(self, *, collection: str | None = None) -> Status:
-        """Sizes and counts of one collection.
+        """Return sizes and counts of one collection.
 
-        Without a name they are those of all that can be seen as a whole. Only the owner of the store is told
-        where it is and how many bytes it takes.
+        Without a name they cover all collections that you may read whole. Only the owner account is told the
+        path and the size of the store.
         """
         places = [await self._sight.place(collection)] if collection else await self._sight.places()
         whole = [place for place in places if place.whole]
@@ -35,7 +35,7 @@ class MaintenanceService(Service):
         return Status(self._parts.path, self._parts.version, await self._parts.size(), tuple(found))
 
     async def check(self) -> CheckReport:
-        """Compare records and indexes, and let the database check itself; reports, repairs nothing."""
+        """Check the indexes against the records, and the database itself; nothing is repaired."""
         require_owner(self._person, "check the store")
         report = await check(self._core.records, self._core.shelves)
         stray = await self._parts.indexes.stray()
@@ -43,10 +43,10 @@ class MaintenanceService(Service):
         return replace(report, records=(*report.records, *told))
 
     async def reindex(self, *, collection: str = "default", progress: Progress | None = None) -> None:
-        """Build the collection's index anew from the records; the old one answers meanwhile.
+        """Rebuild the index of a collection from the records; the old index answers meanwhile.
 
-        Indexes that processes left behind which were killed while they deleted a collection, or moved one
-        to another space, are deleted.
+        Deletes indexes that are left of processes that were killed while they deleted a collection, or moved
+        one to another embedder.
         """
         place = await self._context.place(collection, "owner", "build an index anew")
         shelf = await self._core.shelves.current(place.collection)
@@ -56,10 +56,10 @@ class MaintenanceService(Service):
     async def reembed(
         self, embedder: str, *, collection: str = "default", progress: Progress | None = None
     ) -> int:
-        """Move a collection to another embedder's space and say how many vectors were made for it.
+        """Move a collection to another embedder; return the number of new vectors.
 
-        The old space answers until every vector and the index over them are there. A run that was killed
-        goes on where it was when it is called again.
+        The old vectors answer until all new ones and their index are complete. Calling it again continues a
+        run that was interrupted.
         """
         place = await self._context.place(collection, "owner", "move a collection to another embedder")
         require_scope(self._person, "admin", "move a collection to another embedder")
@@ -76,11 +76,11 @@ class MaintenanceService(Service):
         return made
 
     async def resume(self, *, rested: float = 0.0) -> None:
-        """Go on embedding what has no vector yet, where no error ended it within `rested` seconds."""
+        """Embed chunks without vectors, unless an error stopped that less than `rested` seconds ago."""
         for place in await self._sight.places():
             await self._context.embed(place.collection, wait=False, rested=rested)
 
     async def finish_purges(self) -> None:
-        """Have finished in the background what a process was killed over while it purged."""
+        """Finish purges in the background that an earlier process did not complete."""
         if self._context.does_background_work and await self._core.records.unfinished_purges():
             self._core.finish_purges()

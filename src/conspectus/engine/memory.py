@@ -79,13 +79,13 @@ class MemoryService(Service):
         wait: bool = False,
         progress: Progress | None = None,
     ) -> Sequence[MemoryWritten]:
-        """Store memories in their order, word for word: found by their words when this returns.
+        """Add memories in their order. Keyword search finds them when this returns.
 
-        By meaning they are found when they are embedded (`wait=True`: on return). One with the key of a
-        stored one is a new version of it. What says nearly the same as another is linked to it, not dropped.
-        A fact becomes an edge of the scope's graph, and ends the one that it contradicts. They are written in
-        batches of at most 500, each a transaction. Raises InvalidInput or TooLarge; the batch at fault is not
-        written.
+        Vector search finds them once they are embedded (`wait=True`: when this returns). A memory with a
+        stored key is a new version. A near duplicate is linked to the other memory, not dropped. A fact
+        becomes an edge of the scope's graph, and ends the fact that it contradicts. Memories are written in
+        batches of at most 500, one transaction each. Raises InvalidInput or TooLarge; the batch at fault is
+        not written.
         """
         home, place = await self._batches.home(checked(scope), collection)
         given = [memories] if isinstance(memories, str | NewMemory) else memories
@@ -112,9 +112,9 @@ class MemoryService(Service):
         expected: str | None = None,
         **changes: Any,
     ) -> Written:
-        """Change any fields of a memory but its key; it keeps its id, and what it was is kept as a version.
+        """Change any fields of a memory except its key; the old state is kept as a version.
 
-        With `expected`, the fingerprint that the caller read, raises Changed if it is another one by now.
+        With `expected`, the fingerprint that you read, raises Changed if the memory was changed since.
         """
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
@@ -140,12 +140,12 @@ class MemoryService(Service):
             return written
 
     async def get(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Memory:
-        """A memory of a scope. Raises NotFound, for one of another scope too."""
+        """Return a memory of a scope. Raises NotFound, also for a memory of another scope."""
         homes = await self._reader.homes(scope, collection)
         return await self._reader.memory(homes, memory)
 
     async def versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Sequence[Memory]:
-        """All that a memory ever said, oldest first, as it is now last. Raises NotFound."""
+        """List all versions of a memory, oldest first, the current one last. Raises NotFound."""
         homes = await self._reader.homes(scope, collection)
         now = await self._reader.memory(homes, memory)
         before = [in_homes(homes, each, text) for each, text in await homes.versions(now.document)]
@@ -160,7 +160,7 @@ class MemoryService(Service):
         entity: str | None = None,
         **paging: Unpack[Paging],
     ) -> MemoryPage:
-        """A page of the memories of a scope that match, in the order in which they were said."""
+        """List a page of the memories of a scope that match, by time."""
         limit, newest_first = paging.get("limit", 100), paging.get("newest_first", False)
         after, where = paging.get("after"), paging.get("where", EVERYTHING)
         if not 1 <= limit <= LIMIT:
@@ -172,7 +172,7 @@ class MemoryService(Service):
         return MemoryPage(tuple(found), cursor)
 
     async def count(self, *, scope: Scope, collection: str = MEMORY, where: Filter = EVERYTHING) -> int:
-        """How many memories of a scope match."""
+        """Count the memories of a scope that match."""
         return await (await self._reader.homes(scope, collection)).count(where)
 
     async def recent(
@@ -184,27 +184,27 @@ class MemoryService(Service):
         tokens: int | None = None,
         tokenizer: str = "o200k_base",
     ) -> Sequence[RecentMemory]:
-        """The turns that were stored last, oldest first: so many at most, of so many tokens at most.
+        """Return the newest turns of a scope, oldest first, within a number of turns and of tokens.
 
-        What is not given is as the settings say. One larger than all of the tokens is cut, with a mark.
+        The settings decide what is not given. A turn larger than all of the tokens is cut, with a mark.
         """
         return await self._reader.recent(
             scope=scope, collection=collection, turns=turns, tokens=tokens, tokenizer=tokenizer
         )
 
     async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
-        """The memories of a scope that answer a question, best first, each with its reasons.
+        """Search the memories of a scope, best first, each with the parts of its score.
 
-        Raises NotFound for an unknown collection, InvalidInput for a question that cannot be asked.
+        Raises NotFound for an unknown collection, InvalidInput for an invalid query.
         """
         return await self._search.recall(question)
 
     async def window(
         self, question: MemoryQuery, budget: int | Budget, *, renderer: str = "text"
     ) -> MemoryWindow:
-        """The context for the next turn: standing notes, the last turns, and what answers the question.
+        """Build the context window of the next turn: notes, the newest turns, and memories for the query.
 
-        Never over the budget. Raises what `recall` does.
+        It never exceeds the budget. Raises what `recall` does.
         """
         return await self._search.window(question, budget, renderer=renderer)
 
@@ -217,11 +217,11 @@ class MemoryService(Service):
         preview: bool = False,
         purge: bool = False,
     ) -> MemoryReceipt:
-        """Delete memories of a scope with their versions and all that hangs on them, and say what went.
+        """Delete memories of a scope with their versions and facts; return what was deleted.
 
-        Unknown ids and those of other scopes count 0. Pinned memories go only by their ids, or with
-        `what.pinned`. They are out of every answer when this returns; `purge` also waits until no file holds
-        them. A `preview` deletes nothing. Raises InvalidInput, NotFound for the collection, NotAllowed.
+        Unknown ids and those of other scopes count 0. Pinned memories are deleted only by id, or with
+        `what.pinned`. They are in no result when this returns; `purge` also waits until no file holds their
+        text. A `preview` deletes nothing. Raises InvalidInput, NotFound for the collection, or NotAllowed.
         """
         checked_forgetting(what)
         require_scope(self._person, "write", "forget memories")
@@ -232,7 +232,7 @@ class MemoryService(Service):
         return replace(receipt, purged=erased)
 
     async def conversations(self, *, scope: Scope, collection: str = MEMORY) -> Sequence[ConversationSummary]:
-        """The conversations of a scope that have memories, the one that was last spoken in first."""
+        """List the conversations of a scope, the newest one first."""
         homes = await self._reader.homes(scope, collection)
         found = [
             ConversationSummary(scope_of(homes.by_id[each.source].name), each.memories, each.first, each.last)
@@ -241,7 +241,7 @@ class MemoryService(Service):
         return sorted(found, key=lambda each: -each.last.timestamp() if each.last is not None else 0.0)
 
     async def stats(self, *, scope: Scope, collection: str = MEMORY) -> MemoryStats:
-        """A scope in numbers."""
+        """Return the numbers of memories in a scope."""
         homes = await self._reader.homes(scope, collection)
         totals = await homes.totals()
         return MemoryStats(
@@ -261,10 +261,10 @@ class MemoryService(Service):
     async def export(
         self, *, scope: Scope, collection: str = MEMORY, after: str | None = None, limit: int | None = None
     ) -> MemoryExport:
-        """A page of a scope's memories, in the order in which they were said, each as a line of JSON.
+        """Export a page of a scope's memories as JSON Lines, by time.
 
-        A line is all there is to a memory: its times, names, facts and earlier versions. `after` is the page
-        before's `next`; a page has as many lines as the settings allow, or `limit`.
+        A line holds all of a memory: times, names, facts and earlier versions. `after` is a cursor; a page
+        has `limit` lines, or as many as the settings allow.
         """
         return await self._transfer.export(scope, collection, after=after, limit=limit)
 
@@ -276,12 +276,12 @@ class MemoryService(Service):
         scope: Scope | None = None,
         progress: Progress | None = None,
     ) -> Sequence[MemoryWritten]:
-        """Take in lines of an export; taken in again, they change nothing.
+        """Import memories from JSON Lines. Importing the same lines twice has no effect.
 
-        They go where they say, or into a scope: to its user, and to its agent and conversation where it names
-        them. Of a memory that is stored already, all that either knows is kept, and what came to be known
-        last is what it says. Lines are written in batches of at most 500, each a transaction. Raises
-        InvalidInput or TooLarge with the number of the line at fault, of whose batch nothing is written.
+        They go into the scope that each line names, or into the given one. A memory that is stored already
+        keeps the versions of both sides, and the newest is the current one. Lines are written in batches of
+        at most 500, one transaction each. Raises InvalidInput or TooLarge with the number of the line at
+        fault, whose batch is not written.
         """
         return await self._transfer.take_in(lines, collection, scope=scope, progress=progress)
 

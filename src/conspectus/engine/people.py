@@ -121,7 +121,7 @@ class PeopleService(Service):
     ) -> NewKey:
         """Create an API key for oneself, or as the owner account for another user. Its secret is shown once.
 
-        It cannot have more scopes than the key that one came with. Raises NotAllowed, NotFound or
+        A key cannot have more scopes than the key of the request. Raises NotAllowed, NotFound or
         InvalidInput.
         """
         chosen = tuple(each for each in SCOPES if each in scopes)
@@ -136,7 +136,7 @@ class PeopleService(Service):
         return await self._new_key(holder, label_text(label), scopes=chosen, expires=expires)
 
     async def keys(self, user: str | None = None) -> Sequence[Key]:
-        """One's own keys, oldest first; for the owner account those of any user, or with `*` of all."""
+        """List your API keys, oldest first; the owner account may list those of any user, or all with `*`."""
         if user == EVERYWHERE:
             require_owner(self._person, "see the keys of others")
             return await self._parts.accounts.keys()
@@ -148,10 +148,10 @@ class PeopleService(Service):
         return await self._parts.accounts.revoke_key(found.id, self._parts.clock())
 
     async def rotate_key(self, key: str) -> NewKey:
-        """A new secret with the same label, scopes and expiry; the old one is revoked.
+        """Replace an API key by a new one with the same label, scopes and expiry; the old one is revoked.
 
-        Raises NotFound, NotAllowed if the key has more scopes than one's own, or Conflict if it is not
-        valid any more.
+        Raises NotFound, NotAllowed if the key has more scopes than yours, or Conflict if it is not valid any
+        more.
         """
         old = await self._key(key, "renew a key")
         require_scopes(self._person, old.scopes, "renew a key for that")
@@ -166,11 +166,11 @@ class PeopleService(Service):
         return made
 
     async def authenticate(self, secret: str) -> Person:
-        """Whose key it is; for front ends, on the engine of the local owner. Raises Unauthenticated."""
+        """Return the person of an API key, for servers. Raises Unauthenticated."""
         return await self._core.keys.person(secret)
 
     async def create_owner(self) -> NewKey | None:
-        """Make the owner account with a first key, if no key was ever made."""
+        """Create the owner account with a first API key, if there is no key yet."""
         require_owner(self._person, "make the owner account")
         if await self._parts.accounts.keys():
             return None
@@ -180,10 +180,10 @@ class PeopleService(Service):
     async def grant(
         self, collection: str, grantee: Principal, role: Role, *, source: str | None = None
     ) -> Grant:
-        """Give a user or a group (by id or name) a role, in place of the one it had there.
+        """Grant a role to a user or a group, by id or name; it replaces the role that they had there.
 
-        It holds for the collection, or for one source of it. Managers may give viewer and editor, owners
-        all. Raises NotFound, NotAllowed, or Conflict for the account that the collection belongs to.
+        It holds for the collection, or for one source of it. Managers may grant viewer and editor, owners any
+        role. Raises NotFound, NotAllowed, or Conflict for the account that owns the collection.
         """
         if role not in ROLES:
             raise InvalidInput("role", f"must be one of {', '.join(ROLES)}")
@@ -200,7 +200,7 @@ class PeopleService(Service):
         return await self._parts.accounts.revoke(place.collection.id, part, whom)
 
     async def grants(self, collection: str, *, source: str | None = None) -> Sequence[Grant]:
-        """All grants on a collection and its sources, or those on one source. Managers may see them."""
+        """List the grants on a collection and its sources, or on one source. Only managers may."""
         place, part = await self._granted(collection, source)
         require_grantor(role_on(place.access, part), "viewer")
         found = await self._parts.accounts.grants(place.collection.id)

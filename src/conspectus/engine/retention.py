@@ -119,11 +119,10 @@ class RetentionService(Service):
         self._answering = answering
 
     async def set(self, retention: Retention | None, *, scope: Scope, collection: str = MEMORY) -> None:
-        """Keep a rule for each conversation of a scope, in the place of the one it has; None: no more.
+        """Set the retention rule of a scope, which replaces its rule; None deletes it.
 
-        Nothing is deleted now: `apply` says what would be, and does it, and so does what
-        `start` starts. Where several rules hold for a conversation, the strictest does. Raises
-        InvalidInput or NotAllowed.
+        Nothing is deleted now: `apply` does, or the background work. If several rules hold for a
+        conversation, the strictest applies. Raises InvalidInput or NotAllowed.
         """
         require_scope(self._person, "write", "keep a retention")
         rule = None if retention is None else checked_retention(retention)
@@ -142,7 +141,7 @@ class RetentionService(Service):
         await self._parts.memories.put_retention(KeptRetention(name, home, begins, rule, self._person.id))
 
     async def list(self, *, collection: str = MEMORY) -> Sequence[RetentionRule]:
-        """The rules of a collection: all for those who see all of it, for others their own."""
+        """List the retention rules of a collection: all if you may read all of it, else your own."""
         place = await self._sight.place(collection)
         name = place.collection.name
         rules = await self._rules.of(place)
@@ -151,7 +150,7 @@ class RetentionService(Service):
     async def apply(
         self, *, collection: str = MEMORY, scope: Scope | None = None, preview: bool = False
     ) -> MemoryReceipt:
-        """Delete what the rules do not let stay, in a scope or wherever they hold; or say what would go."""
+        """Apply the retention rules of a scope, or all; or preview what they would delete."""
         require_scope(self._person, "write", "carry out a retention")
         place = await self._sight.place(collection)
         rules = await self._rules.of(place)
@@ -162,17 +161,17 @@ class RetentionService(Service):
         return receipt
 
     async def start_job(self, *, collection: str = MEMORY) -> Job:
-        """Have the rules of a collection carried out by a job, whose result says what went; one at a time."""
+        """Apply the retention rules of a collection in a background job; only one runs at a time."""
         require_scope(self._person, "write", "carry out a retention")
         place = await self._sight.place(collection)
         await self._rules.due(place, await self._rules.of(place), None)
         return await self._retention_job(place, {})
 
     async def start(self) -> None:
-        """Carry out every rule, as whoever keeps it may, from now on whenever it is due.
+        """Apply every retention rule in the background when it is due, with the rights of its creator.
 
-        Of all processes that have the store open, one does so, every `retention_interval_minutes` of the
-        settings (0: not at all), by jobs.
+        One of the processes that have the store open does so, every `retention_interval_minutes` of the
+        settings (0: never), with jobs.
         """
         minutes = self._parts.settings.retention_interval_minutes
         if minutes:

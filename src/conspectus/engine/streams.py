@@ -83,10 +83,10 @@ class StreamService(Service):
         self._live = live
 
     async def put(self, stream: NewStream | str) -> Stream:
-        """The stream, made if it is new, else with what is given changed.
+        """Create a stream, or change the given fields of a stored one.
 
-        Raises Conflict for a source of another kind, and for another origin once there are captions: their
-        times would mean something else.
+        Raises Conflict for a source of another kind, and for another origin once there are captions, as their
+        times would change.
         """
         new = NewStream(stream) if isinstance(stream, str) else stream
         await self._shelf_for(new.collection)
@@ -112,13 +112,13 @@ class StreamService(Service):
         return made
 
     async def list(self, *, collection: str = "default") -> Sequence[Stream]:
-        """The streams of a collection that can be seen, by name."""
+        """List the streams of a collection that you may read, by name."""
         place = await self._sight.place(collection)
         found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
         return [await self._reader.stream(place, each) for each in found]
 
     async def get(self, stream: str, *, collection: str = "default") -> Stream:
-        """The stream of that id or name. Raises NotFound."""
+        """Return the stream of that id or name. Raises NotFound."""
         place, source = await self._reader.source(stream, collection)
         return await self._reader.stream(place, source)
 
@@ -132,11 +132,11 @@ class StreamService(Service):
         wait: bool = False,
         progress: Progress | None = None,
     ) -> Sequence[Written]:
-        """Store captions, in any order and any number of times, in batches that are each a transaction.
+        """Add captions to a stream in any order, in batches of one transaction each.
 
-        The stream is made if it is new. The same caption again is unchanged; without `replace` one whose
-        key or index is stored with another text or time is Conflict. Raises InvalidInput or TooLarge; the
-        batch at fault is not written.
+        A new stream is created. Adding a caption twice has no effect; without `replace`, a stored key or
+        index with another text or time is Conflict. Raises InvalidInput or TooLarge; the batch at fault is
+        not written.
         """
         indexes: set[int | None] = set()
         given = _noted([captions] if isinstance(captions, NewCaption) else captions, indexes)
@@ -165,7 +165,7 @@ class StreamService(Service):
         after: str | None = None,
         limit: int = PAGE,
     ) -> CaptionPage:
-        """A page of a stream's captions in the order of time; `after` is the page before's `next`."""
+        """List a page of the captions of a stream by time; `after` is a cursor."""
         if not 1 <= limit <= PAGE:
             raise InvalidInput("limit", f"must be from 1 to {PAGE}")
         place, source = await self._reader.source(stream, collection)
@@ -203,12 +203,12 @@ class StreamService(Service):
         collection: str = "default",
         **how: Unpack[CaptionImportOptions],
     ) -> CaptionImport:
-        """Take in files of captions, each as a stream of its own unless `stream` names one.
+        """Import subtitle and caption files, each as a stream of its own unless `stream` names one.
 
-        A stream is called as its file, from the folder on that was named and without the ending; a file with
-        captions of many videos makes one for each. Taking a file in again follows what has changed in it. A
-        file that fails is named in the report and stops no other. Raises NotAllowed for a path, where the
-        person is not the owner.
+        A stream is named by its file, relative to the given folder and without the extension; a file with
+        captions of several videos makes a stream for each. Importing a file again applies its changes. A file
+        that fails is named in the report and does not stop the others. Raises NotAllowed for a path, unless
+        you are the owner.
         """
         taken = CaptionCounts()
         progress = how.get("progress")
@@ -232,17 +232,17 @@ class StreamService(Service):
         return taken.report()
 
     async def find_moments(self, question: StreamQuery) -> Moments:
-        """The moments of streams that answer a question, best first.
+        """Find the moments of streams that answer a query, best first.
 
-        A question that only names a time gets what lies in it. Raises NotFound for a stream that cannot be
-        seen, InvalidInput for a range that is none.
+        A query that only names a time returns what lies in it. Raises NotFound for a stream that cannot be
+        read, InvalidInput for an invalid range.
         """
         return await self._videos.find_moments(question)
 
     async def window(
         self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
     ) -> StreamWindow:
-        """The context for a question to streams: its moments in the order of time, never over the budget.
+        """Build a context window for a query to streams: its moments in the order of time.
 
         Raises what `find_moments` does.
         """
@@ -251,10 +251,10 @@ class StreamService(Service):
     async def subscribe(
         self, *, stream: str, collection: str = "default", after: int | None = None
     ) -> AsyncGenerator[LiveCaption, None]:
-        """Captions as they are written, those after the change `after`, or from now on.
+        """Receive new captions as they are written: those after the change `after`, or from now on.
 
-        Goes on until it is closed. Raises NotFound, also when the stream can be seen no longer. After a
-        break some may come twice, none is left out.
+        Runs until it is closed. Raises NotFound, also when the stream cannot be read any more. After a lost
+        connection some captions may come twice; none is left out.
         """
         place, source = await self._reader.source(stream, collection)
         sequence = await self._sight.newest_change(place) if after is None else after
@@ -276,7 +276,7 @@ class StreamService(Service):
             place, source = await self._reader.source(source.id, place.collection.id)
 
     async def newest_change(self, *, stream: str, collection: str = "default") -> int:
-        """The number after which a stream is followed from now on. Raises NotFound."""
+        """Return the number of a stream's newest change, to subscribe from now on. Raises NotFound."""
         place, _ = await self._reader.source(stream, collection)
         return await self._sight.newest_change(place)
 

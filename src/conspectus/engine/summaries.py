@@ -116,20 +116,20 @@ class SummaryService(Service):
         self._live = live
 
     async def summarize(self, request: SummaryRequest, *, progress: Progress | None = None) -> Summary:
-        """The summary of the captions of a range; what was summarised before is not asked for again.
+        """Summarize the captions of a range; batches that are summarized already are not requested again.
 
-        A batch that fails is among the `failures` of the result, and left out of it. Without a chat model, or
-        if asked to, captions are chosen instead of sentences written. Raises the error of the model where no
-        batch could be summarised, or all of them together; InvalidInput, TooLarge or NotFound.
+        A batch that fails is in `failures` and left out of the summary. Without a chat model, or if asked to,
+        captions are chosen as the summary (extraction). Raises the error of the model if no batch could be
+        summarized, or not all of them together; InvalidInput, TooLarge or NotFound.
         """
         return await self._pipeline.summarize(
             await self._pipeline.resolved(request), SummaryOptions(progress=progress)
         )
 
     async def get(self, request: SummaryRequest) -> Summary | None:
-        """The same as far as it is kept, without asking a model; None if it was not made, or not lately.
+        """Return a stored summary without calling a model; None if there is none, or it is outdated.
 
-        A batch that is not kept is among the failures.
+        A batch that is not stored is in `failures`.
         """
         try:
             made = await self._pipeline.summarize(
@@ -140,16 +140,16 @@ class SummaryService(Service):
         return made if made.text or made.outcome == "empty" else None
 
     async def start_job(self, request: SummaryRequest) -> Job:
-        """Have a summary made by a job, which is returned at once; `get` then gives it."""
+        """Summarize in a background job, which is returned at once; `get` then returns the summary."""
         require_scope(self._person, "write", "have a summary made by a job")
         return await self._queue.submit(self._live.job(await self._pipeline.resolved(request)))
 
     async def summarize_live(
         self, request: SummaryRequest | None, *, stream: str, collection: str = "default"
     ) -> None:
-        """Summarise each batch of a live stream as soon as it is full, and the last when the stream ends.
+        """Summarize each batch of a live stream when it is full, and the last one when the stream ends.
 
-        It ends when `put` of streams says that the stream is not live any more, or with None.
+        This ends when `put` of streams ends the live stream, or with None.
         """
         require_scope(self._person, "write", "write")
         place, source = await self._reader.source(stream, collection)

@@ -110,15 +110,15 @@ class TaskService:
         return TaskService(self._engine, collection=collection, source=source, tokenizer=tokenizer)
 
     async def put(self, task: Task, *, wait: bool = True) -> TaskWritten:
-        """Create the task, or replace what it says; its attachments stay.
+        """Create a task, or replace its fields; its attachments stay.
 
-        With `wait` it can be found when this returns. Raises InvalidInput; ProviderError where it is written,
+        With `wait`, it can be found when this returns. Raises InvalidInput; ProviderError if it is written
         but could not be embedded.
         """
         return (await self.put_many([task], wait=wait))[0]
 
     async def put_many(self, tasks: Iterable[Task], *, wait: bool = True) -> list[TaskWritten]:
-        """The same for many, in batches of at most 500 that are each written whole or not at all."""
+        """Create or replace many tasks, in batches of at most 500, one transaction each."""
         written: list[TaskWritten] = []
         source: Source | None = None
         for batch in _batches(tasks):
@@ -129,7 +129,7 @@ class TaskService:
         return written
 
     async def get(self, task_id: str) -> StoredTask:
-        """A task. Raises NotFound."""
+        """Return a task. Raises NotFound."""
         _, place = await self._source.place("task", task_id)
         return to_task(*await self._source.read(place, "task", task_id))
 
@@ -142,7 +142,7 @@ class TaskService:
         after: str | None = None,
         limit: int = 100,
     ) -> TaskPage:
-        """A page of tasks, the first written first; `after` is the page before's `next`."""
+        """List a page of tasks in the order in which they were created; `after` is a cursor."""
         where = _where(status, priority)
         source = await self._source.found()
         if source is None:
@@ -159,7 +159,7 @@ class TaskService:
     ) -> TaskWritten:
         """Change fields of a task: title, description, tags, status, priority, metadata.
 
-        With `expected`, the fingerprint that was read, raises Changed if it is another one by now. Raises
+        With `expected`, the fingerprint that you read, raises Changed if the task was changed since. Raises
         NotFound or InvalidInput.
         """
 
@@ -171,16 +171,16 @@ class TaskService:
         return await self._change(task_id, change, wait=wait)
 
     async def delete(self, task_id: str) -> Receipt:
-        """Delete a task with its attachments, and say how much went; an unknown one counts as nothing."""
+        """Delete a task with its attachments; return how many were deleted. An unknown id counts 0."""
         return await self._source.delete(task_key(task_id))
 
     async def attach(self, task_id: str, attachment: Attachment, *, wait: bool = True) -> TaskWritten:
-        """Give a task an attachment, or replace the one of that id. Raises NotFound or InvalidInput."""
+        """Add an attachment to a task, or replace the one of that id. Raises NotFound or InvalidInput."""
         new = checked_attachment(attachment)
         return await self._change(task_id, lambda stored: stored, wait=wait, attachment=new)
 
     async def detach(self, task_id: str, attachment_id: str) -> Receipt:
-        """Delete an attachment of a task; one that is unknown counts as nothing. Raises NotFound."""
+        """Delete an attachment of a task; an unknown id counts 0. Raises NotFound."""
         await self.get(task_id)
         receipt = await self._source.delete(attachment_key(task_id, attachment_id))
         with suppress(NotFound):
@@ -188,13 +188,13 @@ class TaskService:
         return receipt
 
     async def attachment(self, task_id: str, attachment_id: str) -> StoredAttachment:
-        """An attachment of a task. Raises NotFound."""
+        """Return an attachment of a task. Raises NotFound."""
         key = attachment_key(task_id, attachment_id)
         _, place = await self._source.place("attachment", attachment_id, key)
         return to_attachment(*await self._source.read(place, "attachment", attachment_id))
 
     async def attachments(self, task_id: str) -> Sequence[StoredAttachment]:
-        """The attachments of a task, by id. Raises NotFound."""
+        """List the attachments of a task by id. Raises NotFound."""
         source, place = await self._source.place("task", task_id)
         await self._source.read(place, "task", task_id)
         found = [
@@ -212,10 +212,10 @@ class TaskService:
         priority: str | None = None,
         min_similarity: float = 0.0,
     ) -> Sequence[TaskResult]:
-        """The tasks and attachments nearest in meaning, nearest first; none where there is nothing.
+        """Search tasks and attachments by vector, most similar first.
 
         The status and the priority of an attachment are those of its task. Raises InvalidInput for values out
-        of range and for a collection of words only, ProviderError where nothing can be compared.
+        of range and for a collection without vectors, ProviderError if the query cannot be embedded.
         """
         where = _where(status, priority)
         if not query.strip():
@@ -239,7 +239,7 @@ class TaskService:
         max_tokens: int | None = 1_500,
         min_similarity: float = 0.0,
     ) -> TaskContext:
-        """The nearest tasks as numbered lines for a prompt, in `max_tokens` at most (None: no limit)."""
+        """Render the most similar tasks as numbered lines for a prompt, within `max_tokens`."""
         found = await self.search(query, limit, min_similarity=min_similarity)
         count = self._engine.counter(self._tokenizer)
         if not found:

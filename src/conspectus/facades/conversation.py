@@ -89,7 +89,7 @@ class Conversations:
         return await self._engine.channels.latest(channel=channel, collection=self._collection, limit=limit)
 
     async def get_context_chain(self, channel: str, message: str, *, limit: int = 20) -> ReplyChain:
-        """A message with what it answers, up to the root, and with what follows from it. Raises NotFound."""
+        """Return the reply chain of a message: its ancestors and its replies. Raises NotFound."""
         return await self._engine.channels.chain(await self._id(channel, message), limit=limit)
 
     async def get_context_window(

@@ -73,7 +73,7 @@ class Graphs(Protocol):
     async def edges(
         self, graphs: Sequence[SourceId], *, node: str | None = None, after: str | None = None, limit: int
     ) -> EdgePage:
-        """A page of edges in order of recording, all or those of one node."""
+        """List a page of edges in the order in which they were added: all, or those of one node."""
         ...
 
     async def edges_by_id(self, graphs: Sequence[SourceId], ids: Sequence[str]) -> Sequence[Edge]:

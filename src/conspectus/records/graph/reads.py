@@ -158,7 +158,7 @@ def edge_page(
     after: str | None = None,
     limit: int,
 ) -> EdgePage:
-    """A page of edges in order of recording, all or those of one node."""
+    """List a page of edges in the order in which they were added: all, or those of one node."""
     known = sources_by_id(connection, graphs)
     page: dict[str, Any] = {"graphs": list(known), "after": _number(after), "most": limit + 1}
     if node is None:

@@ -45,7 +45,7 @@ async def create_collection(body: CollectionBody, engine: EngineOf, response: Re
     dependencies=[Unhurried],
 )
 async def reindex(collection: CollectionName, engine: EngineOf) -> ReindexedAnswer:
-    """Build the collection's index anew from the records; the old one answers meanwhile."""
+    """Rebuild the index of a collection from the records; the old index answers meanwhile."""
     await engine.maintenance.reindex(collection=collection)
     return ReindexedAnswer(collection=collection)
 

@@ -56,13 +56,13 @@ async def cancel_job(job: IdInPath, engine: EngineOf) -> Job:
 
 @router.post("/jobs/{job}/retry", response_model=JobAnswer, responses=problems())
 async def retry_job(job: IdInPath, engine: EngineOf) -> Job:
-    """Run a job once more that failed or was cancelled."""
+    """Run a job again that failed or was cancelled."""
     return await engine.jobs.retry(job)
 
 
 @router.get("/ingest/report", response_model=ReportAnswer, responses=problems())
 async def ingest_report(engine: EngineOf, collection: NamedInQuery = None) -> IngestReport:
-    """Jobs by state, and failure and retry rates by span and by source."""
+    """Count jobs by state, with failure and retry rates by period and by source."""
     return await engine.jobs.report(collection=collection)
 
 

@@ -62,7 +62,7 @@ async def put_stream(body: NewStreamBody, engine: EngineOf) -> StreamAnswer:
 
 @router.get("/streams", response_model=list[StreamAnswer], responses=problems())
 async def list_streams(engine: EngineOf, *, collection: InCollection = "default") -> Sequence[StreamAnswer]:
-    """The streams of a collection that can be seen, by name."""
+    """List the streams of a collection that you may read, by name."""
     return [StreamAnswer.of(each) for each in await engine.streams.list(collection=collection)]
 
 
