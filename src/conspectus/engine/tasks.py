@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, Unpack
 
 from conspectus.chat.task_lines import NO_TASKS, TaskLine, render_tasks
 from conspectus.engine.collections import CollectionService
@@ -44,6 +44,7 @@ from conspectus.model.tasks import (
     StoredAttachment,
     StoredTask,
     Task,
+    TaskChanges,
     TaskContext,
     TaskPage,
     TaskResult,
@@ -155,9 +156,15 @@ class TaskService:
         return TaskPage(tuple(to_task(*each) for each in await self._source.whole(page.documents)), page.next)
 
     async def update(
-        self, /, task_id: str, *, expected: str | None = None, wait: bool = True, **changes: Any
+        self,
+        /,
+        task_id: str,
+        *,
+        expected: str | None = None,
+        wait: bool = True,
+        **changes: Unpack[TaskChanges],
     ) -> TaskWritten:
-        """Change fields of a task: title, description, tags, status, priority, metadata.
+        """Change the fields of a task that are named.
 
         With `expected`, the fingerprint that you read, raises Changed if the task was changed since. Raises
         NotFound or InvalidInput.

@@ -1,9 +1,9 @@
 """Tasks of a task list, their attachments, and results of searches for them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 from conspectus.model.results import Outcome
 
@@ -27,6 +27,17 @@ class Task:
     status: TaskStatus = "pending"
     priority: Priority | None = None
     metadata: Mapping[str, object] = field(default_factory=dict)
+
+
+class TaskChanges(TypedDict, total=False):
+    """The fields of a task that an update changes; those that are not named stay."""
+
+    title: str
+    description: str
+    tags: Sequence[str]
+    status: TaskStatus
+    priority: Priority | None
+    metadata: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
