@@ -9,7 +9,7 @@ from tests.contracts.accounts_contract import a_user
 from tests.contracts.alerts_contract import ANNA, PLAIN, AlertsContract, filled, match, told
 from tests.support.samples import NOON
 
-from conspectus.ports.alerts import Checked
+from conspectus.ports.streams import Checked
 from conspectus.records.accounts import SqlAccounts
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import pytest
 from tests.support.samples import SPACE, notes, prepared, shelf, vector
 
-from conspectus.bootstrap.pgvector import PgvectorIndexes
-from conspectus.bootstrap.pgvector_sync import MOST_CHUNKS
+from conspectus.bootstrap.pgvector import MOST_CHUNKS, PgvectorIndexes
 from conspectus.errors import NotFound
 from conspectus.index.memory import MemoryIndex
 from conspectus.ingest.open_indexes import catch_up

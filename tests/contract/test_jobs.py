@@ -16,7 +16,7 @@ from dbos import DBOS
 from tests.contracts.jobs_contract import LONG, WORKERS, JobsContract, OpenJobs, Site
 from tests.waiting import until
 
-from conspectus.ingest.job_runner import InProcessJobs
+from conspectus.ingest.job_execution import InProcessJobs
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Jobs
 from conspectus.providers.dbos_jobs import (

@@ -15,7 +15,7 @@ from conspectus.model.ids import ChunkId, DocumentId, GroupId, SourceId
 from conspectus.model.memory import PINNED
 from conspectus.model.records import Period
 from conspectus.model.streams import ENTITIES
-from conspectus.ports.timelines import Span
+from conspectus.ports.streams import Span
 from conspectus.records.accounts import SqlAccounts
 from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.graph.store import SqlGraphs

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from tests.contracts.summaries_contract import SummariesContract
 
-from conspectus.ports.summaries import Summaries
+from conspectus.ports.streams import Summaries
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.summaries import SqlSummaries
 

@@ -12,7 +12,7 @@ from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.streams import Alert
 from conspectus.ports import Records
-from conspectus.ports.alerts import AlertMatch, Alerts, Checked, Delivery, Match
+from conspectus.ports.streams import AlertMatch, Alerts, Checked, Delivery, Match
 from tests.support.samples import NOON, NOTES, SHELF, notes, prepared, shelf
 
 ANNA = UserId("anna")

@@ -10,7 +10,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Period, PreparedDocument
 from conspectus.ports import Records
-from conspectus.ports.timelines import Extent, Span
+from conspectus.ports.streams import Extent, Span
 from conspectus.text.times import to_microseconds
 from tests.support.samples import NOON, NOTES, notes, prepared
 

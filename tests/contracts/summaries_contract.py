@@ -9,7 +9,7 @@ from conspectus.errors import Changed, NotFound
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import PreparedDocument
 from conspectus.ports import Records
-from conspectus.ports.summaries import NewSummary, SavedSummary, Summaries, SummaryBounds
+from conspectus.ports.streams import NewSummary, SavedSummary, Summaries, SummaryBounds
 from tests.support.samples import NOON, NOTES, OTHER_SPACE, SHELF, SPACE, notes, prepared, shelf, vector
 
 LETTERS = SourceId("letters")

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from conspectus import NewDocument, sync
-from conspectus.bootstrap.backup import back_up, check_backup
 from conspectus.bootstrap.store_address import RECORDS
+from conspectus.bootstrap.transfer import back_up, check_backup
 from conspectus.errors import Conflict
 from conspectus.records.core.database import transact
 from conspectus.settings import Settings

@@ -12,7 +12,7 @@ from conspectus.index.milvus.connection import MilvusServer
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Candidates, Probe
-from conspectus.ports.locks import Lock
+from conspectus.ports.jobs import Lock
 from tests.index_histories import DIMENSIONS, assert_right, catch_up, history, kept_at
 from tests.milvus_places import place_in
 from tests.programs import program, tell

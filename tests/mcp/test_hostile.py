@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from mcp.shared.exceptions import MCPError
 
 from conspectus.engine import Engine
-from conspectus.mcp.tool_list import OFFERS
+from conspectus.mcp.server import OFFERS
 from tests.mcp.conftest import client, refused, text_of
 from tests.repetitions import tries
 

@@ -13,7 +13,7 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 
 from conspectus import bootstrap
-from conspectus.mcp.tool_list import OFFERS
+from conspectus.mcp.server import OFFERS
 from conspectus.model.records import NewDocument
 from conspectus.testing.embedders import HashedEmbedder
 from mcp import Client

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from conspectus.engine import Engine
-from conspectus.mcp.tool_list import OFFERS
+from conspectus.mcp.server import OFFERS
 from conspectus.memory.scopes import graph_name, home_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope

@@ -10,8 +10,8 @@ from mcp_types import Tool
 from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
+from conspectus.mcp.server import OFFERS, listed
 from conspectus.mcp.tool import ToolOptions
-from conspectus.mcp.tool_list import OFFERS, listed
 from conspectus.model.memory import Scope
 from tests.mcp.conftest import client
 

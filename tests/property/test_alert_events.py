@@ -11,7 +11,7 @@ from tests.contracts.alerts_contract import ANNA, PLAIN, at, filled
 from tests.support.samples import NOON, NOTES
 
 from conspectus.model.ids import DocumentId
-from conspectus.ports.alerts import AlertMatch, Checked, Match
+from conspectus.ports.streams import AlertMatch, Checked, Match
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
 from conspectus.text.times import runs

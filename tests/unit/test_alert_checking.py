@@ -13,14 +13,14 @@ from tests.support.samples import NOON, SHELF, SPACE, notes, prepared, shelf
 from tests.support.web_server import Answer, ScriptedServer
 
 from conspectus.errors import ProviderError, ProviderUnavailable
-from conspectus.ingest.embedding_worker import packed
+from conspectus.ingest.background_workers import packed
 from conspectus.model.filter import Eq
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
 from conspectus.model.records import Collection, Document, PreparedDocument
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import Alert
 from conspectus.ports import Vectors
-from conspectus.ports.alerts import AlertMatch
+from conspectus.ports.streams import AlertMatch
 from conspectus.records.jobs.locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts

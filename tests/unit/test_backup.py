@@ -18,8 +18,8 @@ from tests.moving_places import database, keep_job
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.bootstrap.backup import back_up, check_backup, restore
 from conspectus.bootstrap.store_address import RECORDS
+from conspectus.bootstrap.transfer import back_up, check_backup, restore
 from conspectus.errors import Conflict, ConspectusError, InvalidInput, NotFound, StorageError, UnreadableFile
 from conspectus.records.core.database import transact
 from conspectus.settings import Settings

@@ -8,7 +8,7 @@ import pytest
 import conspectus
 from conspectus.errors import InvalidInput
 from conspectus.evals.asked import similarity
-from conspectus.model.similarity import MINILM, Percentiles
+from conspectus.model.results import MINILM, Percentiles
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 

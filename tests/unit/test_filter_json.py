@@ -20,8 +20,11 @@ from conspectus.model.filter import (
     Not,
     Or,
     Overlaps,
+    filter_from_json,
+    filter_to_json,
+    parse_filter,
+    parse_filters,
 )
-from conspectus.model.filter_json import filter_from_json, filter_to_json, parse_filter, parse_filters
 
 MAY = datetime(2024, 5, 1, tzinfo=UTC)
 ZONES = st.integers(-14 * 60, 14 * 60).map(lambda minutes: timezone(timedelta(minutes=minutes)))

@@ -11,7 +11,7 @@ from tests.waiting import until
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import FetchFailed, InvalidInput, NotFound
-from conspectus.ingest.watchers import Followers
+from conspectus.ingest.background_workers import Followers
 from conspectus.model.jobs import Job
 
 SETTINGS = replace(Settings(), embedder="none")

@@ -29,9 +29,17 @@ from conspectus.errors import (
     UnreadableFile,
     UnsupportedContent,
 )
-from conspectus.ingest.job_execution import MOST_STARTS, Outcome, Runner, Tell, Work, fate
-from conspectus.ingest.job_runner import InProcessJobs
-from conspectus.ingest.job_worker import ORPHANED, JobWorker
+from conspectus.ingest.job_execution import (
+    MOST_STARTS,
+    ORPHANED,
+    InProcessJobs,
+    JobWorker,
+    Outcome,
+    Runner,
+    Tell,
+    Work,
+    fate,
+)
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, Upload
 from conspectus.model.retry_policy import RetryPolicy

@@ -2,8 +2,7 @@
 
 from datetime import UTC, datetime, timedelta
 
-from conspectus.ingest.chat_archives import in_order
-from conspectus.ingest.messages import Threading
+from conspectus.ingest.messages import Threading, in_order
 from conspectus.model.channels import ANSWERS, REPLY_TO, NewMessage
 from conspectus.model.records import Document, NewDocument, Period
 from conspectus.text.replies import Linker

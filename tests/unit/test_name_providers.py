@@ -8,10 +8,15 @@ import spacy
 from conspectus import bootstrap
 from conspectus.errors import ChatBadAnswer, ChatNotConfigured, ChatUnreachable, InvalidInput, MissingExtra
 from conspectus.graph.name_keys import key_of
-from conspectus.providers.entity_spans import Labelled, found_in, pieces
-from conspectus.providers.gliner_entities import GlinerNames
-from conspectus.providers.llm_entities import LONGEST, ChatNames
-from conspectus.providers.spacy_entities import SpacyNames
+from conspectus.providers.entity_extractors import (
+    LONGEST_FOR_CHAT,
+    ChatNames,
+    GlinerNames,
+    Labelled,
+    SpacyNames,
+    found_in,
+    pieces,
+)
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 
@@ -136,10 +141,13 @@ async def test_a_chat_model_names_names_and_the_text_says_where_they_stand():
 
 async def test_a_long_text_is_asked_about_in_pieces():
     model = ScriptedChatModel(['[{"name": "Ann", "type": "person"}]'])
-    text = "so " * LONGEST + "Ann"
+    text = "so " * LONGEST_FOR_CHAT + "Ann"
     (found,) = await ChatNames(model, key_of).extract([text])
     assert [(each.start, each.text) for each in found] == [(len(text) - 3, "Ann")]
-    assert all(len(each.messages[1].content) <= LONGEST for each in model.asked) and len(model.asked) > 2
+    assert (
+        all(len(each.messages[1].content) <= LONGEST_FOR_CHAT for each in model.asked)
+        and len(model.asked) > 2
+    )
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,10 @@ from tests.support.samples import SHELF, notes, prepared, shelf
 
 from conspectus.errors import ProviderError, ProviderUnavailable, StorageBusy, StorageError, TurnLost
 from conspectus.graph.name_keys import key_of
-from conspectus.ingest.entity_worker import BATCH, MOST_NAMES, NameReader, title_names
+from conspectus.ingest.background_workers import MOST_NAMES, READ_AT_ONCE, NameReader, title_names
 from conspectus.model.graph import Mention
 from conspectus.model.ids import ChunkId, DocumentId
-from conspectus.ports.locks import Lock
+from conspectus.ports.jobs import Lock
 from conspectus.records.graph.mentions import SqlNames
 from conspectus.records.jobs.locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
@@ -69,19 +69,19 @@ async def known(names: SqlNames) -> dict[str, int]:
 async def test_everything_is_looked_through_and_nothing_twice(records: SqlRecords, names: SqlNames) -> None:
     extractor = EveryWord()
     reader = NameReader(names, mine, lambda: extractor)
-    await records.write([prepared(str(each), f"word{each}", title="") for each in range(BATCH + 5)])
-    assert await reader.settle(SHELF) == BATCH + 5
+    await records.write([prepared(str(each), f"word{each}", title="") for each in range(READ_AT_ONCE + 5)])
+    assert await reader.settle(SHELF) == READ_AT_ONCE + 5
     assert await reader.settle(SHELF) == 0
     await records.write([prepared("new", "fresh", title="Its name")])
     assert await reader.settle(SHELF) == 1
-    assert len(extractor.looked_at) == BATCH + 6
+    assert len(extractor.looked_at) == READ_AT_ONCE + 6
     assert {"word0", "fresh", "its name"} <= (await known(names)).keys()
     await reader.close()
     assert extractor.closed
 
 
 async def test_a_reader_that_was_stopped_is_gone_on_with(records: SqlRecords, names: SqlNames) -> None:
-    await records.write([prepared(str(each), f"word{each}") for each in range(3 * BATCH)])
+    await records.write([prepared(str(each), f"word{each}") for each in range(3 * READ_AT_ONCE)])
     first = NameReader(names, mine, EveryWord)
     first.wake(SHELF)
     await first.close()

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import FetchFailed, UnsupportedContent
-from conspectus.ingest.http_response import checked, file_name, page_key, source_name, title_of
+from conspectus.ingest.files import checked, file_name, page_key, source_name, title_of
 from conspectus.ports.web import Fetched
 from conspectus.sources.files.local_files import LocalFiles
 

@@ -11,7 +11,7 @@ import pytest
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.bootstrap.backup import back_up, restore
+from conspectus.bootstrap.transfer import back_up, restore
 from conspectus.engine import Engine
 from conspectus.index.segments import ivf
 from conspectus.model.jobs import Upload

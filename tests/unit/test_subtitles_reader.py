@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile, UnsupportedContent
-from conspectus.ports.captions import CaptionReader
+from conspectus.ports.streams import CaptionReader
 from conspectus.settings import Settings
 from conspectus.sources.subtitles.caption_import import ENDINGS, LocalCaptions, read_caption_file
 

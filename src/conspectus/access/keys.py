@@ -12,11 +12,13 @@ from typing import Final
 from argon2 import PasswordHasher
 from argon2.exceptions import InvalidHashError, VerificationError
 
-from conspectus.errors import Unauthenticated
+from conspectus.errors import InvalidInput, Unauthenticated
 from conspectus.model.access import Key, Person, User
-from conspectus.model.ids import KeyId
+from conspectus.model.ids import LOCAL, KeyId, is_uuid
+from conspectus.model.query import EVERYWHERE
 from conspectus.ports import Clock
 from conspectus.ports.accounts import Accounts
+from conspectus.text.clean import clean
 
 REMEMBERED: Final = 10_000
 NOTED_EVERY: Final = timedelta(minutes=1)
@@ -95,3 +97,26 @@ def _fits_slowly(secret: str, stored: str) -> bool:
 def person_of(user: User, key: Key) -> Person:
     """The person that comes with a key of the user."""
     return Person(user.name, user.owner, user.id, key.scopes, key.id)
+
+
+LONGEST = 100
+RESERVED = {LOCAL, EVERYWHERE, ".", ".."}
+"""What stands for something else in names of collections, questions and addresses."""
+
+
+def account_name(name: str) -> str:
+    """The name, if an account or a group can have it. Raises InvalidInput."""
+    if not 1 <= len(name) <= LONGEST or not name.isprintable() or name != name.strip() or "/" in name:
+        raise InvalidInput("name", f"has 1 to {LONGEST} characters that can be seen, and no slash")
+    if is_uuid(name):
+        raise InvalidInput("name", "has the form of an id; choose another name")
+    if name in RESERVED:
+        raise InvalidInput("name", f"{name!r} stands for something else")
+    return name
+
+
+def label_text(label: str) -> str:
+    """What a key is called, if it can be stored and shown. Raises InvalidInput."""
+    if len(label) > LONGEST or not clean(label).isprintable():
+        raise InvalidInput("label", f"has at most {LONGEST} characters that can be seen")
+    return clean(label)

@@ -13,18 +13,16 @@ from functools import partial
 from pathlib import Path
 
 from conspectus.bootstrap.components import local_archives, local_counter, local_files, now, parts_of, prepare
-from conspectus.bootstrap.databases import require_store
-from conspectus.bootstrap.entity_extractors import checked_names, extractor_of
 from conspectus.bootstrap.indexes import build, index_folder
 from conspectus.bootstrap.milvus import milvus_captions
-from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers
-from conspectus.bootstrap.store_address import absolute, place_of
+from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers, checked_names, extractor_of
+from conspectus.bootstrap.store_address import absolute, place_of, require_store
 from conspectus.engine import Engine
 from conspectus.model.validation import checked_arguments
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
-from conspectus.providers.gemini import GeminiEmbeddings
+from conspectus.providers.hosted_embedder import GeminiEmbeddings
 from conspectus.settings import Settings
 
 __all__ = [

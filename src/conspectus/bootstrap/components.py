@@ -15,22 +15,18 @@ from typing import TYPE_CHECKING
 from urllib.parse import quote
 from uuid import uuid4
 
-from conspectus.bootstrap.entity_extractors import extractor_of
 from conspectus.bootstrap.indexes import Indexes, chosen_index, indexes_of
-from conspectus.bootstrap.models import Models
+from conspectus.bootstrap.models import Models, extractor_of
 from conspectus.bootstrap.store_address import StoreAddress, place_of
 from conspectus.engine import EngineComponents
 from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
 from conspectus.errors import InvalidInput, StorageError
 from conspectus.model.connections import Connection
 from conspectus.ports import CountTokens
-from conspectus.ports.alerts import Poster
-from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import ChatRegistry
 from conspectus.ports.graphs import Graphs
-from conspectus.ports.jobs import IdempotencyStore, JobFiles, Jobs
-from conspectus.ports.locks import Lock, Turn, Turns
-from conspectus.ports.rate_counters import RateCounters
+from conspectus.ports.jobs import IdempotencyStore, JobFiles, Jobs, Lock, RateCounters, Turn, Turns
+from conspectus.ports.streams import CaptionReader, Poster
 from conspectus.ports.web import Connector, Fetcher
 from conspectus.private import make_folder
 from conspectus.settings import Settings
@@ -300,7 +296,7 @@ def _allowed(settings: Settings) -> tuple[str, ...]:
 
 async def _open_jobs(place: StoreAddress, workers: int, *, executor: str, turns: Turns) -> Jobs:
     """DBOS, or where this process has it already, for another store, what needs no more than the ledger."""
-    from conspectus.ingest.job_runner import InProcessJobs
+    from conspectus.ingest.job_execution import InProcessJobs
 
     dbos_jobs = await asyncio.to_thread(importlib.import_module, "conspectus.providers.dbos_jobs")
     url = place.records if place.is_shared else f"sqlite:///{quote(str(place.folder / JOBS))}.sqlite"

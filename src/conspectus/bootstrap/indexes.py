@@ -15,7 +15,7 @@ from conspectus.engine.components import IndexRegistry
 from conspectus.errors import IndexDamaged, InvalidInput, NotFound, StorageBusy
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.ports.locks import Turns
+from conspectus.ports.jobs import Turns
 from conspectus.private import can_write
 from conspectus.settings import Settings
 from conspectus.text.analyzer import Analyzer

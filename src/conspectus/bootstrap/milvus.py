@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.ports.locks import Lock, Turns
+from conspectus.ports.jobs import Lock, Turns
 from conspectus.settings import Settings
 from conspectus.text.analyzer import Analyzer
 

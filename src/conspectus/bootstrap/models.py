@@ -1,14 +1,17 @@
-"""The models in use, each made when it is first needed."""
+"""The models that settings name: embedders, rerankers, chat models and extractors of entities."""
 
 from pathlib import Path
 
-from conspectus.errors import InvalidInput, MissingExtra, ProviderError
+from conspectus.errors import ChatNotConfigured, InvalidInput, MissingExtra, ProviderError
+from conspectus.graph.entity_rules import RULES, RuleExtractor
+from conspectus.graph.name_keys import key_of
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Embedder
 from conspectus.ports.chat import ChatModel
+from conspectus.ports.graphs import EntityExtractor
 from conspectus.ports.web import Reranker
-from conspectus.providers.request_logging import Note, RequestNotes, drop
+from conspectus.providers.vendor_api import Note, RequestNotes, drop
 from conspectus.settings import Settings
 
 MINILM = "minilm"
@@ -63,7 +66,7 @@ class Embedders:
         if name == "none":
             return None
         if name.startswith("vectors:"):
-            from conspectus.ingest.client_vectors import GivenVectors
+            from conspectus.ingest.embedding_queue import GivenVectors
 
             return GivenVectors(name)
         if name == GIVEN:
@@ -147,3 +150,37 @@ def _setting(space: EmbeddingSpace) -> str:
     if space.model == MINILM_MODEL:
         return MINILM
     return space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
+
+
+_CHAT = "chat"
+_SPACY = "spacy:"
+_GLINER = "gliner:"
+
+
+def checked_names(settings: Settings) -> None:
+    """Raises InvalidInput for a name of no known form."""
+    chosen = settings.entity_extractor
+    folder = chosen.removeprefix(_SPACY).removeprefix(_GLINER)
+    if chosen not in (RULES, _CHAT) and (folder in (chosen, "")):
+        raise InvalidInput("names", f"{chosen!r} is not rules, spacy:PATH, gliner:PATH or chat")
+
+
+def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtractor:
+    """What the settings name. Raises InvalidInput, MissingExtra, or ChatNotConfigured."""
+    checked_names(settings)
+    chosen = settings.entity_extractor
+    if chosen == RULES:
+        return RuleExtractor()
+    if chosen.startswith(_SPACY):
+        from conspectus.providers.entity_extractors import SpacyNames
+
+        return SpacyNames(Path(chosen.removeprefix(_SPACY)).expanduser(), key_of)
+    if chosen.startswith(_GLINER):
+        from conspectus.providers.entity_extractors import GlinerNames
+
+        return GlinerNames.load(Path(chosen.removeprefix(_GLINER)).expanduser(), key_of)
+    if chat_model is None:
+        raise ChatNotConfigured
+    from conspectus.providers.entity_extractors import ChatNames
+
+    return ChatNames(chat_model, key_of)

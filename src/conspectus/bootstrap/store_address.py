@@ -1,12 +1,19 @@
 """Where a store is: in a folder, or in a database that many processes share."""
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, NotFound
 from conspectus.settings import RECORDS, Settings
+
+if TYPE_CHECKING:
+    from conspectus.records.core.database import Database
+
 
 SERVERS = ("postgresql://", "postgres://")
 MISSPELT = ("postgresql:", "postgres:")
@@ -53,3 +60,40 @@ def place_of(path: str | Path, settings: Settings) -> StoreAddress:
 def _without_user(address: str) -> str:
     parts = urlsplit(address)
     return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
+
+
+@contextmanager
+def database_of(place: StoreAddress, settings: Settings) -> Iterator["Database"]:
+    """The database of a place for the block. Raises InvalidInput or MissingExtra."""
+    from conspectus.records.core.connect import DatabaseAccess, database_at
+
+    opened = database_at(
+        place.records, DatabaseAccess(settings.lock_timeout_seconds, settings.database_connections)
+    )
+    try:
+        yield opened
+    finally:
+        opened.reading.dispose()
+
+
+def require_store(path: str | Path, *, settings: Settings) -> None:
+    """Raise NotFound where nothing was ever stored; and InvalidInput, StorageBusy or StorageError."""
+    place = place_of(path, settings)
+    if not place.is_shared:
+        if not _may_be_there(Path(place.records)):
+            raise NotFound("data folder", str(place.folder))
+        return
+    from conspectus.records.core.connect import version_of
+    from conspectus.records.core.database import transact
+
+    with database_of(place, settings) as database:
+        if transact(database, database.reading, version_of) is None:
+            raise NotFound("data in", database.name)
+
+
+def _may_be_there(records: Path) -> bool:
+    """Also where nobody may look, which opening them says better."""
+    try:
+        return records.exists()
+    except OSError:
+        return True

@@ -1,4 +1,4 @@
-"""Moving a store to another place: its rows, and the files of jobs that are not done."""
+"""Moving a store from one database or index into another, backups, and restoring them."""
 
 import asyncio
 from collections.abc import Sequence
@@ -8,8 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
 
-from conspectus.bootstrap.databases import database_of
-from conspectus.bootstrap.store_address import StoreAddress, place_of
+from conspectus.bootstrap.store_address import StoreAddress, database_of, place_of
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
@@ -21,6 +20,20 @@ from conspectus.settings import Settings
 if TYPE_CHECKING:
     from conspectus.records.core.database import Database
     from conspectus.records.transfer.transfer import Moved
+import importlib.metadata
+import os
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import IO, TYPE_CHECKING
+
+from conspectus.bootstrap.store_address import is_address
+from conspectus.errors import UnreadableFile
+from conspectus.settings import RECORDS
+
+if TYPE_CHECKING:
+    from conspectus.records.transfer.backup import Manifest
+
 
 FILES = ("secrets", "uploads")
 """What running jobs have beside the records, in folders of a store."""
@@ -110,3 +123,218 @@ async def _carry(given: JobFiles, taken: JobFiles, *, jobs: Sequence[JobId]) -> 
             await taken.keep_secret(job, secret)
         if files := await given.files(job):
             await taken.keep_files(job, [Upload(path.name, path) for path in files])
+
+
+_WORK = ".restoring"
+
+
+@dataclass(frozen=True, slots=True)
+class BackupReceipt:
+    """A backup and what is in it; `bytes` is the size of the file, `unpacked` that of the store."""
+
+    file: str
+    bytes: int
+    unpacked: int
+    manifest: "Manifest"
+
+
+def back_up(
+    path: str | Path, file: Path, *, settings: Settings, progress: Progress | None = None
+) -> BackupReceipt:
+    """Write a store in a folder, as it is at one moment, to a new file; others use the store meanwhile.
+
+    The file is checked before it gets its name. Raises NotFound, Conflict for a file that is there,
+    InvalidInput for a database, StorageBusy, or StorageError.
+    """
+    from conspectus.records.transfer.backup import write_archive
+
+    place, file = place_of(path, settings), file.absolute()
+    if place.is_shared:
+        raise InvalidInput("data", "is a database; back it up with scripts/postgres_backup.sh")
+    if not Path(place.records).is_file():
+        raise NotFound("store at", str(place.folder))
+    _require_new(file)
+    with _disk(file), TemporaryDirectory(prefix=".conspectus-backup-", dir=file.parent) as work:
+        members, moment = _collected(place.folder, Path(work), settings, progress)
+        manifest = _described(members, moment)
+        made = Path(work) / "archive"
+        write_archive(made, members, manifest)
+        members[RECORDS].unlink()
+        check_backup(made, settings=settings, beside=Path(work))
+        _give_name(made, file)
+        _settle(file.parent)
+    return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
+
+
+def check_backup(file: Path, *, settings: Settings, beside: Path | None = None) -> BackupReceipt:
+    """Unpack a backup into a folder that goes again, and see that all is what was backed up.
+
+    Raises UnreadableFile, TooLarge, StorageError or StorageTooNew.
+    """
+    with _disk(file), TemporaryDirectory(prefix=".conspectus-check-", dir=beside) as work:
+        manifest = _unpacked(file, Path(work), settings)
+    return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
+
+
+def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
+    """Make a backup a store in a new or empty folder, once all of it is found to be what was backed up.
+
+    Raises Conflict for a folder with anything in it, InvalidInput for a database, and what `check_backup`
+    raises.
+    """
+    if is_address(folder):
+        raise InvalidInput("to", "is a database; restore to a folder and `conspectus migrate` from there")
+    folder = folder.expanduser().absolute()
+    with _disk(folder), _empty_folder(folder) as work:
+        manifest = _unpacked(file, work, settings)
+        _put_in_place(work, folder)
+    return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
+
+
+@contextmanager
+def _empty_folder(folder: Path) -> Iterator[Path]:
+    """A place to work in inside of a folder that is otherwise empty; gone at the end."""
+    work = folder / _WORK
+    is_new = not folder.exists()
+    shutil.rmtree(work, ignore_errors=True)
+    for found in () if is_new else folder.iterdir():
+        raise Conflict("folder", str(folder), f"holds {found.name}; restore to one that is empty")
+    make_folder(work)
+    try:
+        yield work
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+        if is_new and not any(folder.iterdir()):
+            folder.rmdir()
+
+
+def _collected(
+    folder: Path, work: Path, settings: Settings, progress: Progress | None
+) -> tuple[dict[str, Path], datetime]:
+    """A copy of all that belongs to a store, by its place in it, and when the store was so."""
+    from conspectus.records.transfer.backup import copy_online, unfinished_jobs
+
+    found: dict[Path, Path] = {}
+    moments = []
+
+    def take_files() -> None:
+        moments.append(datetime.now(UTC))
+        for number, each in enumerate(_files(folder)):
+            taken = work / f"file-{number}"
+            # What goes away meanwhile is of a job that has ended.
+            with suppress(FileNotFoundError):
+                _take(each, taken)
+                found[each.relative_to(folder)] = taken
+
+    copy_online(
+        folder / RECORDS,
+        work / RECORDS,
+        busy_seconds=settings.lock_timeout_seconds,
+        at_moment=take_files,
+        progress=progress,
+    )
+    jobs = frozenset(unfinished_jobs(work / RECORDS))
+    held = {place.as_posix(): taken for place, taken in found.items() if place.parts[1] in jobs}
+    return {RECORDS: work / RECORDS, **held}, moments[0]
+
+
+def _files(folder: Path) -> list[Path]:
+    """What jobs have in the folder of a store; some of it may be gone by now."""
+    walked = (found for name in FILES for found in os.walk(folder / name))
+    return sorted(Path(place) / name for place, _, names in walked for name in names)
+
+
+def _described(members: Mapping[str, Path], moment: datetime) -> "Manifest":
+    from conspectus.records.transfer.backup import Manifest, TableSum, checked, member_of
+
+    version, sums = checked(members[RECORDS])
+    return Manifest(
+        program=importlib.metadata.version("conspectus"),
+        version=version,
+        moment=moment.isoformat(),
+        tables={name: TableSum(each.rows, str(each)) for name, each in sums.items()},
+        members={name: member_of(path) for name, path in members.items()},
+    )
+
+
+def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
+    """Unpack all members into a folder and check them."""
+    from conspectus.records.transfer.backup import TableSum, checked, opened, unpack
+
+    with opened(file, most_bytes=settings.max_restored_bytes) as (archive, manifest):
+        if manifest.size > (free := shutil.disk_usage(work).free):
+            raise StorageError(f"{work} has {free} bytes free, the backup needs {manifest.size}")
+        for name in manifest.members:
+            target = work / name
+            make_folder(target.parent)
+            with _private(target) as written:
+                unpack(archive, manifest, name, written)
+    version, sums = checked(work / RECORDS)
+    found = {name: TableSum(each.rows, str(each)) for name, each in sums.items()}
+    if (version, found) != (manifest.version, manifest.tables):
+        raise UnreadableFile(str(file), "its tables are not those of its manifest")
+    return manifest
+
+
+def _put_in_place(work: Path, folder: Path) -> None:
+    """The records last: a folder without them is no store."""
+    for name in FILES:
+        if (work / name).is_dir():
+            (work / name).rename(folder / name)
+    _give_name(work / RECORDS, folder / RECORDS)
+    _settle(folder)
+    _settle(folder.parent)
+
+
+@contextmanager
+def _private(path: Path) -> Iterator[IO[bytes]]:
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _take(file: Path, taken: Path) -> None:
+    """The same file under another name, or a copy where that cannot be; such files are never changed."""
+    try:
+        os.link(file, taken)
+    except OSError:
+        shutil.copyfile(file, taken)
+
+
+def _require_new(file: Path) -> None:
+    if file.exists():
+        raise Conflict("file", str(file), "is there already; give another name")
+
+
+def _give_name(made: Path, file: Path) -> None:
+    """Give it a name that no file has, however late one may have come. Raises Conflict."""
+    try:
+        try:
+            os.link(made, file)
+        except FileExistsError:
+            raise
+        except OSError:
+            # Not every file system has links: the name is taken first there, by an empty file.
+            file.touch(mode=0o600, exist_ok=False)
+            made.replace(file)
+    except FileExistsError as fault:
+        raise Conflict("file", str(file), "is there already; give another name") from fault
+
+
+def _settle(folder: Path) -> None:
+    """Make the names in a folder outlast a crash."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _disk(place: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as fault:
+        raise StorageError(f"{place}: {fault.strerror or fault}; nothing is left half done") from fault

@@ -12,7 +12,7 @@ from conspectus.cli.errors import show_found
 from conspectus.cli.options import Common, Filter, Limit
 from conspectus.cli.output import cell, dump_line, note, plain_table, show, write
 from conspectus.cli.session import Session, opened
-from conspectus.model.filter_json import parse_filters
+from conspectus.model.filter import parse_filters
 from conspectus.model.streams import Alert, AlertEvent, NewAlert, Stream
 from conspectus.streams.caption_format import shown
 from conspectus.text.times import StreamClock, clock_of

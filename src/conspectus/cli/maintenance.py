@@ -28,8 +28,7 @@ from conspectus.model.reports import CheckReport, Status
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
-    from conspectus.bootstrap.backup import BackupReceipt
-    from conspectus.bootstrap.transfer import MoveReceipt
+    from conspectus.bootstrap.transfer import BackupReceipt, MoveReceipt
     from conspectus.ports import Progress
 
 PLACE = "a directory, or the postgresql:// URL of a database"
@@ -112,7 +111,7 @@ def backup(
     check: Annotated[bool, typer.Option("--check", help="Only check whether FILE can be restored.")] = False,
 ) -> None:
     """Write a consistent backup to one file."""
-    from conspectus.bootstrap import backup as backups
+    from conspectus.bootstrap import transfer as backups
 
     require_here(common)
     settings = Settings.from_environment()
@@ -133,7 +132,7 @@ def restore(
     target: Annotated[Path, typer.Option("--to", help="New or empty data directory.")],
 ) -> None:
     """Restore a verified backup to a data directory."""
-    from conspectus.bootstrap import backup as backups
+    from conspectus.bootstrap import transfer as backups
 
     require_here(common)
     receipt = backups.restore(file, target, settings=Settings.from_environment())

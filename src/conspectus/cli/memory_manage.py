@@ -30,7 +30,7 @@ from conspectus.cli.options import After, Common, DryRun, Filter, Limit, PageLim
 from conspectus.cli.output import cell, note, plain, plain_table, printable, progress, show
 from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
-from conspectus.model.filter_json import parse_filters
+from conspectus.model.filter import parse_filters
 from conspectus.model.graph import Fact
 from conspectus.model.memory import (
     ConversationSummary,

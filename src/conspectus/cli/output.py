@@ -17,7 +17,7 @@ from rich.table import Table
 from rich.text import Text
 
 from conspectus.model.records import Json
-from conspectus.model.similarity import Percentiles, Similarity
+from conspectus.model.results import Percentiles, Similarity
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from conspectus.cli.options import Common, Selection
 from conspectus.cli.output import note
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar
-from conspectus.model.filter_json import parse_filters
+from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar, parse_filters
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 

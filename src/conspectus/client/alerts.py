@@ -11,7 +11,7 @@ from conspectus.client.request import get, path_of, post, remove
 from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
 from conspectus.engine.alerts import AlertService
-from conspectus.model.filter_json import filter_to_json
+from conspectus.model.filter import filter_to_json
 from conspectus.model.records import Json
 from conspectus.model.streams import (
     Alert,

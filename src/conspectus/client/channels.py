@@ -14,9 +14,8 @@ from conspectus.client.operations import derived
 from conspectus.client.request import ask, get, path_of, work
 from conspectus.client.service import RemoteService
 from conspectus.engine.channels import ChannelService
-from conspectus.ingest.chat_archives import MessageImportOptions, handed_in, named, take_in
-from conspectus.ingest.pipeline import batches
-from conspectus.ingest.prepare import period
+from conspectus.ingest.messages import MessageImportOptions, handed_in, named, take_in
+from conspectus.ingest.prepare import batches, period
 from conspectus.model.channels import (
     ArchiveKind,
     ChannelArchive,

@@ -13,8 +13,7 @@ from types import NoneType, UnionType
 from typing import Any, Final, Literal, NewType, TypeVar, Union, get_args, get_origin
 
 from conspectus.errors import InvalidInput
-from conspectus.model.filter import Filter
-from conspectus.model.filter_json import filter_from_json
+from conspectus.model.filter import Filter, filter_from_json
 from conspectus.model.records import Json
 
 T = TypeVar("T")

@@ -16,9 +16,8 @@ from conspectus.client.service import RemoteService
 from conspectus.engine.documents import DocumentService
 from conspectus.errors import InvalidInput
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
-from conspectus.ingest.pipeline import batches
-from conspectus.model.filter import Filter
-from conspectus.model.filter_json import filter_to_json
+from conspectus.ingest.prepare import batches
+from conspectus.model.filter import Filter, filter_to_json
 from conspectus.model.records import Json, NewDocument, Receipt, Source, Written
 from conspectus.model.reports import FilesReport
 from conspectus.ports import Progress

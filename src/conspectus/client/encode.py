@@ -10,7 +10,7 @@ from typing import Any, Final
 from conspectus.errors import InvalidInput
 from conspectus.ingest.prepare import DocumentLimits, period, storable
 from conspectus.model.checks import LARGEST, shown
-from conspectus.model.filter_json import filter_to_json
+from conspectus.model.filter import filter_to_json
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import Json, Metadata, NewDocument
 from conspectus.text.clean import clean

@@ -15,11 +15,10 @@ from conspectus.client.request import Request, ask, get, path_of, work
 from conspectus.client.service import RemoteService
 from conspectus.engine.memory import MemoryService
 from conspectus.errors import InvalidInput
-from conspectus.ingest.pipeline import batches
+from conspectus.ingest.prepare import batches
 from conspectus.memory.jsonl import renumber
 from conspectus.memory.scopes import checked
-from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.filter_json import filter_to_json
+from conspectus.model.filter import EVERYTHING, Filter, filter_to_json
 from conspectus.model.memory import (
     MEMORY,
     ConversationSummary,

@@ -15,8 +15,7 @@ from conspectus.client.service import RemoteService
 from conspectus.client.transport import Transport
 from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, NotAllowed
-from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.filter_json import filter_to_json
+from conspectus.model.filter import EVERYTHING, Filter, filter_to_json
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments
 from conspectus.operations import OPERATIONS, Operation, Parameter

@@ -16,8 +16,8 @@ from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
 from conspectus.engine.streams import StreamService
 from conspectus.ingest.captions import CaptionImportOptions
-from conspectus.ingest.pipeline import batches
-from conspectus.model.filter_json import filter_to_json
+from conspectus.ingest.prepare import batches
+from conspectus.model.filter import filter_to_json
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget
 from conspectus.model.records import Json, Receipt, Written

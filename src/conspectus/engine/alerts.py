@@ -11,14 +11,13 @@ from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field
-from conspectus.model.filter import Filter
-from conspectus.model.filter_json import LONGEST, filter_from_json, filter_to_json
+from conspectus.model.filter import LONGEST, Filter, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.records import Collection
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
-from conspectus.ports.alerts import LONGEST_WAIT, AlertMatch
+from conspectus.ports.streams import LONGEST_WAIT, AlertMatch
 from conspectus.streams.alert_checker import Checker, Shows
 from conspectus.streams.alert_worker import AlertWorker
 from conspectus.streams.webhook_delivery import Deliverer

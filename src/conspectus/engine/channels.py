@@ -11,10 +11,8 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import FLOOR, SearchService
 from conspectus.errors import InvalidInput, NotAllowed, NotFound, as_field
-from conspectus.ingest.chat_archives import MessageImportOptions, handed_in, named, take_in
-from conspectus.ingest.messages import Threading, message_id
-from conspectus.ingest.pipeline import batches
-from conspectus.ingest.prepare import period
+from conspectus.ingest.messages import MessageImportOptions, Threading, handed_in, message_id, named, take_in
+from conspectus.ingest.prepare import batches, period
 from conspectus.model.channels import (
     ArchiveKind,
     ChannelArchive,

@@ -5,21 +5,26 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from conspectus.ingest.job_worker import OpenJobs
+from conspectus.ingest.job_execution import OpenJobs
 from conspectus.ingest.open_indexes import IndexOpener
 from conspectus.model.connections import Connection
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Archives, Clock, CountTokens, Embedder, Files, Records
 from conspectus.ports.accounts import Accounts
-from conspectus.ports.alerts import Alerts, Poster
-from conspectus.ports.captions import CaptionReader
 from conspectus.ports.chat import ChatModel, ChatRegistry
 from conspectus.ports.graphs import EntityExtractor, Graphs, MentionStore
-from conspectus.ports.jobs import IdempotencyStore, JobFiles, JobStore, JobTurn, RequestLog
-from conspectus.ports.locks import Turn, Turns
+from conspectus.ports.jobs import (
+    IdempotencyStore,
+    JobFiles,
+    JobStore,
+    JobTurn,
+    RateCounters,
+    RequestLog,
+    Turn,
+    Turns,
+)
 from conspectus.ports.memories import Memories
-from conspectus.ports.rate_counters import RateCounters
-from conspectus.ports.summaries import Summaries
+from conspectus.ports.streams import Alerts, CaptionReader, Poster, Summaries
 from conspectus.ports.web import Connector, Fetcher, Reranker
 from conspectus.settings import Settings
 

@@ -7,16 +7,15 @@ from functools import partial
 from typing import Any
 from uuid import uuid4
 
-from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import AuthorizedJobs, SourceRef
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.job_handlers import may_follow
 from conspectus.engine.jobs import JobQueue, JobService
 from conspectus.errors import Conflict, InvalidInput
+from conspectus.ingest.background_workers import Follow, Followers
 from conspectus.ingest.prepare import DocumentLimits, named, storable
-from conspectus.ingest.watchers import Follow, Followers
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection
 from conspectus.model.jobs import Job

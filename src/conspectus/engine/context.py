@@ -23,14 +23,11 @@ from conspectus.errors import (
     StorageBusy,
     WriteUnknown,
 )
-from conspectus.ingest.embedding_worker import Backfill
-from conspectus.ingest.entity_worker import NameReader
-from conspectus.ingest.job_worker import JobWorker
+from conspectus.ingest.background_workers import Backfill, Followers, NameReader
+from conspectus.ingest.job_execution import JobWorker
 from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import OpenIndexes
-from conspectus.ingest.pipeline import write
-from conspectus.ingest.prepare import DocumentLimits, Preparation, named, storable
-from conspectus.ingest.watchers import Followers
+from conspectus.ingest.prepare import DocumentLimits, Preparation, named, storable, write
 from conspectus.memory.retention import RetentionWorker
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, UserId, is_stable_id, is_uuid
@@ -47,8 +44,8 @@ from conspectus.model.records import (
 )
 from conspectus.model.validation import check_methods
 from conspectus.ports import Embedder, Progress
-from conspectus.ports.alerts import Poster
 from conspectus.ports.memories import Memories
+from conspectus.ports.streams import Poster
 from conspectus.ports.web import Fetcher
 from conspectus.streams.alert_worker import AlertWorker
 from conspectus.text.hashing import stable_id

@@ -17,8 +17,7 @@ from conspectus.errors import (
 )
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
 from conspectus.ingest.messages import message_id
-from conspectus.ingest.pipeline import batches
-from conspectus.ingest.prepare import own_spans
+from conspectus.ingest.prepare import batches, own_spans
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import (
     Chunk,

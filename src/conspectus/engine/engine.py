@@ -37,8 +37,7 @@ from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.jobs import Job
 from conspectus.ports import CountTokens, Embedder
 from conspectus.ports.chat import ChatRegistry
-from conspectus.ports.jobs import IdempotencyStore
-from conspectus.ports.rate_counters import RateCounters
+from conspectus.ports.jobs import IdempotencyStore, RateCounters
 from conspectus.settings import Settings
 
 

@@ -14,7 +14,7 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import Conflict, InvalidInput
 from conspectus.ingest.captions import caption_id, span_of
-from conspectus.ingest.pipeline import batches
+from conspectus.ingest.prepare import batches
 from conspectus.model.filter import And, Between, Eq, Filter, Overlaps
 from conspectus.model.ids import ChunkId, SourceId
 from conspectus.model.records import Document, NewDocument, Period, Source, Written
@@ -30,7 +30,7 @@ from conspectus.model.streams import (
     NewEvent,
 )
 from conspectus.ports import Probe
-from conspectus.ports.timelines import Span
+from conspectus.ports.streams import Span
 from conspectus.streams.alert_checker import Language
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash

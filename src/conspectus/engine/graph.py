@@ -5,8 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
-from conspectus.access.graph_reader import VisibleGraphs
-from conspectus.access.mention_reader import AuthorizedMentions
+from conspectus.access.graph_reader import AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
@@ -18,7 +17,7 @@ from conspectus.graph.export import to_graphml, to_json
 from conspectus.graph.gazetteer import Gazetteer, singular_of
 from conspectus.graph.name_keys import key_of
 from conspectus.graph.svg import to_svg
-from conspectus.ingest.client_vectors import GivenVectors
+from conspectus.ingest.embedding_queue import GivenVectors
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import (
     ENTITY,

@@ -9,8 +9,7 @@ from itertools import chain, islice
 from typing import TypeVar
 from urllib.parse import quote
 
-from conspectus.access.graph_reader import AuthorizedGraphs, VisibleGraphs
-from conspectus.access.mention_reader import AuthorizedMentions
+from conspectus.access.graph_reader import AuthorizedGraphs, AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, EngineCore

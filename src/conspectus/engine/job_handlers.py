@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import require_scope
+from conspectus.access.reader import AuthorizedJobs
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext
 from conspectus.engine.documents import DocumentService
 from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, TurnLost, UnreadableFile
 from conspectus.ingest.connection_sync import synchronise
-from conspectus.ingest.http_response import checked, file_name, page_key, title_of
+from conspectus.ingest.files import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
-from conspectus.ingest.pipeline import batches, write
+from conspectus.ingest.prepare import batches, write
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter, In

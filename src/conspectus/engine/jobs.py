@@ -8,12 +8,11 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import uuid4
 
-from conspectus.access.job_reader import AuthorizedJobs
 from conspectus.access.policy import require_owner, require_scope
-from conspectus.access.reader import SourceRef
+from conspectus.access.reader import AuthorizedJobs, SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.errors import Conflict, InvalidInput, TooLarge, UnreadableFile
-from conspectus.ingest.http_response import source_name
+from conspectus.ingest.files import source_name
 from conspectus.ingest.job_execution import Outcome, Runner, Tell
 from conspectus.ingest.prepare import named
 from conspectus.model.access import Person

@@ -14,8 +14,7 @@ from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter, runs
 from conspectus.engine.search import Searcher
 from conspectus.errors import Changed, InvalidInput
-from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches
-from conspectus.ingest.prepare import describe
+from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
 from conspectus.memory.documents import as_given, remembered
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, taken_in
 from conspectus.memory.jsonl import Line, LineReader, Reference, line_of

@@ -5,7 +5,7 @@ from contextlib import suppress
 from datetime import datetime
 from uuid import uuid4
 
-from conspectus.access.account_names import account_name, label_text
+from conspectus.access.keys import account_name, label_text
 from conspectus.access.policy import require_grantor, require_owner, require_scope, require_scopes, role_on
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import Service

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from conspectus.access.mention_reader import graphs_seen
+from conspectus.access.graph_reader import graphs_seen
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections

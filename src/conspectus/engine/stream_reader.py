@@ -5,7 +5,7 @@ from conspectus.engine.context import EngineContext
 from conspectus.errors import NotFound
 from conspectus.model.records import Document, Kind, Source
 from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, Stream
-from conspectus.ports.timelines import Extent, Span
+from conspectus.ports.streams import Extent, Span
 from conspectus.text.times import StreamClock, clock_of
 
 PAGE = 1_000

@@ -35,7 +35,7 @@ from conspectus.ingest.captions import (
     span_of,
     stream_metadata,
 )
-from conspectus.ingest.pipeline import batches
+from conspectus.ingest.prepare import batches
 from conspectus.model.filter import And, Eq
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget

@@ -14,8 +14,7 @@ from conspectus.model.records import Json
 from conspectus.model.streams import Stream, Summary, SummaryRequest
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobPlace, JobScope
-from conspectus.ports.summaries import SavedSummary
-from conspectus.ports.timelines import Span
+from conspectus.ports.streams import SavedSummary, Span
 from conspectus.streams.summarizer import spot
 from conspectus.streams.summary_runner import NotKept, request_from_json, request_to_json
 from conspectus.text.times import clock_of

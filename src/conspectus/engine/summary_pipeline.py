@@ -34,8 +34,7 @@ from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import BatchSummary, Caption, Summary, SummaryRequest
 from conspectus.ports import Progress, Vectors
 from conspectus.ports.chat import ChatModel
-from conspectus.ports.summaries import NewSummary, Summaries
-from conspectus.ports.timelines import Span
+from conspectus.ports.streams import NewSummary, Span, Summaries
 from conspectus.streams.caption_format import shown
 from conspectus.streams.summarizer import (
     Batch,

@@ -30,7 +30,7 @@ from conspectus.model.query import Budget, Query
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQuery, StreamWindow
-from conspectus.ports.timelines import Extent, Span
+from conspectus.ports.streams import Extent, Span
 from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, MomentSpan, Seen, moments
 from conspectus.retrieval.pipeline import asked as checked
 from conspectus.text.analyzer import analyzer_for

@@ -22,7 +22,7 @@ from conspectus.evals.datasets import (
 from conspectus.model.filter import And, Between, Eq, Filter, Not, Or, Overlaps
 from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import NewDocument
-from conspectus.model.similarity import Percentiles, Similarity
+from conspectus.model.results import Percentiles, Similarity
 from conspectus.ports import Embedder, Floats
 from conspectus.retrieval.scoring import WITHOUT
 from conspectus.settings import Settings

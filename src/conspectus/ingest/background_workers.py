@@ -1,15 +1,39 @@
-"""Work behind the writers: a worker for each collection, restartable at any moment."""
+"""Work behind the writers: a worker for each collection, restartable at any moment.
+
+One kind of worker fills in vectors, another looks through passages for names. What is left to do is read from
+the store each time, so a killed worker loses at most one batch of work. Where several processes fill in
+vectors, each has portions of the chunks to itself. Watchers have one task for each thing that is followed.
+"""
 
 import asyncio
+import logging
+import re
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Final
 
-from conspectus.errors import ConspectusError, ProviderUnavailable, StorageBusy, StorageError, TurnLost
-from conspectus.model.ids import CollectionId
-from conspectus.ports import Progress
-from conspectus.ports.locks import Turn
+import numpy as np
+
+from conspectus.errors import (
+    ConspectusError,
+    ProviderError,
+    ProviderUnavailable,
+    RecordsDamaged,
+    StorageBusy,
+    StorageError,
+    TurnLost,
+)
+from conspectus.graph.name_keys import key_of
+from conspectus.model.graph import Mention
+from conspectus.model.ids import ChunkId, CollectionId
+from conspectus.model.index import IndexedChunk
+from conspectus.model.records import Collection
+from conspectus.ports import Embedder, Progress, Records, Vectors
+from conspectus.ports.graphs import SUBJECT, EntityExtractor, MentionStore, Unread
+from conspectus.ports.jobs import Turn, Turns, asking
 
 ATTEMPTS = 5
 POLL_SECONDS = 0.2
@@ -157,3 +181,315 @@ class Workers:
             if mine:
                 await chore.do(work)
             return bool(mine)
+
+
+logger = logging.getLogger(__name__)
+
+LOOK: Final = 5.0
+"""Seconds between two looks at what there is to follow; one that failed is tried again at the next."""
+
+Follow = Callable[[], Awaitable[None]]
+Wanted = Callable[[], Awaitable[Mapping[str, Follow]]]
+"""What there is to follow now, by name."""
+
+
+class Followers:
+    """Starts following what is new, and stops following what is gone."""
+
+    def __init__(self, wanted: Wanted, *, look: float = LOOK) -> None:
+        self._wanted = wanted
+        self._look = look
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._tending: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Begin, if it has not begun. Raises what ended it."""
+        if self._tending is None:
+            self._tending = asyncio.create_task(self._tend())
+        if self._tending.done():
+            self._tending.result()
+
+    async def close(self) -> None:
+        """Stop following everything."""
+        running = [task for task in (self._tending, *self._tasks.values()) if task is not None]
+        for task in running:
+            task.cancel()
+        await asyncio.gather(*running, return_exceptions=True)
+
+    async def _tend(self) -> None:
+        while True:
+            await self._tend_once()
+            await asyncio.sleep(self._look)
+
+    async def _tend_once(self) -> None:
+        try:
+            wanted = await self._wanted()
+        except RecordsDamaged:
+            raise
+        except ConspectusError as fault:
+            logger.warning("what is to be followed cannot be read: %s", fault.code)
+            return
+        for name in self._tasks.keys() - wanted.keys():
+            self._tasks.pop(name).cancel()
+        for name, follow in wanted.items():
+            task = self._tasks.get(name)
+            if task is None or task.done():
+                self._tasks[name] = asyncio.create_task(_followed(name, follow))
+
+
+async def _followed(name: str, follow: Follow) -> None:
+    try:
+        await follow()
+    except ConspectusError as fault:
+        logger.warning("connection %s is not followed: %s", name, fault.code)
+
+
+BATCH = 288
+"""Three times what a hosted model takes at once, so that no rest waits for texts to share its batch."""
+PORTION: Final = 4 * BATCH
+"""Documents that end within so many chunks are embedded by one process; another takes the next ones."""
+
+
+def packed(vectors: Vectors) -> list[bytes]:
+    """Vectors as Records keep them: little-endian float16."""
+    return [row.tobytes() for row in vectors.astype("<f2")]
+
+
+async def embed_pending(
+    records: Records, collection: Collection, embedder: Embedder, *, report: Callable[[int], None]
+) -> None:
+    """Embed until no chunk of the collection lacks a vector in the embedder's space.
+
+    A text that the provider refuses is tried alone and its document marked; others are not held up. A
+    refusal of every text, as of the key, marks none and is raised.
+    """
+    while await _embed_batch(records, collection, embedder, report=report):
+        pass
+
+
+async def _embed_batch(
+    records: Records,
+    collection: Collection,
+    embedder: Embedder,
+    *,
+    report: Callable[[int], None],
+    among: range | None = None,
+) -> int:
+    """Embed what waits longest; how many texts were tried, 0 when none waits."""
+    batch = await records.unembedded(collection.id, embedder.space, limit=BATCH, among=among)
+    if not batch:
+        return 0
+    try:
+        with asking(None):
+            vectors = await embedder.embed_documents([each.passage for each in batch])
+        stored = await _store(records, embedder, batch, vectors)
+    except ProviderError as refusal:
+        if not refusal.about_text:
+            raise
+        stored = await _embed_alone(records, embedder, batch)
+    report(stored)
+    return len(batch)
+
+
+async def _embed_alone(records: Records, embedder: Embedder, batch: Sequence[IndexedChunk]) -> int:
+    """Each text as its own request, all at once: a queue behind the embedder puts them together again."""
+    requests = (embedder.embed_documents([each.passage]) for each in batch)
+    answers = await asyncio.gather(*requests, return_exceptions=True)
+    stored, failures = 0, []
+    for each, answer in zip(batch, answers, strict=True):
+        try:
+            if isinstance(answer, BaseException):
+                raise answer
+            stored += await _store(records, embedder, [each], answer)
+        except ProviderError as refusal:
+            if refusal.about_text:
+                await records.fail(each.document.id, str(refusal))
+            else:
+                failures.append(refusal)
+    if failures:
+        raise failures[0]
+    return stored
+
+
+async def _store(
+    records: Records, embedder: Embedder, batch: Sequence[IndexedChunk], vectors: Vectors
+) -> int:
+    if not np.isfinite(vectors).all():
+        raise ProviderError(embedder.space.model, "returned a vector that is not finite")
+    pairs = zip((ChunkId(each.chunk.id) for each in batch), packed(vectors), strict=True)
+    return await records.put_vectors(embedder.space, list(pairs))
+
+
+class Backfill:
+    """Starts, watches and stops the embedding workers of one engine."""
+
+    def __init__(
+        self, records: Records, turn: Turn, portions: Turns, *, follow: Callable[[CollectionId], None]
+    ) -> None:
+        """Work is done in a `turn`, and on each of the `portions` in the turn of its name.
+
+        `follow` has the index of a collection take in what was stored.
+        """
+        self._records = records
+        self._portions = portions
+        self._workers = Workers(turn, "embedding")
+        self._follow = follow
+
+    def wake(self, collection: Collection, embedder: Embedder) -> PendingWork:
+        """Make sure that a worker is running that will see everything committed before this call."""
+        waits = partial(self._records.count_unembedded, collection.id, embedder.space)
+        return self._workers.wake(
+            collection.id, BackgroundTask(waits, partial(self._embed_all, collection, embedder))
+        )
+
+    def problem(self, collection: Collection) -> ConspectusError | None:
+        """Why the last worker of the collection gave up, if it did."""
+        return self._workers.of(collection.id).error
+
+    def gave_up_within(self, collection: Collection, seconds: float) -> bool:
+        """Whether an error stopped the worker of the collection no longer ago than that."""
+        return self._workers.of(collection.id).gave_up_within(seconds)
+
+    async def settle(
+        self, collection: Collection, embedder: Embedder, progress: Progress | None = None
+    ) -> int:
+        """Wait until everything is embedded and say how many vectors came. Raises what stopped the worker."""
+        work = self.wake(collection, embedder)
+        total = partial(self._records.count_unembedded, collection.id, embedder.space)
+        return await self._workers.settle(work, total, progress)
+
+    async def close(self) -> None:
+        """Stop all workers; what they did not finish is found again at the next start."""
+        await self._workers.close()
+
+    async def _embed_all(self, collection: Collection, embedder: Embedder, work: PendingWork) -> None:
+        """Portion by portion, until no chunk lacks a vector, those included that other processes embed."""
+        start = 0
+        while True:
+            oldest = await self._records.oldest_unembedded(collection.id, embedder.space, start=start)
+            if oldest is not None:
+                first = oldest // PORTION * PORTION
+                portion = range(first, first + PORTION)
+                mine = await self._embed_portion(portion, collection, embedder, work=work)
+                start = 0 if mine else portion.stop
+            elif start:
+                await asyncio.sleep(POLL_SECONDS)
+                start = 0
+            else:
+                return
+
+    async def _embed_portion(
+        self, portion: range, collection: Collection, embedder: Embedder, *, work: PendingWork
+    ) -> bool:
+        """Embed what waits of the documents that end in a portion; False if another process does."""
+
+        def report(stored: int) -> None:
+            work.done += stored
+
+        async with self._portions(f"embedding {collection.id} {portion.start}") as mine:
+            if not mine:
+                return False
+            embed = partial(_embed_batch, self._records, collection, embedder, report=report, among=portion)
+            while tried := await embed():
+                if tried < BATCH:
+                    self._follow(collection.id)
+                    await work.gathering()
+        return True
+
+
+READ_AT_ONCE = 100
+MOST_GATHERINGS = 10
+"""So many times in a row more may come before what came is looked through."""
+MOST_NAMES = 100
+"""So many different names of a passage are kept; a longer list of them connects nothing."""
+LONGEST_TITLE = 8
+"""A title of more words says something, and is no name."""
+
+_ASIDE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
+_ENDS = re.compile(r"[?!\n]")
+
+
+def title_names(title: str) -> list[Mention]:
+    """The name that a title is, with and without what is said in brackets after it."""
+    if not title.strip() or len(title.split()) > LONGEST_TITLE or _ENDS.search(title):
+        return []
+    bare = _ASIDE.sub("", title)
+    spelt = {key_of(each): each for each in (title, bare) if each.strip()}
+    return [Mention(0, 0, name.strip(), key, SUBJECT) for key, name in spelt.items() if key]
+
+
+class NameReader:
+    """Starts, watches and stops the readers of one engine."""
+
+    def __init__(self, names: MentionStore, turn: Turn, extractor: Callable[[], EntityExtractor]) -> None:
+        self._names = names
+        self._workers = Workers(turn, "looking for names")
+        self._make = extractor
+        self._extractor: EntityExtractor | None = None
+        self._refused: dict[str, ProviderError] = {}
+
+    def extractor(self) -> EntityExtractor:
+        """What finds names here, made when it is first needed."""
+        if self._extractor is None:
+            self._extractor = self._make()
+        return self._extractor
+
+    def wake(self, collection: CollectionId) -> PendingWork:
+        """Make sure that a reader is running that will see everything committed before this call."""
+        if not self._workers.of(collection).runs:
+            self._refused.pop(collection, None)
+        waits = partial(self._names.unread, collection, limit=1)
+        return self._workers.wake(
+            collection, BackgroundTask(waits, partial(self._read, collection), MOST_GATHERINGS)
+        )
+
+    def problem(self, collection: CollectionId) -> ConspectusError | None:
+        """Why the last reader of the collection gave up, or a passage that could not be looked through."""
+        return self._workers.of(collection).error or self._refused.get(collection)
+
+    async def settle(self, collection: CollectionId, progress: Progress | None = None) -> int:
+        """Wait until all passages are looked through; how many were. Raises what stopped the reader."""
+        total = partial(self._names.count_unread, collection)
+        read = await self._workers.settle(self.wake(collection), total, progress)
+        if problem := self.problem(collection):
+            raise problem
+        return read
+
+    async def close(self) -> None:
+        """Stop all readers; what they did not finish is found again at the next start."""
+        await self._workers.close()
+        if self._extractor is not None:
+            await self._extractor.close()
+
+    async def _read(self, collection: CollectionId, work: PendingWork) -> None:
+        while batch := await self._names.unread(collection, limit=READ_AT_ONCE):
+            found = await self._found(collection, batch)
+            await self._names.put({each.chunk: names for each, names in zip(batch, found, strict=True)})
+            work.done += len(batch)
+            if len(batch) < READ_AT_ONCE:
+                await work.gathering(MOST_GATHERINGS)
+
+    async def _found(self, collection: CollectionId, batch: Sequence[Unread]) -> list[list[Mention]]:
+        """The names of each; one whose text is refused has those of its title, and that is told."""
+        try:
+            texts = await self.extractor().extract([each.text for each in batch])
+        except ProviderUnavailable:
+            raise
+        except ProviderError as refusal:
+            if not refusal.about_text:
+                raise
+            if len(batch) > 1:
+                return [names for each in batch for names in await self._found(collection, [each])]
+            self._refused[collection] = refusal
+            texts = [()]
+        return [_kept(each, names) for each, names in zip(batch, texts, strict=True)]
+
+
+def _kept(unread: Unread, found: Sequence[Mention]) -> list[Mention]:
+    first: dict[str, Mention] = {}
+    about = [Mention(0, 0, name, key_of(name), SUBJECT) for name in unread.about]
+    told = [Mention(0, 0, name, key_of(name), "entity") for name in unread.told]
+    for each in (*title_names(unread.title), *about, *found, *told):
+        if each.key:
+            first.setdefault(each.key, each)
+    return list(first.values())[:MOST_NAMES]

@@ -19,7 +19,7 @@ from conspectus.model.streams import (
     NewCaption,
 )
 from conspectus.ports import Progress
-from conspectus.ports.timelines import Span
+from conspectus.ports.streams import Span
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.times import StreamClock, canonical, parse_instant, zone_named

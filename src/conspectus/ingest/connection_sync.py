@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from conspectus.errors import Conflict, FetchFailed, InvalidInput, NotFound, UnreadableFile
-from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.connections import Connection, ConnectorEntry, Listing, SyncReport
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, Source, Written

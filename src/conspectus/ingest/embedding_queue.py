@@ -1,18 +1,19 @@
-"""Requests of many callers that share the batches sent to one hosted embedding model."""
+"""Embedding for many callers: shared batches of one hosted model, and vectors that callers hand in."""
 
 import asyncio
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 import numpy as np
 
-from conspectus.errors import ProviderError, ProviderUnavailable
+from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.ports.jobs import ASKING, asking
+from conspectus.text.vectors import MOST_DIMENSIONS
 
 InputType = Literal["document", "query"]
 
@@ -233,3 +234,37 @@ class _Lane:
 
     def _closing(self) -> ProviderUnavailable:
         return ProviderUnavailable(self.inner.space.model, "is being closed; the texts were not embedded")
+
+
+VECTORS: Final = "vectors:"
+"""The setting `vectors:768` names the space of vectors of 768 numbers that callers have already."""
+
+
+class GivenVectors:
+    """What stands for the embedder of such a space; it embeds nothing."""
+
+    def __init__(self, setting: str) -> None:
+        size = setting.removeprefix(VECTORS)
+        digits = size.isascii() and size.isdecimal() and len(size) <= len(str(MOST_DIMENSIONS))
+        if not (digits and 1 <= int(size) <= MOST_DIMENSIONS):
+            raise InvalidInput("embedder", f"{setting!r} needs a size from 1 to {MOST_DIMENSIONS}")
+        self._space = EmbeddingSpace(VECTORS.removesuffix(":"), int(size))
+
+    @property
+    def space(self) -> EmbeddingSpace:
+        """The space."""
+        return self._space
+
+    async def embed_documents(self, texts: Sequence[str]) -> Vectors:
+        """Raises InvalidInput."""
+        raise self._refusal()
+
+    async def embed_query(self, text: str) -> Vectors:
+        """Raises InvalidInput."""
+        raise self._refusal()
+
+    async def close(self) -> None:
+        """Nothing to release."""
+
+    def _refusal(self) -> InvalidInput:
+        return InvalidInput("vector", "must be handed in: the collection has no embedder of its own")

@@ -6,9 +6,12 @@ one that has its end there is left alone. So whoever executes jobs may start one
 
 import asyncio
 import logging
+import time
 import traceback
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
+from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias
 
 from conspectus.errors import (
@@ -19,6 +22,7 @@ from conspectus.errors import (
     Overloaded,
     ProviderUnavailable,
     StorageBusy,
+    StorageError,
     TurnLost,
     UnsupportedContent,
 )
@@ -27,7 +31,7 @@ from conspectus.model.jobs import FINISHED, Job, JobState
 from conspectus.model.records import Metadata
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Clock
-from conspectus.ports.jobs import JobStore, JobTurn
+from conspectus.ports.jobs import JobFiles, Jobs, JobScope, JobStore, JobTurn, Run, Turn
 
 logger = logging.getLogger(__name__)
 
@@ -215,3 +219,194 @@ def _told(fault: BaseException) -> dict[str, str]:
     if isinstance(fault, OSError):
         return {"code": "system_error", "error": fault.strerror or type(fault).__name__}
     return {"code": "internal_error", "error": f"{type(fault).__name__} in the program; see its log"}
+
+
+PAUSE: Final = 1.0
+"""Seconds before a job whose run failed from outside, as for a busy store, is run again."""
+
+
+class InProcessJobs:
+    """The `Jobs` port over tasks of the event loop: a few at a time, in the order they came.
+
+    It keeps nothing on disk itself: the ledger does, and the service submits again what is unfinished there.
+    """
+
+    def __init__(self, *, workers: int, pause: float = PAUSE) -> None:
+        self._slots = asyncio.Semaphore(max(1, workers))
+        self._pause = pause
+        self._run: Run | None = None
+        self._tasks: dict[JobId, asyncio.Task[None]] = {}
+        self._running: set[JobId] = set()
+
+    async def start(self, run: Run) -> None:
+        """Begin to run what is submitted. Called once."""
+        self._run = run
+
+    async def submit(self, job: JobId) -> None:
+        """Have a job run; one that waits or runs already is left alone."""
+        if self._run is not None and job not in self._tasks:
+            task = asyncio.create_task(self._execute(self._run, job))
+            self._tasks[job] = task
+            task.add_done_callback(lambda _: self._tasks.pop(job))
+
+    async def cancel(self, job: JobId) -> None:
+        """Stop a job that waits or runs, and return when it has stopped."""
+        task = self._tasks.get(job)
+        if task is not None:
+            task.cancel()
+            await asyncio.wait({task})
+
+    async def close(self, *, grace: float) -> None:
+        """Let running jobs finish for up to `grace` seconds."""
+        self._run = None
+        for job, task in self._tasks.items():
+            if job not in self._running:
+                task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()), timeout=grace)
+        for task in self._tasks.values():
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(list(self._tasks.values()))
+
+    async def _execute(self, run: Run, job: JobId) -> None:
+        async with self._slots:
+            self._running.add(job)
+            try:
+                await self._to_its_end(run, job)
+            finally:
+                self._running.discard(job)
+
+    async def _to_its_end(self, run: Run, job: JobId) -> None:
+        while True:
+            [fault] = await asyncio.gather(run(job), return_exceptions=True)
+            if fault is None or self._run is None:
+                return
+            logger.warning("job %s will be run again: %s", job, type(fault).__name__)
+            await asyncio.sleep(self._pause)
+
+
+POLL: Final = 1.0
+"""Seconds between two looks into the ledger, or more where a look takes long."""
+PATIENCE: Final = 20.0
+"""How many times longer than a look the pause after it is."""
+SWEEP: Final = 60.0
+ORPHANED: Final = timedelta(minutes=1)
+"""What was kept for a job that was never written down is deleted after so long without a change."""
+
+OpenJobs = Callable[[], Awaitable[Jobs]]
+"""Makes the executor, which may be slow to import."""
+
+
+class JobWorker:
+    """The jobs of one open store. It starts with the first job or when told to.
+
+    Of all processes that hold a store open, the one that has the turn runs the jobs of all. It looks into the
+    ledger again and again, so a job that was written down is run, whoever wrote it and whatever died since.
+    """
+
+    def __init__(
+        self, ledger: JobStore, files: JobFiles, *, turn: Turn, open_jobs: OpenJobs, clock: Clock
+    ) -> None:
+        self._ledger = ledger
+        self._files = files
+        self._turn = turn
+        self._open_jobs = open_jobs
+        self._clock = clock
+        self._jobs: Jobs | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._closing = asyncio.Event()
+        self._grace = 0.0
+        self._swept = float("-inf")
+
+    async def start(self, run: Run) -> None:
+        """Run what waits, as soon as it is this process's turn. Raises what ended the service."""
+        if self._serving is None:
+            self._serving = asyncio.create_task(self._serve(run))
+        if self._serving.done() and not self._closing.is_set():
+            self._serving.result()
+
+    async def submit(self, job: JobId) -> None:
+        """Run a job that is in the ledger, without waiting for the next look into it."""
+        if self._jobs is None or self._closing.is_set():
+            return
+        try:
+            await self._jobs.submit(job)
+        except StorageError as fault:
+            logger.warning("job %s has to wait for the next look: %s", job, fault.code)
+
+    async def cancel(self, job: JobId) -> None:
+        """Stop a job here; elsewhere it is stopped when its row is looked at."""
+        if self._jobs is None:
+            return
+        try:
+            await self._jobs.cancel(job)
+        except StorageError as fault:
+            logger.warning("job %s has to notice by itself that it is cancelled: %s", job, fault.code)
+
+    async def close(self, *, grace: float) -> None:
+        """Let running jobs finish for up to `grace` seconds; the others run again at the next start."""
+        self._grace = grace
+        self._closing.set()
+        if self._serving is not None:
+            await asyncio.wait({self._serving})
+
+    async def _serve(self, run: Run) -> None:
+        while not self._closing.is_set():
+            try:
+                await self._lead(run)
+            except StorageError as fault:
+                logger.warning("jobs cannot be run now: %s", fault)
+            await self._pause(POLL)
+
+    async def _lead(self, run: Run) -> None:
+        """Run jobs until the end of the service, if it is this process's turn."""
+        async with self._turn() as mine:
+            if mine:
+                await self._execute(run)
+
+    async def _execute(self, run: Run) -> None:
+        jobs = await self._open_jobs()
+        try:
+            await jobs.start(run)
+            self._jobs = jobs
+            while not self._closing.is_set():
+                began = time.monotonic()
+                await self._look(jobs)
+                await self._pause(max(POLL, PATIENCE * (time.monotonic() - began)))
+        finally:
+            self._jobs = None
+            await jobs.close(grace=self._grace)
+
+    async def _look(self, jobs: Jobs) -> None:
+        """See to it that every job that waits or runs, the oldest first, is in the hands of the executor."""
+        try:
+            if time.monotonic() - self._swept > SWEEP:
+                await self._sweep()
+                self._swept = time.monotonic()
+            for job in await self._unfinished():
+                await jobs.submit(job)
+        except StorageError as fault:
+            logger.warning("the jobs that wait could not be read: %s", fault.code)
+
+    async def _unfinished(self) -> list[JobId]:
+        found: list[JobId] = []
+        after: str | None = None
+        while True:
+            page = await self._ledger.jobs(JobScope(states=("queued", "running")), after=after)
+            found += [job.id for job in page.jobs]
+            after = page.next
+            if after is None:
+                return found[::-1]
+
+    async def _sweep(self) -> None:
+        """Delete what was kept for jobs that have ended or never came to be."""
+        for job_id, since in (await self._files.holders()).items():
+            job = await self._ledger.job(job_id)
+            ended = job is not None and job.state in FINISHED
+            if ended or (job is None and since < self._clock() - ORPHANED):
+                await self._files.drop(job_id)
+
+    async def _pause(self, seconds: float) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._closing.wait(), seconds)

@@ -5,13 +5,13 @@ from contextlib import suppress
 from typing import Final
 
 from conspectus.errors import CollectionGone, NotFound
-from conspectus.ingest.client_vectors import GivenVectors
-from conspectus.ingest.embedding_worker import embed_pending
+from conspectus.ingest.background_workers import embed_pending
+from conspectus.ingest.embedding_queue import GivenVectors
 from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection
 from conspectus.model.reports import CheckReport, CollectionStatus
-from conspectus.model.similarity import measured
+from conspectus.model.results import measured
 from conspectus.ports import Embedder, Progress, Records
 
 ATTEMPTS: Final = 5

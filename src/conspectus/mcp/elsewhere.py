@@ -4,10 +4,18 @@ from typing import Any
 
 from pydantic import Field
 
-from conspectus.mcp.arguments import ISO, Arguments, Instant, Name, Question
-from conspectus.mcp.budget import ResultPage
 from conspectus.mcp.formatting import content, notices, short, sources
-from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec
+from conspectus.mcp.tool import (
+    ISO,
+    Arguments,
+    Instant,
+    Name,
+    Question,
+    ResultPage,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+)
 from conspectus.model.channels import ChannelQuery
 from conspectus.model.query import Budget
 from conspectus.model.streams import CaptionRange, Moment, StreamQuery
@@ -105,7 +113,7 @@ def _task(found: TaskResult) -> str:
     return f"{head}\n{content(found.document)}"
 
 
-OFFERS: tuple[ToolSpec[Any], ...] = (
+TASK_TOOLS: tuple[ToolSpec[Any], ...] = (
     ToolSpec(
         name="find_moments",
         title="Find moments in streams",

@@ -8,7 +8,8 @@ from pydantic import BaseModel, Field
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.graph.name_keys import key_of
-from conspectus.mcp.arguments import (
+from conspectus.mcp.formatting import neighbour_line, node_line, short
+from conspectus.mcp.tool import (
     ISO,
     ArgumentModel,
     Arguments,
@@ -16,11 +17,13 @@ from conspectus.mcp.arguments import (
     Instant,
     Name,
     Question,
+    ResultPage,
     ScopedArguments,
+    ToolCall,
+    ToolResult,
+    ToolSpec,
+    is_of_memory,
 )
-from conspectus.mcp.budget import ResultPage
-from conspectus.mcp.formatting import neighbour_line, node_line, short
-from conspectus.mcp.tool import ToolCall, ToolResult, ToolSpec, is_of_memory
 from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
 from conspectus.model.graph import (
     ENTITY,
@@ -241,7 +244,7 @@ def _name_line(named: EntityCount) -> str:
     return f"“{short(named.name)}” ({short(named.type)}) is mentioned in {named.passages} passages"
 
 
-OFFERS: tuple[ToolSpec[Any], ...] = (
+GRAPH_TOOLS: tuple[ToolSpec[Any], ...] = (
     ToolSpec(
         name="find_entities",
         title="Find entities",

@@ -1,19 +1,187 @@
-"""A tool as it is offered, and what one call of it has to work with."""
+"""What a tool is: its name and schema, its arguments, and the tokens that an answer may have."""
 
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, Literal, TypeVar
+from functools import cache
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.mcp.arguments import Arguments, fixed_names
-from conspectus.mcp.budget import LEAST, ResultPage, ToolBudget, filled
 from conspectus.memory.scopes import GRAPHS, MEMORIES, checked, holds, scope_of
 from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.records import Source
+from conspectus.ports import CountTokens
+from conspectus.text.clean import last_border
+
+NAME = 500
+IDENTIFIER = 200
+QUESTION = 10_000
+INSTANT = 100
+
+Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME)]
+Identifier = Annotated[str, StringConstraints(min_length=1, max_length=IDENTIFIER)]
+Question = Annotated[str, StringConstraints(min_length=1, max_length=QUESTION)]
+Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
+ISO = "ISO 8601, with a zone"
+
+
+class ArgumentModel(BaseModel):
+    """A part of the arguments of a tool: no unknown names, and values of the type that the schema names."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
+
+
+class Arguments(ArgumentModel):
+    """The arguments of a tool."""
+
+    max_tokens: int | None = Field(
+        None,
+        description="Most tokens of the result.",
+    )
+
+
+class ScopedArguments(Arguments):
+    """The arguments of a tool that works on memories; what the server fixes is not offered."""
+
+    user: Name | None = Field(None, description="Whose memories; left out: those of no user.")
+    agent: Name | None = Field(None, description="Of which agent; left out: any, in writes none.")
+    conversation: Name | None = Field(
+        None, description="Of which conversation; left out: any, in writes none."
+    )
+
+    def scope(self, fixed: Scope) -> Scope:
+        """Whose memories are meant, where the server fixes some of it."""
+        return Scope(
+            fixed.user or self.user, fixed.agent or self.agent, fixed.conversation or self.conversation
+        )
+
+
+def fixed_names(fixed: Scope) -> frozenset[str]:
+    """The arguments that no call can give."""
+    return frozenset(name for name in ("user", "agent", "conversation") if getattr(fixed, name) is not None)
+
+
+TACIT = [("minLength", 1), ("default", []), ("default", False)]
+TACIT += [("maxLength", each) for each in (NAME, IDENTIFIER, INSTANT)]
+
+
+@cache
+def schema_of(model: type[BaseModel]) -> dict[str, Any]:
+    """The JSON schema of a model for clients that pay for it by the token.
+
+    It has no references, no alternatives of null, no titles, and no bounds that everybody expects.
+    """
+    whole = model.model_json_schema()
+    simple: dict[str, Any] = _simple(whole, whole.get("$defs", {}))
+    return {name: each for name, each in simple.items() if name != "description"}
+
+
+def _simple(schema: Any, known: Mapping[str, Any]) -> Any:
+    if isinstance(schema, list):
+        return [_simple(each, known) for each in schema]
+    if not isinstance(schema, dict):
+        return schema
+    if "$ref" in schema:
+        named = known[schema["$ref"].rsplit("/", 1)[-1]]
+        schema = {**named, **{name: each for name, each in schema.items() if name != "$ref"}}
+    options = [each for each in schema.get("anyOf", ()) if each != {"type": "null"}]
+    if len(options) == 1:
+        rest = {name: each for name, each in schema.items() if name not in {"anyOf", "default"}}
+        return _simple({**options[0], **rest}, known)
+    return {
+        name: _properties(each, known) if name == "properties" else _simple(each, known)
+        for name, each in schema.items()
+        if name not in {"$defs", "title"} and (name, each) not in TACIT
+    }
+
+
+def _properties(properties: Mapping[str, Any], known: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: _simple(each, known) for name, each in properties.items()}
+
+
+LEAST = 200
+"""The fewest tokens that a result may be allowed: what a receipt or an error takes."""
+MARK = " […]"
+LONGEST_TOKEN = 16
+"""No more characters than so many for each token are looked at."""
+WORTH_CUTTING = 24
+
+
+def left_out(number: int) -> str:
+    """The line that stands for items that did not fit."""
+    return f"[{number} more left out: raise max_tokens, or ask for less]"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolBudget:
+    """So many tokens, and who counts them."""
+
+    tokens: int
+    count: CountTokens
+
+    def holds(self, text: str) -> bool:
+        """Whether a text is within it."""
+        return len(text) <= self.tokens * LONGEST_TOKEN and self.count(text) <= self.tokens
+
+    def cut(self, text: str) -> str:
+        """The text, or as much of its beginning as fits together with a mark."""
+        if self.holds(text):
+            return text
+        low, high = 0, min(len(text), self.tokens * LONGEST_TOKEN - len(MARK))
+        while low < high:
+            middle = (low + high + 1) // 2
+            low, high = (middle, high) if self.holds(_marked(text, middle)) else (low, middle - 1)
+        end = last_border(text, low)
+        while end > 0 and not self.holds(_marked(text, end)):
+            end = last_border(text, end - 1)
+        return _marked(text, end)
+
+
+@dataclass(frozen=True, slots=True)
+class ResultPage:
+    """Items between what stands above and below them.
+
+    With `upwards` the first item stands last, as the newest of a conversation does.
+    """
+
+    items: Sequence[str]
+    head: str = ""
+    foot: str = ""
+    between: str = "\n\n"
+    rest: Callable[[int], str] = left_out
+    upwards: bool = False
+
+    def shown(self, items: Sequence[str]) -> str:
+        """The whole with only these items."""
+        missing = len(self.items) - len(items)
+        told = [self.rest(missing)] if missing else []
+        inner = [*told, *reversed(items)] if self.upwards else [*items, *told]
+        return self.between.join(filter(None, (self.head, *inner, self.foot)))
+
+
+def filled(page: ResultPage, room: ToolBudget) -> tuple[str, int]:
+    """The page with as many of its first items as fit, and how many those are; one alone may be cut."""
+    low, high = 0, len(page.items)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if room.holds(page.shown(page.items[:middle])) else (low, middle - 1)
+    if low or not page.items:
+        return room.cut(page.shown(page.items[:low])), low
+    spare = room.tokens - room.count(page.shown([""]))
+    while spare >= WORTH_CUTTING:
+        first = page.shown([ToolBudget(spare, room.count).cut(page.items[0])])
+        if room.holds(first):
+            return first, 1
+        spare -= WORTH_CUTTING // 2
+    return room.cut(page.shown([])), 0
+
+
+def _marked(text: str, end: int) -> str:
+    return text[:end].rstrip() + MARK
+
 
 PARTS = 3
 """Between so many slashes stand user, agent and conversation; plain graphs have names with one."""

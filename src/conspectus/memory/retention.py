@@ -10,7 +10,7 @@ from conspectus.memory.scopes import MEMORIES, beginning, holds, home_name, scop
 from conspectus.model.filter import And, Eq, Filter, Not, Overlaps
 from conspectus.model.memory import PINNED, MemoryReceipt, MemorySelection, Retention, Scope
 from conspectus.model.records import Metadata
-from conspectus.ports.locks import Turn
+from conspectus.ports.jobs import Turn
 from conspectus.streams.alert_worker import Leadership
 from conspectus.text.times import parse_instant
 

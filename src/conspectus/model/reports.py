@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Document
-from conspectus.model.similarity import Similarity
+from conspectus.model.results import Similarity
 
 
 @dataclass(frozen=True, slots=True)

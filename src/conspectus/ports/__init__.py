@@ -30,7 +30,7 @@ from conspectus.model.records import (
     StoredThread,
     Written,
 )
-from conspectus.ports.timelines import Timelines
+from conspectus.ports.streams import Timelines
 
 Floats: TypeAlias = NDArray[np.float64]
 Vectors: TypeAlias = NDArray[np.float32]

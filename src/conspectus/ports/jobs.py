@@ -20,7 +20,35 @@ from conspectus.model.jobs import (
     Upload,
 )
 from conspectus.model.records import Metadata
-from conspectus.ports.locks import Lock
+
+
+class Lock(Protocol):
+    """Whether it is this process's turn, for as long as the block of the turn lasts."""
+
+    @property
+    def fence(self) -> int:
+        """A number that grows from one holder to the next, so that the next one's writes count for more."""
+        ...
+
+    def __bool__(self) -> bool:
+        """Whether this process was given the turn."""
+        ...
+
+    async def confirm(self) -> None:
+        """Raise TurnLost if another process may have the turn by now, as after this one stood still."""
+        ...
+
+
+Turn: TypeAlias = Callable[[], AbstractAsyncContextManager[Lock]]
+"""Opens a block that has the turn, or not, and does not wait for it.
+
+What runs in a block whose turn is lost is cancelled, and the block raises TurnLost; where nobody can say
+whose turn it is, opening it raises StorageError.
+"""
+
+Turns: TypeAlias = Callable[[str], AbstractAsyncContextManager[Lock]]
+"""Opens turns by the names of what is done in them."""
+
 
 ASKING: Final[ContextVar[str | None]] = ContextVar("asking", default=None)
 """The id of the user for whom a model provider is called; None for work that nobody waits for."""
@@ -217,4 +245,20 @@ class IdempotencyStore(Protocol):
 
         Those of which something was stored are kept as such.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RateCount:
+    """Whether there was as much left as was asked for, and for how many seconds the minute goes on."""
+
+    granted: bool
+    seconds: float
+
+
+class RateCounters(Protocol):
+    """The counts of a store; the minutes are those of its clock."""
+
+    async def take(self, name: str, count: int, *, most: int) -> RateCount:
+        """Take so much of what a name may have this minute: all of it, or nothing."""
         ...

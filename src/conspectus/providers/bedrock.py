@@ -11,10 +11,17 @@ from conspectus.errors import InvalidInput, MissingExtra, ProviderError, Provide
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Vectors
-from conspectus.providers.request_logging import Calls, Note, drop
-from conspectus.providers.rerank_response import RerankFormat, best
-from conspectus.providers.rerankers import TOKENS_A_DOCUMENT
-from conspectus.providers.vendor_api import number_in, refusal, sendable, unit_rows, waiting_time
+from conspectus.providers.rerankers import TOKENS_A_DOCUMENT, RerankFormat, best
+from conspectus.providers.vendor_api import (
+    Calls,
+    Note,
+    drop,
+    number_in,
+    refusal,
+    sendable,
+    unit_rows,
+    waiting_time,
+)
 
 PROVIDER = "bedrock"
 TOKENS = "x-amzn-bedrock-input-token-count"

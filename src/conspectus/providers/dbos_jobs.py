@@ -29,8 +29,7 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from conspectus.errors import StorageError
 from conspectus.model.ids import JobId
-from conspectus.ports.jobs import Run
-from conspectus.ports.locks import Turns
+from conspectus.ports.jobs import Run, Turns
 from conspectus.private import make_file
 
 Result = TypeVar("Result")

@@ -8,8 +8,8 @@ from conspectus.ports.web import Reranker
 from conspectus.providers.bedrock import DEFAULT_DIMENSIONS, BedrockEmbedder, BedrockReranker
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.providers.hosted_embedder import HostedEmbedder
-from conspectus.providers.request_logging import Note
 from conspectus.providers.rerankers import COHERE, CohereReranker, HttpReranker
+from conspectus.providers.vendor_api import Note
 from conspectus.settings import Settings, vendor_variable
 
 BEDROCK: Final = "bedrock"

@@ -16,7 +16,7 @@ from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change, Collection, Document
 from conspectus.model.streams import Alert
 from conspectus.ports import Clock, Reader, Records, Vectors
-from conspectus.ports.alerts import Alerts, Behind, Checked, Match
+from conspectus.ports.streams import Alerts, Behind, Checked, Match
 from conspectus.text.analyzer import Analyzer
 
 ANCHOR: Final = "anchor"

@@ -6,7 +6,7 @@ from contextlib import suppress
 from typing import Final
 
 from conspectus.errors import ConspectusError
-from conspectus.ports.locks import Lock, Turn
+from conspectus.ports.jobs import Lock, Turn
 from conspectus.streams.alert_checker import Checker
 from conspectus.streams.webhook_delivery import Deliverer
 

@@ -22,7 +22,7 @@ from conspectus.model.records import Metadata
 from conspectus.model.results import Message
 from conspectus.model.streams import Caption
 from conspectus.ports import CountTokens
-from conspectus.ports.summaries import Spot, SummaryBounds
+from conspectus.ports.streams import CaptionPlace, SummaryBounds
 from conspectus.text.clean import sentence_end_before
 from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, without_delimiters
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
@@ -67,7 +67,7 @@ def by_index(captions: Sequence[Caption]) -> bool:
     return all(each.document.sequence is not None for each in captions)
 
 
-def spot(caption: Caption) -> Spot:
+def spot(caption: Caption) -> CaptionPlace:
     """Where a caption stands by time; those without one come last."""
     return (math.inf if caption.start is None else caption.start, caption.document.id)
 

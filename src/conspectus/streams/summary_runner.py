@@ -17,7 +17,7 @@ from conspectus.errors import (
 )
 from conspectus.model.records import Json, Metadata
 from conspectus.model.streams import BatchSummary, CaptionRange, SummaryRequest, When
-from conspectus.ports.timelines import Span
+from conspectus.ports.streams import Span
 from conspectus.streams.summarizer import Batch, CaptionText, Summarizer, all_of
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id

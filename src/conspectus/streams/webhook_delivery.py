@@ -9,8 +9,8 @@ from typing import Final
 from conspectus.errors import ConspectusError, FetchFailed, InvalidInput
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Clock
-from conspectus.ports.alerts import AlertMatch, Alerts, Delivery, Poster
-from conspectus.ports.locks import Lock
+from conspectus.ports.jobs import Lock
+from conspectus.ports.streams import AlertMatch, Alerts, Delivery, Poster
 
 logger = logging.getLogger(__name__)
 

@@ -11,8 +11,7 @@ from pydantic import BaseModel
 
 from conspectus.engine import Engine
 from conspectus.errors import Changed
-from conspectus.model.filter import Filter
-from conspectus.model.filter_json import parse_filters
+from conspectus.model.filter import Filter, parse_filters
 from conspectus.web.limits import RequestSlot
 from conspectus.web.schemas.base import CURSOR, IDENTIFIER, NAME
 

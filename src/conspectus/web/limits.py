@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from conspectus.errors import Overloaded, TooLarge, TooManyRequests, WriteUnknown
 from conspectus.mcp.http import PATH as MODELS
 from conspectus.model.access import Person
-from conspectus.ports.rate_counters import RateCounters
+from conspectus.ports.jobs import RateCounters
 from conspectus.settings import Settings
 from conspectus.web.idempotency import asks
 from conspectus.web.metrics import Metrics

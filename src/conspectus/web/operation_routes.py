@@ -12,8 +12,7 @@ from pydantic import BaseModel, create_model
 
 from conspectus.engine import Engine
 from conspectus.model.checks import hints
-from conspectus.model.filter import Filter
-from conspectus.model.filter_json import filter_from_json, parse_filters
+from conspectus.model.filter import Filter, filter_from_json, parse_filters
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import REQUIRED
 from conspectus.web.deps import (

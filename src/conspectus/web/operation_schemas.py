@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_or
 from pydantic import BaseModel, create_model
 from pydantic import Field as Limited
 
-from conspectus.access.account_names import LONGEST
+from conspectus.access.keys import LONGEST
 from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
 from conspectus.model.filter import Filter

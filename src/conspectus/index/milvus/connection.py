@@ -18,7 +18,7 @@ from pymilvus.milvus_client.index import IndexParams
 
 from conspectus.errors import CollectionGone, InvalidInput, StorageBusy, StorageError
 from conspectus.model.filter import And, Eq, Filter, In, Or
-from conspectus.ports.locks import Lock
+from conspectus.ports.jobs import Lock
 
 Row: TypeAlias = Mapping[str, Any]
 Query: TypeAlias = Mapping[str, object]

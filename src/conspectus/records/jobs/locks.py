@@ -22,7 +22,7 @@ from typing import Any, TextIO
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
 from conspectus.errors import Conflict, StorageError, TurnLost
-from conspectus.ports.locks import Lock
+from conspectus.ports.jobs import Lock
 from conspectus.private import make_file
 from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions

@@ -24,7 +24,7 @@ from sqlalchemy.sql.elements import SQLColumnExpression
 
 from conspectus.errors import Conflict, InvalidInput, StorageError, TurnLost, WriteUnknown
 from conspectus.model.jobs import EmbeddingRequest, RequestTotals
-from conspectus.ports.rate_counters import RateCount
+from conspectus.ports.jobs import RateCount
 from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, total
 from conspectus.records.core.transactions import SqlStore, Transactions, reading
 from conspectus.records.tables.jobs import allowances, replays

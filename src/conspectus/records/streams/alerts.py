@@ -21,11 +21,11 @@ from sqlalchemy import (
 )
 
 from conspectus.errors import TooLarge
-from conspectus.model.filter_json import filter_from_json, filter_to_json
+from conspectus.model.filter import filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.streams import Alert
-from conspectus.ports.alerts import LONGEST_WAIT, AlertMatch, Behind, Checked, Delivery, Match
+from conspectus.ports.streams import LONGEST_WAIT, AlertMatch, Behind, Checked, Delivery, Match
 from conspectus.records.core.changes import allocate
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import blocks, insert_rows

@@ -9,7 +9,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, sel
 from conspectus.errors import Changed, NotFound
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
-from conspectus.ports.summaries import NewSummary, SavedSummary, SummaryBounds
+from conspectus.ports.streams import NewSummary, SavedSummary, SummaryBounds
 from conspectus.records.core.rows import blocks, insert_rows
 from conspectus.records.core.transactions import SqlStore, reading, writing
 from conspectus.records.tables.core import chunks, documents, sources, vectors

@@ -27,7 +27,7 @@ from conspectus.errors import InvalidInput
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.records import Document, Kind, Period
 from conspectus.model.streams import ENTITIES
-from conspectus.ports.timelines import EntityOccurrence, Extent, Span, Spot, TimelinePage
+from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 from conspectus.records.core.dialects import members, text_of
 from conspectus.records.core.reads import texts_of
 from conspectus.records.core.rows import DOCUMENT_COLUMNS, blocks, to_document

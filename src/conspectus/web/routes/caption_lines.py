@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput, NotFound
 from conspectus.ingest.captions import caption_document
-from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
 from conspectus.model.streams import CaptionRange, NewCaption, Stream

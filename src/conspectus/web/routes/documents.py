@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from conspectus.errors import InvalidInput
-from conspectus.model.filter import In
-from conspectus.model.filter_json import filter_from_json
+from conspectus.model.filter import In, filter_from_json
 from conspectus.model.records import Receipt, Written
 from conspectus.operations import DOCUMENT_OPERATIONS
 from conspectus.web.deps import (

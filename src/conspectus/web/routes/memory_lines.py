@@ -10,7 +10,7 @@ from fastapi.responses import StreamingResponse
 
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput
-from conspectus.ingest.pipeline import BATCH_CHARACTERS, BATCH_DOCUMENTS
+from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.memory.jsonl import renumber
 from conspectus.model.memory import Scope
 from conspectus.web.deps import EngineOf, Unhurried

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conspectus.model.filter import EVERYTHING
-from conspectus.model.filter_json import filter_from_json, filter_to_json
+from conspectus.model.filter import EVERYTHING, filter_from_json, filter_to_json
 from conspectus.model.records import Json
 from conspectus.model.streams import Alert, NewAlert
 from conspectus.web.schemas.base import (

@@ -5,8 +5,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from conspectus.model.chat import Allocation, ChatRequest, ContextForm, Looked
-from conspectus.model.filter import EVERYTHING
-from conspectus.model.filter_json import filter_from_json
+from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.results import Message
 from conspectus.web.schemas.base import (

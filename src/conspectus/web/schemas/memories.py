@@ -6,8 +6,7 @@ from pydantic import Field
 
 from conspectus.memory.retention import MOST_DAYS
 from conspectus.memory.retention import MOST_MEMORIES as MOST_KEPT
-from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.filter_json import filter_from_json
+from conspectus.model.filter import EVERYTHING, Filter, filter_from_json
 from conspectus.model.memory import (
     MEMORY,
     MemoryClass,

@@ -7,8 +7,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from conspectus.errors import InvalidInput
 from conspectus.model.chat import Allocation, ChatRequest, JsonForm, ModelOptions, Tool, ToolCall, Turn
-from conspectus.model.filter import EVERYTHING
-from conspectus.model.filter_json import filter_from_json
+from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 from conspectus.web.schemas.base import (

@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from conspectus.errors import InvalidInput
-from conspectus.model.filter_json import filter_from_json
+from conspectus.model.filter import filter_from_json
 from conspectus.model.query import Arm, Budget, Query, QueryContext
 from conspectus.model.results import Fate, Outcome
 from conspectus.web.schemas.base import (

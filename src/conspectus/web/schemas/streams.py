@@ -6,8 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from conspectus.model.filter import EVERYTHING
-from conspectus.model.filter_json import filter_from_json
+from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import Budget
 from conspectus.model.records import Written
 from conspectus.model.streams import (

@@ -1,0 +1,325 @@
+"""Ports of streams: timelines of captions, files of captions, alerts and summaries."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Protocol, TypeAlias
+
+from conspectus.model.ids import DocumentId, SourceId, UserId
+from conspectus.model.records import Document, EmbeddingSpace, Kind, Metadata, Period
+from conspectus.model.streams import Alert, CaptionTrack, DeliveryState
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Which of a source: what shares an instant with [start, end), or with `contains` lies wholly inside.
+
+    `first` and `last` bound the sequence, both included; None is open everywhere.
+    """
+
+    start: datetime | None = None
+    end: datetime | None = None
+    contains: bool = False
+    first: int | None = None
+    last: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TimelinePage:
+    """Documents with their texts, and the cursor of the next page."""
+
+    documents: tuple[tuple[Document, str], ...]
+    next: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Extent:
+    """The number of captions of a source, the first start and the last end among them, None without any."""
+
+    captions: int
+    first: datetime | None
+    last: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where in time a caption or an event is, in microseconds since 1970."""
+
+    document: DocumentId
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class EntityOccurrence:
+    """A name that a caption or an event gives: among its entities, or as its speaker."""
+
+    document: DocumentId
+    name: str
+    occurred: Period | None
+
+
+class Timelines(Protocol):
+    """A part of Records."""
+
+    async def timeline(
+        self, source: SourceId, span: Span, *, kind: Kind = "caption", after: str | None = None, limit: int
+    ) -> TimelinePage:
+        """Captions or events of a source with their whole texts, in the order of (start, end, sequence, key).
+
+        Those without event time come last, and only where the span names no time.
+        """
+        ...
+
+    async def stretches(
+        self, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
+    ) -> Sequence[tuple[Document, str]]:
+        """Captions and events with times that lie in any of the spans, each once, in the order of time.
+
+        The first `limit` of them, or with `last` the last ones.
+        """
+        ...
+
+    async def spots(self, source: SourceId, spans: Sequence[Span]) -> Sequence[Spot]:
+        """The same without reading them, and all of it, in no order."""
+        ...
+
+    async def names(self, source: SourceId, span: Span) -> Mapping[str, int]:
+        """In how many captions and events of a source each name is given, as it is spelt."""
+        ...
+
+    async def mentions(
+        self, source: SourceId, span: Span, *, called: Sequence[str]
+    ) -> Sequence[EntityOccurrence]:
+        """Where any of these names is given, in no order."""
+        ...
+
+    async def extent(self, source: SourceId, *, counted: bool = True) -> Extent:
+        """How many captions a source has (0 where they are not counted), and from when to when they go."""
+        ...
+
+
+class CaptionReader(Protocol):
+    """Reads every format it knows; what a file is called counts where its form does not tell."""
+
+    def read(self, data: bytes, name: str, *, sentences: bool) -> CaptionTrack:
+        """The captions of a file, or with `sentences` its sentences, each with the times of its cues.
+
+        Raises UnreadableFile for what holds no captions that can be read, TooLarge over a limit.
+        """
+        ...
+
+
+LONGEST_WAIT: Final = 600.0
+"""Seconds until a webhook that could not be delivered is tried again, at most."""
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """An alert that has not seen all changes; it waits for what has chunks after `since`."""
+
+    alert: Alert
+    since: int
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A caption that is what an alert waits for, and why."""
+
+    document: DocumentId
+    source: SourceId
+    occurred: Period | None
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """How far an alert has come: what matched in the changes after `alert.checked`, up to `until`."""
+
+    alert: Alert
+    until: int
+    matches: tuple[Match, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AlertMatch:
+    """One time that an alert went off, as it is kept: the caption's text stays where it is."""
+
+    number: int
+    alert: Alert
+    source: SourceId
+    occurred: Period | None
+    document: DocumentId
+    reason: str
+    created: datetime
+    delivery: DeliveryState
+    attempts: int = 0
+    error: str | None = None
+
+    @property
+    def id(self) -> str:
+        """What the receiver of a webhook knows it by, however often it is sent."""
+        return f"{self.alert.id}-{self.number}"
+
+
+@dataclass(frozen=True, slots=True)
+class Delivery:
+    """What became of a webhook: with `due`, it is to be tried again then."""
+
+    state: DeliveryState
+    attempts: int
+    error: str | None = None
+    due: datetime | None = None
+
+
+class Alerts(Protocol):
+    """The rows of alerts and of what they told; every method is one transaction."""
+
+    async def put(self, alert: Alert, *, most: int) -> Alert:
+        """Store it, or change the stored one of that id, which goes on where it was.
+
+        A new one begins with the newest change, and waits for nothing that was written before. Raises
+        NotFound for an unknown collection, and TooLarge where its owner has `most` already.
+        """
+        ...
+
+    async def alert(self, alert: str) -> Alert | None:
+        """The alert of that id."""
+        ...
+
+    async def owned(self, owner: UserId) -> Sequence[Alert]:
+        """The alerts of a person, by name."""
+        ...
+
+    async def delete(self, alert: str) -> bool:
+        """Forget it with all that it told; whether there was one."""
+        ...
+
+    async def behind(self) -> Sequence[Behind]:
+        """Those that have not seen all changes of their collection, those at the same change together."""
+        ...
+
+    async def record(self, checked: Sequence[Checked], *, now: datetime) -> int:
+        """Keep what alerts tell and how far they have come, all or nothing; how many events are new.
+
+        Matches of one alert and stream that overlap, or lie no more than its gap apart, are one event; those
+        that belong to one that was told make it longer. One without times is an event of its own, once.
+        Captions that are gone by now are left out, and so is what is said of an alert that was checked
+        meanwhile.
+        """
+        ...
+
+    async def events(
+        self, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
+    ) -> Sequence[AlertMatch]:
+        """What the alerts of a person, or one of them, told after a number, in order."""
+        ...
+
+    async def newest(self, owner: UserId) -> int:
+        """The number of the newest event of a person's alerts, 0 without any."""
+        ...
+
+    async def waiting(self, *, now: datetime) -> Sequence[str]:
+        """The alerts with an event whose delivery is due."""
+        ...
+
+    async def due(self, alert: str, *, now: datetime) -> AlertMatch | None:
+        """The first event of an alert whose delivery is due."""
+        ...
+
+    async def settle(self, number: int, delivery: Delivery) -> None:
+        """Keep what became of a delivery; one that is settled, or an event that is gone, stays so."""
+        ...
+
+
+class Poster(Protocol):
+    """Sends what alerts tell to addresses outside."""
+
+    def check(self, url: str) -> None:
+        """Raise InvalidInput for what is no address to send to, ForbiddenAddress for one that may not be."""
+        ...
+
+    async def post(self, url: str, body: bytes, *, id: str) -> None:
+        """Send JSON once; an answer other than a success raises FetchFailed, `passing` where it may pass."""
+        ...
+
+    async def close(self) -> None:
+        """Close all connections."""
+        ...
+
+
+CaptionPlace: TypeAlias = tuple[float, str]
+"""Where a caption stands among those that have no index: its start, and its id to tell equal ones apart."""
+
+
+@dataclass(frozen=True, slots=True)
+class SummaryBounds:
+    """Where a batch by time began and ended when it was summarised, and whether it was full then."""
+
+    first: CaptionPlace
+    last: CaptionPlace
+    full: bool
+
+
+@dataclass(frozen=True, slots=True)
+class NewSummary:
+    """A summary to keep, with what it was made of: captions with their fingerprints, earlier summaries by id.
+
+    `recipe` names the request that had it made.
+    """
+
+    id: str
+    recipe: str
+    text: str
+    captions: tuple[tuple[DocumentId, str], ...]
+    parts: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SavedSummary:
+    """What a live stream is summarised by, and as whom."""
+
+    owner: UserId
+    request: Metadata
+    since: datetime
+
+
+class Summaries(Protocol):
+    """Part of the system of record. Deleting or replacing a caption there deletes what was made of it."""
+
+    async def text(self, summary: str) -> str | None:
+        """The summary of that id."""
+        ...
+
+    async def keep(self, source: SourceId, summary: NewSummary) -> None:
+        """Store it, unless there is one of that id.
+
+        Raises Changed where a caption or a summary that it was made of is not what it was any more.
+        """
+        ...
+
+    async def borders(self, source: SourceId, recipe: str) -> Sequence[SummaryBounds]:
+        """Where the batches of a request were cut, in order."""
+        ...
+
+    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]) -> None:
+        """Store them in place of those that there were."""
+        ...
+
+    async def tidy(self, source: SourceId, recipe: str, used: Collection[str]) -> int:
+        """Delete the summaries that a request had made and does not use any more; how many."""
+        ...
+
+    async def vectors(
+        self, documents: Sequence[DocumentId], space: EmbeddingSpace
+    ) -> Mapping[DocumentId, bytes]:
+        """The vectors of the first chunks of those documents that have one."""
+        ...
+
+    async def standing(self, source: SourceId) -> SavedSummary | None:
+        """What a stream is summarised by as it grows."""
+        ...
+
+    async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:
+        """Summarise a stream by this from now on, or no more. Raises NotFound."""
+        ...
