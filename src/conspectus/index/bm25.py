@@ -5,6 +5,7 @@ The formula is that of Robertson and Zaragoza, "The Probabilistic Relevance Fram
 after the other on each row alone, so no result depends on which rows are scored together.
 """
 
+import hashlib
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -21,6 +22,10 @@ Analyse: TypeAlias = Callable[[str], Sequence[str]]
 """A text to the occurrences of its terms, in order; one and the same for chunks and questions."""
 
 MOST_OCCURRENCES = 65_535
+_SAMPLE = (
+    "Searching the 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example https://x.example/y_z the running"
+    " ΣΊΣΥΦΟΣ Straße ёлка 東京都 ไทย १२ don't C++ 👩‍👩‍👧 1,000.5 __init__ re-open"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +57,12 @@ class Corpus:
         """The term with its inverse document frequency."""
         idf = math.log(1.0 + (self.total - documents + 0.5) / (documents + 0.5))
         return TermStatistic(term, documents, idf)
+
+
+def identity_of(analyse: Analyse, dimensions: int, bm25: Bm25) -> str:
+    """What rows are made with; the analysis is told by what it does to a text, not by its name."""
+    sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
+    return f"{sample[:16]} {dimensions} {bm25.k1} {bm25.b}"
 
 
 def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], int]:

@@ -1,6 +1,7 @@
 """Changes of the records to what an index has to read again."""
 
-from collections.abc import AsyncIterator, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.model.records import Change
-from conspectus.ports import Reader
+from conspectus.ports import Ids, Reader
 
 Range = tuple[int, int]
 
@@ -45,6 +46,38 @@ def put_ranges(changes: Iterable[Change]) -> list[Range]:
 def touched_ranges(changes: Sequence[Change]) -> list[Range]:
     """Every id of which an older row is out of date once the changes are applied."""
     return merged([*put_ranges(changes), *((change.first, change.last) for change in changes)])
+
+
+@dataclass(frozen=True, slots=True)
+class IndexedRows:
+    """The rows of an index at a sequence by chunk, ascending; `damaged` are those without their vector."""
+
+    sequence: int
+    chunks: Ids
+    checksums: NDArray[np.int64] | NDArray[np.uint64]
+    damaged: frozenset[int] = frozenset()
+
+
+async def differences(
+    held: IndexedRows, reader: Reader, checksum: Callable[[IndexedChunk], int]
+) -> list[Disagreement]:
+    """Compare every row with the records; chunks that changed after the sequence are left out."""
+    found: list[Disagreement] = []
+    seen = np.zeros(len(held.chunks), np.bool_)
+    async for batch in reader.scan():
+        for chunk in batch:
+            number = chunk.chunk.id
+            place = int(np.searchsorted(held.chunks, number))
+            if place == len(held.chunks) or held.chunks[place] != number:
+                found.append(Disagreement(number, "missing", "not in the index"))
+                continue
+            seen[place] = True
+            if int(held.checksums[place]) != checksum(chunk):
+                found.append(Disagreement(number, "stale", "the records hold another version"))
+            elif number in held.damaged:
+                found.append(Disagreement(number, "damaged", "its vector is missing, or should not be there"))
+    found += [Disagreement(ChunkId(i), "ghost", "not in the records") for i in held.chunks[~seen].tolist()]
+    return await untouched_since(held.sequence, found, reader)
 
 
 async def untouched_since(sequence: int, found: Iterable[Disagreement], reader: Reader) -> list[Disagreement]:

@@ -114,3 +114,8 @@ def content_checksum(chunk: IndexedChunk) -> int:
     digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
     digest.update(chunk.vector or b"")
     return int.from_bytes(digest.digest(), "little")
+
+
+def signed_checksum(chunk: IndexedChunk) -> int:
+    """The same as a signed number, which databases can hold."""
+    return content_checksum(chunk) >> 1

@@ -17,13 +17,13 @@ from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.filter_terms import (
     NUMBERS,
     TEXTS,
-    content_checksum,
     entries,
     equals,
     exists,
     is_moment,
     is_value,
     path_name,
+    signed_checksum,
     spelled_moment,
     stand_in,
 )
@@ -247,11 +247,6 @@ def collection_name(index: str, generation: str, what: str) -> str:
 def key_of(chunk: int, version: int) -> str:
     """The key of a row: a chunk at a version of the index."""
     return f"{chunk}.{version}"
-
-
-def signed_checksum(chunk: IndexedChunk) -> int:
-    """The checksum as a number that Milvus can hold."""
-    return content_checksum(chunk) >> 1
 
 
 def words_layout(*, facts_as_text: bool) -> tuple[CollectionSchema, IndexParams]:

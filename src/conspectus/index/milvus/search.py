@@ -11,6 +11,7 @@ import numpy as np
 from conspectus.errors import CollectionGone
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines
 from conspectus.index.changes import Range, untouched_since
+from conspectus.index.filter_terms import signed_checksum
 from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Row, Turn, within
 from conspectus.index.milvus.rows import (
     EVERY,
@@ -24,7 +25,6 @@ from conspectus.index.milvus.rows import (
     either,
     one_of,
     ranged,
-    signed_checksum,
 )
 from conspectus.index.milvus.state import Block, Distinct, MilvusState, Notes, Terms
 from conspectus.model.filter import Filter, matches

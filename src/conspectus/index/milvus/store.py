@@ -1,12 +1,12 @@
 """The index in Milvus: answers from one version, takes in changes, and is built anew beside the old one."""
 
 import asyncio
-import hashlib
 import random
 from collections.abc import Sequence
 from contextlib import suppress
 
 from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, NotFound, StorageBusy, TurnLost
+from conspectus.index import bm25
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.milvus.connection import my_turn
 from conspectus.index.milvus.search import Ask, MilvusLocation, MilvusReader, differences
@@ -20,10 +20,6 @@ _ATTEMPTS = 20
 _BUILDS = 5
 _LONGEST_PAUSE = 0.5
 _FLUSH_UNSEEN_FROM = 100_000
-_SAMPLE = (
-    "The 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example running ΣΊΣΥΦΟΣ Straße 東京都 ไทย don't C++"
-    " 👩‍👩‍👧 1,000.5 __init__ re-open"
-)
 
 
 class MilvusIndex:
@@ -196,6 +192,5 @@ class MilvusIndex:
 
 
 def identity_of(analyse: Analyse, place: MilvusLocation) -> str:
-    """What rows are made with; the analysis is told by what it does to a text, not by its name."""
-    sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{FORMAT} {sample[:16]} {place.dimensions} {place.bm25.k1} {place.bm25.b}"
+    """The format of the rows, and what they are made with."""
+    return f"{FORMAT} {bm25.identity_of(analyse, place.dimensions, place.bm25)}"

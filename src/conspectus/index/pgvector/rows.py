@@ -17,11 +17,11 @@ from numpy.typing import NDArray
 from conspectus.index.bm25 import Analyse, occurrences
 from conspectus.index.filter_terms import (
     TEXTS,
-    content_checksum,
     entries,
     exists,
     is_moment,
     is_value,
+    signed_checksum,
     spelled_moment,
 )
 from conspectus.index.pgvector.database import Rows, Tables
@@ -136,11 +136,6 @@ class Preparing:
             **_filtered(chunk, row, self._facts),
         }
         return Prepared(chunk.chunk.id, columns, known, length, self._facts, chunk.vector)
-
-
-def signed_checksum(chunk: IndexedChunk) -> int:
-    """The checksum as a number that the database can hold."""
-    return content_checksum(chunk) >> 1
 
 
 def sent(vector: bytes) -> bytes:

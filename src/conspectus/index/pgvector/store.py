@@ -1,23 +1,21 @@
 """The pgvector index of one collection: reads, writes, maintenance and consistency."""
 
 import asyncio
-import hashlib
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
 import psycopg
-from numpy.typing import NDArray
 from psycopg import errors
 from sqlalchemy import Connection
 
 from conspectus.errors import CollectionGone, ConspectusError, InvalidInput, StorageBusy
-from conspectus.index.bm25 import Analyse, question_terms
-from conspectus.index.changes import Range, put_ranges, untouched_since
+from conspectus.index.bm25 import Analyse, identity_of, question_terms
+from conspectus.index.changes import IndexedRows, Range, differences, put_ranges
+from conspectus.index.filter_terms import signed_checksum
 from conspectus.index.pgvector.database import (
     PgvectorOptions,
     PgvectorState,
@@ -30,7 +28,7 @@ from conspectus.index.pgvector.database import (
     write_state,
 )
 from conspectus.index.pgvector.row_filter import Allowed, Listings, Views, empty_view
-from conspectus.index.pgvector.rows import PgvectorPosting, Postings, encoded, signed_checksum
+from conspectus.index.pgvector.rows import PgvectorPosting, Postings, encoded
 from conspectus.index.pgvector.search import PgvectorQuery, Words
 from conspectus.index.pgvector.writes import (
     CHANGES,
@@ -42,17 +40,12 @@ from conspectus.index.pgvector.writes import (
     merge,
     write,
 )
-from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
 _ATTEMPTS = 20
 _TOO_FAST = "the index was built anew faster than it could be asked; ask again"
-_SAMPLE = (
-    "The 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example running ΣΊΣΥΦΟΣ Straße 東京都 ไทย don't C++"
-    " 👩‍👩‍👧 1,000.5 __init__ re-open"
-)
 _Ask: TypeAlias = Callable[[PgvectorQuery], Candidates]
 
 
@@ -63,7 +56,7 @@ class PgvectorIndex:
         self._place = place
         self._reader = reader
         self._analyse = analyse
-        self._identity = identity_of(analyse, place)
+        self._identity = identity_of(analyse, place.dimensions, place.bm25)
         drafting = Drafting(analyse, place.dimensions)
         self._taking = PgvectorDrafting(reader, drafting)
         self._building = Building(place, drafting, reader)
@@ -127,9 +120,9 @@ class PgvectorIndex:
 
     async def check(self) -> Sequence[Disagreement]:
         """Compare every row with the records."""
-        held = await self._read(lambda connection: stored(connection, self._place, self._identity))
-        self._state = held.state
-        return await differences(held, self._reader)
+        stored = partial(_stored, place=self._place, identity=self._identity)
+        self._state, held = await self._read(stored)
+        return await differences(held, self._reader, signed_checksum)
 
     async def flush(self, *, least: int = 1) -> None:
         """See what other processes wrote, and build what was never built; all else is stored already."""
@@ -275,67 +268,29 @@ def _is_there(state: PgvectorState) -> bool:
     return state.generation > 0
 
 
-def identity_of(analyse: Analyse, place: PgvectorOptions) -> str:
-    """What rows are made with; the analysis is told by what it does to a text, not by its name."""
-    sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{sample[:16]} {place.dimensions} {place.bm25.k1} {place.bm25.b}"
-
-
-@dataclass(frozen=True, slots=True)
-class Stored:
-    """What is in the index in one state, by chunk; `sound` says that the vector is there if it should be."""
-
-    state: PgvectorState
-    chunks: Ids
-    checksums: Ids
-    sound: NDArray[np.bool_]
-
-
-def stored(connection: Connection, place: PgvectorOptions, identity: str) -> Stored:
+def _stored(
+    connection: Connection, place: PgvectorOptions, identity: str
+) -> tuple[PgvectorState, IndexedRows]:
     """Read what is to be compared, all of one moment."""
     cursor = rows_of(connection)
     state = read_state(cursor, place.name, identity)
     if not state.generation:
         nothing = np.zeros(0, np.int64)
-        return Stored(state, nothing, nothing, np.zeros(0, np.bool_))
+        return state, IndexedRows(state.applied, nothing, nothing)
     tables = place.tables(state)
-    joined, sound = "", "true"
+    joined, is_sound = "", "true"
     if tables.dimensions:
         joined = f"LEFT JOIN {tables.vectors} v ON v.row = r.row"
-        sound = "(r.vector IS NULL) = (v.row IS NULL)"
+        is_sound = "(r.vector IS NULL) = (v.row IS NULL)"
     cursor.execute(
         "SELECT coalesce(string_agg(int8send(r.chunk) || int8send(r.checksum) ||"
-        f" int8send(({sound})::integer::bigint), '' ORDER BY r.chunk), '') FROM {tables.rows} r {joined}"
+        f" int8send(({is_sound})::integer::bigint), '' ORDER BY r.chunk), '') FROM {tables.rows} r {joined}"
     )
     found = cursor.fetchone()
     numbers = np.frombuffer(found[0] if found else b"", ">i8").astype(np.int64).reshape(-1, 3)
-    return Stored(state, numbers[:, 0], numbers[:, 1], numbers[:, 2] > 0)
-
-
-async def differences(held: Stored, reader: Reader) -> list[Disagreement]:
-    """Every row against the records; what changed after the state is left out."""
-    found: list[Disagreement] = []
-    seen = np.zeros(len(held.chunks), np.bool_)
-    async for batch in reader.scan():
-        found += _compared(batch, held, seen)
-    found += [Disagreement(ChunkId(i), "ghost", "not in the records") for i in held.chunks[~seen].tolist()]
-    return await untouched_since(held.state.applied, found, reader)
-
-
-def _compared(batch: Sequence[IndexedChunk], held: Stored, seen: NDArray[np.bool_]) -> list[Disagreement]:
-    found = []
-    for chunk in batch:
-        number = chunk.chunk.id
-        place = int(np.searchsorted(held.chunks, number))
-        if place == len(held.chunks) or held.chunks[place] != number:
-            found.append(Disagreement(number, "missing", "not in the index"))
-            continue
-        seen[place] = True
-        if int(held.checksums[place]) != signed_checksum(chunk):
-            found.append(Disagreement(number, "stale", "the records hold another version"))
-        elif not held.sound[place]:
-            found.append(Disagreement(number, "damaged", "its vector is missing, or should not be there"))
-    return found
+    chunks, checksums, sound = numbers.T
+    damaged = frozenset(chunks[sound == 0].tolist())
+    return state, IndexedRows(state.applied, chunks, checksums, damaged)
 
 
 MANY = 500
@@ -402,7 +357,7 @@ class AtOnce:
 
     def __init__(self, place: PgvectorOptions, analyse: Analyse) -> None:
         self._place = place
-        self._identity = identity_of(analyse, place)
+        self._identity = identity_of(analyse, place.dimensions, place.bm25)
         self._drafting = Drafting(analyse, place.dimensions)
 
     def state(self, connection: Connection) -> PgvectorState | None:

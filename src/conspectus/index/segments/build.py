@@ -1,7 +1,6 @@
 """Build segments: of a batch, by merging, and in other processes."""
 
 import asyncio
-import hashlib
 import json
 import os
 from asyncio.subprocess import PIPE, Process
@@ -16,7 +15,7 @@ from uuid import uuid4
 import numpy as np
 
 from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, StorageError
-from conspectus.index.bm25 import Analyse, Bm25
+from conspectus.index.bm25 import Analyse, Bm25, identity_of
 from conspectus.index.changes import Range, merged, ranges_of, read
 from conspectus.index.segments.manifest import (
     Manifest,
@@ -51,10 +50,6 @@ _CHANGES = 50_000
 _RETRY_SECONDS = 0.05
 _GAP = 64
 _TIER = 4
-_SAMPLE = (
-    "Searching the 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example https://x.example/y_z the running"
-    " ΣΊΣΥΦΟΣ Straße ёлка 東京都 ไทย १२ don't C++ 👩‍👩‍👧 1,000.5 __init__ re-open"
-)
 
 Mode: TypeAlias = Literal["flush", "rebuild", "purge"]
 _Named: TypeAlias = tuple[str, SegmentView]
@@ -114,7 +109,7 @@ async def build_segment(
     Raises InvalidInput when the analysis is not the one the request was made with; IndexDamaged; and
     CollectionGone where the index is deleted meanwhile.
     """
-    if request.identity != identity(analyse, request.shape):
+    if request.identity != identity_of(analyse, request.shape.dimensions, request.shape.bm25):
         raise InvalidInput("identity", "the builder analyses text in another way than the index")
     directory = Path(request.directory)
     while True:
@@ -122,12 +117,6 @@ async def build_segment(
             if mine:
                 return await _Build(reader, request, analyse, progress).built()
         await asyncio.sleep(_RETRY_SECONDS)
-
-
-def identity(analyse: Analyse, shape: Shape) -> str:
-    """What rows are made with; the analysis is told by what it does to a text, not by its name."""
-    sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
-    return f"{sample[:16]} {shape.dimensions} {shape.bm25.k1} {shape.bm25.b}"
 
 
 class _Build:

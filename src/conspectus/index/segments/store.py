@@ -9,11 +9,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from conspectus.errors import ConspectusError, IndexDamaged, InvalidInput, StorageError
-from conspectus.index.bm25 import Analyse, question_terms
-from conspectus.index.changes import Range, merged, put_ranges, read, touched_ranges, untouched_since
+from conspectus.index.bm25 import Analyse, identity_of, question_terms
+from conspectus.index.changes import IndexedRows, Range, differences, merged, put_ranges, read, touched_ranges
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.build import (
     Builder,
@@ -22,7 +21,6 @@ from conspectus.index.segments.build import (
     LocalBuilder,
     Mode,
     Options,
-    identity,
 )
 from conspectus.index.segments.manifest import (
     Manifest,
@@ -45,7 +43,7 @@ from conspectus.index.segments.segment import (
     segment_in_memory,
 )
 from conspectus.model.ids import ChunkId
-from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus
+from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 from conspectus.private import can_write
@@ -213,7 +211,9 @@ class SegmentsIndex:
         """
         chosen = options or Options()
         shape = Shape(dimensions, chosen.bm25, chosen.lists_from)
-        request = BuildRequest(str(directory), identity(analyse, shape), "flush", dimensions, chosen)
+        request = BuildRequest(
+            str(directory), identity_of(analyse, shape.dimensions, shape.bm25), "flush", dimensions, chosen
+        )
         index = cls(
             directory, reader, analyse, request=request, builder=builder or LocalBuilder(reader, analyse)
         )
@@ -254,7 +254,10 @@ class SegmentsIndex:
             await self._follow()
         snapshot = self._snapshot
         found = await asyncio.to_thread(damages, snapshot, self._directory, self._request.identity)
-        return [*found, *await differences(snapshot, self._reader)]
+        return [
+            *found,
+            *await differences(_rows(snapshot), self._reader, content_checksum),
+        ]
 
     async def rebuild(self, progress: Progress | None = None) -> None:
         """Build everything anew while the old state answers; returns when the new one does."""
@@ -446,38 +449,11 @@ def damages(snapshot: Snapshot, directory: Path, identity: str) -> list[Disagree
     return found
 
 
-async def differences(snapshot: Snapshot, reader: Reader) -> list[Disagreement]:
-    """Every live row against the records; what changed after the snapshot is left out."""
-    ids, checksums = _rows(snapshot.views)
-    seen = np.zeros(len(ids), np.bool_)
-    found = []
-    async for chunks in reader.scan():
-        found += _compare(chunks, ids, checksums, seen)
-    found += [Disagreement(ChunkId(i), "ghost", "not in the records") for i in ids[~seen].tolist()]
-    return await untouched_since(snapshot.applied, found, reader)
-
-
-def _rows(views: Sequence[SegmentView]) -> tuple[Ids, NDArray[np.uint64]]:
-    ids = np.concatenate([np.zeros(0, np.int64), *(view.live_ids() for view in views)])
-    checksums = np.concatenate([np.zeros(0, np.uint64), *(view.live_checksums() for view in views)])
+def _rows(snapshot: Snapshot) -> IndexedRows:
+    ids = np.concatenate([np.zeros(0, np.int64), *(view.live_ids() for view in snapshot.views)])
+    checksums = np.concatenate([np.zeros(0, np.uint64), *(view.live_checksums() for view in snapshot.views)])
     order = np.argsort(ids, kind="stable")
-    return ids[order], checksums[order]
-
-
-def _compare(
-    chunks: Sequence[IndexedChunk], ids: Ids, checksums: NDArray[np.uint64], seen: NDArray[np.bool_]
-) -> list[Disagreement]:
-    found = []
-    for chunk in chunks:
-        number = chunk.chunk.id
-        place = int(np.searchsorted(ids, number))
-        if place == len(ids) or ids[place] != number:
-            found.append(Disagreement(number, "missing", "not in the index"))
-            continue
-        seen[place] = True
-        if int(checksums[place]) != content_checksum(chunk):
-            found.append(Disagreement(number, "stale", "the records hold another version"))
-    return found
+    return IndexedRows(snapshot.applied, ids[order], checksums[order])
 
 
 def _damaged(segment: Segment) -> list[str]:
