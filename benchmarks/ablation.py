@@ -34,7 +34,7 @@ def rankings() -> dict[str, str | None]:
         "base: words and vectors only": profile_without("default", parts),
         **{f"base and {part}": profile_without("default", rest) for part, rest in others.items()},
         "multiplicative": "multiplicative",
-        "multiplicative without its floor": profile_without("multiplicative", ["floor"]),
+        "multiplicative without its floor": profile_without("multiplicative", ["min_similarity"]),
     }
 
 
@@ -68,7 +68,7 @@ async def compare(
 async def _answer(asker: Asker, question: CitedQuestion, keys: Mapping[str, str], *, budget: int) -> Figures:
     """Both shares from one window: its trace has the ranking, its citations what fits."""
     window = await asker.engine.window(await asker.query(question), Budget(budget), limit=_HITS)
-    kept = [entry for entry in window.trace if entry.fate != "below_floor"]
+    kept = [entry for entry in window.trace if entry.status != "below_min_similarity"]
     ranking = list(dict.fromkeys(keys[entry.document] for entry in kept))
     cited = [keys[citation.document] for citation in window.citations]
     return (

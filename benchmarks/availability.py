@@ -94,7 +94,7 @@ def asked(client: httpx.Client, seconds: float) -> list[float]:
     took, end = [], time.perf_counter() + seconds
     while time.perf_counter() < end:
         start = time.perf_counter()
-        client.post("/search", json={"text": "when do backups run", "collection": "wiki"}).raise_for_status()
+        client.post("/search", json={"query": "when do backups run", "collection": "wiki"}).raise_for_status()
         took.append((time.perf_counter() - start) * 1_000)
         time.sleep(0.01)
     return took

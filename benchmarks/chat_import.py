@@ -105,7 +105,7 @@ async def importing(path: Path, last: str, number: int, *, link: bool) -> float:
     async with fresh() as engine:
         start = time.perf_counter()
         report = await engine.channels.import_chat(path, link=link)
-        assert (await engine.retrieve(last[:200], arms=("words",), limit=1)).outcome == "found"
+        assert (await engine.retrieve(last[:200], retrievers=("keyword",), limit=1)).outcome == "found"
         taken = time.perf_counter() - start
         assert report.added == sum(report.channels.values()) >= number
         return report.added / taken
@@ -122,7 +122,7 @@ async def posting(path: Path, posts: int) -> list[float]:
             message = NewMessage(f"{own} {speech.sentence()}", key=f"new{place}", author="Person 1")
             start = time.perf_counter()
             await engine.channels.post(message, channel="channel-1")
-            found = await engine.retrieve(own, arms=("words",), limit=1)
+            found = await engine.retrieve(own, retrievers=("keyword",), limit=1)
             times.append((time.perf_counter() - start) * 1_000)
             assert found.hits[0].document.key == message.key
         return times

@@ -133,7 +133,7 @@ class Client:
         mark = self._any_text() if random.random() < 0.7 else None
         before = (np.inf, np.inf) if mark is None else truth.since(self.user, mark)
         text = COMMON if mark is None else "q{}v{}s{}".format(*mark)
-        body = {"text": text, "limit": 20, "collection": HOME}
+        body = {"query": text, "limit": 20, "collection": HOME}
         answer = await self.fleet.ask("retrieve", "POST", "/search", self.key, json=body)
         if answer is None:
             return
@@ -146,8 +146,8 @@ class Client:
     async def context(self) -> None:
         """A window over what can be seen."""
         begun = time.monotonic()
-        query = {"text": f"{COMMON} {random.choice(WORDS)}", "collection": HOME}
-        body = {"query": query, "budget": {"tokens": 600}}
+        query = f"{COMMON} {random.choice(WORDS)}"
+        body = {"query": query, "collection": HOME, "max_tokens": 600}
         answer = await self.fleet.ask("context", "POST", "/context", self.key, json=body)
         if answer is not None:
             self.fleet.truth.hold(answer.text, self.user, begun, "context")

@@ -40,7 +40,7 @@ async def searchable_by_words(texts: list[str], settings: Settings) -> float:
     async with fresh(settings) as engine:
         start = time.perf_counter()
         await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
-        assert (await engine.retrieve(texts[-1][:200], arms=("words",), limit=1)).outcome == "found"
+        assert (await engine.retrieve(texts[-1][:200], retrievers=("keyword",), limit=1)).outcome == "found"
         return len(texts) / (time.perf_counter() - start)
 
 

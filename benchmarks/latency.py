@@ -80,7 +80,7 @@ async def fill(path: Path, texts: Sequence[str], known: Mapping[str, Vectors]) -
         lap("open empty")
         await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
         lap("write")
-        await engine.retrieve(texts[-1][:200], arms=("words",), limit=1)
+        await engine.retrieve(texts[-1][:200], retrievers=("keyword",), limit=1)
         lap("first question by words")
         await engine.documents.settle()
         lap("vectors")
@@ -97,7 +97,7 @@ async def ask(path: Path) -> dict[str, float]:
     embedder = Given({})
     start = time.perf_counter()
     async with opened(path, embedder) as engine:
-        await engine.retrieve("opening", arms=("words",), limit=1)
+        await engine.retrieve("opening", retrievers=("keyword",), limit=1)
         result["open"] = (time.perf_counter() - start) * 1_000
         asked = questions(await sample(engine), QUESTIONS + WARM)
         known = [tuple(map(float, await embedder.embed_query(text))) for text in asked]

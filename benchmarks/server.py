@@ -105,7 +105,7 @@ async def over_http(port: int, key: str, seconds: float, asked: Sequence[str]) -
 
         def retrieves(connection: Connection) -> Ask:
             async def ask(count: int) -> None:
-                await connection.post("/search", {"text": asked[count % len(asked)], "limit": 10})
+                await connection.post("/search", {"query": asked[count % len(asked)], "limit": 10})
 
             return ask
 

@@ -124,7 +124,7 @@ async def fill(place: Place, cell: Cell, texts: Sequence[str], known: Mapping[st
     async with place.opened(Given(known)) as engine:
         start = time.perf_counter()
         await engine.add(documents)
-        await engine.retrieve(texts[-1][:200], arms=("words",), limit=1)
+        await engine.retrieve(texts[-1][:200], retrievers=("keyword",), limit=1)
         cell.words_seconds = time.perf_counter() - start
         start = time.perf_counter()
         await engine.documents.settle()
@@ -179,7 +179,7 @@ async def judge(
     for query in asked:
         near = rows[np.argsort(-(matrix[rows] @ np.array(query.vector, np.float32)), kind="stable")[:best]]
         start = time.perf_counter()
-        hits = (await engine.retrieve(replace(query, where=where, arms=("vectors",), limit=best))).hits
+        hits = (await engine.retrieve(replace(query, filter=where, retrievers=("vector",), limit=best))).hits
         times.append((time.perf_counter() - start) * 1_000)
         found += len({int(hit.document.key) for hit in hits} & set(near.tolist()))
     cell.recall[share] = found / (best * len(asked))

@@ -103,7 +103,7 @@ def show(console: Console, question: str, window: ContextWindow, seconds: float)
     """One window: the text, where it comes from, what it cost, how long it took and why."""
     console.rule(Text(question, style="bold"))
     text = Text(window.text) if window.text else Text("nothing relevant", style="dim")
-    used = f"{window.tokens} of {window.allowed} tokens ({window.tokenizer})"
+    used = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"
     console.print(Panel(text, subtitle=used, subtitle_align="right"))
     for each in window.citations:
         console.print(
@@ -123,8 +123,8 @@ def reasons(trace: tuple[TraceEntry, ...]) -> Table:
     )
     for entry in trace[:CANDIDATES]:
         parts = " ".join(f"{name} {share:+.3f}" for name, share in entry.parts.items())
-        row = (str(entry.rank), f"{entry.score:.3f}", parts, entry.fate, entry.title, entry.reason)
-        table.add_row(*map(Text, row), style="green" if entry.fate in {"in", "truncated"} else "dim")
+        row = (str(entry.rank), f"{entry.score:.3f}", parts, entry.status, entry.title, entry.reason)
+        table.add_row(*map(Text, row), style="green" if entry.status in {"in", "truncated"} else "dim")
     if len(trace) > CANDIDATES:
         table.caption = f"and {len(trace) - CANDIDATES} more"
     return table

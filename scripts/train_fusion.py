@@ -125,11 +125,11 @@ async def candidates(engine: Engine, asked: Asked, keys: Mapping[str, str], term
     """The raw scores of the question's candidates, each document's best."""
     source = await engine.collections.get_or_create_source(asked.source)
     where = And((asked.where, Eq("source", source.id)))
-    hits = (await engine.retrieve(Query(asked.text, where=where, limit=CANDIDATES))).hits
+    hits = (await engine.retrieve(Query(asked.text, filter=where, limit=CANDIDATES))).hits
     best: dict[str, tuple[float, float]] = {}
     for hit in hits:
         words, cosine = best.get(keys[hit.document.id], (0.0, -1.0))
-        scores = max(words, hit.words or 0.0), max(cosine, hit.similarity or 0.0)
+        scores = max(words, hit.bm25 or 0.0), max(cosine, hit.similarity or 0.0)
         best[keys[hit.document.id]] = scores
     ideal = discounted(np.sort(np.array(list(asked.grades.values())))[::-1])
     both = np.array(list(best.values())).reshape(-1, 2)

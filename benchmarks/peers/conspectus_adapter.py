@@ -10,11 +10,11 @@ import numpy as np
 import conspectus
 from conspectus import NewDocument, Query, Settings
 from conspectus.model.filter import EVERYTHING, Eq, Filter
-from conspectus.model.query import Arm
+from conspectus.model.query import Retriever
 from conspectus.model.records import EmbeddingSpace
 from peers.work import DIMENSIONS, TOP, WANTED, Effort, Hits, Question, Rows, Vector
 
-BOTH: tuple[Arm, ...] = ("words", "vectors")
+BOTH: tuple[Retriever, ...] = ("keyword", "vector")
 
 
 class GivenVectors:
@@ -61,10 +61,10 @@ class Adapter:
         return self._search(question, EVERYTHING, BOTH)
 
     def vectors(self, question: Question, effort: Effort) -> Hits:
-        return self._search(question, EVERYTHING, ("vectors",))
+        return self._search(question, EVERYTHING, ("vector",))
 
     def filtered(self, question: Question, effort: Effort) -> Hits:
-        return self._search(question, Eq(("bucket",), WANTED), ("vectors",))
+        return self._search(question, Eq(("bucket",), WANTED), ("vector",))
 
     def insert(self, rows: Rows) -> None:
         self._embedder.known = dict(zip(rows.texts, rows.vectors, strict=True))
@@ -78,9 +78,9 @@ class Adapter:
         self._runner.run(self._stack.aclose())
         self._runner.close()
 
-    def _search(self, question: Question, where: Filter, arms: tuple[Arm, ...]) -> Hits:
+    def _search(self, question: Question, where: Filter, arms: tuple[Retriever, ...]) -> Hits:
         vector = tuple(question.vector.tolist())
-        query = Query(question.text, where=where, limit=TOP, arms=arms, vector=vector)
+        query = Query(question.text, filter=where, limit=TOP, retrievers=arms, vector=vector)
         found = self._runner.run(self._engine.retrieve(query))
         self.inside = found.timings["look in the index"]
         return [(int(hit.document.key or -1), hit.chunk.text) for hit in found.hits]

@@ -77,7 +77,7 @@ def test_a_hit_shows_where_it_is_from_and_the_part_that_matches(shell: Shell, no
 
 def test_explain_fits_a_screen_and_says_how_many_more(filled: Shell) -> None:
     done = filled("explain", "printers", "--limit", "3")
-    assert len([line for line in done.out.splitlines() if "words" in line]) == 3
+    assert len([line for line in done.out.splitlines() if "keyword" in line]) == 3
     assert "more candidates: --limit 4" in done.err
     assert len(filled("explain", "printers", "--limit", "1", "--json").json["trace"]) == 4
 
@@ -124,7 +124,7 @@ def test_search_without_a_relevant_hit_says_so(filled: Shell) -> None:
     assert done.code == 3
     assert done.err.endswith("no match\n")
     done = filled("search", "zebra", "--json")
-    assert (done.code, done.json["outcome"], done.err) == (3, "nothing_relevant", "")
+    assert (done.code, done.json["outcome"], done.err) == (3, "no_match", "")
 
 
 @pytest.mark.parametrize(
@@ -183,8 +183,8 @@ def test_context_pays_for_what_stands_beside_it(filled: Shell) -> None:
         "50",
         "--json",
     ).json
-    assert whole["allowed"] == 100
-    assert 40 < rest["allowed"] < 50
+    assert whole["max_tokens"] == 100
+    assert 40 < rest["max_tokens"] < 50
     nothing = filled("context", "backup", "--max-tokens", "0")
     assert (nothing.code, nothing.out) == (2, "")
 
@@ -192,7 +192,7 @@ def test_context_pays_for_what_stands_beside_it(filled: Shell) -> None:
 def test_explain_gives_every_candidate_a_fate_and_a_reason(filled: Shell) -> None:
     done = filled("explain", "printers", "--max-tokens", "40")
     assert done.code == 0
-    assert "over_budget" in done.out and "words +" in done.out and "of 40 tokens" in done.out
+    assert "over_budget" in done.out and "keyword +" in done.out and "of 40 tokens" in done.out
     [other] = filled("list", "--filter", 'metadata.path="releases.md"', "--json").json["documents"]
     trace = filled("explain", "printers", "--document", other["id"], "--json").json["trace"]
     assert other["id"] in {entry["document"] for entry in trace}

@@ -61,10 +61,10 @@ def test_exit_codes(error: ConspectusError, code: int) -> None:
     [
         (["search", "x", "--limit", "0"], "--limit"),
         (["search", "x", "--limit", "1000000"], "limit: must be"),
-        (["search", "x", "--min-similarity", "7"], "floor"),
+        (["search", "x", "--min-similarity", "7"], "min_similarity"),
         (["search", "x", "--filter", "colour=red"], "'colour' is no field"),
         (["search", "x", "--filter", "{"], "is not JSON"),
-        (["search", "x" * 20_000], "question: is 20000 characters"),
+        (["search", "x" * 20_000], "query: is 20000 characters"),
         (["context", "x", "--max-tokens", "-1"], "--max-tokens"),
         (["context", "x"], "--max-tokens"),
         (["context", "x", "--max-tokens", "9", "--tokenizer", "nope"], "'nope' is unknown"),
@@ -88,7 +88,7 @@ def test_errors_are_json_too(filled: Shell) -> None:
     done = filled("search", "x", "--filter", "colour=red", "--json")
     error = done.json["error"]
     assert (done.code, done.err) == (2, "")
-    assert (error["code"], error["field"]) == ("invalid_input", "where")
+    assert (error["code"], error["field"]) == ("invalid_input", "filter")
     assert error["reason"] in error["message"]
 
 

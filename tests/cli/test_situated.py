@@ -25,9 +25,9 @@ def talked(shell: Shell, tmp_path: Path) -> Shell:
 def test_a_question_in_a_channel_has_parts_for_it(talked: Shell) -> None:
     asked = ("search", "deploy key", "--channel", "dev", "--at", "2026-03-02T12:00:00Z", "--json")
     hits = talked(*asked).json["hits"]
-    assert [hit["parts"]["same channel"] > 0 for hit in hits] == [True, True, False, False]
-    assert "same thread" not in hits[0]["parts"]
-    assert all("same channel" not in hit["parts"] for hit in talked("search", "key", "--json").json["hits"])
+    assert [hit["parts"]["same_channel"] > 0 for hit in hits] == [True, True, False, False]
+    assert "same_thread" not in hits[0]["parts"]
+    assert all("same_channel" not in hit["parts"] for hit in talked("search", "key", "--json").json["hits"])
 
 
 @pytest.mark.parametrize("command", [("context", "--max-tokens", "500"), ("explain",)])
@@ -35,7 +35,7 @@ def test_windows_are_asked_for_in_a_channel_as_well(talked: Shell, command: tupl
     done = talked(
         *command, "deploy key", "--channel", "ops", "--thread", "a", "--profile", "default", "--json"
     )
-    assert "same thread" in done.json["trace"][0]["parts"]
+    assert "same_thread" in done.json["trace"][0]["parts"]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_windows_are_asked_for_in_a_channel_as_well(talked: Shell, command: tupl
         (("--channel", "hr"), "channel 'hr'"),
         (("--thread", "a"), "name the channel"),
         (("--profile", "best"), "there are default and multiplicative"),
-        (("--profile", "default without sleep"), "is no part"),
+        (("--profile", "default without sleep"), "is unknown"),
         (("--at", "soon"), "time"),
     ],
 )
@@ -71,9 +71,9 @@ def test_evaluations_switch_parts_off(shell: Shell, tmp_path: Path) -> None:
         for options in (
             (),
             ("--profile", "multiplicative"),
-            ("--without", "flow", "--without", "same channel"),
+            ("--without", "conversation_flow", "--without", "same_channel"),
         )
     ]
     assert [done.json["questions"] for done in every] == [3, 3, 3]
     refused = shell("eval", "conversation", tmp_path, "--without", "sleep")
-    assert "is no part" in refused.err
+    assert "is unknown" in refused.err

@@ -69,5 +69,5 @@ def _left_out(exact: Sequence[Hit], found: Sequence[Hit]) -> list[Hit]:
     return [
         hit
         for hit in exact
-        if key_of(hit) not in there and hit.words is None and (hit.similarity or 0.0) >= farthest
+        if key_of(hit) not in there and hit.bm25 is None and (hit.similarity or 0.0) >= farthest
     ]

@@ -53,7 +53,7 @@ async def answers(store: Peopled, questions: Sequence[Asked]) -> list[tuple[Hit,
     return [
         (
             await store.engines[asked.person].retrieve(
-                asked.text, where=store.condition(asked), limit=LOOKED_AT
+                asked.text, filter=store.condition(asked), limit=LOOKED_AT
             )
         ).hits
         for asked in questions
@@ -73,7 +73,7 @@ async def agreements(servers: Servers, folder: Path, world: World) -> dict[str, 
         found[store] = Agreement()
         for asked, before, after in zip(world.questions, expected, given, strict=True):
             found[store].add(asked, before, after)
-        orders[store] = [[(key_of(h), h.score, h.words, h.similarity) for h in hits] for hits in given]
+        orders[store] = [[(key_of(h), h.score, h.bm25, h.similarity) for h in hits] for hits in given]
     assert json.dumps(orders["sqlite+segments"]) == json.dumps(orders["postgresql+segments"])
     return found
 

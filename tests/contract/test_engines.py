@@ -196,9 +196,9 @@ async def test_without_an_event_loop_it_is_the_same(local: Engine) -> None:
             engine.streams.add_captions(NewCaption("a fox", 1, 2), stream="gate")
             with closing(engine.streams.subscribe(stream="gate", after=0)) as captions:
                 assert next(captions).caption.text == "a fox"
-            return engine.retrieve("meeting", where=Eq("kind", "page"))
+            return engine.retrieve("meeting", filter=Eq("kind", "page"))
 
     async with served(application(local, SETTINGS)) as url:
         found = await asyncio.to_thread(ask, url)
-        assert untimed(found) == untimed(await local.retrieve("meeting", where=Eq("kind", "page")))
+        assert untimed(found) == untimed(await local.retrieve("meeting", filter=Eq("kind", "page")))
         assert len(found.hits) == 1

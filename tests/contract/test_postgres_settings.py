@@ -54,7 +54,7 @@ async def test_a_store_is_written_asked_and_checked(unusual: str, tmp_path: Path
             wait=True,
         )
         for where in (Eq(("kind",), sign), Between(("kind",), "it", "iu"), Eq(("weight",), 0.1)):
-            query = Query("fox", collection="c", where=where, arms=("words",))
+            query = Query("fox", collection="c", filter=where, retrievers=("keyword",))
             assert [hit.document.id for hit in (await engine.retrieve(query)).hits] == [kept.id]
         await engine.documents.delete(gone.id, purge=True)
         (hit,) = (await engine.retrieve("fox", collection="c")).hits

@@ -17,10 +17,13 @@ QUESTIONS: list[tuple[str | Query, dict[str, Any]]] = [
     ("when does the backup run?", {}),
     ("Köln 🎉 \ud800", {"limit": 2}),
     ("", {}),
-    ("who is on call", {"arms": ("words",), "where": Eq("thread", "t")}),
-    ("backup", {"collection": "*", "floor": 0.1}),
-    ("backup", {"where": Overlaps(parse_instant(0), parse_instant(90))}),
-    (Query("the tests", limit=3, floor=0.2, where=Eq("kind", "page")), {"limit": 1, "rerank": False}),
+    ("who is on call", {"retrievers": ("keyword",), "filter": Eq("thread", "t")}),
+    ("backup", {"collection": "*", "min_similarity": 0.1}),
+    ("backup", {"filter": Overlaps(parse_instant(0), parse_instant(90))}),
+    (
+        Query("the tests", limit=3, min_similarity=0.2, filter=Eq("kind", "page")),
+        {"limit": 1, "rerank": False},
+    ),
     ("a vector of my own", {"vector": (1.0,) + (0.0,) * 63}),
     ("backup", {"graph": GraphExpansion(0.7, 3)}),
     (Query("the tests", graph=GraphExpansion(graphs=())), {"as_of": parse_instant("2100-01-01T00:00:00Z")}),
@@ -29,7 +32,7 @@ BUDGETS: list[int | Budget] = [
     0,
     7,
     60,
-    Budget(200, "chars4_ceil", system="Be brief.", question="When?", answer=20),
+    Budget(200, "chars4_ceil", system="Be brief.", query="When?", reserved_tokens=20),
 ]
 
 WALK = GraphExpansion(hops=3)
@@ -46,7 +49,7 @@ class AskingContract:
             assert untimed(found) == untimed(await local.retrieve(question, **fields))
             assert found.timings.keys() == (await local.retrieve(question, **fields)).timings.keys()
         for where in FILTERS:
-            assert (await engine.retrieve("the backup", where=where)).hits
+            assert (await engine.retrieve("the backup", filter=where)).hits
 
     async def test_walks_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
         """With the names that led to each hit, and the same words of refusal."""
@@ -78,10 +81,10 @@ class AskingContract:
         await filled(engine)
         for question, fields in QUESTIONS:
             for budget in BUDGETS:
-                there = await engine.window(question, budget, renderer=renderer, **fields)
-                here = await local.window(question, budget, renderer=renderer, **fields)
+                there = await engine.window(question, budget, format=renderer, **fields)
+                here = await local.window(question, budget, format=renderer, **fields)
                 assert untimed(there) == untimed(here)
-                assert there.tokens <= there.allowed
+                assert there.tokens <= there.max_tokens
 
     async def test_explanations_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of what was found, and of what was not."""
@@ -100,19 +103,22 @@ class AskingContract:
         await filled(engine)
         await engine.add("Backups of another collection.", collection="other", wait=True)
         hits = (await engine.retrieve("backup")).hits
-        judged = await engine.search.rerank("backup", hits, top_n=2)
-        assert judged == await local.search.rerank("backup", hits, top_n=2)
+        judged = await engine.search.rerank("backup", hits, limit=2)
+        assert judged == await local.search.rerank("backup", hits, limit=2)
         assert ([each.hit for each in judged.results], judged.notice is not None) == (list(hits[:2]), True)
-        asked = Query("backup", limit=1, floor=0.9, collection="default")
-        broad = await engine.search.search_and_rerank(asked, search_limit=4, top_n=3, floor=None)
-        assert broad == await local.search.search_and_rerank(asked, search_limit=4, top_n=3, floor=None)
-        window = await engine.search.augment(asked, 100, floor=0.0)
-        assert untimed(window) == untimed(await local.search.augment(asked, 100, floor=0.0))
+        asked = Query("backup", limit=1, min_similarity=0.9, collection="default")
+        broad = await engine.search.search_and_rerank(asked, candidates=4, limit=3, min_similarity=None)
+        assert broad == await local.search.search_and_rerank(
+            asked, candidates=4, limit=3, min_similarity=None
+        )
+        window = await engine.search.augment(asked, 100, min_similarity=0.0)
+        assert untimed(window) == untimed(await local.search.augment(asked, 100, min_similarity=0.0))
         assert {each.title for each in window.trace} >= {"", "Backups"}
         assert untimed(await engine.search.augment("x", 9)) == untimed(await local.search.augment("x", 9))
 
     @pytest.mark.parametrize(
-        "wrong", [{"limit": -1}, {"limit": 10**6}, {"floor": 7.0}, {"arms": ("ears",)}, {"colour": 1}]
+        "wrong",
+        [{"limit": -1}, {"limit": 10**6}, {"min_similarity": 7.0}, {"retrievers": ("ears",)}, {"x": 1}],
     )
     async def test_a_question_that_is_none(self, engine: AnyEngine, wrong: dict[str, Any]) -> None:
         """What no question can have is refused."""
@@ -127,7 +133,7 @@ class AskingContract:
             with pytest.raises(NotFound) as caught:
                 await call
             assert (caught.value.kind, caught.value.name) == ("collection", "none")
-        for wrong in (engine.window("a", 9, renderer="pdf"), engine.window("a", Budget(9, "abacus"))):
+        for wrong in (engine.window("a", 9, format="pdf"), engine.window("a", Budget(9, "abacus"))):
             with pytest.raises(InvalidInput):
                 await wrong
         with pytest.raises(TooLarge) as large:

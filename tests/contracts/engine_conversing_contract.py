@@ -54,8 +54,8 @@ class ConversingContract:
         assert stored.thread == "1"
         assert stored.occurred is not None
         assert stored.occurred.start == parse_instant("2026-03-02T12:01:00Z")
-        found = await engine.retrieve("cogwheel", arms=("words",))
-        assert [hit.document.key for hit in found.hits if hit.words] == ["2"]
+        found = await engine.retrieve("cogwheel", retrievers=("keyword",))
+        assert [hit.document.key for hit in found.hits if hit.bm25] == ["2"]
 
     async def test_deleting_a_message_leaves_what_was_answered(self, engine: AnyEngine) -> None:
         """Also where it is the first of its thread."""

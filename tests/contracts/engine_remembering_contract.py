@@ -149,7 +149,7 @@ class RememberingContract:
         ):
             there, here = [await one.memory.recall(asked) for one in (engine, local)]
             assert unclocked(there) == unclocked(here)
-            for budget in (0, 60, Budget(200, "chars4_ceil", answer=10)):
+            for budget in (0, 60, Budget(200, "chars4_ceil", reserved_tokens=10)):
                 windows = [await one.memory.window(asked, budget, renderer="xml") for one in (engine, local)]
                 assert unclocked_window(windows[0]) == unclocked_window(windows[1])
 
@@ -165,7 +165,7 @@ class RememberingContract:
         assert found.since is not None
         assert (found.since.recorded, found.since.changed) == (1, 1)
         earlier = await engine.memory.recall(replace(asked, as_of=then - timedelta(days=1)))
-        assert (earlier.outcome, earlier.memories) == ("nothing_relevant", ())
+        assert (earlier.outcome, earlier.memories) == ("no_match", ())
 
     async def test_pages_filters_and_orders(self, engine: AnyEngine) -> None:
         """Hold every memory once, and are filtered before they are cut."""

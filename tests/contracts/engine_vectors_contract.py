@@ -20,7 +20,7 @@ SOME = [
 
 async def nearest(engine: AnyEngine, *vector: float, collection: str) -> dict[str, float]:
     """The similarity of each document that has a vector, nearest first."""
-    asked = Query("", vector=vector, arms=("vectors",), collection=collection)
+    asked = Query("", vector=vector, retrievers=("vector",), collection=collection)
     found = await engine.retrieve(asked)
     return {hit.document.key: round(hit.similarity or 0.0, 2) for hit in found.hits}
 
@@ -44,7 +44,7 @@ class VectorsContract:
         await engine.collections.create("ours", embedder=OURS)
         halves = NewDocument("in two halves", spans=((0, 6), (6, 13)), vector=(0.0, 0.0, 1.0))
         await engine.add(halves, collection="ours")
-        asked = Query("", vector=(0.0, 0.0, 1.0), arms=("vectors",), collection="ours")
+        asked = Query("", vector=(0.0, 0.0, 1.0), retrievers=("vector",), collection="ours")
         assert [hit.chunk.position for hit in (await engine.retrieve(asked)).hits] == [0, 1]
 
     async def test_another_vector_takes_the_place_of_the_first(self, engine: AnyEngine) -> None:

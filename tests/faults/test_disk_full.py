@@ -72,7 +72,7 @@ async def require_whole(engine: Engine, batches: int) -> None:
     """All that was acknowledged is there and is found, and nothing else."""
     keys = {each.key for each in (await engine.documents.list(limit=1000)).documents}
     assert keys == {"first"} | {each.key for number in range(batches) for each in batch(number)}
-    assert (await engine.retrieve("ferry", arms=["words"])).hits[0].chunk.text == "a ferry"
+    assert (await engine.retrieve("ferry", retrievers=["keyword"])).hits[0].chunk.text == "a ferry"
     assert (await engine.maintenance.check()).records == ()
 
 

@@ -54,9 +54,9 @@ async def stored_and_given_back(engine: Engine, texts: list[str]) -> None:
 async def asked_about(engine: Engine, texts: list[str]) -> None:
     for text in texts:
         question = text[:5_000]
-        await engine.retrieve(question, where=Eq("author", question))
+        await engine.retrieve(question, filter=Eq("author", question))
         for renderer in ("text", "xml", "json", "messages"):
-            window = await engine.window(question, 300, renderer=renderer)
+            window = await engine.window(question, 300, format=renderer)
             assert window.tokens <= 300
             window.text.encode()
 

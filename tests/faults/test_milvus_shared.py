@@ -41,7 +41,9 @@ async def test_writers_and_askers_in_two_places(engines: list[Engine]) -> None:
     for number, word in enumerate(("fox", "sun", "moon", "sea")):
         writer, reader = engines[number % 2], engines[1 - number % 2]
         await writer.add(NewDocument(word, key=word))
-        assert [hit.document.key for hit in (await reader.retrieve(word, arms=("words",))).hits] == [word]
+        assert [hit.document.key for hit in (await reader.retrieve(word, retrievers=("keyword",))).hits] == [
+            word
+        ]
     await asyncio.gather(*(_adds(engine, name) for engine, name in zip(engines, "ab", strict=True)))
     for engine in engines:
         await engine.documents.settle()

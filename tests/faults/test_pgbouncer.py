@@ -168,7 +168,7 @@ async def take_in(server: Process, name: str) -> None:
             jobs.append(taken.raise_for_status().json()["id"])
         async with asyncio.timeout(LONG):
             assert {await ended(client, job) for job in jobs} == {"succeeded"}
-        asked = {"text": name, "collection": "wiki", "limit": 100}
+        asked = {"query": name, "collection": "wiki", "limit": 100}
         found = (await client.post("/search", json=asked)).json()["hits"]
         assert len(found) == len(PARTS) * JOBS
 

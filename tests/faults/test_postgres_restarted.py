@@ -78,7 +78,7 @@ class Book:
             body = {"documents": [{"text": f"the {name} comes in", "key": name}], "source": "kept"}
             await self.answered("/collections/wiki/documents", body, key=name)
             self.written.add(name)
-            question = {"text": name, "limit": 1, "collection": "wiki", "arms": ["words"]}
+            question = {"query": name, "limit": 1, "collection": "wiki", "retrievers": ["keyword"]}
             hits = (await self.answered("/search", question))["hits"]
             assert hits[0]["chunk"]["text"] == f"the {name} comes in"
             self.found += 1

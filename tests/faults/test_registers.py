@@ -137,7 +137,7 @@ class Site:
 
     async def by_words(self, number: int) -> str | None:
         """The same, as a search finds it."""
-        question = {"text": f"register{number}", "limit": 1, "arms": ["words"]}
+        question = {"query": f"register{number}", "limit": 1, "retrievers": ["keyword"]}
         answer = await self.asked("POST", "/search", json=question)
         if answer is None or answer.status_code == 503:
             return LOST

@@ -58,7 +58,7 @@ async def ask(server: Process, place: int, answers: Counter[int], stop: asyncio.
             text = f"tide{place}x{answers.total()}"
             body = {"documents": [{"text": text}], "source": "kept"}
             answers[(await client.post("/collections/wiki/documents", json=body)).status_code] += 1
-            found = await client.post("/search", json={"text": text, "limit": 1, "collection": "wiki"})
+            found = await client.post("/search", json={"query": text, "limit": 1, "collection": "wiki"})
             answers[found.status_code] += 1
             assert found.json()["hits"][0]["chunk"]["text"] == text
             await asyncio.sleep(0.3 * (place % 2))

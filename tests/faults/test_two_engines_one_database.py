@@ -106,10 +106,10 @@ async def test_collections_are_what_they_are_called_now(engines: Two) -> None:
 async def test_another_space_and_names_are_known_to_both(engines: Two) -> None:
     one, two = engines
     await one.add([NewDocument(f"Ada Lovelace met number {n}", key=str(n)) for n in range(9)], wait=True)
-    assert len((await two.retrieve("number", arms=("vectors",))).hits) == 9
+    assert len((await two.retrieve("number", retrievers=("vector",))).hits) == 9
     await one.maintenance.reembed("minilm")
     for engine in engines:
-        answer = await engine.retrieve("whom did Lovelace meet", arms=("vectors",))
+        answer = await engine.retrieve("whom did Lovelace meet", retrievers=("vector",))
         assert len(answer.hits) == 9
         assert (await engine.collections.get("default")).space is not None
     await one.graph.extract_entities()
@@ -133,5 +133,5 @@ async def test_what_both_write_at_once_has_numbers_of_its_own(engines: Two) -> N
     for engine in engines:
         assert (await engine.documents.count()) == 81
         assert (await engine.maintenance.check()).clean
-        hits = (await engine.retrieve("text", limit=200, arms=("words",))).hits
+        hits = (await engine.retrieve("text", limit=200, retrievers=("keyword",))).hits
         assert len({hit.chunk.id for hit in hits}) == len(hits) == 80

@@ -33,7 +33,7 @@ async def main():
                 await engine.documents.delete([each.id for each in page.documents if each.key == word])
                 print("done", flush=True)
             else:
-                found = await engine.retrieve(word, arms=("words",))
+                found = await engine.retrieve(word, retrievers=("keyword",))
                 print(len(found.hits), flush=True)
 
 asyncio.run(main())

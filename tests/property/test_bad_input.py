@@ -193,7 +193,7 @@ async def test_a_mapping_is_a_document_and_a_filter(engine: Engine) -> None:
     assert (kept[0].title, kept[0].key) == ("birds", "b")
     assert len(kept) == 5
     for where in ({"kind": "page"}, {"field": "kind", "eq": "page"}, {"kind": ["page", "task"]}, {}):
-        assert len((await engine.retrieve("a", where=where)).hits) == 5
+        assert len((await engine.retrieve("a", filter=where)).hits) == 5
         assert await engine.documents.count(where=where) == 5
     assert await engine.documents.count(where={"metadata.year": 1999, "kind": "page"}) == 1
     with pytest.raises(InvalidInput, match=r"^where: 'king' is no field"):

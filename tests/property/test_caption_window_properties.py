@@ -63,7 +63,7 @@ def hit(chance: random.Random, number: int, origin: datetime) -> Hit:
     )
     text = " ".join(chance.choice(PLAIN + HOSTILE) for _ in range(chance.randrange(1, 6)))
     chunk = Chunk(number, document.id, 0, text, 0, len(text), count(text), content_hash(text))
-    return Hit(chunk, document, chance.random(), {}, words=1.0, similarity=0.5)
+    return Hit(chunk, document, chance.random(), {}, bm25=1.0, similarity=0.5)
 
 
 def window_of(hits: list[Hit], tokens: int, form: str) -> ContextWindow:

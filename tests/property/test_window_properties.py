@@ -113,11 +113,11 @@ def chunk(document, piece, number):
 
 
 def hit(document, of, score):
-    return Hit(of, document, score, {"words": score}, words=1.0, similarity=score)
+    return Hit(of, document, score, {"keyword": score}, bm25=1.0, similarity=score)
 
 
 def window_of(hits, tokens, form="text", tokenizer="o200k_base"):
-    found = Retrieval("found" if hits else "nothing_relevant", tuple(hits))
+    found = Retrieval("found" if hits else "no_match", tuple(hits))
     return build_window(found, Budget(tokens, tokenizer), renderer_named(form), count)
 
 
@@ -137,12 +137,12 @@ def is_border(text, position):
 def check(window, hits, form):
     """Everything that holds for each single window."""
     renderer = renderer_named(form)
-    assert window.tokens == cost(window) <= window.allowed
+    assert window.tokens == cost(window) <= window.max_tokens
     assert sorted(entry.chunk for entry in window.trace) == sorted(found.chunk.id for found in hits)
     assert [entry.rank for entry in window.trace] == list(range(1, len(hits) + 1))
     assert [citation.number for citation in window.citations] == list(range(1, len(window.citations) + 1))
     shown = {number for citation in window.citations for number in citation.chunks}
-    assert shown == {entry.chunk for entry in window.trace if entry.fate in {"in", "truncated"}}
+    assert shown == {entry.chunk for entry in window.trace if entry.status in {"included", "truncated"}}
     for citation in window.citations:
         assert renderer.show(span_text(hits, citation)) in window.text
         last = next(found.chunk for found in hits if found.chunk.id == citation.chunks[-1])
@@ -195,8 +195,8 @@ def test_the_same_hits_in_any_order_give_the_same_bytes(seed, form, tokens):
 @given(st.integers(0, 2**32), st.sampled_from(FORMS), st.lists(st.integers(0, 1500), min_size=8, max_size=8))
 def test_more_budget_never_loses_the_best_hit(seed, form, budgets):
     hits = Corpus(random.Random(seed)).hits(8)
-    fates = [window_of(hits, tokens, form).trace[0].fate for tokens in sorted(budgets)]
-    shown = [fate in {"in", "truncated"} for fate in fates]
+    fates = [window_of(hits, tokens, form).trace[0].status for tokens in sorted(budgets)]
+    shown = [fate in {"included", "truncated"} for fate in fates]
     assert shown == sorted(shown)
 
 

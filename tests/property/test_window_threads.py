@@ -78,7 +78,7 @@ def found_in(seed, most=30, longest=40):
             text = f"{place} " + " ".join(chance.choices(WORDS, k=chance.randint(1, longest)))
             chunk = chunk_of(documents[place], 1000 * len(sketches) + place, text)
             score = chance.random()
-            hits.append(Hit(chunk, documents[place], score, {"words": score}, 1.0, None))
+            hits.append(Hit(chunk, documents[place], score, {"keyword": score}, 1.0, None))
     return Retrieval("found", tuple(hits), threads=tuple(sketches))
 
 
@@ -133,7 +133,7 @@ def expected_marks(found, window):
 def test_every_message_is_shown_or_counted_where_it_belongs(seed, form, tokens):
     found = found_in(seed)
     window = window_of(found, tokens, form)
-    assert window.tokens == cost(window) <= window.allowed
+    assert window.tokens == cost(window) <= window.max_tokens
     assert all(entry.tokens >= 0 for entry in window.trace)
     if window.text:
         assert marks_of(window, form) == expected_marks(found, window)
@@ -148,7 +148,7 @@ def test_a_message_in_place_of_a_mark_costs_nothing_rather_than_less():
     )
     outline = ThreadOutline("s", "t", {each.id: place for place, each in enumerate(documents)}, 3)
     window = window_of(Retrieval("found", hits, threads=(outline,)), 500)
-    assert [entry.fate for entry in window.trace] == ["in"] * 3
+    assert [entry.status for entry in window.trace] == ["included"] * 3
     assert [entry.tokens > 0 for entry in window.trace] == [True, True, False]
     assert window.trace[2].tokens == 0
 
@@ -166,7 +166,7 @@ def test_the_same_messages_in_any_order_give_the_same_bytes(seed, form, tokens):
 def test_more_budget_never_loses_the_best_message(seed, form, budgets):
     found = found_in(seed)
     fates = [window_of(found, tokens, form).trace[:1] for tokens in sorted(budgets)]
-    shown = [fate[0].fate in {"in", "truncated"} for fate in fates if fate]
+    shown = [fate[0].status in {"included", "truncated"} for fate in fates if fate]
     assert shown == sorted(shown)
 
 

@@ -79,13 +79,13 @@ def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
         "list": lambda view, name: view.documents.list(collection=home, where=Eq("source", name)),
         "count": lambda view, name: view.documents.count(collection=home, where=Eq("source", name)),
         "delete where": lambda view, name: view.documents.delete_where(Eq("source", name), collection=home),
-        "retrieve": lambda view, name: view.retrieve("x", collection=home, where=Eq("source", name)),
-        "window": lambda view, name: view.window("x", BUDGET, collection=home, where=Eq("source", name)),
+        "retrieve": lambda view, name: view.retrieve("x", collection=home, filter=Eq("source", name)),
+        "window": lambda view, name: view.window("x", BUDGET, collection=home, filter=Eq("source", name)),
         "post": lambda view, name: view.channels.post(NewMessage("x"), channel=name, collection=home),
         "latest": lambda view, name: view.channels.latest(channel=name, collection=home),
         "by key": lambda view, name: view.documents.find("any", source=name, collection=home),
         "channel": lambda view, name: view.channels.window(ChannelQuery("x", name, home), BUDGET),
-        "situation": lambda view, name: view.retrieve("x", collection=home, situation=QueryContext(name)),
+        "situation": lambda view, name: view.retrieve("x", collection=home, query_context=QueryContext(name)),
     }
 
 
@@ -232,8 +232,8 @@ class Looking(Watching):
         found = await view.retrieve(Query(word, near, where, limit=self.chance.choice([10, 100])))
         broad = await view.retrieve(word, collection="*")
         window = await view.window(word, BUDGET, collection=near)
-        augmented = await view.search.augment(word, BUDGET, floor=0.0)
-        reranked = await view.search.search_and_rerank(word, collection="*", where=where)
+        augmented = await view.search.augment(word, BUDGET, min_similarity=0.0)
+        reranked = await view.search.search_and_rerank(word, collection="*", filter=where)
         ids = {hit.document.id for hit in (*found.hits, *broad.hits)}
         assert all(self._visible(who.user.id, each) for each in ids)
         if seen and word in paper.words[:2]:
@@ -242,7 +242,7 @@ class Looking(Watching):
         answers = [found, broad, window, augmented, reranked]
         for room in self.world.rooms.values():
             if room.embeds and self.world.sees_room(who.user.id, room.id):
-                answers.append(await view.retrieve(word, collection=room.id, arms=("vectors",)))
+                answers.append(await view.retrieve(word, collection=room.id, retrievers=("vector",)))
         answers += await self._open(view, paper, word, seen=seen)
         if not seen:
             await self._pry_into_document(who, view, paper)

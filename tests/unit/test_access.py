@@ -324,7 +324,7 @@ async def test_a_filter_cannot_widen_what_is_seen(scene: Scene) -> None:
     for where in (Eq("source", scene.hidden), Eq("document", scene.paper)):
         assert await scene.bob.documents.count(collection=scene.wiki, where=where) == 0
         assert (await scene.bob.documents.list(collection=scene.wiki, where=where)).documents == ()
-        assert (await scene.bob.retrieve("quinces", collection=scene.wiki, where=where)).hits == ()
+        assert (await scene.bob.retrieve("quinces", collection=scene.wiki, filter=where)).hits == ()
     page = await scene.alice.documents.list(collection="wiki", limit=1)
     follow = await scene.bob.documents.list(collection=scene.wiki, after=page.next)
     assert all(each.source == scene.shared for each in follow.documents)

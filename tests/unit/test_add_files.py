@@ -42,8 +42,8 @@ async def test_files_are_added_skipped_when_unchanged_and_replaced_when_changed(
     changed = await engine.documents.add_files([folder])
     assert (first.added, again.unchanged, again.added) == (2, 2, 0)
     assert (changed.replaced, changed.unchanged) == (1, 1)
-    assert (await engine.retrieve("alpacas", arms=("words",))).outcome == "nothing_relevant"
-    assert (await engine.retrieve("anacondas", arms=("words",))).hits[0].document.title == "Alpha"
+    assert (await engine.retrieve("alpacas", retrievers=("keyword",))).outcome == "no_match"
+    assert (await engine.retrieve("anacondas", retrievers=("keyword",))).hits[0].document.title == "Alpha"
 
 
 async def test_only_prune_removes_what_is_gone(engine: Engine, folder: Path) -> None:
@@ -72,7 +72,7 @@ async def test_what_cannot_be_read_this_time_is_not_pruned(engine: Engine, folde
     report = await engine.documents.add_files([folder], prune=True)
     assert [failure.code for failure in report.failures] == ["unreadable_file"]
     assert report.pruned == 0
-    assert (await engine.retrieve("alpacas", arms=("words",))).outcome == "found"
+    assert (await engine.retrieve("alpacas", retrievers=("keyword",))).outcome == "found"
 
 
 async def test_a_record_that_left_its_file_is_deleted_without_prune(engine: Engine, folder: Path) -> None:

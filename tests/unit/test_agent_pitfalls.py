@@ -156,9 +156,9 @@ def test_words_match_whole(context: AgentContext) -> None:
     context.store("Ignition at the start of the race.")
     made = context.store("Modern art hangs in the hall.")
     assert context.retrieve("art")[0]["id"] == made
-    assert context.retrieve("art", 1)[0]["parts"]["words"] > 0
+    assert context.retrieve("art", 1)[0]["parts"]["keyword"] > 0
     other = next(each for each in context.retrieve("art", 5) if each["id"] != made)
-    assert other["parts"]["words"] == 0
+    assert other["parts"]["keyword"] == 0
     context.graph.add_nodes([{"id": "start"}, {"id": "art"}])
     assert [each["node"]["id"] for each in context.graph.query("art")] == ["art"]
 
@@ -169,9 +169,7 @@ def test_near_perfect_answers_keep_their_scores(tmp_path: Path) -> None:
         context.store(["cosine 0.99 first", "cosine 0.98 second", "cosine 0.10 third"])
         context.flush()
         for alpha, share in ((0.0, 1.0), (0.5, 0.5)):
-            first, second = (
-                each["parts"]["vectors"] for each in context.retrieve("question", 2, alpha=alpha)
-            )
+            first, second = (each["parts"]["vector"] for each in context.retrieve("question", 2, alpha=alpha))
             assert first == pytest.approx(share * 0.99, rel=0.2)
             assert second == pytest.approx(first * 0.98 / 0.99, rel=0.05)
 

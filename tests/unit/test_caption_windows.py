@@ -45,7 +45,7 @@ def window(*said: tuple[Document, str], form: str = "text", tokens: int = 10_000
     hits = []
     for number, (document, text) in enumerate(said):
         chunk = Chunk(number, document.id, 0, text, 0, len(text), len(text), content_hash(text))
-        hits.append(Hit(chunk, document, 1.0 / (number + 1), {}, words=1.0, similarity=0.5))
+        hits.append(Hit(chunk, document, 1.0 / (number + 1), {}, bm25=1.0, similarity=0.5))
     found = Retrieval("found", tuple(hits))
     return build_window(found, Budget(tokens, "characters"), renderer_named(form), len, **named)
 
@@ -167,7 +167,7 @@ def test_the_same_words_at_another_time_or_in_another_stream_are_said_again() ->
     elsewhere = (caption("c", 0, 5, source="garage"), "A car.")
     same = (caption("d", 0, 5), "A car.")
     made = window(*again, elsewhere, same)
-    assert [each.fate for each in made.trace] == ["in", "in", "in", "duplicate"]
+    assert [each.status for each in made.trace] == ["included", "included", "included", "duplicate"]
 
 
 FORGED = (

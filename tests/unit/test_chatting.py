@@ -234,7 +234,7 @@ async def test_nothing_relevant_is_said_in_the_prompt(opened: Opening) -> None:
     async with opened(model) as engine:
         sources, *_ = await events(engine, ChatRequest("No relevant tasks found"))
         assert isinstance(sources, Sources)
-        assert (sources.outcome, sources.sources, sources.notice) == ("nothing_relevant", (), None)
+        assert (sources.outcome, sources.sources, sources.notice) == ("no_match", (), None)
         assert NOTHING_FOUND in model.asked[0].messages[-1].content
         await engine.add(NewDocument(text="No relevant tasks found in this list."), wait=True)
         assert (await sources_of(engine, ChatRequest("No relevant tasks found"))).outcome == "found"
@@ -286,7 +286,7 @@ async def test_only_what_a_person_may_see_is_found(opened: Opening) -> None:
         await engine.add(HERON, wait=True)
         ann = engine.answering(Person("ann", id=(await engine.people.create_user("ann")).id))
         assert (await sources_of(engine, ChatRequest("heron"))).outcome == "found"
-        assert (await sources_of(ann, ChatRequest("heron"))).outcome == "nothing_relevant"
+        assert (await sources_of(ann, ChatRequest("heron"))).outcome == "no_match"
 
 
 async def test_an_answer_of_no_tokens_asks_no_model(opened: Opening) -> None:

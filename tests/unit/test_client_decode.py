@@ -97,12 +97,12 @@ def test_metadata_without_end_are_refused() -> None:
 
 
 def test_a_question_keeps_what_was_said_of_it() -> None:
-    asked = Query("a", limit=3, where=Eq("kind", "page"), floor=0.5)
+    asked = Query("a", limit=3, filter=Eq("kind", "page"), min_similarity=0.5)
     assert query_json(asked, {"limit": 4}) == {
-        "text": "a",
+        "query": "a",
         "limit": 4,
-        "where": {"field": "kind", "eq": "page"},
-        "floor": 0.5,
+        "filter": {"field": "kind", "eq": "page"},
+        "min_similarity": 0.5,
     }
     assert "limit" not in query_json(asked, {}, only_given={"limit"})
     with pytest.raises(InvalidInput, match="colour"):
@@ -110,6 +110,9 @@ def test_a_question_keeps_what_was_said_of_it() -> None:
 
 
 def test_budgets_and_odd_values() -> None:
-    assert (budget_json(5), budget_json(Budget(5, answer=2))) == (5, {"tokens": 5, "answer": 2})
+    assert (budget_json(5), budget_json(Budget(5, reserved_tokens=2))) == (
+        5,
+        {"max_tokens": 5, "reserved_tokens": 2},
+    )
     with pytest.raises(InvalidInput):
         encoded(float("inf"))

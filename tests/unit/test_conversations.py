@@ -180,7 +180,7 @@ async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
     first = message("1", "the password is swordfish", minutes=1)
     await face.send("here", [first, message("2", "ok", reply_to="1")])
     await face.edit("here", "1", "the password was changed")
-    assert [hit.document.key for hit in (await engine.retrieve("swordfish")).hits if hit.words] == []
+    assert [hit.document.key for hit in (await engine.retrieve("swordfish")).hits if hit.bm25] == []
     said = await face.latest("here")
     assert said[0].text == "the password was changed"
     assert (await face.delete("here", "1")).documents == 1

@@ -29,9 +29,9 @@ def titles(found: conspectus.Retrieval) -> list[str]:
 async def test_a_document_is_found_by_its_words_the_moment_it_is_added(engine: Engine) -> None:
     await engine.add(NewDocument(text="The heron stood in the reeds.", title="birds"))
     await engine.add(NewDocument(text="Torque is force times distance.", title="physics"))
-    found = await engine.retrieve("where did the heron stand", arms=("words",))
+    found = await engine.retrieve("where did the heron stand", retrievers=("keyword",))
     assert titles(found)[0] == "birds"
-    assert found.hits[0].words is not None
+    assert found.hits[0].bm25 is not None
 
 
 async def test_whatever_writes_is_in_the_index_when_it_returns(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ async def test_with_wait_every_chunk_has_a_vector_on_return(engine: Engine) -> N
 async def test_without_wait_the_vectors_come_behind_the_writer(engine: Engine) -> None:
     await engine.add("the tide comes in")
     assert await engine.documents.settle() >= 0
-    found = await engine.retrieve("tide", arms=("vectors",))
+    found = await engine.retrieve("tide", retrievers=("vector",))
     assert found.hits[0].similarity is not None
 
 
@@ -79,14 +79,14 @@ async def test_the_same_key_replaces_and_the_old_text_is_gone(engine: Engine) ->
     second = await engine.add(NewDocument(text="omega omega", key="k"), wait=True)
     again = await engine.add(NewDocument(text="omega omega", key="k"), wait=True)
     assert [each[0].outcome for each in (first, second, again)] == ["added", "replaced", "unchanged"]
-    assert (await engine.retrieve("alpha", arms=("words",))).outcome == "nothing_relevant"
-    assert len((await engine.retrieve("omega", arms=("words",))).hits) == 1
+    assert (await engine.retrieve("alpha", retrievers=("keyword",))).outcome == "no_match"
+    assert len((await engine.retrieve("omega", retrievers=("keyword",))).hits) == 1
 
 
 async def test_emptied_text_removes_the_chunks(engine: Engine) -> None:
     written = await engine.add(NewDocument(text="something to forget", key="k"), wait=True)
     await engine.documents.update(written[0].id, text="")
-    assert (await engine.retrieve("forget", arms=("words",))).hits == ()
+    assert (await engine.retrieve("forget", retrievers=("keyword",))).hits == ()
     assert (await engine.documents.get(written[0].id)).chunks == 0
 
 
@@ -105,7 +105,7 @@ async def test_deleting_takes_children_along_and_says_so(engine: Engine) -> None
     await engine.add(NewDocument(text="child text", parent=parent), wait=True)
     receipt = await engine.documents.delete(parent)
     assert (receipt.documents, receipt.chunks, receipt.vectors) == (2, 2, 2)
-    assert (await engine.retrieve("text")).outcome == "nothing_relevant"
+    assert (await engine.retrieve("text")).outcome == "no_match"
     assert (await engine.documents.delete(parent)).documents == 0
 
 
@@ -122,7 +122,7 @@ async def test_a_filter_holds_for_both_arms_and_for_lists(engine: Engine) -> Non
     news = [NewDocument(text="same words here", metadata={"team": team}) for team in ("a", "b", "b")]
     await engine.add(news, wait=True)
     where = Eq(("team",), "b")
-    found = await engine.retrieve("same words", where=where)
+    found = await engine.retrieve("same words", filter=where)
     assert [hit.document.metadata["team"] for hit in found.hits] == ["b", "b"]
     assert await engine.documents.count(where=where) == 2
     assert [each.metadata["team"] for each in (await engine.documents.list(where=Not(where))).documents] == [
@@ -134,29 +134,29 @@ async def test_the_window_never_costs_more_than_its_budget(engine: Engine) -> No
     await engine.add(["The harbour is deep. " * 40, "The harbour is closed."], wait=True)
     for tokens in (0, 1, 7, 50, 300):
         window = await engine.window("harbour", tokens)
-        assert window.tokens <= window.allowed <= tokens
-    beside = await engine.window("harbour", Budget(300, system="be brief", question="why?", answer=100))
-    assert beside.allowed < 200
+        assert window.tokens <= window.max_tokens <= tokens
+    beside = await engine.window("harbour", Budget(300, system="be brief", query="why?", reserved_tokens=100))
+    assert beside.max_tokens < 200
 
 
 async def test_a_floor_looks_at_raw_similarity(engine: Engine) -> None:
     await engine.add(["apples and pears", "quarks and gluons"], wait=True)
-    found = await engine.retrieve("apples and pears", floor=0.9)
+    found = await engine.retrieve("apples and pears", min_similarity=0.9)
     assert len(found.hits) == 1
-    assert len(found.below_floor) == 1
-    nothing = await engine.retrieve("entirely other", floor=0.99)
-    assert nothing.outcome == "nothing_relevant"
+    assert len(found.below_min_similarity) == 1
+    nothing = await engine.retrieve("entirely other", min_similarity=0.99)
+    assert nothing.outcome == "no_match"
 
 
 async def test_explain_shows_a_document_that_was_not_found(engine: Engine) -> None:
     written = await engine.add(["apples and pears", "quarks and gluons"], wait=True)
-    window = await engine.explain("apples", Budget(100), document=written[1].id, arms=("words",))
+    window = await engine.explain("apples", Budget(100), document=written[1].id, retrievers=("keyword",))
     assert written[1].id in {entry.document for entry in window.trace}
 
 
 async def test_explain_says_when_a_document_could_not_be_ranked(engine: Engine) -> None:
     written = await engine.add([NewDocument(text="apples", kind="task"), NewDocument(text=" ")])
-    kept_out = await engine.explain("apples", 100, document=written[0].id, where=Eq("kind", "page"))
+    kept_out = await engine.explain("apples", 100, document=written[0].id, filter=Eq("kind", "page"))
     assert "the filter leaves it out" in kept_out.notices[-1]
     empty = await engine.explain("apples", 100, document=written[1].id)
     assert "it has no text" in empty.notices[-1]
@@ -169,7 +169,7 @@ async def test_a_poisoned_text_does_not_hold_up_the_others(tmp_path: Path) -> No
         assert (status.vectors, status.pending, status.errors) == (2, 0, 1)
         assert (await engine.documents.get(written[1].id)).status == "error"
         assert "refused" in str((await engine.documents.get(written[1].id)).error)
-        assert len((await engine.retrieve("poison", arms=("words",))).hits) == 1
+        assert len((await engine.retrieve("poison", retrievers=("keyword",))).hits) == 1
 
 
 async def test_a_worker_that_cannot_go_on_says_so(tmp_path: Path) -> None:
@@ -209,7 +209,7 @@ async def test_many_writers_and_readers_at_once_lose_nothing(engine: Engine) -> 
 
     async def work(number: int) -> None:
         await engine.add(NewDocument(text=f"branch number {number}", key=str(number)))
-        assert (await engine.retrieve(f"branch number {number}", arms=("words",))).outcome == "found"
+        assert (await engine.retrieve(f"branch number {number}", retrievers=("keyword",))).outcome == "found"
 
     await asyncio.gather(*(work(number) for number in range(20)))
     assert await engine.documents.count() == 21
@@ -220,7 +220,7 @@ async def test_many_writers_and_readers_at_once_lose_nothing(engine: Engine) -> 
     [
         ({"limit": -1}, InvalidInput),
         ({"limit": 10_000}, InvalidInput),
-        ({"floor": 2.0}, InvalidInput),
+        ({"min_similarity": 2.0}, InvalidInput),
         ({"vector": (0.0,) * 64}, InvalidInput),
         ({"vector": (1.0,)}, InvalidInput),
         ({"nonsense": 1}, InvalidInput),
@@ -262,5 +262,5 @@ async def test_unknown_things_are_not_found(engine: Engine) -> None:
 async def test_an_empty_question_finds_nothing_and_says_so(engine: Engine) -> None:
     await engine.add("anything", wait=True)
     for question in ("", "  \n", "?!"):
-        assert (await engine.retrieve(question, arms=("words",))).outcome == "nothing_relevant"
+        assert (await engine.retrieve(question, retrievers=("keyword",))).outcome == "no_match"
     assert (await engine.window("", 100)).tokens == 0

@@ -54,12 +54,12 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 async def test_the_fourth_message_comes_with_what_it_answers(engine: Engine) -> None:
     await engine.add(conversation(), source="help")
     alone = await engine.retrieve("developer keys", limit=1)
-    found = await engine.retrieve("developer keys", limit=1, chain=8)
+    found = await engine.retrieve("developer keys", limit=1, thread_messages=8)
     assert [hit.chunk.text for hit in alone.hits] == [API_KEY[3]]
     assert [hit.chunk.text for hit in found.hits] == [API_KEY[number] for number in (3, 2, 0, 1)]
     assert [hit.along_with for hit in found.hits] == [None, *[alone.hits[0].chunk.id] * 3]
     assert "chains" in found.timings
-    made = await engine.window("developer keys", 200, limit=1, chain=8)
+    made = await engine.window("developer keys", 200, limit=1, thread_messages=8)
     assert [made.text.index(text) for text in API_KEY] == sorted(made.text.index(text) for text in API_KEY)
 
 
@@ -71,7 +71,7 @@ async def test_of_a_window_with_a_long_thread_nothing_is_lost_count_of(engine: E
     ]
     texts[20] = "The magpie took the zircon."
     await engine.add([said(number, text) for number, text in enumerate(texts)], source="birds")
-    made = await engine.window("zircon", 300, limit=1, chain=6)
+    made = await engine.window("zircon", 300, limit=1, thread_messages=6)
     assert len(made.citations) == 7
     left_out = [int(line.split()[1]) for line in made.text.split("\n") if line.startswith("[…")]
     assert sum(left_out) == 40 - 7
@@ -82,7 +82,7 @@ async def test_of_a_window_with_a_long_thread_nothing_is_lost_count_of(engine: E
 async def test_a_deleted_parent_leaves_the_rest_of_the_thread(engine: Engine) -> None:
     written = await engine.add(conversation(), source="help")
     await engine.documents.delete(written[2].id)
-    found = await engine.retrieve("developer keys", limit=1, chain=8)
+    found = await engine.retrieve("developer keys", limit=1, thread_messages=8)
     assert [hit.document.key for hit in found.hits] == ["3", "1", "0"]
     assert found.threads[0].total == 3
 
@@ -94,10 +94,12 @@ async def test_a_chain_shows_nothing_that_is_hidden(engine: Engine) -> None:
     await alice.add(said(0, "a secret plum"), source="hidden", collection="wiki")
     await alice.add(conversation()[1:], source="open", collection="wiki")
     await alice.people.grant("wiki", Principal("user", "bob"), "viewer", source="open")
-    found = await bob.retrieve("developer keys", collection="alice/wiki", limit=1, chain=8)
+    found = await bob.retrieve("developer keys", collection="alice/wiki", limit=1, thread_messages=8)
     assert [hit.document.key for hit in found.hits] == ["3", "2", "1"]
     named = Not(Eq(("reply_to",), "1"))
-    found = await bob.retrieve("developer keys", collection="alice/wiki", limit=1, chain=8, where=named)
+    found = await bob.retrieve(
+        "developer keys", collection="alice/wiki", limit=1, thread_messages=8, filter=named
+    )
     assert [hit.document.key for hit in found.hits] == ["3", "1"]
     assert found.threads[0].total == 3
 
@@ -105,7 +107,7 @@ async def test_a_chain_shows_nothing_that_is_hidden(engine: Engine) -> None:
 async def test_chains_over_all_collections(engine: Engine) -> None:
     for name in ("one", "two"):
         await engine.add(conversation(), source="help", collection=name)
-    found = await engine.retrieve("developer keys", collection="*", limit=2, chain=1)
+    found = await engine.retrieve("developer keys", collection="*", limit=2, thread_messages=1)
     assert sorted(hit.document.key for hit in found.hits) == ["2", "2", "3", "3"]
     assert len({hit.document.collection for hit in found.hits}) == 2
     assert len(found.threads) == 2
@@ -120,22 +122,26 @@ async def test_chains_come_over_http_as_they_are(engine: Engine) -> None:
         served(application(engine, quiet)) as url,
         conspectus.connect(url, key=first.secret, settings=quiet) as remote,
     ):
-        far, near = [await each.retrieve("developer keys", limit=1, chain=8) for each in (remote, engine)]
+        far, near = [
+            await each.retrieve("developer keys", limit=1, thread_messages=8) for each in (remote, engine)
+        ]
         assert untimed(far) == untimed(near)
         assert far.threads[0].total == 4
-        windows = [await each.window("developer keys", 90, limit=1, chain=1) for each in (remote, engine)]
+        windows = [
+            await each.window("developer keys", 90, limit=1, thread_messages=1) for each in (remote, engine)
+        ]
         assert windows[0].text == windows[1].text
         assert "[… 2 messages left out]" in windows[0].text
 
 
 @pytest.mark.parametrize("chain", [-1, 101])
 async def test_a_chain_of_no_possible_length_is_refused(engine: Engine, chain: int) -> None:
-    with pytest.raises(InvalidInput, match="chain"):
-        await engine.retrieve("anything", chain=chain)
+    with pytest.raises(InvalidInput, match="thread_messages"):
+        await engine.retrieve("anything", thread_messages=chain)
 
 
 async def test_nothing_found_brings_nothing(engine: Engine) -> None:
     await engine.add(conversation(), source="help")
     for question in ("xylophone", ""):
-        found = await engine.retrieve(question, chain=8)
-        assert (found.outcome, found.hits, found.threads) == ("nothing_relevant", (), ())
+        found = await engine.retrieve(question, thread_messages=8)
+        assert (found.outcome, found.hits, found.threads) == ("no_match", (), ())

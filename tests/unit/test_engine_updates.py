@@ -132,7 +132,7 @@ async def test_the_same_names_have_the_same_ids_in_every_store(engine: Engine, t
     written = await engine.add(NewDocument(text="heron", key="k"), source="pond")
     async with conspectus.open(tmp_path / "other", settings=SETTINGS) as other:
         assert (await other.add(NewDocument(text="heron", key="k"), source="pond"))[0].id == written[0].id
-        budgets = [await each.window("heron", 200, renderer="json") for each in (engine, other)]
+        budgets = [await each.window("heron", 200, format="json") for each in (engine, other)]
         assert budgets[0].text == budgets[1].text
 
 

@@ -59,14 +59,14 @@ def conversation_set(folder: Path) -> Path:
 
 async def test_documents_are_ranked_by_their_best_chunk_under_the_filter(tmp_path):
     report = await retrieval(retrieval_set(tmp_path), settings=WORDS_ONLY)
-    assert list(report) == ["words", "hybrid"]
+    assert list(report) == ["keyword", "hybrid"]
     # q finds its one document; under the filter all 60 are relevant, ten of which fit into the first ten.
-    assert report["words"] == {
+    assert report["keyword"] == {
         "ndcg@10": 100.0,
         "recall@10": round(50 * (1 + 10 / 60), 2),
         "recall@100": 100.0,
     }
-    assert report["hybrid"] == report["words"]
+    assert report["hybrid"] == report["keyword"]
 
 
 async def test_with_the_graph_both_ways_are_told(tmp_path):
@@ -85,7 +85,7 @@ async def test_a_document_of_many_chunks_does_not_crowd_out_the_others(tmp_path)
     (folder / "qrels.tsv").write_text("h\nf\tlong\t1\nf\td1\t1\n", encoding="utf-8")
     small = replace(WORDS_ONLY, chunk_size=60, chunk_overlap=0)
     report = await retrieval(folder, settings=small)
-    assert report["words"]["recall@100"] == 100.0
+    assert report["keyword"]["recall@100"] == 100.0
 
 
 async def test_conversations_are_searched_one_by_one(tmp_path):
@@ -110,7 +110,7 @@ async def test_every_arm_is_measured_where_there_is_an_embedder(tmp_path):
     write(tmp_path, "queries.jsonl", [{"id": "q", "text": "young cats"}])
     (tmp_path / "qrels.tsv").write_text("h\nq\tcat\t1\n", encoding="utf-8")
     report = await retrieval(tmp_path, settings=Settings())
-    assert list(report) == ["words", "vectors", "hybrid"]
+    assert list(report) == ["keyword", "vector", "hybrid"]
     assert [report[arms]["recall@10"] for arms in report] == [0.0, 100.0, 100.0]
 
 

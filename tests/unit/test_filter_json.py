@@ -74,7 +74,7 @@ def test_any_json_is_a_filter_or_refused(value: object) -> None:
     try:
         condition = filter_from_json(value)
     except InvalidInput as error:
-        assert error.field == "where"
+        assert error.field == "filter"
         return
     assert filter_from_json(filter_to_json(condition)) == condition
 
@@ -84,7 +84,7 @@ def test_any_text_is_a_filter_or_refused(text: str) -> None:
     try:
         parse_filter(text)
     except InvalidInput as error:
-        assert error.field == "where"
+        assert error.field == "filter"
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ def test_the_middle_of_a_passage_is_shown_with_a_mark_on_each_side(form):
     assert NEEDLE in shown
     assert f"[…] {shown} […]" in made.text
     assert made.tokens <= 150
-    assert made.trace[0].fate == "truncated"
+    assert made.trace[0].status == "truncated"
     assert made.trace[0].reason == f"in [1], cut to the room left: {len(shown)} of {len(text)} characters"
 
 
@@ -57,7 +57,7 @@ def test_what_matched_is_shown_wherever_it_stands_and_the_room_is_used(before, b
     assert NEEDLE in made.text
     assert made.tokens <= tokens
     assert made.text.startswith("[1] d\n[…] ") == (made.citations[0].start > 0)
-    if made.trace[0].fate == "truncated" and tokens >= 100:
+    if made.trace[0].status == "truncated" and tokens >= 100:
         assert made.tokens >= 0.9 * tokens
 
 

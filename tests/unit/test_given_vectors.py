@@ -104,7 +104,7 @@ async def test_who_may_make_a_collection_may_hand_its_vectors_in(tmp_path: Path)
             await ann.collections.create("costly", embedder="openai:text-embedding-3-small@8")
         for wrong in ((1.0,), (0.0, 0.0), (1.0, 2.0, 3.0)):
             with pytest.raises(InvalidInput):
-                await ann.retrieve(Query("", vector=wrong, arms=("vectors",)), collection="films")
+                await ann.retrieve(Query("", vector=wrong, retrievers=("vector",)), collection="films")
 
 
 async def test_a_question_in_words_says_that_it_has_no_vector(tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ async def test_no_public_attack_is_more_than_text(evaluation: Callable[[str], Pa
 async def test_a_prompt_that_is_not_guarded_is_found_out(tmp_path: Path, form: str, attack: str) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         stored = (await engine.add(NewDocument(text=f"A report.\n{attack}")))[0].id
-        window = await engine.window("report", 1_000, renderer=form, where=Eq("document", stored))
+        window = await engine.window("report", 1_000, format=form, filter=Eq("document", stored))
     messages = Prompt.of(None, (), QUESTION, rules=True).with_context(window.text)
     faults = set(faults_of(messages, Expected(SYSTEM, QUESTION, [f"A report.\n{attack}"])))
     assert "a delimiter is broken" in faults

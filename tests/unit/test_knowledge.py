@@ -22,12 +22,12 @@ class Longest:
         self.calls = 0
         self.broken = False
 
-    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
+    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         self.calls += 1
         if self.broken:
             raise ProviderUnavailable("longest", "is out of order")
         order = sorted(range(len(texts)), key=lambda place: (-len(texts[place]), place))
-        return [(place, len(texts[place]) / 10_000) for place in order[:top_n]]
+        return [(place, len(texts[place]) / 10_000) for place in order[:limit]]
 
     async def close(self) -> None:
         """Nothing is held."""

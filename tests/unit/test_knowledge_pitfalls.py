@@ -84,7 +84,7 @@ async def test_a_collection_of_another_size_of_vector_has_its_index_too(
         assert await moved.maintenance.reembed("given") == 50
         status = (await moved.maintenance.status()).collections[0]
         assert (status.space, status.vectors, status.lag) == ("hashed/128/2", 50, 0)
-        found = await moved.retrieve("heron 7", arms=("vectors",), limit=1)
+        found = await moved.retrieve("heron 7", retrievers=("vector",), limit=1)
         assert found.hits[0].chunk.text == "heron 7"
         assert (await moved.maintenance.check()).clean
 
@@ -98,18 +98,18 @@ async def test_a_question_that_cannot_be_embedded_is_asked_by_its_words(
     assert [hit.chunk.text for hit in found.hits] == ["a heron"]
     assert "could not be embedded" in found.notices[0]
     with pytest.raises(ProviderUnavailable):
-        await engine.retrieve("heron", arms=("vectors",))
+        await engine.retrieve("heron", retrievers=("vector",))
 
 
 async def test_collections_that_cannot_be_asked_cost_no_others(engine: Engine, embedder: Refusing) -> None:
     await engine.collections.get_or_create("words", words_only=True)
     await engine.add("a heron", collection="words")
     await engine.add("a heron too", collection="both", wait=True)
-    found = await engine.retrieve("heron", collection="*", arms=("vectors",))
+    found = await engine.retrieve("heron", collection="*", retrievers=("vector",))
     assert [hit.chunk.text for hit in found.hits] == ["a heron too"]
     assert "collection words was not asked" in found.notices[0]
     both = await engine.retrieve("heron", collection="*")
     assert {hit.chunk.text for hit in both.hits} == {"a heron", "a heron too"}
     embedder.refuses = True
     with pytest.raises(ProviderError):
-        await engine.retrieve("heron", collection="*", arms=("vectors",))
+        await engine.retrieve("heron", collection="*", retrievers=("vector",))

@@ -224,7 +224,7 @@ def test_filters_limits_and_options_are_those_of_a_query(told: BlockingEngine) -
     assert [each.metadata["stored"] for each in narrow.invoke("meeting")] == [{"n": 4}]
     assert len(ConspectusRetriever(engine=told, budget=5_000, limit=2).invoke("meeting")) == 2
     assert ConspectusRetriever(engine=told, limit=0).invoke("meeting") == []
-    assert ConspectusRetriever(engine=told, options={"floor": 0.999}).invoke("zebra crossing") == []
+    assert ConspectusRetriever(engine=told, options={"min_similarity": 0.999}).invoke("zebra crossing") == []
     assert len(ConspectusRetriever(engine=told, collection="*").invoke("meeting")) == 10
 
 

@@ -84,7 +84,7 @@ async def test_names_of_the_question_are_told_and_none_too(filled: Engine) -> No
     assert told.plan["names of the question"] == "DJANGO, soup"
     nothing = await filled.retrieve("zzz", graph=WALK)
     assert (nothing.outcome, nothing.plan["names of the question"]) == (
-        "nothing_relevant",
+        "no_match",
         "none that is known",
     )
     assert (await filled.retrieve("", graph=WALK)).hits == ()
@@ -121,7 +121,7 @@ async def test_stored_edges_lead_to_passages_too(filled: Engine) -> None:
 
 async def test_a_filter_leaves_nothing_to_walk_over_outside_of_it(filled: Engine) -> None:
     beyond = await filled.retrieve(
-        "amsterdam", graph=WALK, where=Not(Eq("document", await of(filled, "python")))
+        "amsterdam", graph=WALK, filter=Not(Eq("document", await of(filled, "python")))
     )
     assert through(beyond) == {"guido": ()}
 
@@ -195,7 +195,7 @@ async def test_messages_in_threads_keep_the_parts_of_their_scores(filled: Engine
     await filled.add(said, source="chat", wait=True)
     for profile in ("default", "multiplicative"):
         asked = QueryContext(channel="chat", profile=profile)
-        found = await filled.retrieve("amsterdam", graph=WALK, situation=asked, floor=0.0)
+        found = await filled.retrieve("amsterdam", graph=WALK, query_context=asked, min_similarity=0.0)
         assert {"m0", "guido", "python"} <= through(found).keys()
         assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
 

@@ -35,35 +35,35 @@ def hit(of, text, score, *, start=0, similarity=0.9):
     of = document(of) if isinstance(of, str) else of
     end, tokens, digest = start + len(text), count(text), content_hash(text)
     chunk = Chunk(next(IDS), of.id, start, text, start, end, tokens, digest)
-    return Hit(chunk, of, score, {"words": score}, words=1.0, similarity=similarity)
+    return Hit(chunk, of, score, {"keyword": score}, bm25=1.0, similarity=similarity)
 
 
 def part(start, end, score, of="d"):
     return hit(of, TEXT[start:end], score, start=start)
 
 
-def window(hits, budget, form="text", below_floor=(), **fields):
-    found = Retrieval("found" if hits else "nothing_relevant", tuple(hits), tuple(below_floor), **fields)
+def window(hits, budget, form="text", below=(), **fields):
+    found = Retrieval("found" if hits else "no_match", tuple(hits), tuple(below), **fields)
     budget = Budget(budget) if isinstance(budget, int) else budget
     return build_window(found, budget, renderer_named(form), counter(budget.tokenizer))
 
 
 def fates(made):
-    return [entry.fate for entry in made.trace]
+    return [entry.status for entry in made.trace]
 
 
 def test_a_huge_best_hit_is_cut_and_the_small_ones_stay_whole():
     made = window(
         [hit("big", SENTENCE * 80, 0.9), hit("a", "Small one.", 0.5), hit("b", "Small two.", 0.4)], 100
     )
-    assert fates(made) == ["truncated", "in", "in"]
+    assert fates(made) == ["truncated", "included", "included"]
     assert "Small one." in made.text and "Small two." in made.text
     assert 88 <= made.tokens == count(made.text) <= 100
 
 
 def test_what_does_not_fit_is_skipped_and_the_next_is_tried():
     made = window([hit("a", SENTENCE, 0.9), hit("b", SENTENCE * 5 + "b", 0.8), hit("c", "Short.", 0.7)], 30)
-    assert fates(made) == ["in", "over_budget", "in"]
+    assert fates(made) == ["included", "over_budget", "included"]
     assert made.trace[1].reason == "does not fit: needs at least 71 tokens, 10 were left"
     assert made.trace[1].tokens == 0 < made.trace[0].tokens
 
@@ -71,34 +71,39 @@ def test_what_does_not_fit_is_skipped_and_the_next_is_tried():
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
 def test_zero_tokens_are_an_empty_window_and_not_a_default(form):
     made = window([hit("a", "text", 0.9)], 0, form)
-    assert (made.outcome, made.text, made.messages, made.tokens, made.allowed) == ("found", "", (), 0, 0)
+    assert (made.outcome, made.text, made.messages, made.tokens, made.max_tokens) == ("found", "", (), 0, 0)
     assert (fates(made), made.citations) == (["over_budget"], ())
     assert made.trace[0].reason == "the budget leaves no room"
 
 
-@pytest.mark.parametrize("budget", [Budget(-1), Budget(10, answer=-1)])
+@pytest.mark.parametrize("budget", [Budget(-1), Budget(10, reserved_tokens=-1)])
 def test_a_negative_budget_is_refused(budget):
     with pytest.raises(InvalidInput, match="negative"):
         window([hit("a", "text", 0.9)], budget)
 
 
 def test_the_budget_pays_for_what_stands_beside_the_window():
-    budget = Budget(100, system="You are \ud800 brief.", question="Why is that so?", answer=40)
+    budget = Budget(100, system="You are \ud800 brief.", query="Why is that so?", reserved_tokens=40)
     made = window([hit("a", SENTENCE * 40, 0.9)], budget)
-    assert made.allowed == 60 - count("You are \ufffd brief.") - count("Why is that so?")
-    assert made.allowed * 0.9 <= made.tokens <= made.allowed
-    assert window([hit("a", "text", 0.9)], Budget(10, answer=11)).allowed == 0
+    assert made.max_tokens == 60 - count("You are \ufffd brief.") - count("Why is that so?")
+    assert made.max_tokens * 0.9 <= made.tokens <= made.max_tokens
+    assert window([hit("a", "text", 0.9)], Budget(10, reserved_tokens=11)).max_tokens == 0
 
 
 def test_nothing_found_is_nothing_relevant_and_the_trace_says_what_the_floor_kept_out():
     kept_out = [hit("a", "low", 0.3, similarity=0.31), hit("b", "lower", 0.2, similarity=None)]
     made = window(
-        [], 100, below_floor=kept_out, plan={"floor": "0.40"}, notices=("partly",), timings={"plan": 1.0}
+        [],
+        100,
+        below=kept_out,
+        plan={"min_similarity": "0.40"},
+        notices=("partly",),
+        timings={"plan": 1.0},
     )
-    assert (made.outcome, made.text, made.tokens) == ("nothing_relevant", "", 0)
+    assert (made.outcome, made.text, made.tokens) == ("no_match", "", 0)
     assert [entry.reason for entry in made.trace] == [
-        "similarity 0.31 is below the floor 0.40",
-        "has no similarity below the floor 0.40",
+        "similarity 0.31 is below the minimum similarity 0.40",
+        "has no similarity below the minimum similarity 0.40",
     ]
     assert (made.notices, made.timings) == (("partly",), {"plan": 1.0})
 
@@ -157,31 +162,31 @@ def test_captions_of_one_stream_stand_together_without_a_thread_and_messages_do_
         ("He drinks green tea, every day.", "duplicate"),
         ("drinks \n green\ttea,", "duplicate"),
         ("green", "duplicate"),
-        ("gree", "in"),
-        ("tea, green", "in"),
-        ("drinks green tea, every night", "in"),
+        ("gree", "included"),
+        ("tea, green", "included"),
+        ("drinks green tea, every night", "included"),
         (" \n\t ", "duplicate"),
     ],
 )
 def test_what_is_already_said_in_the_same_words_is_a_duplicate(second, fate):
     made = window([hit("a", "He drinks green tea, every day.", 0.9), hit("b", second, 0.8)], 200)
-    assert fates(made) == ["in", fate]
+    assert fates(made) == ["included", fate]
     reason = "same text as [1]" if second.strip() else "has no visible text"
-    assert fate == "in" or made.trace[1].reason == reason
+    assert fate == "included" or made.trace[1].reason == reason
 
 
 def test_the_same_words_of_two_people_are_two_statements():
     ann, bob = said("m1", 0, author="Ann"), said("m2", 1, author="Bob")
     again = hit(said("m3", 2, author="Bob"), "Yes.", 0.7)
     made = window([hit(ann, "Yes.", 0.9), hit(bob, "Yes.", 0.8), again], 200)
-    assert fates(made) == ["in", "in", "duplicate"]
+    assert fates(made) == ["included", "included", "duplicate"]
     assert made.trace[2].reason == "same text as [2]"
 
 
 def test_a_copy_of_a_hit_that_is_cut_is_a_duplicate_but_not_a_part_of_it():
     big = SENTENCE * 60 + "The very end."
     made = window([hit("a", big, 0.9), hit("copy", big, 0.8), hit("part", "The very end.", 0.7)], 150)
-    assert fates(made) == ["truncated", "duplicate", "in"]
+    assert fates(made) == ["truncated", "duplicate", "included"]
 
 
 def test_a_cut_text_ends_with_a_sentence_and_a_marker_that_is_paid_for():
@@ -225,7 +230,7 @@ def test_a_last_hit_gives_way_where_its_room_cannot_be_filled_otherwise():
     hits += [hit(document(f"c{n}", title=title), f"{TEXT} {n}", 0.5) for n in range(3)]
     made = window(hits, 200)
     assert made.tokens >= 190
-    assert fates(made)[:3] == ["in", "over_budget", "truncated"]
+    assert fates(made)[:3] == ["included", "over_budget", "truncated"]
     assert made.trace[1].reason == "gave way to what fills the window better"
 
 

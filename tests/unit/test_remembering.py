@@ -265,7 +265,7 @@ async def test_notes_stand_in_every_window_within_their_share(engine: Engine) ->
 async def test_a_window_is_never_over_its_budget(engine: Engine, tokens: int, renderer: str) -> None:
     await engine.memory.remember(NewMemory("Be polite. " * 20, kind="note"), scope=ANN)
     await engine.memory.remember([f"turn {n}: " + "much to say " * n for n in range(20)], scope=ANN)
-    budget = Budget(tokens, answer=tokens // 10)
+    budget = Budget(tokens, reserved_tokens=tokens // 10)
     window = await engine.memory.window(asked("say"), budget, renderer=renderer)
     assert window.tokens <= tokens - tokens // 10
 

@@ -18,23 +18,23 @@ class Watched(OverlapReranker):
         self.shown: list[tuple[str, tuple[str, ...], int]] = []
         self._fault = fault
 
-    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
-        self.shown.append((query, tuple(texts), top_n))
+    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
+        self.shown.append((query, tuple(texts), limit))
         if self._fault is not None:
             raise self._fault
-        return await super().rerank(query, texts, top_n=top_n)
+        return await super().rerank(query, texts, limit=limit)
 
 
 def hit(number: int, text: str, score: float = 0.5, **fields) -> Hit:
     indexed = make_chunk(number, text, **fields)
-    return Hit(indexed.chunk, indexed.document, score, {"words": score}, 1.0, None)
+    return Hit(indexed.chunk, indexed.document, score, {"keyword": score}, 1.0, None)
 
 
 HITS = [hit(1, "a hen"), hit(2, "a red fox"), hit(3, "a fox"), hit(4, "red paint")]
 
 
 async def test_the_most_relevant_come_first() -> None:
-    answer = await reranked("red fox", HITS, Watched(), top_n=3)
+    answer = await reranked("red fox", HITS, Watched(), limit=3)
     assert [(each.hit.chunk.id, each.relevance) for each in answer.results] == [(2, 1.0), (3, 0.5), (4, 0.5)]
     assert (answer.model, answer.notice) == ("overlap", None)
 
@@ -42,7 +42,7 @@ async def test_the_most_relevant_come_first() -> None:
 async def test_texts_are_shown_as_the_index_knows_them() -> None:
     reranker = Watched()
     said = hit(2, "hello", kind="message", author="ann")
-    await reranked("q", [hit(1, "of foxes", title="Animals"), said], reranker, top_n=5)
+    await reranked("q", [hit(1, "of foxes", title="Animals"), said], reranker, limit=5)
     assert reranker.shown == [("q", ("Animals\nof foxes", "ann: hello"), 5)]
 
 
@@ -50,27 +50,27 @@ async def test_texts_are_shown_as_the_index_knows_them() -> None:
     "fault", [ProviderError("p", "refused"), ProviderUnavailable("p", "busy", status=503)]
 )
 async def test_a_failure_keeps_the_order_and_says_so(fault: ProviderError) -> None:
-    answer = await reranked("red fox", HITS, Watched(fault), top_n=2)
+    answer = await reranked("red fox", HITS, Watched(fault), limit=2)
     assert [(each.hit.chunk.id, each.relevance) for each in answer.results] == [(1, None), (2, None)]
     assert answer.notice == f"not reranked: {fault}"
 
 
 async def test_without_a_reranker_the_order_stays_and_that_is_said() -> None:
-    answer = await reranked("red fox", HITS, None, top_n=50)
+    answer = await reranked("red fox", HITS, None, limit=50)
     assert [each.hit.chunk.id for each in answer.results] == [1, 2, 3, 4]
     assert "no reranker is set" in answer.notice
 
 
-@pytest.mark.parametrize(("hits", "top_n"), [([], 5), (HITS, 0), (HITS, -1)])
-async def test_nothing_to_judge_asks_nobody(hits: list[Hit], top_n: int) -> None:
+@pytest.mark.parametrize(("hits", "limit"), [([], 5), (HITS, 0), (HITS, -1)])
+async def test_nothing_to_judge_asks_nobody(hits: list[Hit], limit: int) -> None:
     reranker = Watched()
-    answer = await reranked("red fox", hits, reranker, top_n=top_n)
+    answer = await reranked("red fox", hits, reranker, limit=limit)
     assert (answer.results, answer.notice, reranker.shown) == ((), None, [])
 
 
 async def test_a_defect_is_not_taken_for_a_failing_provider() -> None:
     with pytest.raises(ZeroDivisionError):
-        await reranked("red fox", HITS, Watched(ZeroDivisionError()), top_n=2)
+        await reranked("red fox", HITS, Watched(ZeroDivisionError()), limit=2)
 
 
 async def test_an_answer_is_reordered_and_its_scores_still_add_up() -> None:
@@ -80,7 +80,7 @@ async def test_an_answer_is_reordered_and_its_scores_still_add_up() -> None:
     assert len(found.hits) == len(HITS) + MOST
     assert [each.score for each in found.hits] == sorted((each.score for each in found.hits), reverse=True)
     assert all(each.score == pytest.approx(sum(each.parts.values())) for each in found.hits)
-    assert found.plan["reranked by"] == "overlap"
+    assert found.plan["reranker"] == "overlap"
 
 
 async def test_an_answer_that_cannot_be_reordered_stays_and_says_so() -> None:

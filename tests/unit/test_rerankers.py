@@ -88,19 +88,19 @@ async def vendor(request, credentials) -> AsyncIterator[Vendor]:
 async def spoken(vendor: Vendor) -> Reranker:
     """A reranker that knows its server's dialect, so that plans are about what follows."""
     reranker = vendor.make()
-    await reranker.rerank("fox", TEXTS, top_n=1)
+    await reranker.rerank("fox", TEXTS, limit=1)
     vendor.server.calls.clear()
     vendor.notes.clear()
     return reranker
 
 
 async def test_nothing_to_judge_asks_nobody(vendor: Vendor) -> None:
-    assert list(await vendor.make().rerank("fox", [], top_n=5)) == []
+    assert list(await vendor.make().rerank("fox", [], limit=5)) == []
     assert vendor.server.calls == []
 
 
 async def test_what_is_sent(vendor: Vendor) -> None:
-    await (await spoken(vendor)).rerank("fox", [*TEXTS, ""], top_n=2)
+    await (await spoken(vendor)).rerank("fox", [*TEXTS, ""], limit=2)
     body, texts = vendor.server.calls[0].body, [*TEXTS, "."]
     expected = {
         "cohere": {"model": "rerank-v3.5", "documents": texts, "top_n": 2, "max_tokens_per_doc": 4096},
@@ -112,7 +112,7 @@ async def test_what_is_sent(vendor: Vendor) -> None:
 
 
 async def test_more_is_not_asked_for_than_there_is(vendor: Vendor) -> None:
-    await (await spoken(vendor)).rerank("fox", TEXTS, top_n=50)
+    await (await spoken(vendor)).rerank("fox", TEXTS, limit=50)
     assert vendor.server.calls[0].body.get("top_n", 2) == 2
 
 
@@ -120,7 +120,7 @@ async def test_more_is_not_asked_for_than_there_is(vendor: Vendor) -> None:
 async def test_a_busy_service_is_asked_again_when_it_said(vendor: Vendor, status: int) -> None:
     reranker = await spoken(vendor)
     vendor.server.plan.extend([failing(status, retry_after=7), failing(status)])
-    assert (await reranker.rerank("fox", TEXTS, top_n=1))[0][0] == 0
+    assert (await reranker.rerank("fox", TEXTS, limit=1))[0][0] == 0
     assert (vendor.waits, len(vendor.server.calls)) == ([7.0, 2.0], 3)
     assert [note.error for note in vendor.notes] == [f"HTTP {status}", f"HTTP {status}", None]
 
@@ -129,7 +129,7 @@ async def test_patience_ends(vendor: Vendor) -> None:
     reranker = await spoken(vendor)
     vendor.server.plan.extend([failing(429, retry_after=1)] * 9)
     with pytest.raises(ProviderUnavailable) as refused:
-        await reranker.rerank("fox", TEXTS, top_n=1)
+        await reranker.rerank("fox", TEXTS, limit=1)
     assert (refused.value.status, refused.value.retry_after, len(vendor.server.calls)) == (429, 1.0, 5)
 
 
@@ -138,7 +138,7 @@ async def test_a_service_that_fails_may_answer_later(vendor: Vendor, status: int
     reranker = await spoken(vendor)
     vendor.server.plan.append(failing(status))
     with pytest.raises(ProviderUnavailable, match=f"HTTP {status}"):
-        await reranker.rerank("fox", TEXTS, top_n=1)
+        await reranker.rerank("fox", TEXTS, limit=1)
     assert len(vendor.server.calls) == 1
 
 
@@ -147,7 +147,7 @@ async def test_a_refusal_is_final_and_does_not_quote_the_key(vendor: Vendor, sta
     reranker = await spoken(vendor)
     vendor.server.plan.append(failing(status, f"no such thing{f' for {KEY}' * (vendor.name != 'bedrock')}"))
     with pytest.raises(ProviderError, match=f"HTTP {status}") as refused:
-        await reranker.rerank("fox", TEXTS, top_n=1)
+        await reranker.rerank("fox", TEXTS, limit=1)
     assert not isinstance(refused.value, ProviderUnavailable)
     assert (refused.value.status, len(vendor.server.calls)) == (status, 1)
     assert KEY not in str(refused.value)
@@ -184,7 +184,7 @@ async def test_a_ranking_that_cannot_be_is_refused(vendor: Vendor) -> None:
     for entries in NO_RANKINGS:
         vendor.server.plan.append(vendor.results(*entries))
         with pytest.raises(ProviderError):
-            pytest.fail(f"taken: {await reranker.rerank('fox', TEXTS, top_n=2)}")
+            pytest.fail(f"taken: {await reranker.rerank('fox', TEXTS, limit=2)}")
     assert [note.error for note in vendor.notes] == ["provider_error"] * len(NO_RANKINGS)
 
 
@@ -205,7 +205,7 @@ async def test_an_answer_that_is_no_ranking_is_refused(vendor: Vendor) -> None:
     for answer in NO_ANSWERS:
         vendor.server.plan.append(answer)
         with pytest.raises(ProviderError) as refused:
-            pytest.fail(f"taken: {await reranker.rerank('fox', TEXTS, top_n=2)}")
+            pytest.fail(f"taken: {await reranker.rerank('fox', TEXTS, limit=2)}")
         assert not isinstance(refused.value, ProviderUnavailable)
 
 
@@ -213,14 +213,14 @@ async def test_the_order_is_ours_whatever_the_service_says(vendor: Vendor) -> No
     reranker = await spoken(vendor)
     worse, better = {"index": 0, "relevance_score": 0.1}, {"index": 1, "relevance_score": 1.00001}
     vendor.server.plan.append(vendor.results(worse, better))
-    assert list(await reranker.rerank("fox", TEXTS, top_n=1)) == [(1, 1.0)]
+    assert list(await reranker.rerank("fox", TEXTS, limit=1)) == [(1, 1.0)]
 
 
 async def test_a_service_that_does_not_answer_is_unavailable(vendor: Vendor) -> None:
     reranker = vendor.make(timeout=0.5)
     vendor.server.plan.append(never())
     with pytest.raises(ProviderUnavailable, match=r"no answer within 0\.5 s"):
-        await reranker.rerank("fox", TEXTS, top_n=1)
+        await reranker.rerank("fox", TEXTS, limit=1)
     assert [note.error for note in vendor.notes] == ["provider_unavailable"]
 
 
@@ -228,11 +228,11 @@ async def test_a_service_that_breaks_off_is_unavailable(vendor: Vendor) -> None:
     reranker = await spoken(vendor)
     vendor.server.plan.append(Answer(b"x" * 1000, broken=True))
     with pytest.raises(ProviderUnavailable, match="could not be reached"):
-        await reranker.rerank("fox", TEXTS, top_n=1)
+        await reranker.rerank("fox", TEXTS, limit=1)
 
 
 async def test_tokens_are_the_vendors_count_or_an_estimate(vendor: Vendor) -> None:
-    await (await spoken(vendor)).rerank("red fox", TEXTS, top_n=1)
+    await (await spoken(vendor)).rerank("red fox", TEXTS, limit=1)
     (note,) = vendor.notes
     counted = {"cohere": 11, "bedrock": 11, "jina": 6, "tei": 4}
     assert (note.kind, note.status, note.inputs) == ("rerank", "success", 2)
@@ -244,7 +244,7 @@ async def test_the_dialect_is_found_once() -> None:
     async with ModelServer(tei()) as server:
         reranker = HttpReranker(f"{server.base}/rerank")
         for _ in range(2):
-            await reranker.rerank("fox", [f"text {number}" for number in range(70)], top_n=3)
+            await reranker.rerank("fox", [f"text {number}" for number in range(70)], limit=3)
         await reranker.close()
     sent = [len(call.body.get("texts", ())) for call in server.calls]
     assert sent == [0, 32, 32, 6, 32, 32, 6]
@@ -255,7 +255,7 @@ async def test_a_service_that_knows_neither_dialect_is_named_by_its_second_refus
         server.plan.extend([failing(422, "one"), failing(422, "two")])
         reranker = HttpReranker(f"{server.base}/rerank")
         with pytest.raises(ProviderError, match="two"):
-            await reranker.rerank("fox", TEXTS, top_n=3)
+            await reranker.rerank("fox", TEXTS, limit=3)
         await reranker.close()
 
 
@@ -292,7 +292,7 @@ async def test_bedrock_without_credentials(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
     reranker = BedrockReranker(ON_BEDROCK)
     with pytest.raises(ProviderError, match="no credentials are set"):
-        await reranker.rerank("fox", TEXTS, top_n=1)
+        await reranker.rerank("fox", TEXTS, limit=1)
     await reranker.close()
 
 

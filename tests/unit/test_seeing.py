@@ -103,10 +103,10 @@ async def test_a_given_range_goes_before_what_the_question_says(engine: Engine) 
 async def test_a_range_outside_of_the_stream_finds_nothing_and_says_so(engine: Engine) -> None:
     await engine.streams.add_captions(captions(10), stream="cam", wait=True)
     found = await asked(engine, "What happened after 50:00?", "cam")
-    assert (found.outcome, found.moments) == ("nothing_relevant", ())
+    assert (found.outcome, found.moments) == ("no_match", ())
     assert found.plan["time range"].startswith("from 00:50:00 on")
     window = await engine.streams.window(StreamQuery("What happened after 50:00?", streams=("cam",)), 100)
-    assert (window.window.outcome, window.window.text, window.captions) == ("nothing_relevant", "", ())
+    assert (window.window.outcome, window.window.text, window.captions) == ("no_match", "", ())
 
 
 async def test_captions_between_those_found_come_along(engine: Engine) -> None:
@@ -182,11 +182,11 @@ async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engin
     found = await asked(engine, "What happened yesterday?", at=at)
     assert {each.stream.name for each in found.moments} == {"gate"}
     assert "2026-03-02 00:00:00 to 2026-03-03" in found.plan["time range"]
-    assert found.plan["left out"] == (
+    assert found.plan["skipped_streams"] == (
         "tape 0, tape 1, tape 2, tape 3, tape 4, 2 more (no such time on the clock)"
     )
     found = await asked(engine, "What happened yesterday?", "tape 1", at=at)
-    assert "left out" not in found.plan
+    assert "skipped_streams" not in found.plan
 
 
 async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:
@@ -251,7 +251,7 @@ async def test_what_is_asked_wrongly_is_refused(engine: Engine) -> None:
         await asked(engine, "x" * 10_001, "v")
     with pytest.raises(NotFound):
         await asked(engine, "x", "nothing")
-    assert (await asked(engine, "", "v")).outcome == "nothing_relevant"
+    assert (await asked(engine, "", "v")).outcome == "no_match"
     assert times(await asked(engine, " ", "v", range=CaptionRange(first=3))) == [(30.0, 50.0)]
     assert (await asked(engine, "the red car", "v", limit=0)).moments == ()
 

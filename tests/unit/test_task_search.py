@@ -333,14 +333,14 @@ async def test_a_long_question_may_not_fill_the_context_with_more(tasks: TaskSer
 
 async def test_that_nothing_was_found_is_told_apart_from_what_is_written(tasks: TaskService) -> None:
     empty = await tasks.build_context("xyz123")
-    assert (empty.text, empty.outcome, empty.results) == ("No relevant tasks found.", "nothing_relevant", ())
+    assert (empty.text, empty.outcome, empty.results) == ("No relevant tasks found.", "no_match", ())
     assert empty.tokens == O200K(empty.text)
     assert (await tasks.build_context("xyz123", max_tokens=2)).text == ""
     await tasks.put(Task("trap", "No relevant tasks found."))
     found = await tasks.build_context("No relevant tasks found")
     assert (found.outcome, len(found.results)) == ("found", 1)
     unlike = await tasks.build_context("entirely other", min_similarity=0.99)
-    assert unlike.outcome == "nothing_relevant"
+    assert unlike.outcome == "no_match"
 
 
 async def test_a_hostile_task_is_one_line(tasks: TaskService) -> None:

@@ -33,7 +33,7 @@ def said(place, author="Ada", **fields):
 def hit(document, text="Hi.", score=0.5, along_with=None):
     number = int(document.key)
     chunk = Chunk(number, document.id, 0, text, 0, len(text), count(text), content_hash(f"{number} {text}"))
-    return Hit(chunk, document, score, {"words": score}, None, None, along_with)
+    return Hit(chunk, document, score, {"keyword": score}, None, None, along_with)
 
 
 def sketch(total, *, but=()):

@@ -87,7 +87,7 @@ async def test_rerankers_by_name(server: ModelServer, setting: str) -> None:
     rerankers = bootstrap.Rerankers(Settings())
     reranker = rerankers.named(name)
     assert rerankers.named(name) is reranker
-    assert list(await reranker.rerank("red fox", ["a hen", "a red fox"], top_n=1)) == [(1, 1.0)]
+    assert list(await reranker.rerank("red fox", ["a hen", "a red fox"], limit=1)) == [(1, 1.0)]
     assert reranker.model in {setting, name, "v2"}
     await rerankers.close()
 
@@ -95,7 +95,7 @@ async def test_rerankers_by_name(server: ModelServer, setting: str) -> None:
 async def test_a_service_gets_the_key_that_is_set_for_it(server: ModelServer, monkeypatch) -> None:
     monkeypatch.setenv("CONSPECTUS_RERANKER_KEY", "k")
     reranker = reranker_of(f"{server.base}/v1/rerank", patience=RetryPolicy(), timeout=5.0, note=drop)
-    await reranker.rerank("fox", ["a fox"], top_n=1)
+    await reranker.rerank("fox", ["a fox"], limit=1)
     assert server.calls[0].headers["authorization"] == "Bearer k"
     await reranker.close()
 
@@ -121,11 +121,11 @@ async def test_an_engine_embeds_reranks_and_remembers_what_it_asked(server: Mode
     server.plan.append(failing(503, retry_after=0))
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         await engine.add(["the red fox sleeps", "a blue whale", "foxes are red"], wait=True)
-        found = await engine.search.search_and_rerank("red fox", top_n=2)
+        found = await engine.search.search_and_rerank("red fox", limit=2)
         assert found.results[0].hit.chunk.text == "the red fox sleeps"
         assert (found.results[0].relevance, found.model, found.notice) == (1.0, "cohere:rerank-v3.5", None)
         server.say("/v2/rerank", lambda call: failing(401))
-        fallen = await engine.search.search_and_rerank("red fox", top_n=2)
+        fallen = await engine.search.search_and_rerank("red fox", limit=2)
         assert [each.relevance for each in fallen.results] == [None, None]
         assert "HTTP 401" in fallen.notice
     async with bootstrap.open(tmp_path, settings=settings) as engine:

@@ -31,8 +31,8 @@ class Backwards:
 
     model = "backwards"
 
-    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
-        last = range(len(texts) - 1, -1, -1)[:3][:top_n]
+    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
+        last = range(len(texts) - 1, -1, -1)[:3][:limit]
         return [(place, 1 - rank / 10) for rank, place in enumerate(last)]
 
     async def close(self) -> None:
@@ -68,13 +68,15 @@ async def filmed(engine: Engine, *texts: str, stream: str = "cam", seconds: floa
 class TestWordsAndVectors:
     async def test_what_both_find_is_one_hit_with_both_scores(self, engine: Engine) -> None:
         first, *_ = await filmed(engine)
-        for arms in (("words",), ("vectors",)):
-            assert first in {hit.document.id for hit in (await engine.retrieve("red van", arms=arms)).hits}
+        for arms in (("keyword",), ("vector",)):
+            assert first in {
+                hit.document.id for hit in (await engine.retrieve("red van", retrievers=arms)).hits
+            }
         found = await engine.retrieve("red van")
         [hit] = [each for each in found.hits if each.document.id == first]
         assert hit is found.hits[0]
-        assert hit.words > 0 and hit.similarity > 0.5
-        assert {"words", "vectors"} <= hit.parts.keys()
+        assert hit.bm25 > 0 and hit.similarity > 0.5
+        assert {"keyword", "vector"} <= hit.parts.keys()
         assert sum(hit.parts.values()) == pytest.approx(hit.score) and hit.score > 0.5
 
     async def test_a_caption_beside_a_better_one_gains(self, engine: Engine) -> None:
@@ -82,9 +84,9 @@ class TestWordsAndVectors:
         ids = await filmed(engine, "a van", *far, "a van", "a red van stops here", *far)
         found = {hit.document.id: hit for hit in (await engine.retrieve("red van stops", limit=50)).hits}
         alone, beside = found[ids[0]], found[ids[9]]
-        assert (alone.words, alone.similarity) == (beside.words, beside.similarity)
+        assert (alone.bm25, alone.similarity) == (beside.bm25, beside.similarity)
         assert beside.score > alone.score
-        assert beside.parts["neighbours"] > alone.parts["neighbours"]
+        assert beside.parts["neighbors"] > alone.parts["neighbors"]
 
     @pytest.mark.parametrize("prompt", ["", " ", "the of and", "?!", "🎉", "\0", "zzz"])
     async def test_without_vectors_and_words_there_is_nothing_and_no_fault(
@@ -93,9 +95,9 @@ class TestWordsAndVectors:
         async with conspectus.open(tmp_path / "bare", settings=SETTINGS) as engine:
             await filmed(engine)
             found = await engine.streams.find_moments(StreamQuery(prompt))
-            assert (found.outcome, found.moments) == ("nothing_relevant", ())
+            assert (found.outcome, found.moments) == ("no_match", ())
             window = await engine.streams.window(StreamQuery(prompt, streams=("cam",)), 100)
-            assert (window.window.outcome, window.window.text) == ("nothing_relevant", "")
+            assert (window.window.outcome, window.window.text) == ("no_match", "")
 
 
 class TestReranking:
@@ -107,7 +109,7 @@ class TestReranking:
             before = [hit.document.id for hit in (await engine.retrieve("red van", rerank=False)).hits]
             after = await engine.retrieve("red van")
             assert [hit.document.id for hit in after.hits] == before[::-1]
-            assert after.plan["reranked by"] == "backwards"
+            assert after.plan["reranker"] == "backwards"
             await filmed(engine, *(f"red van {n}" for n in range(5)), stream="yard")
             before = [hit.document.id for hit in (await engine.retrieve("red van", rerank=False)).hits]
             after = await engine.retrieve("red van")
@@ -135,7 +137,7 @@ class TestNotReady:
             await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
             asked = StreamQuery("lorry", streams=("cam",), floor=-1.0)
             early = await engine.streams.find_moments(asked)
-            assert (early.outcome, early.moments) == ("nothing_relevant", ())
+            assert (early.outcome, early.moments) == ("no_match", ())
             assert any("wait for their vectors" in each for each in early.notices)
             window = await engine.streams.window(asked, 100)
             assert window.window.notices == early.notices
@@ -150,7 +152,7 @@ class TestNotReady:
             await engine.streams.put("cam")
             await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
             found = await engine.streams.find_moments(StreamQuery("lorry", streams=("cam",)))
-            assert (found.outcome, found.notices) == ("nothing_relevant", ())
+            assert (found.outcome, found.notices) == ("no_match", ())
             embedder.let.set()
 
 
@@ -282,7 +284,7 @@ class TestTexts:
         await filmed(engine, text, "short")
         [caption, _] = (await engine.streams.captions(stream="cam")).captions
         assert caption.text == text
-        found = await engine.retrieve("zebra", where=Eq("kind", "caption"))
+        found = await engine.retrieve("zebra", filter=Eq("kind", "caption"))
         assert "zebra" in found.hits[0].chunk.text
         [moment] = (await engine.streams.find_moments(StreamQuery("zebra", ("cam",), limit=1))).moments
         assert moment.captions[0].text == text
@@ -293,7 +295,7 @@ class TestTexts:
         await filmed(engine, "a zebra. " * 2_000)
         window = (await engine.streams.window(StreamQuery("zebra", ("cam",)), 100)).window
         assert 0 < window.tokens <= 100
-        assert [each.fate for each in window.trace if each.fate != "in"]
+        assert [each.status for each in window.trace if each.status != "included"]
 
     async def test_tokens_are_counted_and_never_nothing(self, engine: Engine) -> None:
         await filmed(engine, *("🦓" for _ in range(200)), seconds=1.0)

@@ -123,7 +123,7 @@ async def test_objects_that_embed_can_serve_an_engine(tmp_path: Path) -> None:
     embedder = ContextEmbedder(SubjectEmbeddings(), 4)
     async with conspectus.open(tmp_path / "own", settings=SETTINGS, embedder=embedder) as engine:
         await engine.add(["A car.", "A dog."], wait=True)
-        found = await engine.retrieve("dog", arms=("vectors",))
+        found = await engine.retrieve("dog", retrievers=("vector",))
         assert found.hits[0].chunk.text == "A dog."
     broken = SubjectEmbeddings()
     broken.failing = {"document"}

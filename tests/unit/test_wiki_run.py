@@ -100,7 +100,7 @@ async def texts(shelf: Shelf) -> dict[tuple[str, str], str]:
 
 
 async def found(engine: Engine, words: str) -> list[str]:
-    return [hit.document.title for hit in (await engine.retrieve(words, arms=("words",))).hits]
+    return [hit.document.title for hit in (await engine.retrieve(words, retrievers=("keyword",))).hits]
 
 
 async def test_a_new_page_is_a_document_with_chunks(shelf: Shelf, wiki: MemoryWiki) -> None:

@@ -28,7 +28,7 @@ MEMORIES: Sequence[Step] = [
     ("POST", "/memories/recall", {**ASKED, "graph": None, "as_of": "2020-01-01T00:00:00Z"}, 200),
     ("POST", "/memories/recall", {**ASKED, "as_of": "2020-01-01T00:00:00"}, 422),
     ("POST", "/memories/context", {**ASKED, "budget": 90, "notes_share": 0.5, "recent": 1}, 200),
-    ("POST", "/memories/context", {**ASKED, "budget": {"tokens": 9, "tokenizer": "hf:/etc/passwd"}}, 422),
+    ("POST", "/memories/context", {**ASKED, "budget": {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}}, 422),
     ("GET", f"/memories/recent?{OF_ANN}&turns=2&tokens=50", None, 200),
     ("GET", f"/memories/recent?{OF_ANN}&tokenizer=hf:/etc/passwd", None, 422),
     ("GET", f"/memories/{{memory}}?{OF_ANN}", None, 200),

@@ -17,13 +17,20 @@ SHELF, GRAPH, STREAM, CHANNEL = (f"zqx{name}qz" for name in ("shelf", "graph", "
 MOMENT = "2026-03-02T08:00:00Z"
 
 FIXED: Mapping[str, Any] = {
-    **dict.fromkeys(("where", "schema", "range", "vector", "places", "spans", "headers"), OMITTED),
-    **dict.fromkeys(("arms", "syntax", "language", "embedder", "tokenizer", "zone", "origin"), OMITTED),
+    **dict.fromkeys(("where", "filter", "schema", "range", "vector", "places", "spans", "headers"), OMITTED),
+    **dict.fromkeys(("retrievers", "syntax", "language", "embedder", "tokenizer", "zone", "origin"), OMITTED),
     **dict.fromkeys(("valid_from", "valid_until", "occurred", "role", "webhook", "graphs"), OMITTED),
     **dict.fromkeys(("parent", "evidence", "expected", "document", "rerank", "model", "method"), OMITTED),
     **dict.fromkeys(("profile", "chunk_size", "overlap", "stop", "tool_calls", "function_call"), OMITTED),
     **dict.fromkeys(("tools", "tool_choice", "response_format", "tool_call_id"), OMITTED),
-    **{"collection": SHELF, "channel": CHANNEL, "streams": [STREAM], "budget": 500, "at": MOMENT},
+    **{
+        "collection": SHELF,
+        "channel": CHANNEL,
+        "streams": [STREAM],
+        "budget": 500,
+        "max_tokens": 500,
+        "at": MOMENT,
+    },
     **{"start": 1, "end": 2, "wait": True, "chunks": [1], "days": 30, "everything": True, "on": True},
 }
 """What is no text of anybody: choices, numbers, and the names of what there is."""

@@ -16,11 +16,11 @@ async def test_a_kept_answer_tells_nothing_after_a_revoke(people: People) -> Non
     bob = {"kind": "user", "id": "bob"}
     place = "/collections/alice/wiki/grants"
     assert (await people.alice.put(place, json={"grantee": bob, "role": "viewer"})).status_code == 200
-    question = {"text": "quinces", "collection": "alice/wiki"}
+    question = {"query": "quinces", "collection": "alice/wiki"}
     asked = {
         "/search": question,
-        "/context": {"query": question, "budget": 100},
-        "/augment": {"query": {"text": "quinces"}, "budget": 100, "floor": 0},
+        "/context": {**question, "max_tokens": 100},
+        "/augment": {"query": "quinces", "max_tokens": 100, "min_similarity": 0},
         "/collections/alice/wiki/documents/count": {},
     }
     for path, body in asked.items():

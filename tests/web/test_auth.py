@@ -123,10 +123,10 @@ async def test_what_is_hidden_is_answered_like_what_does_not_exist(people: Peopl
 async def test_what_is_hidden_is_in_no_search_and_no_list(people: People) -> None:
     (document,) = await filled(people.alice)
     for path in ("/search", "/context", "/augment"):
-        query = {"text": "Backups", "collection": "*"}
-        body = query if path == "/search" else {"query": query, "budget": 100}
+        query = {"query": "Backups", "collection": "*"}
+        body = query if path == "/search" else {**query, "max_tokens": 100}
         answer = (await people.bob.post(path, json=body)).json()
-        assert answer["outcome"] == "nothing_relevant"
+        assert answer["outcome"] == "no_match"
     assert (await people.bob.get("/collections")).json() == []
     gone = (await people.bob.post("/documents/delete", json={"ids": [document]})).json()
     assert gone["documents"] == 0

@@ -137,7 +137,7 @@ async def test_what_is_no_question_for_messages(api: httpx.AsyncClient, query: s
     "more",
     [
         {"budget": -1},
-        {"budget": {"tokens": 10, "tokenizer": "none"}},
+        {"budget": {"max_tokens": 10, "tokenizer": "none"}},
         {"floor": 2},
         {"chain": -1},
         {"chain": 1_001},

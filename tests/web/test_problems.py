@@ -110,15 +110,16 @@ async def test_a_damaged_store_is_told_to_the_log_only(site: Site, api: httpx.As
 
 
 UNFIT: list[tuple[Any, str]] = [
-    ({"text": "x", "limit": "many"}, "limit"),
-    ({"text": "x", "limit": -1}, "limit"),
-    ({"text": "x", "unknown": 1}, "unknown"),
-    ({"text": "x", "arms": ["smell"]}, "arms.0"),
-    ({"text": "x", "vector": ["NaN"]}, "vector.0"),
-    ({"text": "x", "where": {"field": "nonsense", "eq": 1}}, "where"),
-    ({}, "text"),
+    ({"query": "x", "limit": "many"}, "limit"),
+    ({"query": "x", "limit": -1}, "limit"),
+    ({"query": "x", "unknown": 1}, "unknown"),
+    ({"text": "x"}, "text"),
+    ({"query": "x", "retrievers": ["smell"]}, "retrievers.0"),
+    ({"query": "x", "vector": ["NaN"]}, "vector.0"),
+    ({"query": "x", "filter": {"field": "nonsense", "eq": 1}}, "filter"),
+    ({}, "query"),
     ([], "body"),
-    ({"text": "x" * 20_000}, "question"),
+    ({"query": "x" * 20_000}, "query"),
 ]
 
 
@@ -128,6 +129,11 @@ async def test_a_value_that_does_not_fit_is_named(api: httpx.AsyncClient, body: 
     assert answer.status_code in {413, 422}
     assert answer.headers["content-type"] == "application/problem+json"
     assert answer.json()["field"] == field
+
+
+async def test_an_old_name_of_a_field_is_refused_with_the_new_one(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/search", json={"query": "x", "floor": 0.5})
+    assert (answer.status_code, answer.json()["reason"]) == (422, "unknown field; use `min_similarity`")
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ PAGE = {"text": "Backups run at two.", "title": "Backups", "key": "b", "metadata
 DAY = {"start": "2024-05-01T00:00Z", "end": "2024-05-02T00:00Z"}
 LATER = {"text": "The ferry leaves at noon.", "occurred": DAY}
 TIDES = Answer(b"<article><p>Tides turn twice a day.</p></article>", type="text/html")
-ASKED = {"text": "When do backups run?", "collection": "wiki"}
-BUDGETED = {"query": ASKED, "budget": 200}
+ASKED = {"query": "When do backups run?", "collection": "wiki"}
+BUDGETED = {**ASKED, "max_tokens": 200}
 TALK = [
     {"text": "Where are the API keys?", "key": "1", "author": "ann", "at": "2026-03-02T12:00:00Z"},
     {"text": "Under Developer Settings", "key": "2", "author": "bo", "reply_to": "1"},
@@ -55,11 +55,11 @@ CATALOG: Sequence[Step] = [
 QUESTIONS: Sequence[Step] = [
     ("POST", "/search", ASKED, 200),
     ("POST", "/context", BUDGETED, 200),
-    ("POST", "/context", {**BUDGETED, "budget": {"tokens": 300, "answer": 50}, "renderer": "messages"}, 200),
+    ("POST", "/context", {**BUDGETED, "reserved_tokens": 50, "format": "messages"}, 200),
     ("POST", "/explain", {**BUDGETED, "document": "{document}"}, 200),
     ("POST", "/augment", BUDGETED, 200),
     ("POST", "/rerank", {"query": "backups", "chunks": [1, 2, 3, 10**12]}, 200),
-    ("POST", "/search-and-rerank", {"query": ASKED, "top_n": 1}, 200),
+    ("POST", "/search-and-rerank", {**ASKED, "limit": 1}, 200),
     ("GET", "/status", None, 200),
     ("GET", "/check", None, 200),
     ("GET", "/requests", None, 200),
@@ -350,8 +350,8 @@ async def test_a_file_of_the_server_is_no_tokenizer_and_no_embedder(site: Site) 
     key = (await site.engine.people.create_key("alice")).secret
     async with site.client(key) as alice:
         await filled(alice)
-        budget = {"tokens": 9, "tokenizer": "hf:/etc/passwd"}
-        body = {"query": {"text": "x", "collection": "wiki"}, "budget": budget}
+        budget = {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}
+        body = {"query": "x", "collection": "wiki", **budget}
         assert (await alice.post("/context", json=body)).json()["field"] == "tokenizer"
         refused = await alice.post("/collections", json={"name": "s", "embedder": "static:/etc"})
         assert refused.status_code == 403
@@ -361,9 +361,9 @@ async def test_a_file_of_the_server_is_no_tokenizer_and_no_embedder(site: Site) 
 
 async def test_a_search_is_the_engines(site: Site, api: httpx.AsyncClient) -> None:
     await filled(api, "wiki", "Backups run at two.", "The ferry leaves at noon.")
-    body = {"text": "ferry", "collection": "wiki", "arms": ["words"], "limit": 1}
+    body = {"query": "ferry", "collection": "wiki", "retrievers": ["keyword"], "limit": 1}
     answer = (await api.post("/search", json=body)).json()
-    found = await site.engine.retrieve(Query("ferry", collection="wiki", arms=("words",), limit=1))
+    found = await site.engine.retrieve(Query("ferry", collection="wiki", retrievers=("keyword",), limit=1))
     assert [hit["chunk"]["id"] for hit in answer["hits"]] == [hit.chunk.id for hit in found.hits]
     assert answer["hits"][0]["score"] == pytest.approx(found.hits[0].score)
     assert answer["hits"][0]["parts"].keys() == found.hits[0].parts.keys()
@@ -372,7 +372,7 @@ async def test_a_search_is_the_engines(site: Site, api: httpx.AsyncClient) -> No
 @pytest.mark.parametrize("size", [1.0, 1e300, 1e-300, 5e-324])
 async def test_only_the_direction_of_a_vector_counts(api: httpx.AsyncClient, size: float) -> None:
     await filled(api)
-    body = {"text": "x", "collection": "wiki", "arms": ["vectors"], "vector": [size, *[0.0] * 63]}
+    body = {"query": "x", "collection": "wiki", "retrievers": ["vector"], "vector": [size, *[0.0] * 63]}
     unit = await api.post("/search", json={**body, "vector": [1.0, *[0.0] * 63]})
     found = await api.post("/search", json=body)
     assert found.status_code == 200
@@ -383,7 +383,7 @@ async def test_only_the_direction_of_a_vector_counts(api: httpx.AsyncClient, siz
 
 async def test_many_at_once(api: httpx.AsyncClient) -> None:
     await filled(api)
-    body = {"text": "backups", "collection": "wiki"}
+    body = {"query": "backups", "collection": "wiki"}
     adding = [{"documents": [{"text": f"Number {n}"}]} for n in range(20)]
     answers = await asyncio.gather(
         *(api.post("/search", json=body) for _ in range(20)),

@@ -55,6 +55,7 @@ RULES = {
     "after": "a page gives it",
     "Last-Event-ID": "an event has it",
     "where": "a language of its own",
+    "filter": "a language of its own",
     "schema": "JSON in a parameter",
     "tokenizer": "a name that is installed",
     "profile": "a name that the settings have",
@@ -65,6 +66,7 @@ RULES = {
     "vector": "finite and not zero, in the space of the collection",
     "limit": "bounded by the settings",
     "chain": "bounded by the settings",
+    "thread_messages": "bounded by the settings",
     "hops": "bounded by the settings",
     "skip": "bounded by the settings",
     "min_weight": "0 to 1, as the engine says",
@@ -177,7 +179,14 @@ def in_a_stream(case: Case) -> None:
     if isinstance(case.headers, dict):
         case.headers.pop("Last-Event-ID", None)
     if isinstance(case.body, dict):
-        known_parts = {"collection": "default", "streams": [], "where": None, "range": None, "schema": None}
+        known_parts = {
+            "collection": "default",
+            "streams": [],
+            "where": None,
+            "filter": None,
+            "range": None,
+            "schema": None,
+        }
         case.body.update({name: known_parts[name] for name in case.body if name in known_parts})
 
 

@@ -145,7 +145,7 @@ async def test_times_are_shown_in_both_forms(api: httpx.AsyncClient) -> None:
         ("/streams/moments", {"prompt": "x", "range": {"start": 2, "end": 1}}),
         ("/streams/moments", {"prompt": "x", "range": {"from": 2}}),
         ("/streams/moments", {"prompt": "x", "where": {"field": "nothing", "eq": 1}}),
-        ("/streams/context", {"prompt": "x", "budget": {"tokens": 9, "tokenizer": "hf:/etc/passwd"}}),
+        ("/streams/context", {"prompt": "x", "budget": {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}}),
         ("/streams/context", {"prompt": "x", "renderer": "pdf"}),
     ],
 )

@@ -196,7 +196,7 @@ async def test_the_list_is_filtered_and_paged(api: httpx.AsyncClient) -> None:
 
 async def test_the_context_says_what_was_found(api: httpx.AsyncClient) -> None:
     empty = (await api.post("/tasks/context", json={"query": "xyz123"})).json()
-    assert (empty["text"], empty["outcome"]) == ("No relevant tasks found.", "nothing_relevant")
+    assert (empty["text"], empty["outcome"]) == ("No relevant tasks found.", "no_match")
     await seeded(api)
     told = (await api.post("/tasks/context", json={"query": "fix login", "n_results": 2})).json()
     assert told["text"].startswith(
@@ -240,6 +240,6 @@ async def test_words_only_says_so(open_site: OpenSite) -> None:
 
 async def test_the_other_search_is_untouched(api: httpx.AsyncClient) -> None:
     await seeded(api)
-    answer = await api.post("/search", json={"text": "login", "collection": "tasks"})
+    answer = await api.post("/search", json={"query": "login", "collection": "tasks"})
     assert answer.json()["hits"][0]["document"]["key"] == "auth-1"
     assert (await api.post(SEMANTIC, json={})).status_code == 405

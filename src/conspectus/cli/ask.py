@@ -147,8 +147,8 @@ def _passages(session: Session, request: ChatRequest, sources: Sources, common: 
         request.message,
         request.allocation.context,
         collection=request.collection,
-        where=request.where,
-        floor=request.floor,
+        filter=request.where,
+        min_similarity=request.floor,
     )
     if common.json:
         dump({"answer": None, "sources": sources, "citations": None, "usage": None, "passages": window.text})
@@ -164,7 +164,7 @@ def _passages(session: Session, request: ChatRequest, sources: Sources, common: 
 
 
 def _remark(sources: Sources) -> None:
-    if sources.outcome == "nothing_relevant":
+    if sources.outcome == "no_match":
         note("no match")
     if sources.notice is not None:
         note(sources.notice)

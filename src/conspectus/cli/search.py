@@ -27,10 +27,10 @@ EIGHTHS = " ▏▎▍▌▋▊▉"
 BAR = 10
 MOST_TRIED = 1 << 17
 FATES = {
-    "in": "green",
+    "included": "green",
     "truncated": "yellow",
     "duplicate": "dim",
-    "below_floor": "red",
+    "below_min_similarity": "red",
     "over_budget": "cyan",
 }
 
@@ -84,8 +84,8 @@ def context(
         def filled(most: int) -> ContextWindow:
             return session.engine.window(
                 query,
-                Budget(most, reserve.tokenizer, reserve.system, answer=reserve.reserve_tokens),
-                renderer=form,
+                Budget(most, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens),
+                format=form,
                 **scope,
             )
 
@@ -126,7 +126,7 @@ def print_window(found: object, window: ContextWindow, form: str = "text", *, as
         dump(window.messages)
     elif window.text:
         write(window.text)
-    note(f"{window.tokens} of {window.allowed} tokens")
+    note(f"{window.tokens} of {window.max_tokens} tokens")
 
 
 def require_shown(tokens: int, shows: Callable[[int], bool], *, shown: bool) -> None:
@@ -185,14 +185,14 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
     for entry in window.trace[:limit]:
         table.add_row(
             str(entry.rank),
-            Text(entry.fate, style=FATES[entry.fate]),
+            Text(entry.status, style=FATES[entry.status]),
             str(entry.tokens),
             f"{entry.score:.3f}",
             cell(_parts(entry.parts)),
             cell(entry.title or entry.document, limit=60),
             cell(entry.reason),
         )
-    used = f"{window.tokens} of {window.allowed} tokens ({window.tokenizer})"
+    used = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"
     return Group(table, Text(used))
 
 
@@ -200,9 +200,9 @@ def _scope(session: Session, searched: Connected) -> dict[str, Any]:
     """What may be found, and where and when the query is asked, as the engine takes it."""
     return {
         "collection": session.collection,
-        "where": session.where(searched),
-        "floor": searched.min_similarity,
-        "situation": searched.situation(),
+        "filter": session.where(searched),
+        "min_similarity": searched.min_similarity,
+        "query_context": searched.situation(),
         **searched.fields(),
     }
 
@@ -212,7 +212,7 @@ def _finish(found: Retrieval | ContextWindow, common: Common) -> None:
     if not common.json:
         for notice in found.notices:
             note(notice)
-    if found.outcome == "nothing_relevant":
+    if found.outcome == "no_match":
         if not common.json:
             note("no match")
         raise typer.Exit(NOTHING)

@@ -40,7 +40,7 @@ NOTICES = 10
 MOMENT_TEXT = 400
 TIME_RANGE = "time range"
 """The part of a plan with the time range that was read from the query."""
-LEFT_OUT = "left out"
+LEFT_OUT = "skipped_streams"
 """The part of a plan with the streams that were skipped."""
 USUAL = SummaryRequest("")
 

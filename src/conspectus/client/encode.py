@@ -101,14 +101,21 @@ def query_json(
         name: value for name, value in {"text": asked.text, **_given(asked)}.items() if name not in only_given
     }
     told |= {name: getattr(whole, name) for name in given}
+    told["query"] = told.pop("text")
     return {
-        name: filter_to_json(value) if name == "where" else encoded(value) for name, value in told.items()
+        name: filter_to_json(value) if name == "filter" else encoded(value) for name, value in told.items()
     }
 
 
 def budget_json(budget: int | Budget) -> Json:
     """A number of tokens, or all that a budget says."""
     return encoded(budget if isinstance(budget, int) else _given(budget))
+
+
+def budget_fields(budget: int | Budget) -> dict[str, Json]:
+    """A number of tokens, or a budget in full, as fields beside those of a query."""
+    told = {"max_tokens": budget} if isinstance(budget, int) else _given(budget)
+    return {"budget_query" if name == "query" else name: encoded(value) for name, value in told.items()}
 
 
 def _given(value: Any) -> dict[str, Any]:

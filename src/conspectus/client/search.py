@@ -4,17 +4,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from conspectus.client.encode import budget_json, encoded, query_json
+from conspectus.client.encode import budget_fields, encoded, query_json
 from conspectus.client.operations import derived
 from conspectus.client.request import ask
 from conspectus.client.service import RemoteService
-from conspectus.engine.search import SearchService
+from conspectus.engine.search import MIN_SIMILARITY, SearchService
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import Json
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 
 LIMIT: Final = Query("").limit
-FLOOR: Final = 0.25
 
 
 @derived
@@ -27,39 +26,44 @@ class RemoteSearch(RemoteService, SearchService):
         )
 
     async def window(
-        self, /, query: str | Query, budget: int | Budget, *, renderer: str = "text", **fields: Any
+        self, /, query: str | Query, max_tokens: int | Budget, *, format: str = "text", **fields: Any
     ) -> ContextWindow:
-        body = {**_budgeted(query, fields, budget), "renderer": renderer}
+        body = {**_budgeted(query, fields, max_tokens), "format": format}
         return await self._channel.one(ContextWindow, ask("/context", body))
 
     async def explain(
-        self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
+        self, /, query: str | Query, max_tokens: int | Budget, *, document: str | None = None, **fields: Any
     ) -> ContextWindow:
-        body = {**_budgeted(query, fields, budget), "document": document}
+        body = {**_budgeted(query, fields, max_tokens), "document": document}
         return await self._channel.one(ContextWindow, ask("/explain", body))
 
-    async def rerank(self, query: str, hits: Sequence[Hit], *, top_n: int = 5) -> Reranking:
+    async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = 5) -> Reranking:
         given = {hit.chunk.id: hit for hit in hits}
-        body = {"query": query, "chunks": list(given), "top_n": top_n}
+        body = {"query": query, "chunks": list(given), "limit": limit}
         answer = await self._channel.one(Reranking, ask("/rerank", encoded(body)))
         judged = [replace(each, hit=given[each.hit.chunk.id]) for each in answer.results]
         return replace(answer, results=tuple(judged))
 
     async def search_and_rerank(
-        self, /, query: str | Query, *, search_limit: int = 50, top_n: int = 5, **fields: Any
+        self, /, query: str | Query, *, candidates: int = 50, limit: int = 5, **fields: Any
     ) -> Reranking:
-        question = query_json(query, fields, only_given={"limit"})
-        body = {"query": question, "search_limit": search_limit, "top_n": top_n}
+        asked = query_json(query, fields, only_given={"limit"})
+        body = {**asked, "candidates": candidates, "limit": limit}
         return await self._channel.one(Reranking, ask("/search-and-rerank", encoded(body)))
 
     async def augment(
-        self, /, query: str | Query, budget: int | Budget, *, floor: float = FLOOR, **fields: Any
+        self,
+        /,
+        query: str | Query,
+        max_tokens: int | Budget,
+        *,
+        min_similarity: float = MIN_SIMILARITY,
+        **fields: Any,
     ) -> ContextWindow:
-        question = query_json(query, fields, only_given={"collection", "floor", "limit"})
-        body = {"query": question, "budget": budget_json(budget), "floor": floor}
+        asked = query_json(query, fields, only_given={"collection", "min_similarity", "limit"})
+        body = {**asked, **budget_fields(max_tokens), "min_similarity": min_similarity}
         return await self._channel.one(ContextWindow, ask("/augment", encoded(body)))
 
 
 def _budgeted(query: str | Query, fields: Mapping[str, Any], budget: int | Budget) -> dict[str, Json]:
-    question = query_json(query, fields, only_given={"limit"})
-    return {"query": question, "budget": budget_json(budget)}
+    return {**query_json(query, fields, only_given={"limit"}), **budget_fields(budget)}

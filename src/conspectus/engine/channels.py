@@ -9,7 +9,7 @@ from typing import Unpack
 from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.search import FLOOR, SearchService
+from conspectus.engine.search import MIN_SIMILARITY, SearchService
 from conspectus.errors import InvalidInput, NotAllowed, NotFound, as_field
 from conspectus.ingest.messages import MessageImportOptions, Threading, handed_in, message_id, named, take_in
 from conspectus.ingest.prepare import batches, period
@@ -122,10 +122,10 @@ class ChannelService(Service):
         query = Query(
             question.prompt,
             collection=place.collection.id,
-            where=_said_in(list(known.values())),
-            floor=_floor(question),
-            situation=QueryContext(here.id, question.thread, question.at, question.profile),
-            chain=question.chain,
+            filter=_said_in(list(known.values())),
+            min_similarity=_floor(question),
+            query_context=QueryContext(here.id, question.thread, question.at, question.profile),
+            thread_messages=question.chain,
         )
         window = await self._search.window(query, budget)
         shown = list(dict.fromkeys(each.document for each in window.citations))
@@ -206,9 +206,9 @@ class ChannelService(Service):
             Query(
                 question.prompt,
                 collection=place.collection.id,
-                where=SAID if everywhere else _said_in(belongs),
+                filter=SAID if everywhere else _said_in(belongs),
                 limit=CANDIDATES,
-                floor=FLOOR,
+                min_similarity=MIN_SIMILARITY,
             )
         )
         near = related(found.hits, here.id)
@@ -233,8 +233,8 @@ class ChannelService(Service):
 
 def _floor(question: ChannelQuery) -> float | None:
     """The least similarity asked for; None where the profile has one of its own."""
-    own = profile_named(question.profile).floor
-    return FLOOR if question.floor is None and own is None else question.floor
+    own = profile_named(question.profile).min_similarity
+    return MIN_SIMILARITY if question.floor is None and own is None else question.floor
 
 
 def _said_in(channels: Sequence[Source]) -> Filter:

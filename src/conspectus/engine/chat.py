@@ -152,7 +152,7 @@ class ChatService(Service):
         tokenizer = model.tokenizer if model else self._parts.settings.chat_tokenizer
         tokens = draft.room.context - draft.frame
         while True:
-            window = await self._search.window(query, Budget(max(tokens, 0), tokenizer), renderer="guarded")
+            window = await self._search.window(query, Budget(max(tokens, 0), tokenizer), format="guarded")
             if draft.fits(window.text):
                 break
             tokens -= draft.added_by(window.text) - draft.room.context
@@ -164,7 +164,7 @@ class ChatService(Service):
     async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _Given:
         query = _query(request, draft)
         found = await self._search.retrieve(
-            query, where=And((query.where, Eq("kind", "task"))), limit=MOST_TASKS
+            query, filter=And((query.filter, Eq("kind", "task"))), limit=MOST_TASKS
         )
         best: dict[str, Hit] = {}
         for hit in found.hits:
@@ -185,9 +185,9 @@ def _query(request: ChatRequest, draft: PreparedChat) -> Query:
     return Query(
         draft.question,
         collection=request.collection,
-        where=request.where,
-        floor=request.floor,
-        situation=request.situation,
+        filter=request.where,
+        min_similarity=request.floor,
+        query_context=request.situation,
     )
 
 
@@ -197,7 +197,7 @@ def _given(
     if not found and draft.fits(NOTHING_FOUND):
         context = NOTHING_FOUND
     told = Sources(
-        outcome="found" if found else "nothing_relevant",
+        outcome="found" if found else "no_match",
         sources=sources,
         question=draft.question,
         tokens=draft.added_by(context),

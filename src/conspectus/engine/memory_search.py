@@ -28,9 +28,9 @@ from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.pipeline import asked as checked
 from conspectus.text.times import render
 
-NOTE = "standing note"
-LAST = "one of the last turns"
-ENDED = "no longer true"
+NOTE = "note"
+LAST = "recent_turn"
+ENDED = "fact_ended"
 """Parts of scores. The first two put what they stand for before everything that was found."""
 NOTE_SCORE, LAST_SCORE, ENDED_SCORE = 3.0, 2.0, -0.2
 MOST_NOTES = 200
@@ -81,7 +81,7 @@ class MemorySearch:
         for memory, hit in zip(await self._reader.present(homes, memories), hits, strict=True):
             recalled.setdefault(memory.id, _recalled(memory, hit, memory.id in last, at))
         return MemoryRetrieval(
-            outcome="found" if recalled else "nothing_relevant",
+            outcome="found" if recalled else "no_match",
             memories=tuple(recalled.values())[: question.limit],
             plan=found.plan,
             notices=found.notices,
@@ -139,16 +139,16 @@ class MemorySearch:
         query = Query(
             question.text,
             collection=homes.place.collection.id,
-            where=And((homes.filter, remembered())),
+            filter=And((homes.filter, remembered())),
             limit=limit,
-            floor=question.floor,
+            min_similarity=question.floor,
             vector=asked.vector,
             as_of=question.as_of,
             graph=graph,
         )
         query = checked(query, {}, self._parts.settings)
         if not homes.sources:
-            return Retrieval("nothing_relevant", ())
+            return Retrieval("no_match", ())
         own = () if graph is None else await self._reader.graphs_of(question.scope, homes.place)
         found = await self._searcher.finished(
             query, await self._searcher.look(query, homes.place, graphs=own)
@@ -171,7 +171,7 @@ class MemorySearch:
     async def _standing_beside(self, asked: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
         question = asked.question
         count = self._parts.counter(budget.tokenizer)
-        room = max(budget.tokens - budget.answer, 0)
+        room = max(budget.max_tokens - budget.reserved_tokens, 0)
         left = int(room * question.notes_share)
         notes: list[Memory] = []
         for note in await self._notes(asked) if left else ():
@@ -200,7 +200,7 @@ class MemorySearch:
         query = Query(
             question.text,
             collection=home.collection.id,
-            where=And((among(own), remembered("note"))),
+            filter=And((among(own), remembered("note"))),
             limit=min(len(seen), MOST_NOTES),
             vector=asked.vector,
             as_of=question.as_of,

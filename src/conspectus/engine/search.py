@@ -36,7 +36,7 @@ FEWEST = 50
 SHORT = 40
 """A window asks for one hit per so many tokens, and for more only where that does not fill it."""
 FULL = 0.95
-FLOOR = 0.25
+MIN_SIMILARITY = 0.25
 """Texts of the shipped model that have nothing in common are rarely more similar than this."""
 
 MOST_SENTENCES = 64
@@ -71,20 +71,20 @@ class Searcher:
         self,
         search: Callable[[int], Awaitable[Retrieval]],
         budget: Budget,
-        renderer: str,
+        format: str,
         how: WindowBuilder,
     ) -> ContextWindow:
         """The window of as many hits as it takes to fill it."""
-        count, chosen = self._parts.counter(budget.tokenizer), renderer_named(renderer)
+        count, chosen = self._parts.counter(budget.tokenizer), renderer_named(format)
         most = self._parts.settings.max_limit
-        limit = min(max(FEWEST, budget.tokens // how.each), most)
+        limit = min(max(FEWEST, budget.max_tokens // how.each), most)
         while True:
             found = await search(limit)
             start = perf_counter()
             window = build_window(found, budget, chosen, count, labels=how.labels, zones=how.zones)
-            took = {"pack and render": (perf_counter() - start) * 1_000}
+            took = {"pack_and_render": (perf_counter() - start) * 1_000}
             own = sum(hit.along_with is None for hit in found.hits)
-            enough = window.tokens >= FULL * window.allowed or own < limit
+            enough = window.tokens >= FULL * window.max_tokens or own < limit
             if enough or how.once or limit == most:
                 near = await self._nearest(found, window)
                 if near:
@@ -95,7 +95,7 @@ class Searcher:
 
     async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
         """How similar the sentences are of a hit that was cut although no word of the question is in it."""
-        cut = {entry.chunk for entry in window.trace if entry.fate == "truncated"}
+        cut = {entry.chunk for entry in window.trace if entry.status == "truncated"}
         near: dict[int, tuple[float, ...]] = {}
         for hit in found.hits:
             asked = found.terms.get(hit.document.collection)
@@ -123,22 +123,22 @@ class Searcher:
             start = perf_counter()
             found = await reordered(query.text, found, self._parts.reranker)
             found = replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
-        return await self._chained(query, found) if query.chain else found
+        return await self._chained(query, found) if query.thread_messages else found
 
     async def _chained(self, query: Query, found: Retrieval) -> Retrieval:
         """The hits with what it takes to understand them."""
         sight, most = self._sight, self._parts.settings.max_thread_chunks
         start = perf_counter()
-        reading = ChainReader(sight.threaded, sight.beginnings, sight.passages, query.where, most)
-        found = await with_chains(found, reading, most=query.chain)
+        reading = ChainReader(sight.threaded, sight.beginnings, sight.passages, query.filter, most)
+        found = await with_chains(found, reading, most=query.thread_messages)
         return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
 
     async def _find(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection != EVERYWHERE:
             place = await self._sight.place(query.collection)
-            return await self.look(query, place, also, await self._standing(query.situation, [place]))
+            return await self.look(query, place, also, await self._standing(query.query_context, [place]))
         places = await self._sight.places()
-        standing = await self._standing(query.situation, places)
+        standing = await self._standing(query.query_context, places)
         by_space = {
             space: await self.embedded(query, space) for space in {p.collection.space for p in places}
         }
@@ -161,7 +161,7 @@ class Searcher:
         if (
             embedder is None
             or query.vector is not None
-            or "vectors" not in query.arms
+            or "vector" not in query.retrievers
             or not query.text.strip()
         ):
             return query
@@ -200,7 +200,7 @@ class Searcher:
         core, home = self._core, place.collection
         start = perf_counter()
         shelf = await core.shelves.current(home)
-        followed = {"follow the records": (perf_counter() - start) * 1_000}
+        followed = {"index_update": (perf_counter() - start) * 1_000}
         embedder = self._parts.embedder_for(shelf.space) if shelf.space else None
 
         async def refreshed() -> Index:
@@ -243,9 +243,9 @@ class Searcher:
         if problem is not None:
             said = str(problem) if place.whole else STOPPED
             return replace(found, notices=(*found.notices, said))
-        if found.hits or space is None or "vectors" not in query.arms or not query.text.strip():
+        if found.hits or space is None or "vector" not in query.retrievers or not query.text.strip():
             return found
-        waits = await self._sight.waits(place, space, query.where)
+        waits = await self._sight.waits(place, space, query.filter)
         return replace(found, notices=(*found.notices, WAITING)) if waits else found
 
     async def _known(self, query: Query, place: SourceRef) -> Filter:
@@ -253,8 +253,8 @@ class Searcher:
         if query.as_of is not None and query.as_of.utcoffset() is None:
             raise InvalidInput("as_of", "must have a zone")
         if query.as_of is None and not await self._core.versions.are_in(place.collection):
-            return query.where
-        return And((known_at(query.as_of), query.where))
+            return query.filter
+        return And((known_at(query.as_of), query.filter))
 
 
 class SearchService(Service):
@@ -273,60 +273,67 @@ class SearchService(Service):
         return await self._searcher.search(asked(query, fields, self._parts.settings))
 
     async def window(
-        self, /, query: str | Query, budget: int | Budget, *, renderer: str = "text", **fields: Any
+        self, /, query: str | Query, max_tokens: int | Budget, *, format: str = "text", **fields: Any
     ) -> ContextWindow:
         """The right context for a question, rendered, never over the budget, with a reason for everything.
 
-        `renderer` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are looked
+        `format` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are looked
         at as it takes to fill the budget.
         """
-        wanted = Budget(budget) if isinstance(budget, int) else budget
+        budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
 
         async def search(limit: int) -> Retrieval:
             """What a query finds, reranked and with its chains where that is asked for."""
             return await self._searcher.search(asked(query, {"limit": limit, **fields}, self._parts.settings))
 
-        return await self._searcher.filled(search, wanted, renderer, WindowBuilder(once="limit" in fields))
+        return await self._searcher.filled(search, budget, format, WindowBuilder(once="limit" in fields))
 
     async def explain(
-        self, /, query: str | Query, budget: int | Budget, *, document: str | None = None, **fields: Any
+        self, /, query: str | Query, max_tokens: int | Budget, *, document: str | None = None, **fields: Any
     ) -> ContextWindow:
         """A window whose trace also has the chunks of one document, whether they were found or not."""
         stored = None if document is None else (await self._sight.document(document))[0]
-        wanted = Budget(budget) if isinstance(budget, int) else budget
+        budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         everything = {"limit": self._parts.settings.max_limit, **fields}
         found = await self._searcher.search(asked(query, everything, self._parts.settings), also=stored)
-        ranked = {hit.document.id for hit in (*found.hits, *found.below_floor)}
+        ranked = {hit.document.id for hit in (*found.hits, *found.below_min_similarity)}
         if stored is not None and stored.id not in ranked:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
-        return build_window(found, wanted, renderer_named("text"), self._parts.counter(wanted.tokenizer))
+        return build_window(found, budget, renderer_named("text"), self._parts.counter(budget.tokenizer))
 
     async def hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
         """Chunks found before, by their ids, as hits without scores; what is gone or hidden is left out."""
         found = await self._sight.passages(chunks)
         return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
 
-    async def rerank(self, query: str, hits: Sequence[Hit], *, top_n: int = 5) -> Reranking:
+    async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = 5) -> Reranking:
         """The hits that answer the question best by the reranker of the settings, with their relevance.
 
         Without one, or where it fails, the first in the order given, without relevance and with a notice.
         """
         with asking(self._person.id):
-            return await reranked(query, hits, self._parts.reranker, top_n=top_n)
+            return await reranked(query, hits, self._parts.reranker, limit=limit)
 
     async def search_and_rerank(
-        self, /, query: str | Query, *, search_limit: int = 50, top_n: int = 5, **fields: Any
+        self, /, query: str | Query, *, candidates: int = 50, limit: int = 5, **fields: Any
     ) -> Reranking:
         """Look broadly, then let the reranker choose; falls back as `rerank` does."""
-        found = await self.retrieve(query, **{"limit": search_limit, **fields, "rerank": False})
-        return await self.rerank(_text(query), found.hits, top_n=top_n)
+        found = await self.retrieve(query, **{"limit": candidates, **fields, "rerank": False})
+        return await self.rerank(_text(query), found.hits, limit=limit)
 
     async def augment(
-        self, /, query: str | Query, budget: int | Budget, *, floor: float = FLOOR, **fields: Any
+        self,
+        /,
+        query: str | Query,
+        max_tokens: int | Budget,
+        *,
+        min_similarity: float = MIN_SIMILARITY,
+        **fields: Any,
     ) -> ContextWindow:
-        """The window over everything that can be seen, without what is less similar than the floor."""
-        return await self.window(query, budget, **{"collection": EVERYWHERE, "floor": floor, **fields})
+        """The window over everything that can be seen, without what is less similar than `min_similarity`."""
+        given = {"collection": EVERYWHERE, "min_similarity": min_similarity, **fields}
+        return await self.window(query, max_tokens, **given)
 
 
 def _text(query: str | Query) -> str:
@@ -334,10 +341,10 @@ def _text(query: str | Query) -> str:
 
 
 def _with_highest(query: Query, found: Retrieval) -> Retrieval:
-    """What was found, with a notice of the highest similarity if all of it is below the floor."""
-    known = [hit.similarity for hit in found.below_floor if hit.similarity is not None]
+    """What was found, with a notice of the highest similarity if all of it is below the minimum."""
+    known = [hit.similarity for hit in found.below_min_similarity if hit.similarity is not None]
     if found.hits or not known:
         return found
-    floor = found.plan.get("floor", query.floor)
-    notice = f"everything is below the minimum similarity {floor}; the highest is {max(known):.2f}"
+    lowest = found.plan.get("min_similarity", query.min_similarity)
+    notice = f"everything is below the minimum similarity {lowest}; the highest is {max(known):.2f}"
     return replace(found, notices=(*found.notices, notice))

@@ -252,7 +252,7 @@ class TaskService:
         if not found:
             fits = max_tokens is None or count(NO_TASKS) <= max_tokens
             text = NO_TASKS if fits else ""
-            return TaskContext(text, count(text) if text else 0, "nothing_relevant", ())
+            return TaskContext(text, count(text) if text else 0, "no_match", ())
         lines = [_line(number, each) for number, each in enumerate(found, 1)]
         text, inside = render_tasks(lines, count, max_tokens, metadata=include_metadata)
         shown = tuple(found[line.number - 1] for line in inside)
@@ -526,9 +526,9 @@ async def _look(engine: TaskEngine, question: TaskQuery, known: tuple[str, ...])
     return await engine.search.retrieve(
         question.text,
         collection=question.source.collection,
-        where=And((question.where, *others)),
+        filter=And((question.where, *others)),
         limit=_pieces(question),
-        arms=("vectors",),
+        retrievers=("vector",),
         rerank=False,
     )
 

@@ -45,11 +45,11 @@ NEARING = frozenset({"before", "until", "by"})
 
 MOST_SHOWN = 5
 """So many streams, and stretches of them, are named to people."""
-LEFT_OUT = "left out"
+LEFT_OUT = "skipped_streams"
 """The part of a plan that says which streams have no such time as the question names."""
 
 CENTURY = 36_525 * DAY
-IN_RANGE = "in the time range"
+IN_RANGE = "time_range"
 """The part of a score that says no more than that."""
 
 
@@ -193,9 +193,9 @@ def seen_of(asked: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, Seen]:
                 stream=source,
                 start=clock.seconds(period.start),
                 end=clock.seconds(period.end),
-                score=hit.parts["words"] + hit.parts["vectors"],
+                score=hit.parts["keyword"] + hit.parts["vector"],
                 similarity=nan if hit.similarity is None else hit.similarity,
-                words=terms.intersection(analyser.terms(hit.chunk.text)) if hit.words else frozenset(),
+                words=terms.intersection(analyser.terms(hit.chunk.text)) if hit.bm25 else frozenset(),
             )
     return found
 
@@ -242,7 +242,7 @@ READ_AROUND = 3
 """For each moment that is wanted the captions around so many hits are read."""
 SHORT = 20
 """A window asks for one caption per so many tokens."""
-AROUND = "beside what was found"
+AROUND = "adjacent"
 """The part of the score of a caption that only its moment brings along."""
 
 
@@ -264,9 +264,9 @@ class VideoSearch:
             best = await self._moments(asked, looked.hits, question.limit)
         else:
             best = whole_ranges(asked, looked.hits)[: question.limit]
-        took = {"put together": (perf_counter() - start) * 1_000}
+        took = {"merge_moments": (perf_counter() - start) * 1_000}
         return Moments(
-            outcome="found" if best else "nothing_relevant",
+            outcome="found" if best else "no_match",
             moments=tuple(best),
             plan={**looked.plan, **asked.plan},
             notices=looked.notices,
@@ -296,7 +296,9 @@ class VideoSearch:
 
     async def _read(self, question: StreamQuery) -> ResolvedStreams:
         """The question as it is meant: which streams, which stretch of each, and what to search for."""
-        checked(question.prompt, {"limit": question.limit, "floor": question.floor}, self._parts.settings)
+        checked(
+            question.prompt, {"limit": question.limit, "min_similarity": question.floor}, self._parts.settings
+        )
         place = await self._sight.place(question.collection)
         if question.streams:
             names = dict.fromkeys(question.streams)
@@ -338,10 +340,10 @@ class VideoSearch:
         question = asked.question
         most = min(limit, self._parts.settings.max_limit)
         if not asked.streams or not (asked.text or asked.bounded):
-            return Retrieval("nothing_relevant", ())
+            return Retrieval("no_match", ())
         if not asked.text:
             return await self._in_range(asked, most)
-        query = Query(asked.text, question.collection, asked.where, limit=most, floor=question.floor)
+        query = Query(asked.text, question.collection, asked.where, limit=most, min_similarity=question.floor)
         return await self._searcher.look(checked(query, {}, self._parts.settings), asked.place, alone=True)
 
     async def _in_range(self, asked: ResolvedStreams, limit: int) -> Retrieval:
@@ -356,7 +358,7 @@ class VideoSearch:
                 far = len(kept) - place if last else place
                 found.append((-far, replace(hit, score=1.0 / (1 + far), parts={IN_RANGE: 1.0 / (1 + far)})))
         hits = [hit for _, hit in sorted(found, key=lambda each: -each[0])][:limit]
-        return Retrieval("found" if hits else "nothing_relevant", tuple(hits), plan={"arms": "time"})
+        return Retrieval("found" if hits else "no_match", tuple(hits), plan={"retrievers": "time"})
 
     async def _hits_of(self, documents: Sequence[str]) -> list[Hit]:
         rows = await self._sight.beginnings(documents)

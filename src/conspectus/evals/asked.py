@@ -70,7 +70,7 @@ class Asker:
             if self.profile is None
             else QueryContext(question.conversation, question.thread, at, self.profile)
         )
-        return Query(question.text, where=_known(question, here, at), situation=situation)
+        return Query(question.text, filter=_known(question, here, at), query_context=situation)
 
 
 def _known(question: CitedQuestion, here: Filter, at: datetime | None) -> Filter:

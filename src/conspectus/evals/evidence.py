@@ -209,7 +209,7 @@ def _silent(what: str, done: int, total: int) -> None:
 
 
 async def _share(engine: Engine, question: EvidenceQuestion, budget: int, keys: Mapping[str, str]) -> float:
-    query = Query(question.text, where=question.where)
+    query = Query(question.text, filter=question.where)
     window = await engine.window(query, Budget(budget, tokenizer="o200k_base"))
     cited: dict[str, list[Citation]] = defaultdict(list)
     for citation in window.citations:

@@ -178,8 +178,10 @@ class _Asker:
     async def by_words(self, question: TimedQuestion) -> list[Answer]:
         """The best captions by raw BM25, each with its neighbours."""
         where = Eq("source", self.sources[question.video]) if self.given.inside else EVERYTHING
-        found = await self.engine.retrieve(question.text, where=where, arms=("words",), limit=CAPTIONS)
-        best = sorted((hit for hit in found.hits if hit.words), key=_by_words)
+        found = await self.engine.retrieve(
+            question.text, filter=where, retrievers=("keyword",), limit=CAPTIONS
+        )
+        best = sorted((hit for hit in found.hits if hit.bm25), key=_by_words)
         return [self._answer(*self.places[hit.document.id]) for hit in best]
 
     def _answer(self, video: str, place: int) -> Answer:
@@ -238,4 +240,4 @@ def _video_hits(answered: Sequence[Answered], depth: int) -> float:
 
 
 def _by_words(hit: Hit) -> tuple[float, int]:
-    return -(hit.words or 0.0), hit.chunk.id
+    return -(hit.bm25 or 0.0), hit.chunk.id

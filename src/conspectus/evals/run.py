@@ -20,17 +20,17 @@ from conspectus.evals.datasets import (
     read_retrieval_set,
 )
 from conspectus.model.graph import GraphExpansion
-from conspectus.model.query import Arm, Budget, Query
+from conspectus.model.query import Budget, Query, Retriever
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Hit
 from conspectus.ports import Progress
 from conspectus.retrieval.scoring import profile_named
 from conspectus.settings import Settings
 
-ARMS: Mapping[str, tuple[Arm, ...]] = {
-    "words": ("words",),
-    "vectors": ("vectors",),
-    "hybrid": ("words", "vectors"),
+ARMS: Mapping[str, tuple[Retriever, ...]] = {
+    "keyword": ("keyword",),
+    "vector": ("vector",),
+    "hybrid": ("keyword", "vector"),
 }
 WITH_GRAPH = "hybrid with graph"
 RetrievalReport = TypedDict(
@@ -74,7 +74,7 @@ async def retrieval(
                 WITH_GRAPH: await _judge(run, given, WITH_GRAPH, graph=graph, deep=True),
             }
         can_embed = (await engine.collections.get_or_create()).space is not None
-        return {name: await _judge(run, given, name) for name in ARMS if can_embed or name != "vectors"}
+        return {name: await _judge(run, given, name) for name in ARMS if can_embed or name != "vector"}
 
 
 async def conversation(
@@ -182,7 +182,9 @@ async def _judge(
 ) -> RetrievalReport:
     rankings = []
     for done, judged in enumerate(given.queries, start=1):
-        asked = Query(judged.text, where=judged.where, arms=ARMS.get(name, ARMS["hybrid"]), graph=graph)
+        asked = Query(
+            judged.text, filter=judged.where, retrievers=ARMS.get(name, ARMS["hybrid"]), graph=graph
+        )
         rankings.append((judged, [run.keys[hit.document.id] for hit in await run.hits(asked, depth=100)]))
         run.report(f"asking by {name}", done, len(given.queries))
 

@@ -128,7 +128,7 @@ async def _measured(engine: Engine, asked: Sequence[_Asked], way: Rewrite) -> di
 
 
 async def _ranking(engine: Engine, text: str, judged: JudgedQuery) -> list[str]:
-    hits = (await engine.retrieve(Query(text, where=judged.where, limit=CHUNKS))).hits
+    hits = (await engine.retrieve(Query(text, filter=judged.where, limit=CHUNKS))).hits
     return list(dict.fromkeys(hit.document.key for hit in hits))
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from conspectus.engine.any_engine import AnyEngine
-from conspectus.engine.search import FLOOR
+from conspectus.engine.search import MIN_SIMILARITY
 from conspectus.errors import InvalidInput
 from conspectus.model.channels import (
     REPLY_TO,
@@ -26,7 +26,7 @@ from conspectus.model.records import Document, Receipt, Written
 MAX_TOKENS = 4_000
 RELEVANT = 0.7
 """The usual `min_score` of programs whose embedding model gives hardly any two texts less than 0.7. With the
-models here most relevant messages have less, so it stands for the engine's own FLOOR."""
+models here most relevant messages have less, so it stands for the engine's own MIN_SIMILARITY."""
 CUT = " … "
 
 
@@ -147,8 +147,8 @@ def similarity_of(score: float) -> float:
     if isinstance(score, bool) or not isinstance(score, int | float) or not 0.0 <= score <= 1.0:
         raise InvalidInput("min_score", f"is {score!r}; must be from 0 to 1")
     if score <= RELEVANT:
-        return FLOOR * score / RELEVANT
-    return FLOOR + (1.0 - FLOOR) * (score - RELEVANT) / (1.0 - RELEVANT)
+        return MIN_SIMILARITY * score / RELEVANT
+    return MIN_SIMILARITY + (1.0 - MIN_SIMILARITY) * (score - RELEVANT) / (1.0 - RELEVANT)
 
 
 def _message(document: Document, channel: str, text: str, score: float) -> ContextMessage:

@@ -353,7 +353,7 @@ class KnowledgeBase:
         place = await engine.collections.get(collection_id)
         _same_size(place, dimensions)
         found = await engine.retrieve(
-            query, collection=place.id, limit=limit, arms=("vectors",), rerank=False
+            query, collection=place.id, limit=limit, retrievers=("vector",), rerank=False
         )
         sources = await _sources(engine, found.hits)
         results = [to_result(hit, sources.get(hit.document.source)) for hit in found.hits]
@@ -364,7 +364,7 @@ class KnowledgeBase:
     ) -> list[RankedResult]:
         """Those that answer best; in the order given and without scores where no reranker could judge."""
         engine = await self._as(user_id)
-        judged = await engine.search.rerank(query, [each.hit for each in results], top_n=top_n)
+        judged = await engine.search.rerank(query, [each.hit for each in results], limit=top_n)
         return await _ranked(engine, judged.results, judged.notice)
 
     async def search_and_rerank(
@@ -373,7 +373,7 @@ class KnowledgeBase:
         """Look broadly in a collection, by words and by meaning, then keep what answers best."""
         engine = await self._as(user_id)
         judged = await engine.search.search_and_rerank(
-            query, collection=collection_id, search_limit=search_limit, top_n=top_n
+            query, collection=collection_id, candidates=search_limit, limit=top_n
         )
         return await _ranked(engine, judged.results, judged.notice)
 
@@ -395,19 +395,19 @@ class KnowledgeBase:
         """
         engine = await self._as(user_id)
         found = await engine.retrieve(
-            query, collection=EVERYWHERE, limit=CANDIDATES, floor=floor, rerank=False
+            query, collection=EVERYWHERE, limit=CANDIDATES, min_similarity=floor, rerank=False
         )
         hits = list(found.hits)
         if max_tokens is not None:
             window = await engine.window(
-                query, max_tokens, collection=EVERYWHERE, limit=CANDIDATES, floor=floor, rerank=False
+                query, max_tokens, collection=EVERYWHERE, limit=CANDIDATES, min_similarity=floor, rerank=False
             )
             kept = {chunk for citation in window.citations for chunk in citation.chunks}
             hits = [hit for hit in hits if hit.chunk.id in kept]
         if len(hits) < RERANK_FROM:
             few = f"not reranked: fewer than {RERANK_FROM} candidates"
             return await _ranked(engine, [RankedHit(hit, None) for hit in hits], few)
-        judged = await engine.search.rerank(query, hits, top_n=RERANK_FROM)
+        judged = await engine.search.rerank(query, hits, limit=RERANK_FROM)
         return await _ranked(engine, judged.results, judged.notice)
 
     async def ingest_url(

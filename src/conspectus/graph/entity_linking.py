@@ -114,7 +114,7 @@ def _parts(mention: Mention, node: Node, around: Surroundings) -> dict[str, floa
     if shared:
         parts["context"] = _CONTEXT * min(1.0, shared / _ENOUGH_WORDS)
     if around.close.get(node.id, 0.0) > 0:
-        parts["meaning"] = _CLOSE * around.close[node.id]
+        parts["similarity"] = _CLOSE * around.close[node.id]
     if around.usual.get(node.id, 0.0) > 0:
         parts["usual"] = _USUAL * around.usual[node.id]
     if contradict(mention.type, node.type):

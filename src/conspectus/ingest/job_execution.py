@@ -48,7 +48,7 @@ PATIENT: Final = frozenset({408, 429})
 
 Tell: TypeAlias = Callable[[int, int], None]
 """Called with how much is done and how much there is (0: not known)."""
-Fate: TypeAlias = Literal["again", "cancelled", "failed"]
+TraceStatus: TypeAlias = Literal["again", "cancelled", "failed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ Work: TypeAlias = Callable[[Job, Tell], Awaitable[Outcome]]
 """Does what a job asks for. Whatever it was through before may be done again."""
 
 
-def fate(fault: BaseException) -> Fate:
+def fate(fault: BaseException) -> TraceStatus:
     """What an error means: try again, no use to try (cancelled), or failed."""
     match fault:
         case ForbiddenAddress():

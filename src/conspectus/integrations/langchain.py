@@ -256,7 +256,7 @@ class ConspectusVectorStore(VectorStore):
     The collection's own embedding model makes the vectors, unless `embedding` is given: then that model does,
     each text has one vector, and the collection is created for vectors of that size.
     A `filter` is a mapping of metadata to values, all of which must be equal, or a filter of Conspectus.
-    Searches also take the other fields of a Query, such as `floor` or `arms`.
+    Searches also take the other fields of a Query, such as `min_similarity` or `retrievers`.
     """
 
     def __init__(
@@ -353,14 +353,14 @@ class ConspectusVectorStore(VectorStore):
         self, embedding: list[float], k: int = LIMIT, **fields: Any
     ) -> list[Document]:
         """The documents whose vectors are most similar to a vector."""
-        found = self._calls.wait(self._search("", k, embedding, {"arms": ("vectors",), **fields}))
+        found = self._calls.wait(self._search("", k, embedding, {"retrievers": ("vector",), **fields}))
         return [_document(each.text) for each in found]
 
     async def asimilarity_search_by_vector(
         self, embedding: list[float], k: int = LIMIT, **fields: Any
     ) -> list[Document]:
         """As similarity_search_by_vector."""
-        found = await self._calls.run(self._search("", k, embedding, {"arms": ("vectors",), **fields}))
+        found = await self._calls.run(self._search("", k, embedding, {"retrievers": ("vector",), **fields}))
         return [_document(each.text) for each in found]
 
     @classmethod
@@ -420,7 +420,7 @@ class ConspectusVectorStore(VectorStore):
     ) -> Work[list[FoundText]]:
         given = dict(fields)
         selection = Selection(where=_filter(given.pop("filter", None)))
-        if taken := given.keys() & {"collection", "limit", "where"}:
+        if taken := given.keys() & {"collection", "limit", "filter"}:
             raise InvalidInput(
                 min(taken), "is not an argument of a search; use k, filter, and the constructor"
             )

@@ -19,7 +19,7 @@ from conspectus.integrations.passages import Ask, RetrievedPassage
 from conspectus.integrations.texts import ALL, FoundText, Selection, Text, Texts
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Exists, Filter, In, Not, Or
 from conspectus.model.memory import MEMORY, MemoryQuery, Scope
-from conspectus.model.query import Arm
+from conspectus.model.query import Retriever
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -150,12 +150,12 @@ def _by_session(messages: Sequence[ChatMessage]) -> list[tuple[str | None, list[
     return list(found.items())
 
 
-ARMS: Mapping[VectorStoreQueryMode, tuple[Arm, ...]] = {
-    VectorStoreQueryMode.DEFAULT: ("vectors",),
-    VectorStoreQueryMode.HYBRID: ("words", "vectors"),
-    VectorStoreQueryMode.SEMANTIC_HYBRID: ("words", "vectors"),
-    VectorStoreQueryMode.SPARSE: ("words",),
-    VectorStoreQueryMode.TEXT_SEARCH: ("words",),
+ARMS: Mapping[VectorStoreQueryMode, tuple[Retriever, ...]] = {
+    VectorStoreQueryMode.DEFAULT: ("vector",),
+    VectorStoreQueryMode.HYBRID: ("keyword", "vector"),
+    VectorStoreQueryMode.SEMANTIC_HYBRID: ("keyword", "vector"),
+    VectorStoreQueryMode.SPARSE: ("keyword",),
+    VectorStoreQueryMode.TEXT_SEARCH: ("keyword",),
 }
 UNUSED = ("alpha", "embedding_field", "mmr_threshold", "output_fields", "sparse_top_k")
 """Fields of a query that cannot be taken into account."""
@@ -299,16 +299,16 @@ class ConspectusVectorStore(BasePydanticVectorStore):
 
     def _search(self, query: VectorStoreQuery) -> Work[list[FoundText]]:
         refuse(name for name in UNUSED if getattr(query, name) is not None)
-        arms = ARMS.get(query.mode)
-        if arms is None:
+        used = ARMS.get(query.mode)
+        if used is None:
             raise InvalidInput("mode", f"is {query.mode.value}; must be one of {', '.join(ARMS)}")
         parts = [_filter(query.filters)]
         if query.doc_ids is not None:
             parts.append(In((REFERENCE,), tuple(query.doc_ids)))
         selection = Selection(query.node_ids, And(tuple(parts)))
-        limit = query.similarity_top_k if len(arms) == 1 else query.hybrid_top_k or query.similarity_top_k
-        fields: dict[str, Any] = {"arms": arms}
-        if "vectors" in arms and query.query_embedding is not None:
+        limit = query.similarity_top_k if len(used) == 1 else query.hybrid_top_k or query.similarity_top_k
+        fields: dict[str, Any] = {"retrievers": used}
+        if "vector" in used and query.query_embedding is not None:
             fields["vector"] = tuple(query.query_embedding)
         text = query.query_str or ""
         return lambda engine: self._texts.search(engine, text, limit, selection, **fields)

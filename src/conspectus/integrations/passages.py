@@ -36,7 +36,7 @@ class Ask:
         """The best passages, best first; within a budget in the order in which they read."""
         if self.limit == 0:
             return []
-        fields: dict[str, Any] = {"collection": self.collection, "where": self.where, **self.options}
+        fields: dict[str, Any] = {"collection": self.collection, "filter": self.where, **self.options}
         if self.budget is None:
             found = await engine.search.retrieve(question, limit=self.limit or LIMIT, **fields)
             return await _named(engine, map(_of_hit, found.hits))

@@ -183,7 +183,7 @@ class Texts:
         source = await self._source(engine)
         if source is None:
             return []
-        fields |= {"collection": self.collection, "where": selection.condition(source)}
+        fields |= {"collection": self.collection, "filter": selection.condition(source)}
         depth = limit
         while True:
             hits = (await engine.search.retrieve(query, limit=depth, **fields)).hits

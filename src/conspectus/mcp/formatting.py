@@ -70,8 +70,8 @@ def sources(citations: Iterable[Citation]) -> list[str]:
 
 def trace_line(entry: TraceEntry) -> str:
     """A candidate: its fate, what its score is made of, and why."""
-    why = on_one_line(entry.reason) or entry.fate
-    fate = why if why.startswith(entry.fate) else f"{entry.fate}: {why}"
+    why = on_one_line(entry.reason) or entry.status
+    fate = why if why.startswith(entry.status) else f"{entry.status}: {why}"
     where = f"document {entry.document}, chunk {entry.chunk}, {entry.tokens} tokens"
     score = f"score {entry.score:.3g}{summed(entry.parts)}"
     return f"{entry.rank}. {fate} — {short(entry.title)} ({where}; {score})"
@@ -125,7 +125,7 @@ def _step(step: EdgeStep) -> str:
 
 
 def _facts(memory: Memory) -> list[str]:
-    told = ["standing note"] if memory.kind == "note" else []
+    told = ["note"] if memory.kind == "note" else []
     told += ["pinned"] if memory.pinned else []
     told += _times(memory.valid_from, memory.valid_until)
     told += [f"ended by {memory.closed_by}"] if memory.closed_by else []

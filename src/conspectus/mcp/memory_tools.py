@@ -327,9 +327,9 @@ class HistoryArguments(ScopedArguments):
 
 async def recall(call: ToolCall, given: RecallArguments) -> ToolResult:
     """The memories that answer, best first."""
-    nothing = MemoryRetrieval("nothing_relevant", ())
+    nothing = MemoryRetrieval("no_match", ())
     found = await call.remembered(call.engine.memory.recall(given.question(call)), nothing)
-    head = NOTHING if found.outcome == "nothing_relevant" else ""
+    head = NOTHING if found.outcome == "no_match" else ""
     foot = "\n".join(filter(None, (notices(found.notices), _since(found))))
     return call.page(ResultPage(list(map(recalled_lines, found.memories)), head, foot, between="\n"))
 

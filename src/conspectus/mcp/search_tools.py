@@ -197,7 +197,7 @@ class QueryArguments(Arguments):
 
     async def asked(self, call: ToolCall) -> dict[str, Any]:
         """What the engine is asked, beside the question itself."""
-        fields: dict[str, Any] = {"collection": self.collection, "where": await self._where(call)}
+        fields: dict[str, Any] = {"collection": self.collection, "filter": await self._where(call)}
         if self.as_of is not None:
             fields["as_of"] = parse_instant(self.as_of)
         if self.graph_weight is not None:
@@ -262,7 +262,7 @@ async def context(call: ToolCall, given: ContextArguments) -> ToolResult:
     told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     window = await call.engine.search.window(
-        given.query, budget, renderer=given.form, **await given.asked(call)
+        given.query, budget, format=given.form, **await given.asked(call)
     )
     head = window.text or _head(window)
     foot = notices(window.notices)
@@ -277,14 +277,14 @@ async def explain(call: ToolCall, given: ExplainArguments) -> ToolResult:
     fields = await given.asked(call)
     window = await call.engine.search.explain(given.query, budget, document=given.document, **fields)
     ordered = sorted(window.trace, key=lambda each: each.document != given.document)
-    head = f"{window.tokens} of {window.allowed} tokens are used by {len(window.citations)} passages."
+    head = f"{window.tokens} of {window.max_tokens} tokens are used by {len(window.citations)} passages."
     if given.document is not None and all(each.document != given.document for each in window.trace):
         head += f"\nDocument {given.document} is no candidate."
     return call.page(ResultPage(list(map(trace_line, ordered)), head, notices(window.notices), between="\n"))
 
 
 def _head(found: Retrieval | ContextWindow) -> str:
-    return NOTHING if found.outcome == "nothing_relevant" else ""
+    return NOTHING if found.outcome == "no_match" else ""
 
 
 def _unnamed(number: int) -> str:

@@ -11,7 +11,7 @@ from conspectus.model.results import Message
 from conspectus.model.validation import Validated
 
 ContextForm = Literal["passages", "tasks"]
-Looked = Literal["found", "nothing_relevant", "failed", "off"]
+Looked = Literal["found", "no_match", "failed", "off"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -344,7 +344,7 @@ class _Reading:
 
 
 def _wrong(reason: str) -> InvalidInput:
-    return InvalidInput("where", reason)
+    return InvalidInput("filter", reason)
 
 
 def _object(value: object) -> Object:

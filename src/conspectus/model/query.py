@@ -9,8 +9,8 @@ from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.validation import Validated
 
-Arm = Literal["words", "vectors"]
-ARMS: tuple[Arm, ...] = get_args(Arm)
+Retriever = Literal["keyword", "vector"]
+RETRIEVERS: tuple[Retriever, ...] = get_args(Retriever)
 
 EVERYWHERE = "*"
 """The name that stands for every collection of which the person may see anything."""
@@ -34,39 +34,38 @@ class QueryContext(Checked):
 class Query(Validated):
     """A question to one collection, or to all with `*`.
 
-    `vector` is the question's own vector where the caller has it already; `floor` the least raw cosine
-    similarity of a hit (0 to 1, None: no floor); `limit` the most hits; `arms` the ways to look;
-    `rerank` lets the reranker of the settings, if there is one, have the last word. `situation` brings in
-    the parts of a score that depend on where and when a question is asked; `chain` is the most messages of
-    its thread that come along with a hit. `as_of` asks for what was known at that instant (None: now):
-    without what was recorded since, and with the versions that were replaced since. `graph` gives the names
-    in passages, and the graphs that connect them, a say (None: none).
+    `vector` is the embedding of the query where the caller has it already; `min_similarity` the lowest raw
+    cosine similarity of a hit (-1 to 1, None: no limit); `limit` the maximum number of hits. `rerank` applies
+    the reranker of the settings, if there is one. `query_context` adds the parts of a score that depend on
+    where and when a query is asked; `thread_messages` is the maximum number of messages of its thread that
+    are added to a hit. `as_of` asks for the state known at that instant (None: now). `graph` adds scores of
+    entities in passages and of the graphs that connect them (None: none).
     """
 
     text: str
     collection: str = "default"
-    where: Filter = EVERYTHING
+    filter: Filter = EVERYTHING
     limit: int = 10
-    floor: float | None = None
-    arms: tuple[Arm, ...] = ("words", "vectors")
+    min_similarity: float | None = None
+    retrievers: tuple[Retriever, ...] = ("keyword", "vector")
     vector: tuple[float, ...] | None = None
     rerank: bool = True
-    situation: QueryContext | None = None
-    chain: int = 0
+    query_context: QueryContext | None = None
+    thread_messages: int = 0
     as_of: datetime | None = None
     graph: GraphExpansion | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Budget(Checked):
-    """How many tokens there are, who counts them, and what else they have to pay for.
+    """The token limit of a window, its tokenizer, and what else the limit must cover.
 
-    `system` and `question` are texts that will stand beside the window in the same prompt; `answer` is
+    `system` and `query` are texts that stand beside the window in the same prompt; `reserved_tokens` is
     the number of tokens kept free for the model's reply. 0 tokens means none.
     """
 
-    tokens: int
+    max_tokens: int
     tokenizer: str = "o200k_base"
     system: str = ""
-    question: str = ""
-    answer: int = 0
+    query: str = ""
+    reserved_tokens: int = 0

@@ -6,15 +6,15 @@ from typing import Literal
 
 from conspectus.model.records import Chunk, Document, EmbeddingSpace
 
-Outcome = Literal["found", "nothing_relevant"]
-Fate = Literal["in", "truncated", "duplicate", "below_floor", "over_budget"]
+Outcome = Literal["found", "no_match"]
+TraceStatus = Literal["included", "truncated", "duplicate", "below_min_similarity", "over_budget"]
 
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One chunk found. `score` is the sum of `parts`; `words` is raw BM25, `similarity` the raw cosine.
+    """One chunk found. `score` is the sum of `parts`; `bm25` is raw BM25, `similarity` the raw cosine.
 
-    `words` is None where no word of the question occurs, `similarity` where there is no vector. `along_with`
+    `bm25` is None where no word of the query occurs, `similarity` where there is no vector. `along_with`
     is the chunk of the hit that brought this one along as a part of its chain; `through` are the names that
     led to it in the graph, in order.
     """
@@ -23,7 +23,7 @@ class Hit:
     document: Document
     score: float
     parts: Mapping[str, float]
-    words: float | None
+    bm25: float | None
     similarity: float | None
     along_with: int | None = None
     through: tuple[str, ...] = ()
@@ -56,15 +56,16 @@ class QueryTerms:
 class Retrieval:
     """The hits, best first, and how they came about.
 
-    `below_floor` are candidates that the floor kept out; `plan` names what was decided before looking;
-    `notices` say what the answer could not take into account (for instance texts not embedded yet);
-    `timings` are milliseconds per step; `threads` are those that chains were taken from; `terms` are those of
-    the query, by the ids of collections; `nearest` are the similarities of the sentences of chunks to it.
+    `below_min_similarity` are candidates that the minimum similarity excludes; `plan` names what was decided
+    before searching; `notices` say what the answer could not take into account (for instance texts not
+    embedded yet); `timings` are milliseconds per step; `threads` are those that messages were added from;
+    `terms` are those of the query, by the ids of collections; `nearest` are the similarities of the
+    sentences of chunks to it.
     """
 
     outcome: Outcome
     hits: tuple[Hit, ...]
-    below_floor: tuple[Hit, ...] = ()
+    below_min_similarity: tuple[Hit, ...] = ()
     plan: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
@@ -124,7 +125,7 @@ class TraceEntry:
     title: str
     score: float
     parts: Mapping[str, float]
-    fate: Fate
+    status: TraceStatus
     reason: str
     tokens: int
 
@@ -139,7 +140,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """Rendered context that costs exactly `tokens` ≤ `allowed`, with its citations and its trace.
+    """Rendered context that costs exactly `tokens` ≤ `max_tokens`, with its citations and its trace.
 
     `messages` is filled by the chat renderer only; `text` is what was counted in every other form.
     """
@@ -147,7 +148,7 @@ class ContextWindow:
     outcome: Outcome
     text: str
     tokens: int
-    allowed: int
+    max_tokens: int
     tokenizer: str
     citations: tuple[Citation, ...]
     trace: tuple[TraceEntry, ...]

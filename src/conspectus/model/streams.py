@@ -174,7 +174,7 @@ class Moment:
 class Moments:
     """What a question found in streams, best first; `plan` says how it was read, the time range too."""
 
-    outcome: Literal["found", "nothing_relevant"]
+    outcome: Literal["found", "no_match"]
     moments: tuple[Moment, ...]
     plan: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()

@@ -49,8 +49,8 @@ class Reranker(Protocol):
         """The model's name, as logs and explanations show it."""
         ...
 
-    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
-        """Places in `texts` with relevance (0 to 1), best first, at most `top_n`.
+    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
+        """Places in `texts` with relevance (0 to 1), best first, at most `limit`.
 
         No text: no call. Raises ProviderError or ProviderUnavailable.
         """

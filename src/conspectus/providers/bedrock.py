@@ -197,11 +197,11 @@ class BedrockReranker:
         """The model as `bedrock:NAME`."""
         return f"{PROVIDER}:{self._name}"
 
-    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
+    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
-        if not texts or top_n < 1:
+        if not texts or limit < 1:
             return []
-        wanted = min(top_n, len(texts))
+        wanted = min(limit, len(texts))
         body = {
             "api_version": 2,
             "query": sendable(query),
@@ -217,7 +217,7 @@ class BedrockReranker:
                 entries = answer.body.get("results") if isinstance(answer.body, dict) else None
                 return RerankFormat(PROVIDER, "relevance_score").read(entries, len(texts), least=wanted)
 
-        return best(await self._patience.retry(ask), top_n)
+        return best(await self._patience.retry(ask), limit)
 
     async def close(self) -> None:
         """Release the connections."""

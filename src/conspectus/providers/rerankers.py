@@ -110,11 +110,11 @@ class CohereReranker:
         """The model as `cohere:NAME`."""
         return f"cohere:{self._name}"
 
-    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
+    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
-        if not texts or top_n < 1:
+        if not texts or limit < 1:
             return []
-        wanted = min(top_n, len(texts))
+        wanted = min(limit, len(texts))
         body = {
             "model": self._name,
             "query": sendable(query),
@@ -130,7 +130,7 @@ class CohereReranker:
                 entries = answer.get("results") if isinstance(answer, dict) else None
                 return RerankFormat("cohere", "relevance_score").read(entries, len(texts), least=wanted)
 
-        return best(await self._patience.retry(ask), top_n)
+        return best(await self._patience.retry(ask), limit)
 
     async def close(self) -> None:
         """Release the connections."""
@@ -167,21 +167,21 @@ class HttpReranker:
         """The model's name where one is asked for, else where the service is."""
         return self._asked or self._service.place
 
-    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
+    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
-        if not texts or top_n < 1:
+        if not texts or limit < 1:
             return []
         if self._dialect != "texts":
             try:
-                ranking = await self._documents(query, texts, min(top_n, len(texts)))
+                ranking = await self._documents(query, texts, min(limit, len(texts)))
                 self._dialect = "documents"
-                return best(ranking, top_n)
+                return best(ranking, limit)
             except ProviderError as error:
                 if self._dialect is not None or error.status != WRONG_FORM:
                     raise
         ranking = await self._texts(query, texts)
         self._dialect = "texts"
-        return best(ranking, top_n)
+        return best(ranking, limit)
 
     async def close(self) -> None:
         """Release the connections."""
@@ -257,6 +257,6 @@ class RerankFormat:
         return place, min(1.0, max(0.0, float(score)))
 
 
-def best(ranking: Sequence[tuple[int, float]], top_n: int) -> list[tuple[int, float]]:
-    """The most relevant `top_n`, best first, in the order of the texts where they are equal."""
-    return sorted(ranking, key=lambda each: (-each[1], each[0]))[:top_n]
+def best(ranking: Sequence[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
+    """The most relevant `limit`, best first, in the order of the texts where they are equal."""
+    return sorted(ranking, key=lambda each: (-each[1], each[0]))[:limit]

@@ -91,7 +91,7 @@ async def with_chains(found: Retrieval, reading: ChainReader, *, most: int) -> R
     return replace(
         found,
         hits=tuple(hits),
-        below_floor=tuple(hit for hit in found.below_floor if hit.chunk.id not in known),
+        below_min_similarity=tuple(hit for hit in found.below_min_similarity if hit.chunk.id not in known),
         threads=tuple(_sketch(key, thread) for key, thread in stored.items() if thread.total > 1),
     )
 
@@ -265,7 +265,7 @@ def _scored(following: Sequence[Hit], high: float, low: float) -> Iterator[Hit]:
     step = (high - low) / (len(following) + 1)
     for place, hit in enumerate(following, start=1):
         score = min(high - step * place, math.nextafter(high, -math.inf))
-        parts = {**hit.parts, "chain": score - hit.score}
+        parts = {**hit.parts, "thread_message": score - hit.score}
         yield replace(hit, parts=parts, score=min(sum(parts.values()), score))
 
 

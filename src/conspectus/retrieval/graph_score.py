@@ -20,8 +20,8 @@ from conspectus.ports import Candidates, Floats, Index, Probe
 from conspectus.retrieval.ranking import EXACT, Keep, Ranked, SearchContext, rank, widened
 
 GRAPH = "graph"
-QUESTION_NAMES = "names of the question"
-REACHED = "reached through names"
+QUESTION_NAMES = "query_entities"
+REACHED = "graph_entities"
 GRAPH_PLAN = (GRAPH, QUESTION_NAMES, REACHED)
 SHOWN = 10
 """So many names of a question are told in its plan."""

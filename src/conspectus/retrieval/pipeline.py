@@ -12,7 +12,7 @@ from conspectus.errors import InvalidInput, ProviderError, StorageBusy, TooLarge
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
-from conspectus.model.query import ARMS, Query, QueryContext
+from conspectus.model.query import RETRIEVERS, Query, QueryContext
 from conspectus.model.results import Hit, QueryTerms, Retrieval
 from conspectus.ports import Candidates, Embedder, Index, Probe, Vectors
 from conspectus.retrieval.graph_score import spread
@@ -26,21 +26,21 @@ from conspectus.text.vectors import unit
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What one search will do: the arms it uses, how deep each looks, how many rows are read whole."""
+    """What one search will do: its retrievers, how deep each looks, how many rows are read whole."""
 
-    words: bool
-    vectors: bool
+    keyword: bool
+    vector: bool
     depth: int
-    floor: float | None = None
+    min_similarity: float | None = None
     notices: tuple[str, ...] = ()
     profile: str | None = None
 
     def described(self) -> dict[str, str]:
         """The plan in words, for the trace."""
-        arms = [name for name, used in (("words", self.words), ("vectors", self.vectors)) if used]
-        floor = {} if self.floor is None else {"floor": f"{self.floor:.2f}"}
+        used = [name for name in RETRIEVERS if getattr(self, name)]
+        lowest = {} if self.min_similarity is None else {"min_similarity": f"{self.min_similarity:.2f}"}
         profile = {} if self.profile is None else {"profile": self.profile}
-        return {"arms": " and ".join(arms) or "none", "depth": str(self.depth), **floor, **profile}
+        return {"retrievers": " and ".join(used) or "none", "depth": str(self.depth), **lowest, **profile}
 
 
 def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> Query:
@@ -55,38 +55,40 @@ def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> 
     _check_choices(whole, settings)
     if whole.graph is not None:
         _check_graph(whole.graph, settings)
-    if whole.situation is not None:
-        _check_situation(whole.situation)
+    if whole.query_context is not None:
+        _check_situation(whole.query_context)
     if len(whole.text) > settings.max_query_characters:
         size, limit = len(whole.text), settings.max_query_characters
-        raise TooLarge("question", size=size, limit=limit, unit="characters")
+        raise TooLarge("query", size=size, limit=limit, unit="characters")
     return replace(whole, text=clean(whole.text))
 
 
 def plan(query: Query, *, blind: str | None) -> QueryPlan:
-    """Which arms look, and how deep. `blind` says why questions cannot be embedded, None if they can.
+    """Which retrievers search, and how deep. `blind` says why questions cannot be embedded, None if they can.
 
     What cannot be used is said in a notice; raises ProviderError where nothing else was asked for.
     """
-    vectors = "vectors" in query.arms and (blind is None or query.vector is not None)
-    if blind is not None and query.arms == ("vectors",) and not vectors:
+    vectors = "vector" in query.retrievers and (blind is None or query.vector is not None)
+    if blind is not None and query.retrievers == ("vector",) and not vectors:
         raise ProviderError("embedder", blind)
-    notices = () if vectors or blind is None or "vectors" not in query.arms else (f"words only: {blind}",)
+    notices: tuple[str, ...] = ()
+    if blind is not None and not vectors and "vector" in query.retrievers:
+        notices = (f"keyword search only: {blind}",)
     return QueryPlan(
-        words="words" in query.arms and bool(query.text.strip()),
-        vectors=vectors and (query.vector is not None or bool(query.text.strip())),
+        keyword="keyword" in query.retrievers and bool(query.text.strip()),
+        vector=vectors and (query.vector is not None or bool(query.text.strip())),
         depth=max(DEPTH, 2 * query.limit),
-        floor=_floor(query),
+        min_similarity=_min_similarity(query),
         notices=notices,
-        profile=None if query.situation is None else query.situation.profile,
+        profile=None if query.query_context is None else query.query_context.profile,
     )
 
 
-def _floor(query: Query) -> float | None:
+def _min_similarity(query: Query) -> float | None:
     """What the question names, or else what its profile has."""
-    if query.floor is not None or query.situation is None:
-        return query.floor
-    return profile_named(query.situation.profile).floor
+    if query.min_similarity is not None or query.query_context is None:
+        return query.min_similarity
+    return profile_named(query.query_context.profile).min_similarity
 
 
 def _check_situation(situation: QueryContext) -> None:
@@ -105,14 +107,14 @@ def _check_graph(ask: GraphExpansion, settings: Settings) -> None:
 
 
 def _check_choices(whole: Query, settings: Settings) -> None:
-    if unknown := set(whole.arms) - set(ARMS):
-        raise InvalidInput("arms", f"{min(unknown)!r} is none; there are {' and '.join(ARMS)}")
+    if unknown := set(whole.retrievers) - set(RETRIEVERS):
+        raise InvalidInput("retrievers", f"{min(unknown)!r} is none; there are {' and '.join(RETRIEVERS)}")
     if not 0 <= whole.limit <= settings.max_limit:
         raise InvalidInput("limit", f"must be from 0 to {settings.max_limit}")
-    if not 0 <= whole.chain <= settings.max_thread_messages:
-        raise InvalidInput("chain", f"must be from 0 to {settings.max_thread_messages}")
-    if whole.floor is not None and not -1.0 <= whole.floor <= 1.0:
-        raise InvalidInput("floor", "is a cosine similarity, from -1 to 1")
+    if not 0 <= whole.thread_messages <= settings.max_thread_messages:
+        raise InvalidInput("thread_messages", f"must be from 0 to {settings.max_thread_messages}")
+    if whole.min_similarity is not None and not -1.0 <= whole.min_similarity <= 1.0:
+        raise InvalidInput("min_similarity", "is a cosine similarity, from -1 to 1")
 
 
 SHARE = 0.3
@@ -125,8 +127,8 @@ async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder
     """The question as an index understands it; the caller's own vector saves embedding it."""
     return Probe(
         where=where,
-        words=query.text if plan.words else None,
-        vector=await _vector(query, embedder) if plan.vectors else None,
+        words=query.text if plan.keyword else None,
+        vector=await _vector(query, embedder) if plan.vector else None,
         limit=plan.depth,
     )
 
@@ -167,8 +169,8 @@ async def _vector(query: Query, embedder: Embedder | None) -> Vectors | None:
 
 
 ATTEMPTS = 5
-KEPT = "kept with its thread"
-"""A part of 0, which says why a hit is there although it is below the floor."""
+KEPT = "kept_by_thread"
+"""A part of 0, which says why a hit is there although it is below the minimum similarity."""
 
 
 class Stopwatch:
@@ -194,23 +196,23 @@ async def search(query: Query, looking: SearchContext, *, also: Sequence[ChunkId
     blind = looking.embedder if isinstance(looking.embedder, str) else None
     embedder = None if isinstance(looking.embedder, str) else looking.embedder
     decided, asked = await _asked(query, looking.where, embedder, blind)
-    watch.lap("embed the question")
-    more = decided.floor is not None or looking.standing is not None
+    watch.lap("embed_query")
+    more = decided.min_similarity is not None or looking.standing is not None
     keep = Keep(query.limit, tuple(also), more=more)
     index = looking.index
     for _ in range(ATTEMPTS):
         union = await look(index, asked, also, language=looking.collection.language)
-        watch.lap("look in the index")
+        watch.lap("index_search")
         ranked = await rank(looking, index, asked, union, keep=keep)
-        watch.lap("rank and read")
+        watch.lap("rank")
         if ranked is not None and looking.graph is not None:
             ranked = await spread(looking, index, asked, union=union, ranked=ranked, keep=keep)
-            watch.lap("walk the graph")
+            watch.lap("graph_traversal")
         if ranked is not None:
             found = _selected(query, decided, ranked, looking=looking, also=also, timings=watch.times)
             return replace(found, terms={looking.collection.id: _terms(looking, asked, ranked)})
         index = await looking.refreshed()
-        watch.lap("follow the records again")
+        watch.lap("index_catch_up")
     raise StorageBusy("documents were replaced faster than they could be read; ask again")
 
 
@@ -222,7 +224,7 @@ async def _asked(
     try:
         return decided, await probe(query, decided, where, embedder)
     except ProviderError as fault:
-        if not decided.words:
+        if not decided.keyword:
             raise
         decided = plan(query, blind=f"the question could not be embedded: {fault}")
         return decided, await probe(query, decided, where, None)
@@ -237,18 +239,22 @@ def _selected(
     also: Sequence[ChunkId],
     timings: dict[str, float],
 ) -> Retrieval:
-    """The best hits above the floor, which looks at raw similarity only, and those it kept out."""
+    """The best hits above the minimum similarity, and those below it."""
     hits = [_hit(ranked, place) for place in range(len(ranked.candidates.ids))]
     hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
     standing = looking.standing
-    hits = _kept(hits, plan.floor, keeps_threads=standing is not None and standing.profile.keeps_threads)
-    above = [hit for hit in hits if KEPT in hit.parts or not _below(hit, plan.floor)]
+    hits = _kept(
+        hits, plan.min_similarity, keeps_threads=standing is not None and standing.profile.keeps_threads
+    )
+    above = [hit for hit in hits if KEPT in hit.parts or not _below(hit, plan.min_similarity)]
     best = above[: query.limit] + [hit for hit in above[query.limit :] if hit.chunk.id in also]
     return Retrieval(
-        outcome="found" if best else "nothing_relevant",
+        outcome="found" if best else "no_match",
         hits=tuple(best),
-        below_floor=tuple(hit for hit in hits if KEPT not in hit.parts and _below(hit, plan.floor)),
-        plan={**plan.described(), "weight of words": f"{ranked.words_weight:.2f}", **ranked.plan},
+        below_min_similarity=tuple(
+            hit for hit in hits if KEPT not in hit.parts and _below(hit, plan.min_similarity)
+        ),
+        plan={**plan.described(), "keyword_weight": f"{ranked.words_weight:.2f}", **ranked.plan},
         notices=(*plan.notices, *ranked.notices),
         timings=timings,
     )
@@ -283,7 +289,7 @@ def _hit(ranked: Ranked, place: int) -> Hit:
         document=row.document,
         score=sum(parts.values()),
         parts=parts,
-        words=words or None,
+        bm25=words or None,
         similarity=None if np.isnan(cosine) else cosine,
         through=ranked.through.get(int(union.ids[place]), ()),
     )

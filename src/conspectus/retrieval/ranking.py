@@ -27,7 +27,7 @@ from conspectus.retrieval.scoring import (
     from_chain,
     from_exchange,
     from_identifiers,
-    from_neighbours,
+    from_neighbors,
     from_role,
     from_speaker,
     from_thread,
@@ -154,7 +154,7 @@ async def _rank_threads(
     profile = CONVERSATION if _people_talk(rows.values()) else LEARNT
     ranked = _ranked(union, _fused(union, looking.standing, profile), rows)
     ids, in_order = ranked.candidates.ids, ranked.in_order
-    score = ranked.parts["words"] + ranked.parts["vectors"]
+    score = ranked.parts["keyword"] + ranked.parts["vector"]
     weights = _weights(looking.standing, ranked)
     spoken = thread_parts(asked.words or "", score, ids, links, rows=in_order, weights=weights)
     if looking.standing is not None:
@@ -184,7 +184,7 @@ def _added(ranked: Ranked, standing: RankingContext | None) -> Ranked:
 
 def _multiplied(ranked: Ranked, standing: RankingContext) -> Ranked:
     documents = [row.document for row in ranked.in_order]
-    base = ranked.parts["words"] + ranked.parts["vectors"]
+    base = ranked.parts["keyword"] + ranked.parts["vector"]
     return replace(ranked, parts=ranked.parts | multiplied(standing, documents, base))
 
 
@@ -192,7 +192,7 @@ def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
     """The candidates whose rows were read."""
     places = np.searchsorted(union.ids, np.sort(np.fromiter(rows, dtype=np.int64, count=len(rows))))
     pool = replace(union, ids=union.ids[places], words=union.words[places], cosine=union.cosine[places])
-    parts = {"words": fused.words[places], "vectors": fused.vectors[places]}
+    parts = {"keyword": fused.words[places], "vector": fused.vectors[places]}
     if len(union.exact):
         parts[EXACT] = from_identifiers(pool.ids, union.exact)
     return Ranked(pool, parts, rows, fused.words_weight)
@@ -232,11 +232,11 @@ def thread_parts(
     authors = [each.author if each.thread is not None else None for each in documents]
     roles = [each.role for each in documents]
     return {
-        "neighbours": from_neighbours(scores, ids, links, weight=weights.neighbours),
+        "neighbors": from_neighbors(scores, ids, links, weight=weights.neighbors),
         "thread": from_thread(scores, threads, weight=weights.thread),
         "speaker": from_speaker(question, authors, weight=weights.speaker),
         "role": inside * from_role(roles, weight=weights.role),
-        "asking": inside * from_asking([row.chunk.text for row in rows], weight=weights.asking),
+        "question": inside * from_asking([row.chunk.text for row in rows], weight=weights.question),
     }
 
 
@@ -247,8 +247,10 @@ def exchange_parts(
     authors = [row.document.author for row in rows]
     hours = np.array([_hour(row.document) for row in rows])
     return {
-        "flow": from_exchange(scores, ids, links, authors=authors, hours=hours, weight=weights.flow),
-        "completeness": from_chain(scores, ids, links, weight=weights.completeness),
+        "conversation_flow": from_exchange(
+            scores, ids, links, authors=authors, hours=hours, weight=weights.conversation_flow
+        ),
+        "thread_completeness": from_chain(scores, ids, links, weight=weights.thread_completeness),
     }
 
 

@@ -18,21 +18,21 @@ MOST = 50
 """How many hits of a question a reranker is shown."""
 
 
-async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *, top_n: int) -> Reranking:
-    """The `top_n` hits that answer the question best.
+async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *, limit: int) -> Reranking:
+    """The `limit` hits that answer the question best.
 
     Where no reranker is set, or it fails, the first ones in the order given, without relevance and with a
     notice that says so. Without hits nobody is asked.
     """
-    if not hits or top_n < 1:
+    if not hits or limit < 1:
         return Reranking(())
     if reranker is None:
-        return _as_given(hits, top_n, "not reranked: no reranker is set")
+        return _as_given(hits, limit, "not reranked: no reranker is set")
     texts = [passage(hit.document, hit.chunk.text) for hit in hits]
     try:
-        judged = await reranker.rerank(query, texts, top_n=top_n)
+        judged = await reranker.rerank(query, texts, limit=limit)
     except ProviderError as fault:
-        return _as_given(hits, top_n, f"not reranked: {fault}")
+        return _as_given(hits, limit, f"not reranked: {fault}")
     results = tuple(RankedHit(hits[place], relevance) for place, relevance in judged)
     return Reranking(results, model=reranker.model)
 
@@ -45,7 +45,7 @@ async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> 
     best = found.hits[:MOST]
     if reranker is None or not best:
         return found
-    answer = await reranked(query, best, reranker, top_n=len(best))
+    answer = await reranked(query, best, reranker, limit=len(best))
     if answer.notice is not None:
         return replace(found, notices=(*found.notices, answer.notice))
     lifted = {each.hit.chunk.id: _lifted(each) for each in answer.results}
@@ -53,7 +53,7 @@ async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> 
     return replace(
         found,
         hits=(*lifted.values(), *rest),
-        plan={**found.plan, "reranked by": answer.model or ""},
+        plan={**found.plan, "reranker": answer.model or ""},
     )
 
 
@@ -63,8 +63,8 @@ def _lifted(judged: RankedHit) -> Hit:
     return replace(hit, parts=parts, score=sum(parts.values()))
 
 
-def _as_given(hits: Sequence[Hit], top_n: int, notice: str) -> Reranking:
-    return Reranking(tuple(RankedHit(hit, None) for hit in hits[:top_n]), notice=notice)
+def _as_given(hits: Sequence[Hit], limit: int, notice: str) -> Reranking:
+    return Reranking(tuple(RankedHit(hit, None) for hit in hits[:limit]), notice=notice)
 
 
 CONSTANT = 60
@@ -81,9 +81,9 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
     hits = tuple(sorted(ranked, key=lambda hit: (-hit.score, hit.chunk.id))[: query.limit])
     steps = {name for answer in answers for name in answer.timings}
     return Retrieval(
-        outcome="found" if hits else "nothing_relevant",
+        outcome="found" if hits else "no_match",
         hits=hits,
-        below_floor=tuple(hit for answer in answers for hit in answer.below_floor),
+        below_min_similarity=tuple(hit for answer in answers for hit in answer.below_min_similarity),
         plan={
             "collections": str(len(answers)),
             "merged by": "raw scores" if comparable else "rank",
@@ -97,7 +97,7 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
 
 def _compared(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
     """Products of raw similarity mean the same everywhere; what is added to a base needs one base for all."""
-    situation = query.situation
+    situation = query.query_context
     if situation is not None and isinstance(profile_named(situation.profile), Product):
         return [hit for answer in answers for hit in answer.hits]
     return _fused(query, answers)
@@ -105,12 +105,12 @@ def _compared(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
 
 def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
     hits = [hit for answer in answers for hit in answer.hits]
-    words = np.array([hit.words or 0.0 for hit in hits], dtype=np.float64)
+    words = np.array([hit.bm25 or 0.0 for hit in hits], dtype=np.float64)
     cosine = np.array([np.nan if hit.similarity is None else hit.similarity for hit in hits])
     again = fuse(words, cosine, terms=len(set(Analyzer(language=None).terms(query.text))))
     shares = [_share(query, hit) for hit in hits]
     return [
-        _scored(hit, {**hit.parts, "words": share * float(by_words), "vectors": share * float(by_vectors)})
+        _scored(hit, {**hit.parts, "keyword": share * float(by_words), "vector": share * float(by_vectors)})
         for hit, share, by_words, by_vectors in zip(hits, shares, again.words, again.vectors, strict=True)
     ]
 

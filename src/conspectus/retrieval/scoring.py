@@ -105,12 +105,12 @@ def _is_named(author: str, words: Sequence[str]) -> bool:
     return first or any(words[start : start + len(name)] == name for start in range(len(words)))
 
 
-NEIGHBOURS = 0.3
+NEIGHBORS = 0.3
 CLOSE_HOURS = 1.0
 """Messages further apart are no exchange."""
 
 
-def from_neighbours(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIGHBOURS) -> Floats:
+def from_neighbors(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIGHBORS) -> Floats:
     """Each candidate's share of how far its neighbours score above the typical candidate.
 
     `ids` are the candidates' distinct ids in ascending order, `links` pairs of ids (shape (n, 2)) of which
@@ -314,16 +314,17 @@ _VECTORS_ONLY = FusionProfile(intercept=-50.0)
 class Weights:
     """The most that each part adds to a score, or takes from it, for bases that run from about 0 to 1.
 
-    Neighbours, flow and completeness are sums over two texts each, so they are bounded by twice their weight.
+    `neighbors`, `conversation_flow` and `thread_completeness` are sums over two texts each, so they are
+    bounded by twice their weight.
     """
 
-    neighbours: float = NEIGHBOURS
+    neighbors: float = NEIGHBORS
     thread: float = THREAD
     speaker: float = SPEAKER
     role: float = ROLE
-    asking: float = QUESTION
-    flow: float = 0.0
-    completeness: float = 0.0
+    question: float = QUESTION
+    conversation_flow: float = 0.0
+    thread_completeness: float = 0.0
     recency: float = 0.0
     same_channel: float = 0.0
     same_thread: float = 0.0
@@ -333,15 +334,15 @@ class Weights:
 class Sum:
     """The base, and parts added to it: other ones among people than with an assistant.
 
-    `hours` is the time after which recency has fallen to 37 %. `floor` is the least raw similarity where a
-    question names none (None: no floor); with `keeps_threads` a message below it stays if one of its thread
-    is above.
+    `hours` is the time after which recency has fallen to 37 %. `min_similarity` is the lowest raw similarity
+    where a query names none (None: no limit); with `keeps_threads` a message below it stays if one of its
+    thread is above.
     """
 
     people: Weights
     assistant: Weights
     hours: float
-    floor: float | None = None
+    min_similarity: float | None = None
     keeps_threads: bool = True
     fusion: FusionProfile | None = None
 
@@ -356,25 +357,29 @@ class Product:
     same_channel: float
     same_thread: float
     decay: float
-    floor: float | None = None
+    min_similarity: float | None = None
     keeps_threads: bool = True
     fusion: FusionProfile | None = None
 
 
 Profile: TypeAlias = Sum | Product
 
-PLAIN = Sum(people=Weights(), assistant=Weights(neighbours=0.15, role=0.2, asking=0.0), hours=24.0)
+PLAIN = Sum(people=Weights(), assistant=Weights(neighbors=0.15, role=0.2, question=0.0), hours=24.0)
 """For questions of which nobody says where and when they are asked."""
 
 DEFAULT = Sum(
-    people=Weights(flow=0.1, completeness=0.1, recency=0.15, same_channel=0.1, same_thread=0.2),
-    assistant=Weights(neighbours=0.15, role=0.2, asking=0.0, recency=0.02, same_channel=0.1, same_thread=0.2),
+    people=Weights(
+        conversation_flow=0.1, thread_completeness=0.1, recency=0.15, same_channel=0.1, same_thread=0.2
+    ),
+    assistant=Weights(
+        neighbors=0.15, role=0.2, question=0.0, recency=0.02, same_channel=0.1, same_thread=0.2
+    ),
     hours=24.0,
 )
 """Weights chosen on public sets: docs/adr/0012."""
 
 MULTIPLICATIVE = Product(
-    same_channel=1.5, same_thread=1.3, decay=0.1, floor=0.7, keeps_threads=True, fusion=_VECTORS_ONLY
+    same_channel=1.5, same_thread=1.3, decay=0.1, min_similarity=0.7, keeps_threads=True, fusion=_VECTORS_ONLY
 )
 """A formula in use elsewhere, to compare with: it forgets even a perfect match after hours."""
 
@@ -382,9 +387,9 @@ PROFILES: Mapping[str, Profile] = {"default": DEFAULT, "multiplicative": MULTIPL
 
 
 def profile_named(name: str) -> Profile:
-    """The profile of that name, or one with parts switched off: `default without flow, same channel`.
+    """The profile of that name, or one with parts switched off: `default without recency, same_channel`.
 
-    A floor that belongs to the profile is switched off as the part `floor`. Raises InvalidInput.
+    The minimum similarity of the profile is switched off as `min_similarity`. Raises InvalidInput.
     """
     whole, some, parts = name.partition(WITHOUT)
     if whole not in PROFILES:
@@ -399,37 +404,33 @@ def part_names(name: str) -> tuple[str, ...]:
     """What can be switched off in the profile of that name."""
     match PROFILES[name]:
         case Sum():
-            return tuple(_spoken(each.name) for each in fields(Weights))
+            return tuple(each.name for each in fields(Weights))
         case Product():
-            return ("recency", "same channel", "same thread", "floor")
+            return ("recency", "same_channel", "same_thread", "min_similarity")
 
 
 def _without(profile: Profile, part: str) -> Profile:
     if isinstance(profile, Sum):
-        known = {_spoken(each.name): each.name for each in fields(Weights)}
+        known = [each.name for each in fields(Weights)]
         if part in known:
-            off = {known[part]: 0.0}
+            off = {part: 0.0}
             return replace(
                 profile, people=replace(profile.people, **off), assistant=replace(profile.assistant, **off)
             )
-        raise InvalidInput("profile", f"{part!r} is no part of it; there are {', '.join(known)}")
+        raise InvalidInput("profile", f"{part!r} is unknown; expected one of {', '.join(known)}")
     neutral: dict[str, Profile] = {
         "recency": replace(profile, decay=0.0),
-        "same channel": replace(profile, same_channel=1.0),
-        "same thread": replace(profile, same_thread=1.0),
-        "floor": replace(profile, floor=None),
+        "same_channel": replace(profile, same_channel=1.0),
+        "same_thread": replace(profile, same_thread=1.0),
+        "min_similarity": replace(profile, min_similarity=None),
     }
     if part not in neutral:
-        raise InvalidInput("profile", f"{part!r} is no part of it; there are {', '.join(neutral)}")
+        raise InvalidInput("profile", f"{part!r} is unknown; expected one of {', '.join(neutral)}")
     return neutral[part]
 
 
-def _spoken(field: str) -> str:
-    return field.replace("_", " ")
-
-
-IN_CHANNEL = "same channel"
-IN_THREAD = "same thread"
+IN_CHANNEL = "same_channel"
+IN_THREAD = "same_thread"
 
 _ASSISTED = frozenset({"user", "assistant"})
 

@@ -27,10 +27,10 @@ class OverlapReranker:
         """Its name."""
         return "overlap"
 
-    async def rerank(self, query: str, texts: Sequence[str], *, top_n: int) -> Sequence[tuple[int, float]]:
+    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         """The most similar texts, the earlier one first where two are equal."""
         scored = [(place, overlap(query, text)) for place, text in enumerate(texts)]
-        return sorted(scored, key=lambda each: (-each[1], each[0]))[: max(0, top_n)]
+        return sorted(scored, key=lambda each: (-each[1], each[0]))[: max(0, limit)]
 
     async def close(self) -> None:
         """Nothing to release."""
@@ -44,23 +44,23 @@ class RerankerContract:
         """The adapter, closed by its fixture."""
         raise NotImplementedError
 
-    async def agree(self, reranker: Reranker, query: str, texts: Sequence[str], top_n: int) -> None:
+    async def agree(self, reranker: Reranker, query: str, texts: Sequence[str], limit: int) -> None:
         """Assert that the answer is the reference's."""
-        expected = await OverlapReranker().rerank(query, texts, top_n=top_n)
-        found = await reranker.rerank(query, texts, top_n=top_n)
+        expected = await OverlapReranker().rerank(query, texts, limit=limit)
+        found = await reranker.rerank(query, texts, limit=limit)
         assert [place for place, _ in found] == [place for place, _ in expected]
         assert [score for _, score in found] == pytest.approx([score for _, score in expected])
 
-    @pytest.mark.parametrize("top_n", [1, 3, 5, 50])
-    async def test_best_first_and_no_more_than_asked_for(self, reranker: Reranker, top_n: int) -> None:
+    @pytest.mark.parametrize("limit", [1, 3, 5, 50])
+    async def test_best_first_and_no_more_than_asked_for(self, reranker: Reranker, limit: int) -> None:
         """The order is that of relevance, ties in the order of the texts."""
-        await self.agree(reranker, "the blue whale", TEXTS, top_n)
-        assert len(await reranker.rerank("the blue whale", TEXTS, top_n=top_n)) == min(top_n, len(TEXTS))
+        await self.agree(reranker, "the blue whale", TEXTS, limit)
+        assert len(await reranker.rerank("the blue whale", TEXTS, limit=limit)) == min(limit, len(TEXTS))
 
-    @pytest.mark.parametrize("top_n", [0, 5])
-    async def test_no_text_or_no_room(self, reranker: Reranker, top_n: int) -> None:
+    @pytest.mark.parametrize("limit", [0, 5])
+    async def test_no_text_or_no_room(self, reranker: Reranker, limit: int) -> None:
         """Nothing to judge: an empty answer."""
-        assert list(await reranker.rerank("fox", TEXTS if top_n == 0 else (), top_n=top_n)) == []
+        assert list(await reranker.rerank("fox", TEXTS if limit == 0 else (), limit=limit)) == []
 
     async def test_one_text(self, reranker: Reranker) -> None:
         """A single text is judged like any other."""
@@ -70,7 +70,7 @@ class RerankerContract:
         """As many as a search can bring, the best of them last."""
         texts = [f"whale number {number}" for number in range(120)]
         await self.agree(reranker, "whale 119", texts, 10)
-        assert (await reranker.rerank("whale 119", texts, top_n=10))[0][0] == 119
+        assert (await reranker.rerank("whale 119", texts, limit=10))[0][0] == 119
 
     async def test_equal_texts(self, reranker: Reranker) -> None:
         """The same text twice is two texts."""
@@ -79,13 +79,13 @@ class RerankerContract:
     @pytest.mark.parametrize("odd", ["", " \n\t", "\ud800 fox", "fox\u0000", "🦊 fox 日本", "fox " * 20_000])
     async def test_odd_texts_and_questions(self, reranker: Reranker, odd: str) -> None:
         """Blank, broken, foreign and very long texts are judged, not refused."""
-        found = await reranker.rerank("fox", [odd, "red fox"], top_n=2)
+        found = await reranker.rerank("fox", [odd, "red fox"], limit=2)
         assert sorted(place for place, _ in found) == [0, 1]
-        assert len(await reranker.rerank(odd, ["red fox", "a hen"], top_n=2)) == 2
+        assert len(await reranker.rerank(odd, ["red fox", "a hen"], limit=2)) == 2
 
     async def test_relevance_is_a_share(self, reranker: Reranker) -> None:
         """Between 0 and 1, both reached."""
-        scores = [score for _, score in await reranker.rerank("nothing of it", TEXTS, top_n=5)]
+        scores = [score for _, score in await reranker.rerank("nothing of it", TEXTS, limit=5)]
         assert (scores[0], scores[-1]) == (1.0, 0.0)
 
     async def test_it_has_a_name(self, reranker: Reranker) -> None:

@@ -21,6 +21,19 @@ from conspectus.ports.jobs import Commits
 
 MEDIA_TYPE = "application/problem+json"
 MOST_NAMED = 20
+RENAMED: Mapping[str, str] = {
+    "text": "query",
+    "where": "filter",
+    "floor": "min_similarity",
+    "arms": "retrievers",
+    "situation": "query_context",
+    "chain": "thread_messages",
+    "budget": "max_tokens",
+    "renderer": "format",
+    "top_n": "limit",
+    "search_limit": "candidates",
+}
+"""Fields of requests by the names that they had before the first release."""
 
 STATUSES: Mapping[type[ConspectusError], int] = {
     errors.InvalidInput: 422,
@@ -182,9 +195,20 @@ def internal(request_id: str) -> Problem:
 
 def invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
     """The problem of values that do not fit a schema, the first of them as the field at fault."""
-    named = [{"field": _place(each), "reason": str(each["msg"])} for each in found[:MOST_NAMED]]
+    found = sorted(found, key=lambda each: _new_name(each) is None)
+    named = [{"field": _place(each), "reason": _reason(each)} for each in found[:MOST_NAMED]]
     first = InvalidInput(**named[0]) if named else InvalidInput("body", "cannot be read")
     return Problem(422, first.code, str(first), {**vars(first), "errors": named})
+
+
+def _new_name(error: Mapping[str, Any]) -> str | None:
+    """The new name of an unknown field that has one."""
+    return RENAMED.get(str(error["loc"][-1])) if error["type"] == "extra_forbidden" else None
+
+
+def _reason(error: Mapping[str, Any]) -> str:
+    new = _new_name(error)
+    return str(error["msg"]) if new is None else f"unknown field; use `{new}`"
 
 
 async def answer_error(request: Request, error: Exception) -> Response:

@@ -6,7 +6,7 @@ from functools import partial
 
 from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget
-from conspectus.model.results import Citation, ContextWindow, Fate, Hit, Retrieval, TraceEntry
+from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval, TraceEntry, TraceStatus
 from conspectus.text.clean import clean
 from conspectus.window.cost_estimate import Estimator, Focus
 from conspectus.window.packer import Packed, Refusal, pack
@@ -30,7 +30,7 @@ def build_window(
     Args:
         retrieval: hits count by score; equal scores by document and place in it. Where its threads say
             that messages are left out between those shown, a mark counts them.
-        budget: the window may cost what its tokens leave after system, question and answer are paid.
+        budget: the window may cost what its tokens leave after `system`, `query` and `reserved_tokens`.
         renderer: from `renderer_named`.
         count: the counter that `budget.tokenizer` names.
         labels: what the sources of captions and events are called, by their ids; where a stream's documents
@@ -49,15 +49,15 @@ def build_window(
         Estimator, renderer=renderer, count=count, counted=counted, threads=threads, focus=focus
     )
     packed = pack(hits, allowed, renderer=renderer, count=count, estimator=estimator, threads=threads)
-    below_floor = sorted(retrieval.below_floor, key=_rank)
+    below = sorted(retrieval.below_min_similarity, key=_rank)
     return ContextWindow(
-        outcome=retrieval.outcome if hits else "nothing_relevant",
+        outcome=retrieval.outcome if hits else "no_match",
         text=packed.rendered.text,
         tokens=packed.tokens,
-        allowed=allowed,
+        max_tokens=allowed,
         tokenizer=budget.tokenizer,
         citations=citations(packed.layout),
-        trace=trace(packed, hits, below_floor=below_floor, floor=retrieval.plan.get("floor")),
+        trace=trace(packed, hits, below=below, floor=retrieval.plan.get("min_similarity")),
         messages=packed.rendered.messages,
         notices=retrieval.notices,
         timings=retrieval.timings,
@@ -65,11 +65,11 @@ def build_window(
 
 
 def _allowed(budget: Budget, count: Callable[[str], int]) -> int:
-    for name, tokens in (("budget.tokens", budget.tokens), ("budget.answer", budget.answer)):
+    for name, tokens in (("max_tokens", budget.max_tokens), ("reserved_tokens", budget.reserved_tokens)):
         if tokens < 0:
             raise InvalidInput(name, f"is {tokens}; a number of tokens cannot be negative")
-    beside = sum(count(clean(text)) for text in (budget.system, budget.question) if text)
-    return max(budget.tokens - beside - budget.answer, 0)
+    beside = sum(count(clean(text)) for text in (budget.system, budget.query) if text)
+    return max(budget.max_tokens - beside - budget.reserved_tokens, 0)
 
 
 def _rank(hit: Hit) -> tuple[float, str, int, int]:
@@ -101,10 +101,10 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
 
 
 def trace(
-    packed: Packed, hits: Sequence[Hit], *, below_floor: Sequence[Hit], floor: str | None
+    packed: Packed, hits: Sequence[Hit], *, below: Sequence[Hit], floor: str | None
 ) -> tuple[TraceEntry, ...]:
-    """Entries in the order of rank, from 1 on; what the floor kept out comes last."""
-    return (*_packed_entries(packed, hits), *_floor_entries(below_floor, len(hits), floor))
+    """Entries in the order of rank, from 1 on; candidates below the minimum similarity come last."""
+    return (*_packed_entries(packed, hits), *_floor_entries(below, len(hits), floor))
 
 
 def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]:
@@ -113,13 +113,13 @@ def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]
     for rank, hit in enumerate(hits):
         piece, cost = plan.pieces.get(rank), plan.costs.get(rank, 0)
         if piece is None:
-            fate, reason = _refused(plan.refused[rank], hits, numbers)
+            status, reason = _refused(plan.refused[rank], hits, numbers)
         elif piece.cut:
             share = f"{piece.stop - piece.start} of {len(hit.chunk.text)} characters"
-            fate, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
+            status, reason = "truncated", f"in [{numbers[hit.chunk.id]}], cut to the room left: {share}"
         else:
-            fate, reason = "in", f"in [{numbers[hit.chunk.id]}]"
-        yield _entry(rank, hit, fate, reason + _along(hit, numbers) + _through(hit), cost)
+            status, reason = "included", f"in [{numbers[hit.chunk.id]}]"
+        yield _entry(rank, hit, status, reason + _along(hit, numbers) + _through(hit), cost)
 
 
 def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
@@ -135,7 +135,7 @@ def _through(hit: Hit) -> str:
     return f", found through {ARROW.join(hit.through)}" if hit.through else ""
 
 
-def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> tuple[Fate, str]:
+def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> tuple[TraceStatus, str]:
     if refusal.blank:
         return "duplicate", "has no visible text"
     if refusal.same_as is not None:
@@ -151,13 +151,13 @@ def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> 
 
 
 def _floor_entries(hits: Sequence[Hit], first: int, floor: str | None) -> Iterator[TraceEntry]:
-    bound = f"the floor {floor}" if floor else "the floor"
+    bound = f"the minimum similarity {floor}" if floor else "the minimum similarity"
     for rank, hit in enumerate(hits, first):
         known = "has no similarity" if hit.similarity is None else f"similarity {hit.similarity:.2f} is"
-        yield _entry(rank, hit, "below_floor", f"{known} below {bound}{_through(hit)}", 0)
+        yield _entry(rank, hit, "below_min_similarity", f"{known} below {bound}{_through(hit)}", 0)
 
 
-def _entry(rank: int, hit: Hit, fate: Fate, reason: str, tokens: int) -> TraceEntry:
+def _entry(rank: int, hit: Hit, status: TraceStatus, reason: str, tokens: int) -> TraceEntry:
     return TraceEntry(
         rank=rank + 1,
         chunk=hit.chunk.id,
@@ -165,7 +165,7 @@ def _entry(rank: int, hit: Hit, fate: Fate, reason: str, tokens: int) -> TraceEn
         title=hit.document.title,
         score=hit.score,
         parts=hit.parts,
-        fate=fate,
+        status=status,
         reason=reason,
         tokens=tokens,
     )

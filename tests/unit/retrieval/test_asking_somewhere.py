@@ -46,7 +46,7 @@ def message(
 
 
 async def hits(engine: Engine, situation: QueryContext | None = HERE, **fields: object) -> list[Hit]:
-    return list((await engine.retrieve(QUESTION, situation=situation, **fields)).hits)
+    return list((await engine.retrieve(QUESTION, query_context=situation, **fields)).hits)
 
 
 def keys(found: Sequence[Hit]) -> list[str]:
@@ -68,10 +68,10 @@ async def test_an_old_perfect_match_comes_first_in_its_channel(
 async def test_a_score_is_the_sum_of_its_parts(engine: Engine) -> None:
     await say(engine, "here", *(message(str(n), 0.6 + n / 20, thread="t") for n in range(6)))
     for situation in (None, HERE, replace(HERE, thread="t"), PRODUCT, replace(PRODUCT, thread="t")):
-        found = await hits(engine, situation, floor=0.72)
+        found = await hits(engine, situation, min_similarity=0.72)
         assert keys(found)[0] == "5"
         assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found)
-    assert keys(await hits(engine, None, floor=0.72)) == ["5", "4", "3"]
+    assert keys(await hits(engine, None, min_similarity=0.72)) == ["5", "4", "3"]
 
 
 @pytest.mark.parametrize("situation", [HERE, PRODUCT])
@@ -85,25 +85,25 @@ async def test_a_message_is_kept_with_its_thread_and_the_trace_says_so(
         message("reply", 0.6, thread="parent"),
         message("unrelated", 0.3, thread="unrelated"),
     )
-    found = {hit.document.key: hit for hit in await hits(engine, situation, floor=0.7)}
+    found = {hit.document.key: hit for hit in await hits(engine, situation, min_similarity=0.7)}
     assert sorted(found) == ["parent", "reply"]
-    assert found["reply"].parts["kept with its thread"] == 0.0
-    assert "kept with its thread" not in found["parent"].parts
-    window = await engine.window(QUESTION, 500, situation=situation, floor=0.7)
-    fates = {entry.document: (entry.fate, entry.parts) for entry in window.trace}
-    assert [fate for fate, _ in fates.values()] == ["in", "in", "below_floor"]
-    assert "kept with its thread" in fates[found["reply"].document.id][1]
+    assert found["reply"].parts["kept_by_thread"] == 0.0
+    assert "kept_by_thread" not in found["parent"].parts
+    window = await engine.window(QUESTION, 500, query_context=situation, min_similarity=0.7)
+    fates = {entry.document: (entry.status, entry.parts) for entry in window.trace}
+    assert [fate for fate, _ in fates.values()] == ["included", "included", "below_min_similarity"]
+    assert "kept_by_thread" in fates[found["reply"].document.id][1]
 
 
 async def test_a_boost_lifts_nothing_over_the_floor(engine: Engine) -> None:
     await say(engine, "here", message("near", 0.69), message("far", 0.71, hours=1_000.0))
-    found = await engine.retrieve(QUESTION, situation=PRODUCT)
+    found = await engine.retrieve(QUESTION, query_context=PRODUCT)
     assert keys(found.hits) == ["far"]
-    assert keys(found.below_floor) == ["near"]
-    assert found.below_floor[0].score > 1.0
-    assert found.plan["floor"] == "0.70"
+    assert keys(found.below_min_similarity) == ["near"]
+    assert found.below_min_similarity[0].score > 1.0
+    assert found.plan["min_similarity"] == "0.70"
     assert found.plan["profile"] == "multiplicative"
-    assert keys(await hits(engine, PRODUCT, floor=0.0)) == ["near", "far"]
+    assert keys(await hits(engine, PRODUCT, min_similarity=0.0)) == ["near", "far"]
 
 
 async def test_the_channel_asked_in_beats_a_closer_match_elsewhere(engine: Engine) -> None:
@@ -120,7 +120,7 @@ async def test_a_channel_is_found_by_its_id_as_well(engine: Engine) -> None:
     await say(engine, "here", message("a", 0.9))
     source = await engine.collections.get_or_create_source("here")
     found = await hits(engine, replace(HERE, channel=source.id))
-    assert found[0].parts["same channel"] > 0.0
+    assert found[0].parts["same_channel"] > 0.0
 
 
 async def test_an_exchange_is_worth_more_than_the_same_words_alone(engine: Engine) -> None:
@@ -128,9 +128,9 @@ async def test_an_exchange_is_worth_more_than_the_same_words_alone(engine: Engin
     alone = [message(f"s{n}", 0.3, thread=f"s{n}") for n in range(20)]
     await say(engine, "here", *talk, *alone)
     found = {hit.document.key: hit.parts for hit in await hits(engine, limit=30)}
-    assert found["t2"]["flow"] > 0.0
-    assert found["t2"]["completeness"] > 0.0
-    assert found["s1"]["flow"] == found["s1"]["completeness"] == 0.0
+    assert found["t2"]["conversation_flow"] > 0.0
+    assert found["t2"]["thread_completeness"] > 0.0
+    assert found["s1"]["conversation_flow"] == found["s1"]["thread_completeness"] == 0.0
 
 
 async def test_messages_without_a_time_are_found_without_recency(engine: Engine) -> None:
@@ -150,15 +150,15 @@ async def test_now_is_the_time_of_a_question_that_has_none(engine: Engine) -> No
 
 async def test_without_a_situation_nothing_is_added(engine: Engine) -> None:
     await say(engine, "here", message("a", 0.9, thread="t"), message("b", 0.8, thread="t"))
-    today = {"words", "vectors", "neighbours", "thread", "speaker", "role", "asking"}
+    today = {"keyword", "vector", "neighbors", "thread", "speaker", "role", "question"}
     found = await engine.retrieve(QUESTION)
     assert all(set(hit.parts) == today for hit in found.hits)
     assert "profile" not in found.plan
     assert set((await hits(engine))[0].parts) == today | {
         "recency",
-        "same channel",
-        "flow",
-        "completeness",
+        "same_channel",
+        "conversation_flow",
+        "thread_completeness",
     }
 
 
@@ -168,10 +168,10 @@ async def test_a_channel_that_is_not_there_or_not_to_be_seen_is_not_found(engine
     ann = await engine.people.create_user("ann")
     await engine.people.grant("default", Principal("user", ann.id), "viewer", source="here")
     view = engine.answering(Person("ann", id=ann.id))
-    assert (await view.retrieve(QUESTION, situation=HERE)).hits[0].document.key == "a"
+    assert (await view.retrieve(QUESTION, query_context=HERE)).hits[0].document.key == "a"
     for asker, channel in ((engine, "nowhere"), (view, "nowhere"), (view, "secret")):
         with pytest.raises(NotFound, match=f"channel '{channel}'"):
-            await asker.retrieve(QUESTION, situation=QueryContext(channel=channel))
+            await asker.retrieve(QUESTION, query_context=QueryContext(channel=channel))
 
 
 async def test_a_channel_is_looked_up_in_every_collection_that_is_asked(engine: Engine) -> None:
@@ -198,6 +198,6 @@ async def test_a_situation_that_makes_no_sense_is_refused(
     engine: Engine, situation: QueryContext, said: str
 ) -> None:
     with pytest.raises(InvalidInput, match=said):
-        await engine.retrieve(QUESTION, situation=situation)
-    with pytest.raises(InvalidInput, match="chain"):
-        await engine.retrieve(QUESTION, chain=101)
+        await engine.retrieve(QUESTION, query_context=situation)
+    with pytest.raises(InvalidInput, match="thread_messages"):
+        await engine.retrieve(QUESTION, thread_messages=101)

@@ -53,7 +53,7 @@ class Channel:
 
     def hit(self, number: int, score: float) -> Hit:
         found = self.rows[number]
-        return Hit(found.chunk, found.document, score, {"words": score}, None, None)
+        return Hit(found.chunk, found.document, score, {"keyword": score}, None, None)
 
     async def thread(self, message: Document, around: Sequence[DocumentId], limit: int) -> StoredThread:
         self.reads.append((message.thread or "", limit))
@@ -172,7 +172,7 @@ def test_a_better_hit_brings_a_worse_one_forward() -> None:
     found = channel.chained({1: 0.9, 2: 0.8, 3: 0.7, 4: 0.6, 0: 0.1})
     assert numbers(found) == [1, 0, 2, 3, 4]
     assert found.hits[1].along_with is None
-    assert found.hits[1].parts == {"words": 0.1, "chain": pytest.approx(0.75)}
+    assert found.hits[1].parts == {"keyword": 0.1, "thread_message": pytest.approx(0.75)}
 
 
 def test_long_messages_come_as_their_first_chunks() -> None:
@@ -190,8 +190,8 @@ def test_what_the_floor_kept_out_is_not_listed_when_it_comes_along() -> None:
         (channel.hit(2, 0.1), replace(channel.hit(3, 0.0), chunk=row(said(9), 9).chunk)),
     )
     reading = ChainReader(channel.thread, channel.messages, channel.chunks, EVERYTHING, 500)
-    found = asyncio.run(with_chains(Retrieval("found", hits, below_floor=below), reading, most=1))
-    assert (numbers(found), [hit.chunk.id for hit in found.below_floor]) == ([3, 2], [9])
+    found = asyncio.run(with_chains(Retrieval("found", hits, below_min_similarity=below), reading, most=1))
+    assert (numbers(found), [hit.chunk.id for hit in found.below_min_similarity]) == ([3, 2], [9])
 
 
 def test_what_is_no_message_brings_nothing_and_reads_nothing() -> None:

@@ -158,7 +158,7 @@ def test_everything_is_no_evidence(tmp_path: Path) -> None:
 async def test_an_unknown_profile_is_refused_before_anything_is_read(tmp_path: Path) -> None:
     with pytest.raises(InvalidInput, match="there are default"):
         await conversation(tmp_path, profile="best")
-    with pytest.raises(InvalidInput, match="no part"):
+    with pytest.raises(InvalidInput, match="is unknown"):
         await conversation(tmp_path, profile=profile_without("default", ["sleep"]))
 
 
@@ -179,5 +179,5 @@ async def test_rankings_are_compared_on_the_same_questions(tmp_path: Path) -> No
 def test_the_table_has_all_parts_each_alone_and_each_left_out() -> None:
     names = rankings()
     assert len(names) == 2 + 10 + 1 + 10 + 2
-    assert names["default without flow"] == "default without flow"
-    assert "flow" not in (names["base and flow"] or "")
+    assert names["default without conversation_flow"] == "default without conversation_flow"
+    assert "conversation_flow" not in (names["base and conversation_flow"] or "")

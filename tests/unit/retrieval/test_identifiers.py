@@ -56,13 +56,13 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-@pytest.mark.parametrize("arms", [("words", "vectors"), ("words",)])
+@pytest.mark.parametrize("arms", [("keyword", "vector"), ("keyword",)])
 async def test_an_exact_match_is_first(engine: Engine, arms: tuple[str, ...]) -> None:
     whole = [NewDocument(text=f"{LONG}It names {each}. {LONG}", key=each) for each in IDENTIFIERS]
     near = [NewDocument(text=nearly(each), key=f"near {each}") for each in IDENTIFIERS]
     await engine.add([*near, *whole], wait=True)
     asked = [(query.format(each), each) for each in IDENTIFIERS for query in QUERIES]
-    firsts = {query: (await ranks(engine, query, arms=arms, limit=1), key) for query, key in asked}
+    firsts = {query: (await ranks(engine, query, retrievers=arms, limit=1), key) for query, key in asked}
     assert {query: found for query, (found, key) in firsts.items() if found != [key]} == {}
 
 
@@ -90,9 +90,9 @@ async def test_one_word_among_many_is_no_identifier(engine: Engine) -> None:
 async def test_a_filter_and_a_floor_stay_what_they_are(engine: Engine) -> None:
     document = NewDocument(text=f"{LONG} E1013", key="long", metadata={"year": 1999})
     await engine.add([document], wait=True)
-    assert "long" not in await ranks(engine, "E1013", where=Not(Eq(("year",), 1999)))
-    assert "long" not in await ranks(engine, "E1013", floor=0.99)
-    assert "long" not in await ranks(engine, "E1013", arms=("vectors",))
+    assert "long" not in await ranks(engine, "E1013", filter=Not(Eq(("year",), 1999)))
+    assert "long" not in await ranks(engine, "E1013", min_similarity=0.99)
+    assert "long" not in await ranks(engine, "E1013", retrievers=("vector",))
 
 
 async def test_collections_are_merged_with_their_exact_matches(engine: Engine) -> None:

@@ -32,7 +32,11 @@ def test_an_unknown_profile_is_named(name: str) -> None:
 
 def test_the_formula_in_use_elsewhere_has_its_own_numbers() -> None:
     assert (MULTIPLICATIVE.same_channel, MULTIPLICATIVE.same_thread) == (1.5, 1.3)
-    assert (MULTIPLICATIVE.decay, MULTIPLICATIVE.floor, MULTIPLICATIVE.keeps_threads) == (0.1, 0.7, True)
+    assert (MULTIPLICATIVE.decay, MULTIPLICATIVE.min_similarity, MULTIPLICATIVE.keeps_threads) == (
+        0.1,
+        0.7,
+        True,
+    )
 
 
 @pytest.mark.parametrize("part", part_names("default"))
@@ -46,16 +50,25 @@ def test_a_part_that_is_switched_off_weighs_nothing_and_the_others_as_before(par
 
 
 def test_several_parts_can_be_switched_off() -> None:
-    profile = profile_named("default without flow, same channel,recency")
+    profile = profile_named("default without conversation_flow, same_channel,recency")
     assert isinstance(profile, Sum)
-    assert (profile.people.flow, profile.people.same_channel, profile.people.recency) == (0.0, 0.0, 0.0)
-    assert profile.people.completeness == DEFAULT.people.completeness
+    assert (profile.people.conversation_flow, profile.people.same_channel, profile.people.recency) == (
+        0.0,
+        0.0,
+        0.0,
+    )
+    assert profile.people.thread_completeness == DEFAULT.people.thread_completeness
 
 
 def test_factors_that_are_switched_off_change_nothing() -> None:
     profile = profile_named(f"multiplicative without {', '.join(part_names('multiplicative'))}")
     assert isinstance(profile, Product)
-    assert (profile.same_channel, profile.same_thread, profile.decay, profile.floor) == (1.0, 1.0, 0.0, None)
+    assert (profile.same_channel, profile.same_thread, profile.decay, profile.min_similarity) == (
+        1.0,
+        1.0,
+        0.0,
+        None,
+    )
 
 
 @pytest.mark.parametrize("name", ["default without", "default without ", "default without sleep, flow"])
@@ -65,7 +78,7 @@ def test_an_unknown_part_is_named(name: str) -> None:
 
 
 def test_a_floor_is_no_part_of_a_profile_without_one() -> None:
-    with pytest.raises(InvalidInput, match="'floor' is no part"):
+    with pytest.raises(InvalidInput, match="'floor' is unknown"):
         profile_named("default without floor")
 
 

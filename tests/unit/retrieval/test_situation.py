@@ -75,23 +75,23 @@ def test_both_messages_of_a_thread_are_boosted_and_each_once() -> None:
     documents = [said(thread="t"), said(thread="t"), said(thread="u")]
     scores = products(documents, [0.8, 0.7, 0.6], standing(MULTIPLICATIVE, thread="t"))
     assert scores == pytest.approx([0.8 * 1.5 * 1.3, 0.7 * 1.5 * 1.3, 0.6 * 1.5])
-    in_sum = added(standing(thread="t"), documents, DEFAULT.people)["same thread"]
+    in_sum = added(standing(thread="t"), documents, DEFAULT.people)["same_thread"]
     assert in_sum.tolist() == [DEFAULT.people.same_thread] * 2 + [0.0]
 
 
 def test_a_product_is_the_sum_of_what_its_factors_change() -> None:
     documents = [said(hours=2, thread="t")]
     parts = multiplied(standing(MULTIPLICATIVE, thread="t"), documents, np.array([0.9]))
-    assert list(parts) == ["same channel", "same thread", "recency"]
-    assert parts["same channel"][0] == pytest.approx(0.9 * 0.5)
-    assert parts["same thread"][0] == pytest.approx(0.9 * 1.5 * 0.3)
+    assert list(parts) == ["same_channel", "same_thread", "recency"]
+    assert parts["same_channel"][0] == pytest.approx(0.9 * 0.5)
+    assert parts["same_thread"][0] == pytest.approx(0.9 * 1.5 * 0.3)
     whole = 0.9 * 1.5 * 1.3 * np.exp(-0.2)
     assert 0.9 + sum(float(each[0]) for each in parts.values()) == pytest.approx(whole)
 
 
 def test_a_thread_of_another_channel_with_the_same_name_is_another_thread() -> None:
     parts = added(standing(thread="t"), [said(source=ELSEWHERE, thread="t")], DEFAULT.people)
-    assert parts["same thread"].tolist() == [0.0]
+    assert parts["same_thread"].tolist() == [0.0]
 
 
 def test_without_a_channel_there_is_only_time() -> None:

@@ -102,7 +102,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         return {
             "context": found.text,
             "tokens": found.tokens,
-            "allowed": found.window.allowed,
+            "allowed": found.window.max_tokens,
             "notes": [each.id for each in found.notes],
             "recent": [each.memory.id for each in found.recent],
             "sources": [each.document for each in found.window.citations],

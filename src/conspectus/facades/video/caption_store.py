@@ -106,13 +106,13 @@ class CaptionStore:
     ) -> list[tuple[Document, float]]:
         """The best documents for a question, or for its vector alone; none where nothing can be compared."""
         home = await self._home(engine)
-        alone = query.arms == ("vectors",)
+        alone = query.retrievers == ("vector",)
         if home is None or top_k <= 0 or (alone and home.collection.space is None):
             return []
         where = wanted(chosen, home.names)
         limit = top_k
         while True:
-            asked = {"collection": home.collection.id, "where": where, "limit": limit}
+            asked = {"collection": home.collection.id, "filter": where, "limit": limit}
             hits = (await engine.search.retrieve(query, **asked)).hits
             best: dict[str, Hit] = {}
             for hit in hits:

@@ -17,7 +17,7 @@ from conspectus.settings import Settings
 
 T = TypeVar("T")
 COLLECTION = "video"
-SIMILARITY = QueryContext(profile="multiplicative without recency, same channel, same thread, floor")
+SIMILARITY = QueryContext(profile="multiplicative without recency, same_channel, same_thread, min_similarity")
 """Scores that are the cosine, and nothing else: no caption is better for those beside it."""
 
 
@@ -82,7 +82,7 @@ class EngineContextStore(ClosableStore):
         vector = tuple(map(float, query_embedding))
         if not any(vector):
             return []
-        query = Query("", vector=vector, arms=("vectors",), situation=SIMILARITY)
+        query = Query("", vector=vector, retrievers=("vector",), query_context=SIMILARITY)
         return await self._find(query, top_k, filter_metadata)
 
     async def ask(

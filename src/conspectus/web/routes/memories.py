@@ -122,7 +122,7 @@ async def recent_memories(
     tokenizer: Annotated[str, Query(min_length=1, max_length=NAME)] = "o200k_base",
 ) -> Sequence[RecentMemory]:
     """The last turns that fit, oldest first."""
-    usable = budget_of(BudgetBody.model_validate({"tokens": 0, "tokenizer": tokenizer})).tokenizer
+    usable = budget_of(BudgetBody.model_validate({"max_tokens": 0, "tokenizer": tokenizer})).tokenizer
     return await engine.memory.recent(**whose.told, turns=turns, tokens=tokens, tokenizer=usable)
 
 

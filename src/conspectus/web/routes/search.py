@@ -21,41 +21,35 @@ router = Section("questions")
 @router.post("/search", response_model=RetrievalAnswer, responses=problems())
 async def search(body: SearchBody, engine: EngineOf) -> Retrieval:
     """The best passages, each with the parts of its score."""
-    return await engine.retrieve(body.query())
+    return await engine.retrieve(body.taken())
 
 
 @router.post("/context", response_model=WindowAnswer, responses=problems())
 async def context(body: ContextBody, engine: EngineOf) -> ContextWindow:
     """The right context for a question, never over the budget."""
-    query = body.query
-    return await engine.window(query.text, body.allowed(), renderer=body.renderer, **query.fields())
+    return await engine.window(body.query, body.budget(), format=body.format, **body.fields())
 
 
 @router.post("/explain", response_model=WindowAnswer, responses=problems())
 async def explain(body: ExplainBody, engine: EngineOf) -> ContextWindow:
     """A context window whose trace also has the chunks of one document."""
-    query = body.query
-    return await engine.explain(query.text, body.allowed(), document=body.document, **query.fields())
+    return await engine.explain(body.query, body.budget(), document=body.document, **body.fields())
 
 
 @router.post("/augment", response_model=WindowAnswer, responses=problems())
 async def augment(body: AugmentBody, engine: EngineOf) -> ContextWindow:
-    """The context over everything that can be seen, without what is less similar than the floor."""
-    floor = {} if body.floor is None else {"floor": body.floor}
-    return await engine.search.augment(body.query.text, body.allowed(), **{**body.query.fields(), **floor})
+    """The context over everything that can be seen, without what is less similar than `min_similarity`."""
+    return await engine.search.augment(body.query, body.budget(), **body.fields())
 
 
 @router.post("/rerank", response_model=RerankingAnswer, responses=problems())
 async def rerank(body: RerankBody, engine: EngineOf) -> Reranking:
     """Passages found before, in the order of the reranker."""
     hits = await engine.search.hits(body.chunks)
-    return await engine.search.rerank(body.query, hits, top_n=body.top_n)
+    return await engine.search.rerank(body.query, hits, limit=body.limit)
 
 
 @router.post("/search-and-rerank", response_model=RerankingAnswer, responses=problems())
 async def search_and_rerank(body: SearchAndRerankBody, engine: EngineOf) -> Reranking:
     """Look broadly, then let the reranker choose."""
-    query, limit = body.query, body.search_limit
-    return await engine.search.search_and_rerank(
-        query.text, search_limit=limit, top_n=body.top_n, **query.fields()
-    )
+    return await engine.search.search_and_rerank(body.query, candidates=body.candidates, **body.fields())

@@ -18,7 +18,7 @@ from conspectus.web.schemas.base import (
     ResponseModel,
     Where,
 )
-from conspectus.web.schemas.search import MOST_TOKENS, Floor, SituationBody
+from conspectus.web.schemas.search import MOST_TOKENS, MinSimilarity, QueryContextBody
 
 MOST_TURNS = 10_000
 MOST_CONTEXT = 5_000
@@ -56,8 +56,8 @@ class ChatBody(RequestModel):
     inject: bool | None = Field(None, description="Look for context; by default as the server is set.")
     instructions: Question | None = Field(None, description="What the model is told instead of the usual.")
     budget: AllocationBody = Field(default_factory=AllocationBody)
-    floor: Floor | None = 0.25
-    situation: SituationBody | None = None
+    floor: MinSimilarity | None = 0.25
+    situation: QueryContextBody | None = None
     form: ContextForm | None = Field(
         None, description="How context is written; by default as the server is set."
     )
@@ -79,7 +79,7 @@ class ChatBody(RequestModel):
             instructions=self.instructions,
             allocation=Allocation(**self.budget.model_dump()),
             floor=self.floor,
-            situation=None if self.situation is None else self.situation.situation(),
+            situation=None if self.situation is None else self.situation.taken(),
             form=self.form,
             temperature=self.temperature,
             keep_in=self.keep_in,

@@ -19,7 +19,7 @@ from conspectus.web.schemas.base import (
     Text,
 )
 from conspectus.web.schemas.records import DocumentAnswer, Label
-from conspectus.web.schemas.search import BudgetBody, Floor, Tokens, WindowAnswer, budget_of
+from conspectus.web.schemas.search import BudgetBody, MinSimilarity, Tokens, WindowAnswer, budget_of
 
 MOST_MESSAGES = 10_000
 
@@ -66,7 +66,7 @@ class ChannelQuestionBody(RequestModel):
     profile: Name = "default"
     related: bool = Field(False, description="Ask other channels about the same thing, too.")
     member: Name | None = Field(None, description="Only channels that this author may be in.")
-    floor: Floor | None = None
+    floor: MinSimilarity | None = None
     chain: int = Field(8, ge=0, le=1_000, description="Most messages that come along with each.")
 
     def question(self) -> ChannelQuery:

@@ -33,7 +33,7 @@ from conspectus.web.schemas.base import (
 )
 from conspectus.web.schemas.graphs import FactBody, GraphAskBody, Moment
 from conspectus.web.schemas.records import Label
-from conspectus.web.schemas.search import BudgetBody, Floor, Tokens, budget_of
+from conspectus.web.schemas.search import BudgetBody, MinSimilarity, Tokens, budget_of
 
 Days = Annotated[float, Field(ge=0, le=MOST_DAYS, allow_inf_nan=False)]
 MOST_MEMORIES = 10_000
@@ -138,7 +138,7 @@ class RecallBody(ScopedBody):
     graph: GraphAskBody | None = Field(
         default_factory=lambda: GraphAskBody.model_validate({}), description="Null: the graph has no say."
     )
-    floor: Floor | None = None
+    floor: MinSimilarity | None = None
     everywhere: bool = Field(
         False, description="Recall from all conversations; the last turns stay those of the one named."
     )

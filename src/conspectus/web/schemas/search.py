@@ -6,8 +6,8 @@ from pydantic import Field
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import filter_from_json
-from conspectus.model.query import Arm, Budget, Query, QueryContext
-from conspectus.model.results import Fate, Outcome
+from conspectus.model.query import Budget, Query, QueryContext, Retriever
+from conspectus.model.results import Outcome, TraceStatus
 from conspectus.web.schemas.base import (
     NAME,
     Count,
@@ -29,10 +29,10 @@ MOST_DIMENSIONS = 65_536
 USUAL_HITS = 20
 MOST_HITS = 100_000
 MOST_TOKENS = 100_000_000
-Floor = Annotated[Finite, Field(ge=-1.0, le=1.0, description="The least cosine similarity of a hit.")]
+MinSimilarity = Annotated[Finite, Field(ge=-1.0, le=1.0, description="Lowest cosine similarity of a hit.")]
 
 
-class SituationBody(RequestModel):
+class QueryContextBody(RequestModel):
     """Where and when a question is asked; an instant has a zone, and without one it is now."""
 
     channel: Name | None = None
@@ -40,60 +40,65 @@ class SituationBody(RequestModel):
     at: Instant | None = None
     profile: Name = "default"
 
-    def situation(self) -> QueryContext:
+    def taken(self) -> QueryContext:
         """As the engine takes it."""
         return QueryContext(self.channel, self.thread, self.at, self.profile)
 
 
 class QueryBody(RequestModel):
-    """A question to one collection, or to all that can be seen with `*`."""
+    """A query to one collection, or to all that can be seen with `*`."""
 
-    text: Question
+    query: Question
     collection: Name = "default"
-    where: Where | None = None
-    limit: int | None = Field(None, ge=0, le=MOST_HITS, description="Most hits.")
-    floor: Floor | None = None
-    arms: list[Arm] | None = Field(None, max_length=2, description="The ways to look; by default both.")
+    filter: Where | None = None
+    limit: int | None = Field(None, ge=0, le=MOST_HITS, description="Maximum number of hits.")
+    min_similarity: MinSimilarity | None = None
+    retrievers: list[Retriever] | None = Field(None, max_length=2, description="By default both.")
     vector: list[Finite] | None = Field(None, min_length=1, max_length=MOST_DIMENSIONS)
-    rerank: bool = Field(True, description="Let the reranker, if there is one, have the last word.")
-    situation: SituationBody | None = None
-    chain: int = Field(0, ge=0, le=MOST_HITS, description="Most messages of its thread along with a hit.")
-    as_of: Instant | None = Field(None, description="Answer with what was known at that instant.")
+    rerank: bool = Field(True, description="Rerank the hits, where a reranker is set.")
+    query_context: QueryContextBody | None = None
+    thread_messages: int = Field(
+        0, ge=0, le=MOST_HITS, description="Maximum number of messages of its thread added to a hit."
+    )
+    as_of: Instant | None = Field(None, description="Answer with the state known at that instant.")
     graph: GraphAskBody | None = None
 
     def fields(self) -> dict[str, Any]:
-        """The parts of the question that the client named, as the engine takes them."""
-        given = {name: getattr(self, name) for name in self.model_fields_set - {"text", "where"}}
-        if self.situation is not None:
-            given["situation"] = self.situation.situation()
+        """The parts of the query that the client named, as the engine takes them."""
+        given = {name: getattr(self, name) for name in self.model_fields_set & FIELDS}
+        if self.query_context is not None:
+            given["query_context"] = self.query_context.taken()
         if self.graph is not None:
             given["graph"] = self.graph.asked()
-        if self.where is not None:
-            given["where"] = filter_from_json(self.where)
-        for name in ("arms", "vector"):
+        if self.filter is not None:
+            given["filter"] = filter_from_json(self.filter)
+        for name in ("retrievers", "vector"):
             if given.get(name) is not None:
                 given[name] = tuple(given[name])
         return {name: value for name, value in given.items() if value is not None}
 
 
+FIELDS = QueryBody.model_fields.keys() - {"query"}
+
+
 class SearchBody(QueryBody):
     """A search for the best passages."""
 
-    limit: int | None = Field(USUAL_HITS, ge=0, le=MOST_HITS, description="Most hits.")
+    limit: int | None = Field(USUAL_HITS, ge=0, le=MOST_HITS, description="Maximum number of hits.")
 
-    def query(self) -> Query:
-        """The question as the engine takes it."""
-        return Query(**{"text": self.text, "limit": USUAL_HITS, **self.fields()})
+    def taken(self) -> Query:
+        """The query as the engine takes it."""
+        return Query(**{"text": self.query, "limit": USUAL_HITS, **self.fields()})
 
 
 class BudgetBody(RequestModel):
-    """How many tokens there are, who counts them, and what else they pay for."""
+    """The token limit of a window, its tokenizer, and what else the limit must cover."""
 
-    tokens: int = Field(ge=0, le=MOST_TOKENS)
+    max_tokens: int = Field(ge=0, le=MOST_TOKENS)
     tokenizer: str = Field("o200k_base", min_length=1, max_length=NAME)
     system: Question = ""
-    question: Question = ""
-    answer: int = Field(0, ge=0, le=MOST_TOKENS)
+    query: Question = ""
+    reserved_tokens: int = Field(0, ge=0, le=MOST_TOKENS)
 
 
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
@@ -103,26 +108,35 @@ def budget_of(given: int | BudgetBody) -> Budget:
     """The budget as the engine takes it. Raises InvalidInput for tokenizers that read server files."""
     if isinstance(given, int):
         return Budget(given)
-    if given.tokenizer.startswith("hf:"):
+    return _checked(Budget(**given.model_dump()))
+
+
+def _checked(budget: Budget) -> Budget:
+    if budget.tokenizer.startswith("hf:"):
         raise InvalidInput("tokenizer", "hf:PATH reads a file and cannot be used over HTTP")
-    return Budget(**given.model_dump())
+    return budget
 
 
-class BudgetedBody(RequestModel):
-    """A question and the tokens for what answers it."""
+class BudgetedBody(QueryBody):
+    """A query and the token limit of the window that answers it."""
 
-    query: QueryBody
-    budget: Tokens | BudgetBody = Field(description="Tokens counted with o200k_base, or a budget in full.")
+    max_tokens: int = Field(ge=0, le=MOST_TOKENS)
+    tokenizer: str = Field("o200k_base", min_length=1, max_length=NAME)
+    system: Question = Field("", description="A system prompt that `max_tokens` must also cover.")
+    budget_query: Question = Field("", description="A user message that `max_tokens` must also cover.")
+    reserved_tokens: int = Field(0, ge=0, le=MOST_TOKENS, description="Tokens kept free for the answer.")
 
-    def allowed(self) -> Budget:
+    def budget(self) -> Budget:
         """The budget as the engine takes it. Raises InvalidInput for tokenizers that read server files."""
-        return budget_of(self.budget)
+        return _checked(
+            Budget(self.max_tokens, self.tokenizer, self.system, self.budget_query, self.reserved_tokens)
+        )
 
 
 class ContextBody(BudgetedBody):
     """A context window to build."""
 
-    renderer: Literal["text", "xml", "json", "messages", "guarded"] = "text"
+    format: Literal["text", "xml", "json", "messages", "guarded"] = "text"
 
 
 class ExplainBody(BudgetedBody):
@@ -134,27 +148,26 @@ class ExplainBody(BudgetedBody):
 class AugmentBody(BudgetedBody):
     """A context window over everything that can be seen."""
 
-    floor: Floor | None = Field(None, description="The least cosine similarity; by default 0.25.")
+    min_similarity: MinSimilarity | None = Field(None, description="Lowest similarity; by default 0.25.")
 
 
 class RerankBody(RequestModel):
-    """Passages found before, by the ids of their chunks, to put into the order of a reranker."""
+    """Chunks found before, by their ids, to put into the order of a reranker."""
 
     query: Question
     chunks: list[Int64] = Field(max_length=1_000, description="Ids of chunks, best first.")
-    top_n: int = Field(5, ge=0, le=1_000)
+    limit: int = Field(5, ge=0, le=1_000)
 
 
-class SearchAndRerankBody(RequestModel):
-    """A broad search whose hits a reranker judges."""
+class SearchAndRerankBody(QueryBody):
+    """A broad search for `candidates`, of which a reranker chooses `limit`."""
 
-    query: QueryBody
-    search_limit: int = Field(50, ge=0, le=MOST_HITS)
-    top_n: int = Field(5, ge=0, le=1_000)
+    candidates: int = Field(50, ge=0, le=MOST_HITS)
+    limit: int | None = Field(5, ge=0, le=1_000)
 
 
 class HitAnswer(ResponseModel):
-    """One chunk found. `score` is the sum of `parts`; `words` is raw BM25, `similarity` the raw cosine.
+    """One chunk found. `score` is the sum of `parts`; `bm25` is raw BM25, `similarity` the raw cosine.
 
     `through` are the names of a graph that led to it, in order.
     """
@@ -163,7 +176,7 @@ class HitAnswer(ResponseModel):
     document: DocumentAnswer
     score: float
     parts: dict[str, float]
-    words: float | None
+    bm25: float | None
     similarity: float | None
     along_with: int | None
     through: list[str]
@@ -183,7 +196,7 @@ class RetrievalAnswer(ResponseModel):
 
     outcome: Outcome
     hits: list[HitAnswer]
-    below_floor: list[HitAnswer]
+    below_min_similarity: list[HitAnswer]
     plan: dict[str, str]
     notices: list[str]
     timings: dict[str, float]
@@ -230,7 +243,7 @@ class TraceAnswer(ResponseModel):
     title: str
     score: float
     parts: dict[str, float]
-    fate: Fate
+    status: TraceStatus
     reason: str
     tokens: Count
 
@@ -248,7 +261,7 @@ class WindowAnswer(ResponseModel):
     outcome: Outcome
     text: str
     tokens: Count
-    allowed: int
+    max_tokens: int
     tokenizer: str
     citations: list[CitationAnswer]
     trace: list[TraceAnswer]

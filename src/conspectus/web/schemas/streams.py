@@ -42,7 +42,7 @@ from conspectus.web.schemas.search import (
     MOST_DIMENSIONS,
     MOST_HITS,
     BudgetBody,
-    Floor,
+    MinSimilarity,
     Tokens,
     WindowAnswer,
     budget_of,
@@ -238,7 +238,7 @@ class VideoQuestionBody(RequestModel):
     range: RangeBody | None = None
     read_times: bool = Field(True, description="Read times in the question where the range names none.")
     where: Where | None = None
-    floor: Floor | None = None
+    floor: MinSimilarity | None = None
     limit: int = Field(10, ge=0, le=MOST_HITS, description="Most moments.")
     at: Instant | None = Field(None, description="When it is asked; by default now.")
 
@@ -292,7 +292,7 @@ class MomentAnswer(TimedAnswer):
 class MomentsAnswer(ResponseModel):
     """What was found, best first; `plan` says how the question was read, its time range too."""
 
-    outcome: Literal["found", "nothing_relevant"]
+    outcome: Literal["found", "no_match"]
     moments: list[MomentAnswer]
     plan: dict[str, str]
     notices: list[str]
