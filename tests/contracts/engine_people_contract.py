@@ -118,7 +118,7 @@ class WorkContract:
             with pytest.raises(InvalidInput):
                 await wrong
         with pytest.raises(InvalidInput):
-            await engine.jobs.ingest_url("http://a.example/", colour=1)
+            await engine.jobs.ingest_url("http://a.example/", colour=1)  # type: ignore[call-arg]
         with pytest.raises(InvalidInput):
             await engine.jobs.ingest_files([])
         with pytest.raises(NotFound) as caught:

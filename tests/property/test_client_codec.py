@@ -14,38 +14,35 @@ from tests.repetitions import tries
 
 from conspectus.client.decode import decoded
 from conspectus.client.encode import encoded
-from conspectus.model import access, connections, graph, jobs, records, reports, results
+from conspectus.model import access, channels, connections, graph, jobs, records, reports, results
 from conspectus.model.records import Json
 from conspectus.web.operation_schemas import response_model
-from conspectus.web.schemas import jobs as job_schemas
-from conspectus.web.schemas import maintenance, people, search
 from conspectus.web.schemas import records as stored
+from conspectus.web.schemas import search
 
 DERIVED = (
     *(access.User, access.Group, access.Key, access.NewKey, access.Grant),
     *(graph.NodePage, graph.EdgePage, graph.Neighbor, graph.NodeHit, graph.GraphState, graph.GraphSummary),
+    *(
+        access.Person,
+        records.Collection,
+        records.Receipt,
+        records.Written,
+        reports.Page,
+        reports.Status,
+        reports.CheckReport,
+    ),
+    *(jobs.Job, jobs.JobPage, jobs.IngestReport, jobs.EmbeddingRequest, jobs.RequestTotals),
+    *(connections.Connection, channels.ChannelMessage, channels.ReplyChain, channels.ImportReport),
     *(graph.GraphWritten, graph.GraphReceipt, graph.EntityLink, graph.EntityCount, graph.NodeEvent),
 )
 ANSWERS: dict[Any, Any] = {
-    records.Collection: stored.CollectionAnswer,
     records.Source: stored.SourceAnswer,
     records.Document: stored.DocumentAnswer,
     records.Chunk: stored.ChunkAnswer,
-    records.Written: stored.WrittenAnswer,
-    records.Receipt: stored.ReceiptAnswer,
-    reports.Page: stored.DocumentPage,
-    reports.Status: maintenance.StatusAnswer,
-    reports.CheckReport: maintenance.CheckAnswer,
     results.Retrieval: search.RetrievalAnswer,
     results.Reranking: search.RerankingAnswer,
     results.ContextWindow: search.WindowAnswer,
-    access.Person: people.PersonAnswer,
-    jobs.Job: job_schemas.JobAnswer,
-    jobs.JobPage: job_schemas.JobPageAnswer,
-    jobs.IngestReport: job_schemas.ReportAnswer,
-    jobs.EmbeddingRequest: job_schemas.RequestAnswer,
-    jobs.RequestTotals: job_schemas.TotalsAnswer,
-    connections.Connection: job_schemas.ConnectionAnswer,
     **{kind: response_model(kind) for kind in DERIVED},
 }
 """What the server answers for each kind of result."""

@@ -11,7 +11,7 @@ from conspectus.client.collections import RemoteCollections
 from conspectus.client.documents import RemoteDocuments
 from conspectus.client.encode import budget_json, encoded, metadata_json
 from conspectus.client.operations import derived
-from conspectus.client.request import ask, get, path_of, work
+from conspectus.client.request import ask, work
 from conspectus.client.service import RemoteService
 from conspectus.engine.channels import ChannelService
 from conspectus.ingest.messages import MessageImportOptions, handed_in, named, take_in
@@ -19,12 +19,10 @@ from conspectus.ingest.prepare import batches, period
 from conspectus.model.channels import (
     ArchiveKind,
     ChannelArchive,
-    ChannelMessage,
     ChannelQuery,
     ChannelWindow,
     ImportReport,
     NewMessage,
-    ReplyChain,
 )
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget
@@ -63,16 +61,6 @@ class RemoteChannels(RemoteService, ChannelService):
         if how.get("wait", False):
             await self._beside(RemoteDocuments).settle(collection=target.collection, progress=progress)
         return written
-
-    async def latest(
-        self, *, channel: str, collection: str = "default", limit: int = 50
-    ) -> list[ChannelMessage]:
-        request = get("/messages", channel=channel, collection=collection, limit=limit)
-        return list(await self._channel.several(ChannelMessage, request))
-
-    async def chain(self, document: str, *, limit: int = 20) -> ReplyChain:
-        path = path_of("documents", ("document", document), "chain")
-        return await self._channel.one(ReplyChain, get(path, limit=limit))
 
     async def window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
         asked = encoded(question)

@@ -2,18 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from conspectus.client.encode import encoded, metadata_json
 from conspectus.client.operations import derived
 from conspectus.client.request import Request, get, path_of, post, remove
 from conspectus.client.service import RemoteService
-from conspectus.client.transport import Transport
 from conspectus.engine.collections import CollectionService
 from conspectus.errors import NotFound
 from conspectus.model.records import Collection, Json, Receipt, Source, SourceKind
 
-T = TypeVar("T")
 BELOW: Final = frozenset({"connections", "documents", "grants", "names", "sources", "status"})
 """What the path of a collection is continued with."""
 
@@ -62,7 +60,13 @@ class RemoteCollections(RemoteService, CollectionService):
         told = None if metadata is None else metadata_json(metadata)
         body = given(name=name, metadata=told, kind=kind)
         request = replace(post(in_collection(collection, "sources"), body), repeatable=True)
-        return await made(self._channel, collection, Source, request)
+        try:
+            return await self._channel.one(Source, request)
+        except NotFound as fault:
+            if fault.kind != "collection":
+                raise
+        await self.get_or_create(collection)
+        return await self._channel.one(Source, request)
 
     async def get_source(self, source: str, *, collection: str | None = None) -> Source:
         if collection is None:
@@ -102,17 +106,6 @@ class RemoteCollections(RemoteService, CollectionService):
     async def _source_path(self, source: str, collection: str | None) -> str:
         found = source if collection is None else (await self.get_source(source, collection=collection)).id
         return path_of("sources", ("source", found))
-
-
-async def made(channel: Transport, collection: str, kind: type[T], request: Request) -> T:
-    """What a request to a collection answers, which is made first if it is new."""
-    try:
-        return await channel.one(kind, request)
-    except NotFound as fault:
-        if fault.kind != "collection":
-            raise
-    await channel.one(Collection, post("/collections", {**given(name=collection), "get": True}))
-    return await channel.one(kind, request)
 
 
 def given(**fields: object) -> dict[str, Json]:

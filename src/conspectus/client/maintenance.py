@@ -2,10 +2,10 @@
 
 from conspectus.client.collections import in_collection
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, get, work
+from conspectus.client.request import get, work
 from conspectus.client.service import RemoteService
 from conspectus.engine.maintenance import MaintenanceService
-from conspectus.model.reports import CheckReport, Status
+from conspectus.model.reports import Status
 from conspectus.ports import Progress
 
 
@@ -17,14 +17,5 @@ class RemoteMaintenance(RemoteService, MaintenanceService):
         path = "/status" if collection is None else in_collection(collection, "status")
         return await self._channel.one(Status, get(path))
 
-    async def check(self) -> CheckReport:
-        return await self._channel.one(CheckReport, Request("GET", "/check", unhurried=True))
-
     async def reindex(self, *, collection: str = "default", progress: Progress | None = None) -> None:
         await self._channel.answer(work(in_collection(collection, "reindex")))
-
-    async def reembed(
-        self, embedder: str, *, collection: str = "default", progress: Progress | None = None
-    ) -> int:
-        request = work(in_collection(collection, "reembed"), {"embedder": embedder})
-        return await self._channel.member(int, "embedded", request)

@@ -43,7 +43,8 @@ def _remote(method: Callable[..., Any], operation: Operation) -> Callable[..., A
     async def call(self: RemoteService, *args: Any, **named: Any) -> Any:
         bound = signature.bind(self, *args, **named)
         bound.apply_defaults()
-        return await _answer(self._channel, operation, request_of(operation, bound.arguments))
+        values = {**bound.arguments, **bound.kwargs}
+        return await _answer(self._channel, operation, request_of(operation, values))
 
     return call
 
@@ -61,7 +62,7 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
     body: dict[str, Json] = {}
     query: dict[str, Any] = {}
     for each in operation.parameters:
-        value = values[each.name]
+        value = values.get(each.name, each.default)
         if isinstance(value, str) and get_origin(each.hint) in _LISTS:
             raise InvalidInput(each.name, "must be a list, not a string")
         told = _filter(each, value) if each.hint == Filter else _told(value)
@@ -71,9 +72,10 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
             query |= cast(dict[str, Any], told)
         else:
             query[each.name] = told
+    words = operation.path[1:].split("/")
     parts = [
-        (each[1:-1], str(query.pop(each[1:-1]))) if each.startswith("{") else each
-        for each in operation.path[1:].split("/")
+        (_kind(each, before), str(query.pop(each[1:-1]))) if each.startswith("{") else each
+        for before, each in zip(["", *words], words, strict=False)
     ]
     return Request(
         operation.verb,
@@ -84,6 +86,11 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         once=operation.secret,
         unhurried=operation.unhurried or operation.verb == "DELETE",
     )
+
+
+def _kind(word: str, before: str) -> str:
+    """What a part of a path is: a `{name}` is that of one of the things before it."""
+    return before.removesuffix("s") if word == "{name}" else word[1:-1]
 
 
 def _filter(parameter: Parameter, value: Filter) -> Json:

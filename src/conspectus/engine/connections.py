@@ -47,7 +47,12 @@ class ConnectionService(Service):
         self._job_sight = AuthorizedJobs(context.sight, context.parts.work.ledger)
 
     async def create(
-        self, name: str, connector: str, options: Mapping[str, Any], *, collection: str = "default"
+        self,
+        name: str,
+        connector: str,
+        options: Mapping[str, Any] | None = None,
+        *,
+        collection: str = "default",
     ) -> Connection:
         """Connect a collection with a Git repository, a MediaWiki or a folder; `sync` then copies its pages.
 
@@ -55,6 +60,7 @@ class ConnectionService(Service):
         that look like secrets, which cannot be stored yet.
         """
         place = await self._managed(collection, "connect a collection")
+        options = options or {}
         _refuse_secrets(options)
         if any(each.name == name for each in await self._job_sight.connections(place)):
             raise Conflict("connection", name, "exists already")

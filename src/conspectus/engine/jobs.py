@@ -6,6 +6,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import Unpack
 from uuid import uuid4
 
 from conspectus.access.policy import require_owner, require_scope
@@ -20,6 +21,7 @@ from conspectus.model.ids import JobId, SourceId
 from conspectus.model.jobs import (
     FINISHED,
     METHODS,
+    ChunkSizes,
     EmbeddingRequest,
     IngestReport,
     Job,
@@ -120,14 +122,13 @@ class JobService(Service):
 
     async def ingest_url(
         self,
-        /,
         url: str,
         *,
         collection: str = "default",
         source: str | None = None,
         method: str = "GET",
         headers: Mapping[str, str] | None = None,
-        **sizes: int | None,
+        **sizes: Unpack[ChunkSizes],
     ) -> Job:
         """Add a web page in the background: fetch, parse, split and embed it. Returns the job at once.
 
@@ -144,7 +145,7 @@ class JobService(Service):
         if address.query:
             secret["url"] = whole
         target_name = source_name(whole) if source is None else named("source", source)
-        arguments = {"method": _method(method), "source": target_name, **self._cut(sizes)}
+        arguments = {"method": _method(method), "source": target_name, **self._cut(**sizes)}
         if secret:
             arguments["repeatable"] = False
         if not address.query:
@@ -271,15 +272,12 @@ class JobService(Service):
         place.require("editor", "add documents", source=found.id)
         return place, found.id
 
-    def _cut(self, sizes: Mapping[str, int | None]) -> dict[str, Json]:
+    def _cut(self, chunk_size: int | None = None, overlap: int | None = None) -> dict[str, Json]:
         """The sizes of chunks, if any was given. Raises InvalidInput."""
-        if unknown := sizes.keys() - {"chunk_size", "overlap"}:
-            raise InvalidInput(min(unknown), "is not known; give chunk_size and overlap")
-        size, overlap = sizes.get("chunk_size"), sizes.get("overlap")
-        if size is None and overlap is None:
+        if chunk_size is None and overlap is None:
             return {}
         settings = self._parts.settings
-        size = settings.chunk_size if size is None else size
+        size = settings.chunk_size if chunk_size is None else chunk_size
         overlap = min(settings.chunk_overlap, size // 2) if overlap is None else overlap
         SplitOptions(size=size, overlap=overlap)
         return {"chunk_size": size, "overlap": overlap}

@@ -19,10 +19,9 @@ class MaintenanceService(Service):
         self._documents = documents
 
     async def status(self, *, collection: str | None = None) -> Status:
-        """Return sizes and counts of one collection.
+        """Return sizes and counts of one collection, or of all that you may read whole.
 
-        Without a name they cover all collections that you may read whole. Only the owner account is told the
-        path and the size of the store.
+        Only the owner account is told the path and the size of the store.
         """
         places = [await self._sight.place(collection)] if collection else await self._sight.places()
         whole = [place for place in places if place.whole]

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, TypedDict, Unpack
+from typing import Any, Unpack
 from xml.sax.saxutils import escape, quoteattr
 
 from conspectus.engine import Engine
@@ -24,7 +24,7 @@ from conspectus.model import records
 from conspectus.model.access import Person
 from conspectus.model.filter import Eq
 from conspectus.model.ids import LOCAL
-from conspectus.model.jobs import Job
+from conspectus.model.jobs import ChunkSizes, Job
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import NewDocument, Receipt
 from conspectus.model.results import Hit, RankedHit
@@ -172,13 +172,11 @@ RERANK_FROM = 40
 FLOOR = 0.25
 
 
-class IngestOptions(TypedDict, total=False):
-    """How a page is asked for (GET without headers), and how it is split, in characters."""
+class IngestOptions(ChunkSizes, total=False):
+    """How a page is asked for (GET without headers), and how it is split."""
 
     method: str
     headers: Mapping[str, str]
-    chunk_size: int
-    overlap: int
 
 
 class KnowledgeBase:

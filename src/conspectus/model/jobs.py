@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
@@ -44,6 +44,13 @@ class Job:
 
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 METHODS: tuple[Method, ...] = get_args(Method)
+
+
+class ChunkSizes(TypedDict, total=False):
+    """How a page is split, in characters; where they are not given, the settings decide."""
+
+    chunk_size: int | None
+    overlap: int | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,9 +3,11 @@
 Imports engine.
 """
 
+from conspectus.operations.channels import CHANNEL_OPERATIONS
 from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPERATIONS
-from conspectus.operations.documents import DOCUMENT_OPERATIONS, LOOKUP_OPERATIONS
+from conspectus.operations.documents import DOCUMENT_OPERATIONS
 from conspectus.operations.graph import GRAPH_OPERATIONS
+from conspectus.operations.jobs import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
 from conspectus.operations.operation import Operation, Parameter
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 
@@ -18,17 +20,23 @@ OPERATIONS = {
         *COLLECTION_OPERATIONS,
         *SOURCE_OPERATIONS,
         *DOCUMENT_OPERATIONS,
-        *LOOKUP_OPERATIONS,
+        *CHANNEL_OPERATIONS,
+        *JOB_OPERATIONS,
+        *INGEST_OPERATIONS,
+        *MAINTENANCE_OPERATIONS,
     )
 }
 """Every operation by its method, such as `PeopleService.whoami`."""
 
 __all__ = [
+    "CHANNEL_OPERATIONS",
     "COLLECTION_OPERATIONS",
     "DOCUMENT_OPERATIONS",
     "GRANT_OPERATIONS",
     "GRAPH_OPERATIONS",
-    "LOOKUP_OPERATIONS",
+    "INGEST_OPERATIONS",
+    "JOB_OPERATIONS",
+    "MAINTENANCE_OPERATIONS",
     "OPERATIONS",
     "PEOPLE_OPERATIONS",
     "SOURCE_OPERATIONS",

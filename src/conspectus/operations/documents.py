@@ -21,4 +21,3 @@ DOCUMENT_OPERATIONS: Final = (
     Operation(DocumentService.chunks, "GET", _CHUNKS, id="list_chunks"),
     Operation(DocumentService.delete_chunks, "DELETE", _CHUNKS, wrapped="deleted"),
 )
-LOOKUP_OPERATIONS: Final = (Operation(DocumentService.find, "GET", "/lookup", id="find_document"),)

@@ -2,10 +2,10 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal, cast, get_args
 
 from conspectus.engine import Engine
 from conspectus.model.checks import hints
@@ -101,11 +101,20 @@ class Operation:
     @cached_property
     def parameters(self) -> Sequence[Parameter]:
         """The parameters that travel, in the order of the method."""
+        apart = LOCAL.union(self.local)
         return [
-            Parameter(each.name, self._hints[each.name], each.default, self._location(each.name))
+            Parameter(name, hint, default, self._location(name))
             for each in inspect.signature(self.method).parameters.values()
-            if each.name not in LOCAL.union(self.local)
+            for name, hint, default in self._named(each)
+            if name not in apart
         ]
+
+    def _named(self, parameter: inspect.Parameter) -> Iterable[tuple[str, Any, Any]]:
+        """Name, type and default of a parameter, or of each that `**` stands for; those default to None."""
+        hint = self._hints.get(parameter.name)
+        if parameter.kind is not parameter.VAR_KEYWORD:
+            return [(parameter.name, hint, parameter.default)]
+        return [(name, each, None) for name, each in hints(get_args(hint)[0]).items()]
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:

@@ -17,10 +17,11 @@ from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
 from conspectus.model.filter import Filter
 from conspectus.model.jobs import JobRates, RequestTotals
-from conspectus.model.records import Chunk, Collection, Document, Source
+from conspectus.model.records import Chunk, Document, Source
 from conspectus.model.reports import CheckReport
 from conspectus.web.schemas.base import (
     CURSOR,
+    INT64,
     LONGEST_DESCRIPTION,
     LONGEST_QUESTION,
     MOST_IDS,
@@ -36,8 +37,7 @@ from conspectus.web.schemas.base import (
     Span,
     Where,
 )
-from conspectus.web.schemas.people import PersonAnswer
-from conspectus.web.schemas.records import ChunkAnswer, CollectionAnswer, DocumentAnswer, SourceAnswer
+from conspectus.web.schemas.records import ChunkAnswer, DocumentAnswer, SourceAnswer
 
 MOST_PARTS: Final = 1_000_000
 """Elements of a list, as far as reading goes; the settings decide how many are accepted."""
@@ -55,8 +55,6 @@ _ANSWERED: Final[Mapping[Any, Any]] = {
     Document: DocumentAnswer,
     Chunk: ChunkAnswer,
     Source: SourceAnswer,
-    Collection: CollectionAnswer,
-    Person: PersonAnswer,
 }
 
 _SHOWN: Final[Mapping[Any, Sequence[str]]] = {
@@ -65,9 +63,12 @@ _SHOWN: Final[Mapping[Any, Sequence[str]]] = {
     RequestTotals: ("error_rate",),
 }
 """Properties that an answer has besides the fields of a dataclass."""
+_HIDDEN: Final[Mapping[Any, Sequence[str]]] = {Person: ("key",)}
+"""Fields of a dataclass that no answer has."""
 _CURSOR: Final = Annotated[str, Limited(max_length=CURSOR, description="The `next` of the page before.")]
 TEXTS: Final[Mapping[str, Any]] = {
     "after": _CURSOR,
+    "channel": Name,
     "collection": Name,
     "embedder": Name,
     "graph": Name,
@@ -86,8 +87,25 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))],
     "update_collection.description": Annotated[str, Limited(max_length=LONGEST_DESCRIPTION)] | None,
     "list_documents.limit": _PAGE,
+    "list_jobs.limit": Annotated[int, Limited(ge=1, le=100, description="Most of them on a page.")],
+    "list_requests.after": Annotated[int, Limited(ge=0, lt=INT64)] | None,
+    "list_requests.limit": _PAGE,
+    "request_totals.hours": Annotated[int, Limited(ge=1, le=366 * 24, description="How far to look back.")],
+    "ingest_url.url": Annotated[str, Limited(min_length=1, max_length=8_192)],
+    "ingest_url.method": Annotated[str, Limited(min_length=1, max_length=20)],
+    "ingest_url.headers": Annotated[
+        dict[str, Annotated[str, Limited(max_length=8_192)]],
+        Limited(max_length=100, description="Sent with the request, and stored nowhere."),
+    ]
+    | None,
+    "ingest_url.source": Annotated[Name, Limited(description="By default one for each domain.")] | None,
+    "ingest_url.chunk_size": Annotated[int, Limited(ge=1, le=1_000_000)] | None,
+    "ingest_url.overlap": Annotated[int, Limited(ge=0, le=1_000_000)] | None,
+    "connect.connector": Name,
     "delete_documents.ids": _IDS,
     "get_texts.ids": _IDS,
+    "latest_messages.limit": _PAGE,
+    "context_chain.limit": _PAGE,
     "find_document.key": Name,
     "find_document.source": Name,
     "list_nodes.after": _REQUESTED[str] | None,
@@ -169,9 +187,13 @@ def answered(hint: Any) -> Any:
 
 @cache
 def response_model(kind: Any) -> type[BaseModel]:
-    """The schema of a dataclass that an answer holds; every field is there."""
+    """The schema of a dataclass that an answer holds."""
     known = hints(kind)
-    members: dict[str, Any] = {each.name: (answered(known[each.name]), ...) for each in fields(kind)}
+    members: dict[str, Any] = {
+        each.name: (answered(known[each.name]), ...)
+        for each in fields(kind)
+        if each.name not in _HIDDEN.get(kind, ())
+    }
     members |= {name: (hints(getattr(kind, name).fget)["return"], ...) for name in _SHOWN.get(kind, ())}
     return create_model(kind.__name__, __base__=ResponseModel, __doc__=inspect.getdoc(kind), **members)
 

@@ -10,17 +10,18 @@ from conspectus.operations import COLLECTION_OPERATIONS
 from conspectus.web.deps import CollectionName, EngineOf, Unhurried
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.maintenance import ReindexedAnswer
-from conspectus.web.schemas.records import CollectionAnswer, CollectionBody
+from conspectus.web.schemas.records import CollectionBody
 
 router = Section("collections")
 
 
 @router.post(
     "/collections",
-    response_model=CollectionAnswer,
+    response_model=answered(Collection),
     status_code=201,
-    responses={200: {"model": CollectionAnswer, "description": "It exists already."}, **problems(501)},
+    responses={200: {"model": answered(Collection), "description": "It exists already."}, **problems(501)},
 )
 async def create_collection(body: CollectionBody, engine: EngineOf, response: Response) -> Collection:
     """Make a collection, or with `get` return the one of that name."""

@@ -18,12 +18,11 @@ from conspectus.web.deps import (
 )
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.records import (
     DeletionBody,
     DocumentChange,
     DocumentsBody,
-    ReceiptAnswer,
-    WrittenAnswer,
 )
 
 router = Section("documents")
@@ -32,7 +31,7 @@ IN_COLLECTION = "/collections/{collection:path}/documents"
 
 @router.post(
     IN_COLLECTION,
-    response_model=list[WrittenAnswer],
+    response_model=answered(Sequence[Written]),
     status_code=201,
     responses=problems(412),
     dependencies=[Unhurried],
@@ -49,7 +48,7 @@ async def add_documents(
 
 @router.post(
     f"{IN_COLLECTION}/delete",
-    response_model=ReceiptAnswer,
+    response_model=answered(Receipt),
     responses=problems(),
     dependencies=[Unhurried],
 )
@@ -66,7 +65,7 @@ async def delete_documents_of_collection(
 
 @router.patch(
     "/documents/{document}",
-    response_model=WrittenAnswer,
+    response_model=answered(Written),
     responses=problems(412),
     dependencies=[Unhurried],
 )
@@ -79,7 +78,7 @@ async def update_document(
 
 
 @router.delete(
-    "/documents/{document}", response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried]
+    "/documents/{document}", response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried]
 )
 async def delete_document(document: DocumentId, engine: EngineOf, *, purge: Purge = False) -> Receipt:
     """Delete a document with its children and chunks; one that is unknown counts as nothing."""

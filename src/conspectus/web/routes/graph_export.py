@@ -6,11 +6,10 @@ from fastapi import Query, Response
 
 from conspectus.model.graph import GraphForm
 from conspectus.operations import GRAPH_OPERATIONS
-from conspectus.web.deps import CollectionName, EngineOf, NamedInPath, Unhurried
+from conspectus.web.deps import EngineOf, NamedInPath, Unhurried
 from conspectus.web.openapi import Responses, Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.schemas.base import NAME, Instant
-from conspectus.web.schemas.graphs import ReadAnswer
 
 MEDIA_TYPES: Final[dict[GraphForm, str]] = {
     "json": "application/json",
@@ -28,17 +27,6 @@ At = Annotated[Instant | None, Query(description="As it was at that instant.")]
 
 router = Section("graphs")
 add_routes(router, GRAPH_OPERATIONS)
-
-
-@router.post(
-    "/collections/{collection:path}/names/settle",
-    response_model=ReadAnswer,
-    responses=problems(),
-    dependencies=[Unhurried],
-)
-async def settle_names(collection: CollectionName, engine: EngineOf) -> ReadAnswer:
-    """Wait until every passage is looked through for names."""
-    return ReadAnswer(read=await engine.graph.settle_entities(collection=collection))
 
 
 @router.get("/graphs/{graph:path}/export", response_class=Response, responses=FORMS, dependencies=[Unhurried])

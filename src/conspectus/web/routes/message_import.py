@@ -6,23 +6,20 @@ from typing import Annotated
 
 from fastapi import File, Form, Query, UploadFile
 
-from conspectus.model.channels import ArchiveKind, ChannelMessage, ChannelWindow, ImportReport, ReplyChain
+from conspectus.model.channels import ArchiveKind, ChannelWindow, ImportReport
 from conspectus.model.records import Receipt, Written
-from conspectus.operations import LOOKUP_OPERATIONS
+from conspectus.operations import CHANNEL_OPERATIONS
 from conspectus.web.bodies import handed_in
-from conspectus.web.deps import DocumentId, EngineOf, NotingOf, Purge, Unhurried
+from conspectus.web.deps import EngineOf, NotingOf, Purge, Unhurried
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.conversations import (
-    ChainAnswer,
     ChannelQuestionBody,
     ChannelWindowAnswer,
-    ImportAnswer,
     MessagesBody,
-    SaidAnswer,
 )
-from conspectus.web.schemas.records import ReceiptAnswer, WrittenAnswer
 
 router = Section("conversations")
 Named = Annotated[str, Query(min_length=1, max_length=NAME)]
@@ -31,7 +28,7 @@ Collection = Annotated[str, Query(min_length=1, max_length=NAME)]
 
 @router.post(
     "/messages",
-    response_model=list[WrittenAnswer],
+    response_model=answered(Sequence[Written]),
     status_code=201,
     responses=problems(),
     dependencies=[Unhurried],
@@ -45,19 +42,7 @@ async def post_messages(body: MessagesBody, engine: EngineOf, noting: NotingOf) 
         )
 
 
-@router.get("/messages", response_model=list[SaidAnswer], responses=problems())
-async def latest_messages(
-    channel: Named,
-    engine: EngineOf,
-    *,
-    collection: Collection = "default",
-    limit: Annotated[int, Query(ge=1, le=1_000)] = 50,
-) -> Sequence[ChannelMessage]:
-    """What was said last in a channel, oldest first."""
-    return await engine.channels.latest(channel=channel, collection=collection, limit=limit)
-
-
-@router.delete("/messages", response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
+@router.delete("/messages", response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried])
 async def delete_message(
     channel: Named, key: Named, engine: EngineOf, *, collection: Collection = "default", purge: Purge = False
 ) -> Receipt:
@@ -73,7 +58,10 @@ async def channel_context(body: ChannelQuestionBody, engine: EngineOf) -> Channe
 
 
 @router.post(
-    "/messages/import", response_model=ImportAnswer, responses=problems(415), dependencies=[Unhurried]
+    "/messages/import",
+    response_model=answered(ImportReport),
+    responses=problems(415),
+    dependencies=[Unhurried],
 )
 async def import_messages(
     file: Annotated[UploadFile, File(description="The export, as the platform makes it.")],
@@ -89,12 +77,4 @@ async def import_messages(
         return await engine.channels.import_chat(upload, kind=kind, collection=collection, link=link)
 
 
-@router.get("/documents/{document}/chain", response_model=ChainAnswer, responses=problems())
-async def context_chain(
-    document: DocumentId, engine: EngineOf, *, limit: Annotated[int, Query(ge=1, le=1_000)] = 20
-) -> ReplyChain:
-    """A message with what it answers, up to the root, and with what follows from it."""
-    return await engine.channels.chain(document, limit=limit)
-
-
-add_routes(router, LOOKUP_OPERATIONS)
+add_routes(router, CHANNEL_OPERATIONS)

@@ -18,12 +18,11 @@ from conspectus.web.deps import (
 )
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.records import (
-    DocumentPage,
     DocumentsOfSource,
     SourceAnswer,
     SourceBody,
-    WrittenAnswer,
 )
 
 router = Section("sources")
@@ -38,7 +37,7 @@ async def get_or_create_source(collection: CollectionName, body: SourceBody, eng
     )
 
 
-@router.get("/sources/{source}/documents", response_model=DocumentPage, responses=problems())
+@router.get("/sources/{source}/documents", response_model=answered(Page), responses=problems())
 async def list_documents_of_source(
     source: SourceId, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
 ) -> Page:
@@ -50,7 +49,7 @@ async def list_documents_of_source(
 
 @router.post(
     "/sources/{source}/documents",
-    response_model=list[WrittenAnswer],
+    response_model=answered(Sequence[Written]),
     status_code=201,
     responses=problems(412),
     dependencies=[Unhurried],

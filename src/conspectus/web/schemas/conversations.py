@@ -78,22 +78,6 @@ class ChannelQuestionBody(RequestModel):
         return budget_of(self.budget)
 
 
-class SaidAnswer(ResponseModel):
-    """A stored message with its text."""
-
-    document: DocumentAnswer
-    text: str
-
-
-class ChainAnswer(ResponseModel):
-    """A message and what it takes to understand it; `left_out` counts what more its thread has."""
-
-    message: str
-    root: str
-    messages: list[SaidAnswer]
-    left_out: Count
-
-
 class ChannelWindowAnswer(ResponseModel):
     """Context for a question asked in a channel."""
 
@@ -101,14 +85,3 @@ class ChannelWindowAnswer(ResponseModel):
     tokens: Count
     channels: list[str]
     window: WindowAnswer
-
-
-class ImportAnswer(ResponseModel):
-    """What an import did: channels with the number of their messages, and how many were new."""
-
-    kind: str
-    channels: dict[str, Count]
-    added: Count
-    replaced: Count
-    unchanged: Count
-    notices: list[str]

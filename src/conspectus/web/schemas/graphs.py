@@ -6,24 +6,16 @@ from pydantic import Field
 
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.web.schemas.base import (
-    LONGEST_QUESTION,
-    Count,
     Name,
     RequestModel,
-    ResponseModel,
     Share,
 )
 from conspectus.web.schemas.records import Label
 
-MOST_PARTS = 1_000_000
-"""Nodes or edges of a request, as far as reading goes; the settings have the word on how many are taken."""
-MOST_ALIASES = 10_000
 MOST_HOPS = 1_000
 MOST_GRAPHS = 1_000
 LONGEST_TIME = 100
-NodeId = Annotated[str, Field(max_length=LONGEST_QUESTION, examples=["django"])]
 Moment = Annotated[str, Field(max_length=LONGEST_TIME, examples=["2026-03-02T08:00:00Z"])]
-Reason = Annotated[str, Field(max_length=LONGEST_QUESTION, description="Why, for the history.")]
 
 
 class GraphAskBody(RequestModel):
@@ -51,9 +43,3 @@ class FactBody(RequestModel):
     def fact(self) -> Fact:
         """As the engine takes it."""
         return Fact(**self.model_dump())
-
-
-class ReadAnswer(ResponseModel):
-    """How many passages were looked through."""
-
-    read: Count

@@ -30,28 +30,6 @@ MOST_PLACES = 100_000
 Label = Annotated[str, Field(max_length=NAME)]
 
 
-class SpaceAnswer(ResponseModel):
-    """An embedding space: vectors can be compared only inside one."""
-
-    model: str
-    dimensions: Count
-    version: str
-
-
-class CollectionAnswer(ResponseModel):
-    """A named set of sources that share a language and an embedding space (null: words only)."""
-
-    id: str
-    name: str = Field(examples=["alice/wiki"])
-    space: SpaceAnswer | None
-    language: str | None
-    created: datetime
-    owner: str
-    description: str
-    sequence: Count
-    names: bool
-
-
 class CollectionBody(RequestModel):
     """A collection to make; with `get`, the one of that name is returned if there is one."""
 
@@ -113,13 +91,6 @@ class DocumentAnswer(ResponseModel):
     error: str | None
     chunks: Count
     characters: Count
-
-
-class DocumentPage(ResponseModel):
-    """Documents in order of recording; `next` is the cursor of the page after this one."""
-
-    documents: list[DocumentAnswer]
-    next: str | None
 
 
 class ChunkAnswer(ResponseModel):
