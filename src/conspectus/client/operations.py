@@ -15,6 +15,7 @@ from conspectus.client.service import RemoteService
 from conspectus.client.transport import Transport
 from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_to_json
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments
@@ -65,8 +66,10 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         value = values.get(each.name, each.default)
         if isinstance(value, str) and get_origin(each.hint) in _LISTS:
             raise InvalidInput(each.name, "must be a list, not a string")
-        told = _filter(each, value) if each.hint == Filter else _told(value)
-        if each.location == "body":
+        told = _filter(each, value) if each.hint == Filter else _told(each.hint, value)
+        if each.name == operation.spread:
+            body |= cast(dict[str, Json], told)
+        elif each.location == "body":
             body[each.name] = told
         elif is_dataclass(each.hint):
             query |= cast(dict[str, Any], told)
@@ -99,20 +102,33 @@ def _filter(parameter: Parameter, value: Filter) -> Json:
     return None if value == EVERYTHING else json.dumps(filter_to_json(value))
 
 
-def _told(value: Any) -> Json:
-    """A value as JSON; instants get a zone and lists are read to their end."""
+def _told(hint: Any, value: Any) -> Json:
+    """A value as JSON; lists are read to their end.
+
+    An instant gets a zone, unless a text may stand for it: such a one may be read in the zone of a stream.
+    """
+    if hint == Filter:
+        return filter_to_json(value)
+    members = get_args(hint)
     match value:
         case str() | None:
             return encoded(value)
         case datetime():
-            return instant_json(value)
+            return encoded(value) if str in members else instant_json(value)
         case Mapping():
             return cast(Json, metadata_json(value))
         case _ if is_dataclass(value):
-            return {each.name: _told(getattr(value, each.name)) for each in fields(value)}
+            known = hints(type(value))
+            return {each.name: _told(known[each.name], getattr(value, each.name)) for each in fields(value)}
         case Iterable():
-            return [_told(each) for each in value]
+            return [_told(_member(members), each) for each in value]
     return encoded(value)
+
+
+def _member(members: Sequence[Any]) -> Any:
+    """What a list holds, where a type has these parts."""
+    lists = [each for each in members if get_origin(each) in _LISTS]
+    return get_args(lists[0])[0] if lists else next(iter(members), None)
 
 
 def _answer(transport: Transport, operation: Operation, request: Request) -> Awaitable[Any]:

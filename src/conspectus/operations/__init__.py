@@ -3,6 +3,7 @@
 Imports engine.
 """
 
+from conspectus.operations.alerts import ALERT_OPERATIONS
 from conspectus.operations.channels import CHANNEL_OPERATIONS
 from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.operations.documents import DOCUMENT_OPERATIONS
@@ -14,6 +15,7 @@ from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 OPERATIONS = {
     each.key: each
     for each in (
+        *ALERT_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *GRANT_OPERATIONS,
         *GRAPH_OPERATIONS,
@@ -29,6 +31,7 @@ OPERATIONS = {
 """Every operation by its method, such as `PeopleService.whoami`."""
 
 __all__ = [
+    "ALERT_OPERATIONS",
     "CHANNEL_OPERATIONS",
     "COLLECTION_OPERATIONS",
     "DOCUMENT_OPERATIONS",

@@ -50,7 +50,8 @@ class Operation:
     """A method of a service at a path.
 
     Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET
-    or DELETE, and in the body otherwise; those in `local` do not travel. `reads` says that a POST changes
+    or DELETE, and in the body otherwise; those in `local` do not travel. The fields of the dataclass `spread`
+    are themselves members of the body. `reads` says that a POST changes
     nothing, `unhurried` that it may take longer than the time limit of requests, `secret` that its answer is
     given once and never stored. An answer that is no object is the member `wrapped` of one. `id` is the
     operation's id in the OpenAPI document, where that is not the method's name. With `tagged`, a GET answers
@@ -70,6 +71,7 @@ class Operation:
     id: str = ""
     tagged: bool = False
     local: Sequence[str] = ()
+    spread: str = ""
     problems: Sequence[int] = ()
 
     @property

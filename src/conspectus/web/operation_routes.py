@@ -28,12 +28,12 @@ from conspectus.web.deps import (
 )
 from conspectus.web.logs import API
 from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
-from conspectus.web.operation_schemas import TEXTS, answered, given, limited
+from conspectus.web.operation_schemas import TEXTS, answered, given, limited, record_of, request_model
 from conspectus.web.schemas.base import IDENTIFIER, NAME, RequestModel, ResponseModel
 
 SLASHED: Final = frozenset({"collection", "graph", "stream"})
 """Parameters of a path that may hold a slash."""
-IDS: Final = frozenset({"document", "job", "source"})
+IDS: Final = frozenset({"alert", "document", "job", "source"})
 """Parameters of a path that are ids."""
 
 
@@ -130,9 +130,11 @@ def _body(operation: Operation) -> type[BaseModel] | None:
     members: dict[str, Any] = {
         each.name: (_kind(operation, each), ... if each.default is REQUIRED else _default(each))
         for each in told
+        if each.name != operation.spread
     }
+    base = next((request_model(record_of(each.hint)) for each in told if each.name == operation.spread), None)
     name = "".join(part.title() for part in (operation.name).split("_"))
-    return create_model(f"{name}Body", __base__=RequestModel, **members) if members else None
+    return create_model(f"{name}Body", __base__=base or RequestModel, **members) if members else base
 
 
 def _kind(operation: Operation, parameter: Parameter) -> Any:
@@ -160,11 +162,15 @@ def _apart(operation: Operation, parameter: Parameter) -> list[inspect.Parameter
         ]
     if parameter.location == "path":
         is_id = parameter.name in IDS
-        about = f"The id {'' if is_id else 'or the name '}of a {parameter.name}."
+        about = f"The id {'' if is_id else 'or the name '}of {_with_article(parameter.name)}."
         most = IDENTIFIER if is_id else NAME
         kind = Annotated[str, Path(min_length=1, max_length=most, description=about)]
         return [_keyword(parameter.name, kind)]
     return [_keyword(parameter.name, Annotated[_kind(operation, parameter), Query()], _default(parameter))]
+
+
+def _with_article(name: str) -> str:
+    return f"{'an' if name[0] in 'aeio' else 'a'} {name}"
 
 
 def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter:
@@ -174,8 +180,10 @@ def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter
 def _taken(operation: Operation, told: Mapping[str, Any], body: BaseModel | None) -> dict[str, Any]:
     values = {}
     for each in operation.parameters:
-        value = getattr(body, each.name) if each.location == "body" else told.get(each.name)
-        if each.hint == Filter:
+        value = getattr(body, each.name, None) if each.location == "body" else told.get(each.name)
+        if each.name == operation.spread:
+            values[each.name] = given(record_of(each.hint), body)
+        elif each.hint == Filter:
             read = parse_filters if each.location == "query" else filter_from_json
             values[each.name] = each.default if value is None else read(value)
         elif is_dataclass(each.hint) and each.location != "body":

@@ -9,18 +9,20 @@ from operator import or_
 from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, BeforeValidator, create_model
 from pydantic import Field as Limited
 
 from conspectus.access.keys import LONGEST
+from conspectus.engine.alerts import LONGEST_ADDRESS, LONGEST_GAP, MOST_STREAMS
 from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
-from conspectus.model.filter import Filter
+from conspectus.model.filter import Filter, filter_from_json, filter_to_json
 from conspectus.model.jobs import JobRates, RequestTotals
 from conspectus.model.records import Chunk, Document, Source
 from conspectus.model.reports import CheckReport
 from conspectus.web.schemas.base import (
     CURSOR,
+    IDENTIFIER,
     INT64,
     LONGEST_DESCRIPTION,
     LONGEST_QUESTION,
@@ -55,6 +57,7 @@ _ANSWERED: Final[Mapping[Any, Any]] = {
     Document: DocumentAnswer,
     Chunk: ChunkAnswer,
     Source: SourceAnswer,
+    Filter: Annotated[JsonObject, BeforeValidator(filter_to_json)],
 }
 
 _SHOWN: Final[Mapping[Any, Sequence[str]]] = {
@@ -79,6 +82,7 @@ TEXTS: Final[Mapping[str, Any]] = {
 
 _IDS: Final = Annotated[list[Identifier], Limited(max_length=MOST_IDS)]
 _PAGE: Final = Annotated[int, Limited(ge=1, le=1_000, description="Most of them on a page.")]
+_STREAMS: Final = Annotated[list[Name], Limited(max_length=MOST_STREAMS)]
 _ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=LONGEST)]
 _LIMITS: Final[Mapping[str, Any]] = {
     "create_user.name": _ACCOUNT,
@@ -86,6 +90,9 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "create_key.label": Annotated[str, Limited(max_length=LONGEST)],
     "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))],
     "update_collection.description": Annotated[str, Limited(max_length=LONGEST_DESCRIPTION)] | None,
+    "list_alert_events.alert": Annotated[str, Limited(min_length=1, max_length=IDENTIFIER)] | None,
+    "list_alert_events.after": Annotated[int, Limited(ge=0, lt=INT64)],
+    "list_alert_events.limit": _PAGE,
     "list_documents.limit": _PAGE,
     "list_jobs.limit": Annotated[int, Limited(ge=1, le=100, description="Most of them on a page.")],
     "list_requests.after": Annotated[int, Limited(ge=0, lt=INT64)] | None,
@@ -111,6 +118,12 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "list_nodes.after": _REQUESTED[str] | None,
     "list_edges.after": _REQUESTED[str] | None,
     "link.threshold": Share | None,
+    "NewAlert.name": Name,
+    "NewAlert.collection": Name,
+    "NewAlert.streams": _STREAMS,
+    "NewAlert.floor": Annotated[float, Limited(ge=-1, le=1, allow_inf_nan=False)] | None,
+    "NewAlert.gap_seconds": Annotated[float, Limited(ge=0, le=LONGEST_GAP, allow_inf_nan=False)],
+    "NewAlert.webhook": Annotated[str, Limited(min_length=1, max_length=LONGEST_ADDRESS)] | None,
     "NewEdge.weight": Annotated[float, Limited(gt=0, le=1, allow_inf_nan=False)],
     "Traversal.min_weight": Share,
 }
@@ -147,25 +160,47 @@ def requested(hint: Any, text: Any = None) -> Any:
 def request_model(kind: Any) -> type[BaseModel]:
     """The schema of a dataclass that a request holds."""
     known = hints(kind)
-    members: dict[str, Any] = {
-        each.name: (limited(kind.__name__, each.name, known[each.name]), _default(each))
-        for each in fields(kind)
-    }
+    members: dict[str, Any] = {}
+    for each in fields(kind):
+        told = limited(kind.__name__, each.name, known[each.name])
+        whole = is_dataclass(each.default)
+        members[each.name] = (told | None, None) if whole else (told, _default(each))
     return create_model(kind.__name__, __base__=RequestModel, __doc__=inspect.getdoc(kind), **members)
+
+
+def record_of(hint: Any) -> Any:
+    """The dataclass that a type is, or has among others."""
+    return next(each for each in (hint, *get_args(hint)) if is_dataclass(each))
 
 
 def given(hint: Any, value: Any) -> Any:
     """The value of a request as the method takes it."""
     members = get_args(hint)
+    if hint == Filter:
+        return filter_from_json(value)
     if get_origin(hint) in {Union, UnionType}:
-        kinds = [each for each in members if each is not NoneType]
+        kinds = [each for each in members if each is not NoneType and _holds(each, value)]
         return given(kinds[0], value) if value is not None and len(kinds) == 1 else value
     if isinstance(value, list):
         return tuple(given(members[0], each) for each in value)
     if not isinstance(value, BaseModel):
         return value
     known = hints(hint)
-    return hint(**{each.name: given(known[each.name], getattr(value, each.name)) for each in fields(hint)})
+    told = {each.name: getattr(value, each.name) for each in fields(hint)}
+    return hint(
+        **{
+            each.name: given(known[each.name], told[each.name])
+            for each in fields(hint)
+            if told[each.name] is not None or not is_dataclass(each.default)
+        }
+    )
+
+
+def _holds(kind: Any, value: Any) -> bool:
+    """Whether a member of a union may be what a value stands for."""
+    if isinstance(value, list):
+        return get_origin(kind) in _LISTS
+    return is_dataclass(kind) or not isinstance(value, BaseModel)
 
 
 def answered(hint: Any) -> Any:
