@@ -33,6 +33,9 @@ class RemoteJobs(RemoteService, JobService):
         request = Request("POST", path, given(source=source), uploads=files, writes=True, unhurried=True)
         return await self._channel.one(Job, request)
 
+    async def get(self, job: str) -> Job:
+        return await self._channel.one(Job, get(_path(job)))
+
     async def wait(self, job: str, *, seconds: float | None = None) -> Job:
         give_up = None if seconds is None else time.monotonic() + seconds
         while True:
