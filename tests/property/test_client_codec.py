@@ -16,36 +16,19 @@ from conspectus.client.decode import decoded
 from conspectus.client.encode import encoded
 from conspectus.model import access, channels, connections, graph, jobs, records, reports, results
 from conspectus.model.records import Json
-from conspectus.web.operation_schemas import response_model
-from conspectus.web.schemas import records as stored
-from conspectus.web.schemas import search
+from conspectus.web.operation_schemas import answered
 
-DERIVED = (
-    *(access.User, access.Group, access.Key, access.NewKey, access.Grant),
-    *(graph.NodePage, graph.EdgePage, graph.Neighbor, graph.NodeHit, graph.GraphState, graph.GraphSummary),
-    *(
-        access.Person,
-        records.Collection,
-        records.Receipt,
-        records.Written,
-        reports.Page,
-        reports.Status,
-        reports.CheckReport,
-    ),
+ANSWERS = (
+    *(access.Person, access.User, access.Group, access.Key, access.NewKey, access.Grant),
+    *(records.Collection, records.Source, records.Document, records.Chunk, records.Written, records.Receipt),
+    *(reports.Page, reports.Status, reports.CheckReport),
+    *(results.Retrieval, results.Reranking, results.ContextWindow),
     *(jobs.Job, jobs.JobPage, jobs.IngestReport, jobs.EmbeddingRequest, jobs.RequestTotals),
     *(connections.Connection, channels.ChannelMessage, channels.ReplyChain, channels.ImportReport),
+    *(graph.NodePage, graph.EdgePage, graph.Neighbor, graph.NodeHit, graph.GraphState, graph.GraphSummary),
     *(graph.GraphWritten, graph.GraphReceipt, graph.EntityLink, graph.EntityCount, graph.NodeEvent),
 )
-ANSWERS: dict[Any, Any] = {
-    records.Source: stored.SourceAnswer,
-    records.Document: stored.DocumentAnswer,
-    records.Chunk: stored.ChunkAnswer,
-    results.Retrieval: search.RetrievalAnswer,
-    results.Reranking: search.RerankingAnswer,
-    results.ContextWindow: search.WindowAnswer,
-    **{kind: response_model(kind) for kind in DERIVED},
-}
-"""What the server answers for each kind of result."""
+"""What a server answers with."""
 TEXTS = st.text(max_size=12)
 WHOLE = st.integers(0, 2**63 - 1)
 NUMBERS = st.integers(-(2**53), 2**53) | st.floats(allow_nan=False, allow_infinity=False)
@@ -98,7 +81,7 @@ def _composed(hint: Any) -> st.SearchStrategy[Any]:
 @given(data=st.data())
 def test_what_a_server_answers_is_what_its_engine_gave(kind: Any, data: st.DataObject) -> None:
     value = data.draw(values(kind))
-    wire = ANSWERS[kind].model_validate(value).model_dump_json()
+    wire = answered(kind).model_validate(value).model_dump_json()
     assert decoded(kind, json.loads(wire)) == value
 
 

@@ -18,8 +18,9 @@ from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
 from conspectus.model.filter import Filter, filter_from_json, filter_to_json
 from conspectus.model.jobs import JobRates, RequestTotals
-from conspectus.model.records import Chunk, Document, Source
+from conspectus.model.records import Document, Source
 from conspectus.model.reports import CheckReport
+from conspectus.model.results import Retrieval
 from conspectus.web.schemas.base import (
     CURSOR,
     IDENTIFIER,
@@ -39,7 +40,7 @@ from conspectus.web.schemas.base import (
     Span,
     Where,
 )
-from conspectus.web.schemas.records import ChunkAnswer, DocumentAnswer, SourceAnswer
+from conspectus.web.schemas.records import DocumentAnswer, SourceAnswer
 
 MOST_PARTS: Final = 1_000_000
 """Elements of a list, as far as reading goes; the settings decide how many are accepted."""
@@ -55,7 +56,6 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
 }
 _ANSWERED: Final[Mapping[Any, Any]] = {
     Document: DocumentAnswer,
-    Chunk: ChunkAnswer,
     Source: SourceAnswer,
     Filter: Annotated[JsonObject, BeforeValidator(filter_to_json)],
 }
@@ -66,7 +66,7 @@ _SHOWN: Final[Mapping[Any, Sequence[str]]] = {
     RequestTotals: ("error_rate",),
 }
 """Properties that an answer has besides the fields of a dataclass."""
-_HIDDEN: Final[Mapping[Any, Sequence[str]]] = {Person: ("key",)}
+_HIDDEN: Final[Mapping[Any, Sequence[str]]] = {Person: ("key",), Retrieval: ("terms", "nearest")}
 """Fields of a dataclass that no answer has."""
 _CURSOR: Final = Annotated[str, Limited(max_length=CURSOR, description="The `next` of the page before.")]
 TEXTS: Final[Mapping[str, Any]] = {

@@ -17,7 +17,6 @@ from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.conversations import (
     ChannelQuestionBody,
-    ChannelWindowAnswer,
     MessagesBody,
 )
 
@@ -51,7 +50,7 @@ async def delete_message(
     return await engine.documents.delete(found.id, purge=purge)
 
 
-@router.post("/messages/context", response_model=ChannelWindowAnswer, responses=problems())
+@router.post("/messages/context", response_model=answered(ChannelWindow), responses=problems())
 async def channel_context(body: ChannelQuestionBody, engine: EngineOf) -> ChannelWindow:
     """The messages that matter to a question asked in a channel, never over the budget."""
     return await engine.channels.window(body.question(), body.allowed())

@@ -7,7 +7,6 @@ from pydantic import Field
 from conspectus.model.channels import ChannelQuery, NewMessage
 from conspectus.model.query import Budget
 from conspectus.web.schemas.base import (
-    Count,
     Finite,
     Instant,
     Int64,
@@ -15,11 +14,10 @@ from conspectus.web.schemas.base import (
     Name,
     Question,
     RequestModel,
-    ResponseModel,
     Text,
 )
-from conspectus.web.schemas.records import DocumentAnswer, Label
-from conspectus.web.schemas.search import BudgetBody, MinSimilarity, Tokens, WindowAnswer, budget_of
+from conspectus.web.schemas.records import Label
+from conspectus.web.schemas.search import BudgetBody, MinSimilarity, Tokens, budget_of
 
 MOST_MESSAGES = 10_000
 
@@ -76,12 +74,3 @@ class ChannelQuestionBody(RequestModel):
     def allowed(self) -> Budget:
         """The budget as the engine takes it."""
         return budget_of(self.budget)
-
-
-class ChannelWindowAnswer(ResponseModel):
-    """Context for a question asked in a channel."""
-
-    messages: list[DocumentAnswer]
-    tokens: Count
-    channels: list[str]
-    window: WindowAnswer

@@ -93,21 +93,6 @@ class DocumentAnswer(ResponseModel):
     characters: Count
 
 
-class ChunkAnswer(ResponseModel):
-    """A piece of a document: characters [start, end) of its text; tokens counted with o200k_base."""
-
-    id: int
-    document: str
-    position: Count
-    text: str
-    start: Count
-    end: Count
-    tokens: Count
-    content_hash: str
-    page: int | None
-    heading: str | None
-
-
 class PeriodBody(RequestModel):
     """A half-open span of time."""
 

@@ -19,11 +19,9 @@ from conspectus.web.schemas.base import (
     Question,
     RequestModel,
     ResponseModel,
-    Share,
     Where,
 )
 from conspectus.web.schemas.graphs import GraphAskBody
-from conspectus.web.schemas.records import ChunkAnswer, DocumentAnswer
 
 MOST_DIMENSIONS = 65_536
 USUAL_HITS = 20
@@ -164,58 +162,6 @@ class SearchAndRerankBody(QueryBody):
 
     candidates: int = Field(50, ge=0, le=MOST_HITS)
     limit: int | None = Field(5, ge=0, le=1_000)
-
-
-class HitAnswer(ResponseModel):
-    """One chunk found. `score` is the sum of `parts`; `bm25` is raw BM25, `similarity` the raw cosine.
-
-    `through` are the names of a graph that led to it, in order.
-    """
-
-    chunk: ChunkAnswer
-    document: DocumentAnswer
-    score: float
-    parts: dict[str, float]
-    bm25: float | None
-    similarity: float | None
-    along_with: int | None
-    through: list[str]
-
-
-class ThreadSketchAnswer(ResponseModel):
-    """A thread as far as it was read: how many of its documents stand before each, and how many there are."""
-
-    source: str
-    thread: str
-    places: dict[str, Count]
-    total: Count
-
-
-class RetrievalAnswer(ResponseModel):
-    """The hits, best first, and how they came about."""
-
-    outcome: Outcome
-    hits: list[HitAnswer]
-    below_min_similarity: list[HitAnswer]
-    plan: dict[str, str]
-    notices: list[str]
-    timings: dict[str, float]
-    threads: list[ThreadSketchAnswer]
-
-
-class JudgedAnswer(ResponseModel):
-    """A hit with how well it answers the question; null where no reranker judged it."""
-
-    hit: HitAnswer
-    relevance: Share | None
-
-
-class RerankingAnswer(ResponseModel):
-    """Hits in the order of a reranker's `model`, or with a notice in the order they had before."""
-
-    results: list[JudgedAnswer]
-    model: str | None
-    notice: str | None
 
 
 class CitationAnswer(ResponseModel):
