@@ -132,15 +132,11 @@ class MemoryIndex:
     def _words(self, rows: Sequence[_Row], terms: Sequence[TermStatistic], corpus: Corpus) -> Floats:
         scores = np.zeros(len(rows))
         lengths = np.array([row.length for row in rows], np.float64)
-        for term in sorted(terms, key=_name):
+        for term in sorted(terms, key=lambda statistic: statistic.term):
             counts = np.array([row.counts[term.term] for row in rows], np.float64)
             found = counts > 0
             scores[found] += self._bm25.contributions(term.idf, counts[found], lengths[found], corpus.average)
         return scores
-
-
-def _name(statistic: TermStatistic) -> str:
-    return statistic.term
 
 
 def _best(ids: Ids, scores: Floats, limit: int) -> Ids:

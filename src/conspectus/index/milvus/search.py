@@ -29,7 +29,7 @@ from conspectus.index.milvus.rows import (
 from conspectus.index.milvus.state import Block, Distinct, MilvusState, Notes, Terms
 from conspectus.model.filter import Filter, matches
 from conspectus.model.ids import ChunkId
-from conspectus.model.index import Disagreement, IndexedChunk, TermStatistic
+from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.ports import Candidates, Floats, Ids, Reader, Vectors
 
 Found: TypeAlias = Mapping[int, Row]
@@ -175,7 +175,7 @@ class MilvusQuery:
     def _words(self, rows: Sequence[Row]) -> Floats:
         scores = np.zeros(len(rows))
         lengths = np.array([row["length"] for row in rows], np.float64)
-        for term in sorted(self._found_terms, key=_name):
+        for term in sorted(self._found_terms, key=lambda statistic: statistic.term):
             counts = self._weights.counts(rows, dimension(term.term))
             found = counts > 0
             scores[found] += self._view.bm25.contributions(
@@ -210,10 +210,6 @@ async def _deep_enough(
             break
         depth = min(_DEEPER * depth, deepest)
     return {int(ids[place]): rows[int(ids[place])] for place in chosen if scores[place] > least}
-
-
-def _name(statistic: TermStatistic) -> str:
-    return statistic.term
 
 
 Ask: TypeAlias = Callable[[MilvusQuery], Awaitable[Candidates | None]]

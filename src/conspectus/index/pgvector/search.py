@@ -65,7 +65,7 @@ class Words:
         return self.view.corpus
 
     def _ordered(self) -> list[tuple[TermStatistic, PgvectorPosting]]:
-        ordered = sorted(self.terms, key=_name)
+        ordered = sorted(self.terms, key=lambda statistic: statistic.term)
         return [(term, self.postings[term.term]) for term in ordered if len(self.postings[term.term].rows)]
 
 
@@ -161,10 +161,6 @@ def _alive(view: PgvectorSnapshot, posting: PgvectorPosting) -> int:
     if view.all_alive:
         return len(posting.rows)
     return int(np.count_nonzero(view.alive[posting.rows]))
-
-
-def _name(statistic: TermStatistic) -> str:
-    return statistic.term
 
 
 EF_SEARCH = 400

@@ -13,7 +13,6 @@ from conspectus.index.segments.columns import Allowed
 from conspectus.index.segments.ivf import RowNumbers
 from conspectus.index.segments.postings import SegmentPosting, saturation
 from conspectus.index.segments.segment import SegmentView
-from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Probe, Vectors
 
 
@@ -73,7 +72,7 @@ class SegmentsQuery:
         self.terms = tuple(
             snapshot.corpus.statistic(term, _documents(snapshot.views, found, term)) for term in terms
         )
-        ordered = sorted(self.terms, key=_name)
+        ordered = sorted(self.terms, key=lambda statistic: statistic.term)
         self.postings = [[(term, held[term.term]) for term in ordered if term.term in held] for held in found]
 
     def words(self, number: int, rows: RowNumbers) -> Floats:
@@ -142,10 +141,6 @@ def _best(arms: Sequence[_Arm], limit: int) -> list[RowNumbers]:
 
 def _documents(views: Iterable[SegmentView], found: Iterable[dict[str, SegmentPosting]], term: str) -> int:
     return sum(view.documents(held[term]) for view, held in zip(views, found, strict=True) if term in held)
-
-
-def _name(statistic: TermStatistic) -> str:
-    return statistic.term
 
 
 _SLACK = 1e-4

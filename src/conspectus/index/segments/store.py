@@ -78,13 +78,9 @@ def extended(tail: Tail, rows: Iterable[Row], shape: Shape) -> Tail:
         return tail
     while parts and parts[-1].view.live <= 2 * len(pool) <= MOST_ROWS:
         pool += parts.pop().live()
-    pool.sort(key=_id)
+    pool.sort(key=lambda row: row.id)
     pieces = [pool[start : start + MOST_ROWS] for start in range(0, len(pool), MOST_ROWS)]
     return (*parts, *(TailSegment(SegmentView(segment_in_memory(piece, shape)), piece) for piece in pieces))
-
-
-def _id(row: Row) -> int:
-    return row.id
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,12 +150,8 @@ def _opened(path: Path, held: Mapping[Path | None, Segment], shape: Shape) -> Se
 
 
 def _inside(number: int, ranges: Sequence[Range]) -> bool:
-    place = bisect_right(ranges, number, key=_first) - 1
+    place = bisect_right(ranges, number, key=lambda span: span[0]) - 1
     return place >= 0 and number <= ranges[place][1]
-
-
-def _first(span: Range) -> int:
-    return span[0]
 
 
 _CHANGES = 5_000
