@@ -107,7 +107,7 @@ async def test_collections_that_cannot_be_asked_cost_no_others(engine: Engine, e
     await engine.add("a heron too", collection="both", wait=True)
     found = await engine.retrieve("heron", collection="*", retrievers=("vector",))
     assert [hit.chunk.text for hit in found.hits] == ["a heron too"]
-    assert "collection words was not asked" in found.notices[0]
+    assert "collection words was not searched" in found.notices[0]
     both = await engine.retrieve("heron", collection="*")
     assert {hit.chunk.text for hit in both.hits} == {"a heron", "a heron too"}
     embedder.refuses = True

@@ -138,7 +138,7 @@ class TestNotReady:
             asked = StreamQuery("lorry", streams=("cam",), floor=-1.0)
             early = await engine.streams.find_moments(asked)
             assert (early.outcome, early.moments) == ("no_match", ())
-            assert any("wait for their vectors" in each for each in early.notices)
+            assert any("not embedded yet" in each for each in early.notices)
             window = await engine.streams.window(asked, 100)
             assert window.window.notices == early.notices
             embedder.let.set()

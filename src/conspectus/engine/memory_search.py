@@ -25,7 +25,7 @@ from conspectus.model.memory import (
 )
 from conspectus.model.query import Budget, Query
 from conspectus.model.results import Hit, Retrieval
-from conspectus.retrieval.pipeline import asked as checked
+from conspectus.retrieval.pipeline import checked_query
 from conspectus.text.times import render
 
 NOTE = "note"
@@ -111,7 +111,7 @@ class MemorySearch:
             hits = (*(_dated(hit, at) for hit in first), *rest)
             return replace(found, outcome="found" if hits else found.outcome, hits=hits)
 
-        window = await self._searcher.filled(search, wanted, renderer, WindowBuilder())
+        window = await self._searcher.fill_window(search, wanted, renderer, WindowBuilder())
         shown = {each.document for each in window.citations}
         return MemoryWindow(
             text=window.text,
@@ -126,7 +126,7 @@ class MemorySearch:
         homes = await self._reader.homes(scope, question.collection)
         query = Query(question.text, collection=homes.place.collection.id)
         embedded = (
-            await self._searcher.embedded(query, homes.place.collection.space) if homes.sources else query
+            await self._searcher.embed_query(query, homes.place.collection.space) if homes.sources else query
         )
         return ResolvedMemoryQuery(question, homes, question.as_of or self._parts.clock(), embedded.vector)
 
@@ -146,12 +146,12 @@ class MemorySearch:
             as_of=question.as_of,
             graph=graph,
         )
-        query = checked(query, {}, self._parts.settings)
+        query = checked_query(query, {}, self._parts.settings)
         if not homes.sources:
             return Retrieval("no_match", ())
         own = () if graph is None else await self._reader.graphs_of(question.scope, homes.place)
-        found = await self._searcher.finished(
-            query, await self._searcher.look(query, homes.place, graphs=own)
+        found = await self._searcher.finish(
+            query, await self._searcher.search_collection(query, homes.place, graphs=own)
         )
         hits = [_weighed(hit, asked.at) for hit in found.hits]
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
@@ -205,7 +205,7 @@ class MemorySearch:
             vector=asked.vector,
             as_of=question.as_of,
         )
-        found = await self._searcher.look(checked(query, {}, self._parts.settings), home)
+        found = await self._searcher.search_collection(checked_query(query, {}, self._parts.settings), home)
         order = [hit.document.id for hit in found.hits if hit.document.id in seen]
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 

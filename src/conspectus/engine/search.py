@@ -1,4 +1,4 @@
-"""Questions: hits, windows, and why."""
+"""Search: the pipeline of one person, and the service that retrieves hits and builds context windows."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +16,14 @@ from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.memory.documents import known_at
 from conspectus.model.filter import And, Filter
-from conspectus.model.ids import SourceId
+from conspectus.model.ids import ChunkId, SourceId
 from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext
 from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
-from conspectus.ports import Index
+from conspectus.ports import Embedder, Index
 from conspectus.ports.jobs import asking
 from conspectus.retrieval.chains import ChainReader, with_chains
-from conspectus.retrieval.pipeline import asked, search
+from conspectus.retrieval.pipeline import checked_query, search
 from conspectus.retrieval.ranking import SearchContext
 from conspectus.retrieval.result_order import merged, reordered, reranked
 from conspectus.retrieval.scoring import RankingContext, profile_named
@@ -34,20 +34,20 @@ from conspectus.window.render import renderer_named
 
 FEWEST = 50
 SHORT = 40
-"""A window asks for one hit per so many tokens, and for more only where that does not fill it."""
+"""Tokens of a window for which one hit is retrieved at first; more are, if they do not fill it."""
 FULL = 0.95
 MIN_SIMILARITY = 0.25
-"""Texts of the shipped model that have nothing in common are rarely more similar than this."""
+"""Unrelated texts rarely have a higher similarity with the shipped model."""
 
 MOST_SENTENCES = 64
-"""So many sentences of a hit are compared with the question, where none of its words occurs in them."""
+"""Sentences of a hit that are compared with the query if they share no term with it."""
 
-WAITING = "not all texts can be found by meaning yet: some wait for their vectors"
+PENDING = "vector search is incomplete: some texts are not embedded yet"
 
 
 @dataclass(frozen=True, slots=True)
 class WindowBuilder:
-    """How a window is filled: at first with one hit for `each` tokens, with `once` not with more.
+    """How many hits fill a window: one for `each` tokens, and more until it is full unless `once`.
 
     `labels` and `zones` are those of streams.
     """
@@ -59,7 +59,7 @@ class WindowBuilder:
 
 
 class Searcher:
-    """Searches collections as one person may see them, and fills windows with what is found."""
+    """The search pipeline of one person: find hits, rerank, add reply chains, fill a context window."""
 
     def __init__(self, context: EngineContext) -> None:
         self._core = context.core
@@ -67,14 +67,58 @@ class Searcher:
         self._person = context.person
         self._sight = context.sight
 
-    async def filled(
+    async def search(self, query: Query, also: Document | None = None) -> Retrieval:
+        """Run a query; the chunks of `also` are ranked whether a retriever finds them or not."""
+        with asking(self._person.id):
+            found = await self._find(query, also)
+            found = _with_highest(query, found)
+            return await self.finish(query, found)
+
+    async def finish(self, query: Query, found: Retrieval) -> Retrieval:
+        """Rerank the hits and add their reply chains, if the query asks for that."""
+        found = await self._rerank(query, found) if query.rerank else found
+        return await self._with_chains(query, found) if query.thread_messages else found
+
+    async def search_collection(
+        self,
+        query: Query,
+        place: SourceRef,
+        also: Document | None = None,
+        ranking: RankingContext | None = None,
+        *,
+        alone: bool = False,
+        graphs: Sequence[SourceId] = (),
+    ) -> Retrieval:
+        """Find the hits of one collection; `graphs` are expanded beside those that the query names."""
+        start = perf_counter()
+        opened = await self._core.shelves.current(place.collection)
+        updated = {"index_update": (perf_counter() - start) * 1_000}
+        filter = await self._known(query, place)
+        context = SearchContext(
+            collection=place.collection,
+            index=opened.index,
+            refreshed=self._newest_index(place),
+            hydrate=self._sight.rows(place),
+            embedder=self._embedder(opened.space) or "the collection has no vectors, or no embedder for them",
+            where=place.narrowed(filter),
+            standing=ranking,
+            alone=alone,
+            question=query.text,
+            graph=query.graph,
+            connections=await self._connections(query, place, graphs, where=filter),
+        )
+        found = await search(query, context, also=await self._chunks(place, also))
+        found = replace(found, timings={**updated, **found.timings})
+        return await self._with_notice(found, query, place, opened.space)
+
+    async def fill_window(
         self,
         search: Callable[[int], Awaitable[Retrieval]],
         budget: Budget,
         format: str,
         how: WindowBuilder,
     ) -> ContextWindow:
-        """The window of as many hits as it takes to fill it."""
+        """Build a window of as many hits as it takes to fill it."""
         count, chosen = self._parts.counter(budget.tokenizer), renderer_named(format)
         most = self._parts.settings.max_limit
         limit = min(max(FEWEST, budget.max_tokens // how.each), most)
@@ -94,7 +138,7 @@ class Searcher:
             limit = min(4 * limit, most)
 
     async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
-        """How similar the sentences are of a hit that was cut although no word of the question is in it."""
+        """Similarities of the sentences of truncated hits that share no term with the query."""
         cut = {entry.chunk for entry in window.trace if entry.status == "truncated"}
         near: dict[int, tuple[float, ...]] = {}
         for hit in found.hits:
@@ -112,21 +156,15 @@ class Searcher:
             near[hit.chunk.id] = tuple((vectors @ np.asarray(asked.vector, dtype=np.float32)).tolist())
         return near
 
-    async def search(self, query: Query, also: Document | None = None) -> Retrieval:
-        """What a query finds, reranked and with its chains where that is asked for."""
-        with asking(self._person.id):
-            return await self.finished(query, _with_highest(query, await self._find(query, also)))
+    async def _rerank(self, query: Query, found: Retrieval) -> Retrieval:
+        if self._parts.reranker is None:
+            return found
+        start = perf_counter()
+        found = await reordered(query.text, found, self._parts.reranker)
+        return replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
 
-    async def finished(self, query: Query, found: Retrieval) -> Retrieval:
-        """What was found, in the order of the reranker and with its chains, where they are asked for."""
-        if query.rerank and self._parts.reranker is not None:
-            start = perf_counter()
-            found = await reordered(query.text, found, self._parts.reranker)
-            found = replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
-        return await self._chained(query, found) if query.thread_messages else found
-
-    async def _chained(self, query: Query, found: Retrieval) -> Retrieval:
-        """The hits with what it takes to understand them."""
+    async def _with_chains(self, query: Query, found: Retrieval) -> Retrieval:
+        """The hits with their ancestors and replies."""
         sight, most = self._sight, self._parts.settings.max_thread_chunks
         start = perf_counter()
         reading = ChainReader(sight.threaded, sight.beginnings, sight.passages, query.filter, most)
@@ -134,30 +172,35 @@ class Searcher:
         return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
 
     async def _find(self, query: Query, also: Document | None) -> Retrieval:
-        if query.collection != EVERYWHERE:
-            place = await self._sight.place(query.collection)
-            return await self.look(query, place, also, await self._standing(query.query_context, [place]))
+        if query.collection == EVERYWHERE:
+            return await self._find_everywhere(query, also)
+        place = await self._sight.place(query.collection)
+        ranking = await self._ranking(query.query_context, [place])
+        return await self.search_collection(query, place, also, ranking)
+
+    async def _find_everywhere(self, query: Query, also: Document | None) -> Retrieval:
+        """The best hits of all collections; one whose model provider fails is named in a notice."""
         places = await self._sight.places()
-        standing = await self._standing(query.query_context, places)
-        by_space = {
-            space: await self.embedded(query, space) for space in {p.collection.space for p in places}
-        }
+        ranking = await self._ranking(query.query_context, places)
+        spaces = {place.collection.space for place in places}
+        embedded = {space: await self.embed_query(query, space) for space in spaces}
         found: list[Retrieval] = []
-        unasked: dict[str, ProviderError] = {}
+        failed: dict[str, ProviderError] = {}
         for place in places:
+            asked = embedded[place.collection.space]
             try:
-                found.append(await self.look(by_space[place.collection.space], place, also, standing))
+                found.append(await self.search_collection(asked, place, also, ranking))
             except ProviderError as fault:
-                unasked[place.collection.name] = fault
-        if unasked and not found:
-            raise next(iter(unasked.values()))
-        whole = merged(query, found, comparable=len(by_space) == 1)
-        notices = (f"collection {name} was not asked: {fault}" for name, fault in unasked.items())
+                failed[place.collection.name] = fault
+        if failed and not found:
+            raise next(iter(failed.values()))
+        whole = merged(query, found, comparable=len(spaces) == 1)
+        notices = (f"collection {name} was not searched: {fault}" for name, fault in failed.items())
         return replace(whole, notices=(*whole.notices, *notices))
 
-    async def embedded(self, query: Query, space: EmbeddingSpace | None) -> Query:
-        """The question with its vector in a space, so that many collections cost one; else as it was."""
-        embedder = self._parts.embedder_for(space) if space else None
+    async def embed_query(self, query: Query, space: EmbeddingSpace | None) -> Query:
+        """The query with its vector in a space, to embed it once for many collections."""
+        embedder = self._embedder(space)
         if (
             embedder is None
             or query.vector is not None
@@ -170,10 +213,10 @@ class Searcher:
         except ProviderError:
             return query
 
-    async def _standing(
+    async def _ranking(
         self, situation: QueryContext | None, places: Sequence[SourceRef]
     ) -> RankingContext | None:
-        """The situation with its channel looked up among what the person may see. Raises NotFound."""
+        """The query context with its channel, if the person may read it. Raises NotFound."""
         if situation is None:
             return None
         profile = profile_named(situation.profile)
@@ -186,45 +229,19 @@ class Searcher:
             raise NotFound("channel", situation.channel)
         return RankingContext(profile, at, channel, situation.thread)
 
-    async def look(
-        self,
-        query: Query,
-        place: SourceRef,
-        also: Document | None = None,
-        standing: RankingContext | None = None,
-        *,
-        alone: bool = False,
-        graphs: Sequence[SourceId] = (),
-    ) -> Retrieval:
-        """The hits of one collection; `graphs` are walked over beside those that the question names."""
-        core, home = self._core, place.collection
-        start = perf_counter()
-        shelf = await core.shelves.current(home)
-        followed = {"index_update": (perf_counter() - start) * 1_000}
-        embedder = self._parts.embedder_for(shelf.space) if shelf.space else None
+    def _embedder(self, space: EmbeddingSpace | None) -> Embedder | None:
+        return None if space is None else self._parts.embedder_for(space)
 
-        async def refreshed() -> Index:
-            return (await core.shelves.newest(home.id)).index
+    def _newest_index(self, place: SourceRef) -> Callable[[], Awaitable[Index]]:
+        async def newest() -> Index:
+            return (await self._core.shelves.newest(place.collection.id)).index
 
-        beside = also if also is not None and also.collection == home.id else None
-        extra = await self._sight.chunks(beside) if beside else ()
-        where = await self._known(query, place)
-        looking = SearchContext(
-            collection=home,
-            index=shelf.index,
-            refreshed=refreshed,
-            hydrate=self._sight.rows(place),
-            embedder=embedder or "the collection has no vectors, or no embedder for them is set here",
-            where=place.narrowed(where),
-            standing=standing,
-            alone=alone,
-            question=query.text,
-            graph=query.graph,
-            connections=await self._connections(query, place, graphs, where=where),
-        )
-        found = await search(query, looking, also=[each.chunk.id for each in extra])
-        found = replace(found, timings={**followed, **found.timings})
-        return await self._with_notice(found, query, place, shelf.space)
+        return newest
+
+    async def _chunks(self, place: SourceRef, document: Document | None) -> list[ChunkId]:
+        if document is None or document.collection != place.collection.id:
+            return []
+        return [each.chunk.id for each in await self._sight.chunks(document)]
 
     async def _connections(
         self, query: Query, place: SourceRef, graphs: Sequence[SourceId], *, where: Filter
@@ -238,7 +255,7 @@ class Searcher:
     async def _with_notice(
         self, found: Retrieval, query: Query, place: SourceRef, space: EmbeddingSpace | None
     ) -> Retrieval:
-        """What was found, saying so where texts could not be found by meaning."""
+        """The hits, with a notice if vector search is incomplete."""
         problem = self._core.backfill.problem(place.collection)
         if problem is not None:
             said = str(problem) if place.whole else STOPPED
@@ -246,10 +263,10 @@ class Searcher:
         if found.hits or space is None or "vector" not in query.retrievers or not query.text.strip():
             return found
         waits = await self._sight.waits(place, space, query.filter)
-        return replace(found, notices=(*found.notices, WAITING)) if waits else found
+        return replace(found, notices=(*found.notices, PENDING)) if waits else found
 
     async def _known(self, query: Query, place: SourceRef) -> Filter:
-        """What was asked for, of what was known at the time; earlier versions only as of their own time."""
+        """The filter of the query, and of `as_of`: without it, only current versions."""
         if query.as_of is not None and query.as_of.utcoffset() is None:
             raise InvalidInput("as_of", "must have a zone")
         if query.as_of is None and not await self._core.versions.are_in(place.collection):
@@ -258,44 +275,47 @@ class Searcher:
 
 
 class SearchService(Service):
-    """Search: hits, windows, and why."""
+    """Search: hits, context windows, and explanations."""
 
     def __init__(self, context: EngineContext, searcher: Searcher) -> None:
         super().__init__(context)
         self._searcher = searcher
 
     async def retrieve(self, /, query: str | Query, **fields: Any) -> Retrieval:
-        """The best chunks for a question, best first, each with the parts of its score.
+        """Search a collection and return the best chunks, each with the parts of its score.
 
-        `fields` are those of Query; the collection `*` stands for all that can be seen. Raises NotFound for
+        `fields` are those of Query; the collection `*` stands for all that you may read. Raises NotFound for
         an unknown collection.
         """
-        return await self._searcher.search(asked(query, fields, self._parts.settings))
+        return await self._searcher.search(checked_query(query, fields, self._parts.settings))
 
     async def window(
         self, /, query: str | Query, max_tokens: int | Budget, *, format: str = "text", **fields: Any
     ) -> ContextWindow:
-        """The right context for a question, rendered, never over the budget, with a reason for everything.
+        """Build a context window for a query: text within the token budget, with citations and trace.
 
-        `format` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are looked
-        at as it takes to fill the budget.
+        `format` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are retrieved
+        as it takes to fill the budget.
         """
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
 
         async def search(limit: int) -> Retrieval:
-            """What a query finds, reranked and with its chains where that is asked for."""
-            return await self._searcher.search(asked(query, {"limit": limit, **fields}, self._parts.settings))
+            return await self._searcher.search(
+                checked_query(query, {"limit": limit, **fields}, self._parts.settings)
+            )
 
-        return await self._searcher.filled(search, budget, format, WindowBuilder(once="limit" in fields))
+        return await self._searcher.fill_window(search, budget, format, WindowBuilder(once="limit" in fields))
 
     async def explain(
         self, /, query: str | Query, max_tokens: int | Budget, *, document: str | None = None, **fields: Any
     ) -> ContextWindow:
-        """A window whose trace also has the chunks of one document, whether they were found or not."""
+        """Build a window whose trace also covers the chunks of one document, found or not."""
         stored = None if document is None else (await self._sight.document(document))[0]
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         everything = {"limit": self._parts.settings.max_limit, **fields}
-        found = await self._searcher.search(asked(query, everything, self._parts.settings), also=stored)
+        found = await self._searcher.search(
+            checked_query(query, everything, self._parts.settings), also=stored
+        )
         ranked = {hit.document.id for hit in (*found.hits, *found.below_min_similarity)}
         if stored is not None and stored.id not in ranked:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
@@ -303,14 +323,15 @@ class SearchService(Service):
         return build_window(found, budget, renderer_named("text"), self._parts.counter(budget.tokenizer))
 
     async def hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
-        """Chunks found before, by their ids, as hits without scores; what is gone or hidden is left out."""
+        """Return chunks by id as hits without scores; unknown ids are left out."""
         found = await self._sight.passages(chunks)
         return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
 
     async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = 5) -> Reranking:
-        """The hits that answer the question best by the reranker of the settings, with their relevance.
+        """Rerank hits with the reranker of the settings, and return the best with their relevance.
 
-        Without one, or where it fails, the first in the order given, without relevance and with a notice.
+        Without a reranker, or if it fails, returns the first hits in the given order, without relevance and
+        with a notice.
         """
         with asking(self._person.id):
             return await reranked(query, hits, self._parts.reranker, limit=limit)
@@ -318,9 +339,9 @@ class SearchService(Service):
     async def search_and_rerank(
         self, /, query: str | Query, *, candidates: int = 50, limit: int = 5, **fields: Any
     ) -> Reranking:
-        """Look broadly, then let the reranker choose; falls back as `rerank` does."""
+        """Retrieve candidates and rerank them; falls back as `rerank` does."""
         found = await self.retrieve(query, **{"limit": candidates, **fields, "rerank": False})
-        return await self.rerank(_text(query), found.hits, limit=limit)
+        return await self.rerank(query.text if isinstance(query, Query) else query, found.hits, limit=limit)
 
     async def augment(
         self,
@@ -331,17 +352,13 @@ class SearchService(Service):
         min_similarity: float = MIN_SIMILARITY,
         **fields: Any,
     ) -> ContextWindow:
-        """The window over everything that can be seen, without what is less similar than `min_similarity`."""
+        """Build a window from all collections, of hits with at least `min_similarity`."""
         given = {"collection": EVERYWHERE, "min_similarity": min_similarity, **fields}
         return await self.window(query, max_tokens, **given)
 
 
-def _text(query: str | Query) -> str:
-    return query.text if isinstance(query, Query) else query
-
-
 def _with_highest(query: Query, found: Retrieval) -> Retrieval:
-    """What was found, with a notice of the highest similarity if all of it is below the minimum."""
+    """The hits, with a notice of the highest similarity if all of them are below the minimum."""
     known = [hit.similarity for hit in found.below_min_similarity if hit.similarity is not None]
     if found.hits or not known:
         return found

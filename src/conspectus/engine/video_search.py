@@ -32,7 +32,7 @@ from conspectus.model.results import Hit, Retrieval
 from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQuery, StreamWindow
 from conspectus.ports.streams import Extent, Span
 from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, MomentSpan, Seen, moments
-from conspectus.retrieval.pipeline import asked as checked
+from conspectus.retrieval.pipeline import checked_query
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_microseconds
 from conspectus.time_expressions import ClockFace, TimeExpression, described, time_said
@@ -286,7 +286,7 @@ class VideoSearch:
             return await self._with_moments(asked, await self._candidates(asked, limit), limit)
 
         several = labels if len(labels) > 1 else None
-        window = await self._searcher.filled(
+        window = await self._searcher.fill_window(
             search, wanted, renderer, WindowBuilder(each=SHORT, labels=several, zones=zones)
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
@@ -296,7 +296,7 @@ class VideoSearch:
 
     async def _read(self, question: StreamQuery) -> ResolvedStreams:
         """The question as it is meant: which streams, which stretch of each, and what to search for."""
-        checked(
+        checked_query(
             question.prompt, {"limit": question.limit, "min_similarity": question.floor}, self._parts.settings
         )
         place = await self._sight.place(question.collection)
@@ -344,7 +344,9 @@ class VideoSearch:
         if not asked.text:
             return await self._in_range(asked, most)
         query = Query(asked.text, question.collection, asked.where, limit=most, min_similarity=question.floor)
-        return await self._searcher.look(checked(query, {}, self._parts.settings), asked.place, alone=True)
+        return await self._searcher.search_collection(
+            checked_query(query, {}, self._parts.settings), asked.place, alone=True
+        )
 
     async def _in_range(self, asked: ResolvedStreams, limit: int) -> Retrieval:
         """The captions in the stretches that are meant, nearest first to what was said."""

@@ -30,14 +30,14 @@ Hydrate: TypeAlias = Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChun
 
 
 async def spread(
-    looking: SearchContext, index: Index, asked: Probe, *, union: Candidates, ranked: Ranked, keep: Keep
+    context: SearchContext, index: Index, asked: Probe, *, union: Candidates, ranked: Ranked, keep: Keep
 ) -> Ranked | None:
     """The ranking with what the graph says for each candidate, and with those that only it reached.
 
     None when a row vanished meanwhile. Where the graph has no weight, or there is nothing to walk over, the
     ranking stays what it was.
     """
-    ask, over = looking.graph, looking.connections
+    ask, over = context.graph, context.connections
     if ask is None or over is None:
         return ranked
     if not ask.alpha:
@@ -50,10 +50,10 @@ async def spread(
         return frozenset(found.ids.tolist())
 
     scores = dict(zip(ranked.candidates.ids.tolist(), _scores(ranked).tolist(), strict=True))
-    found = await reached(looking.question, scores, ask, over=over, allowed=allowed)
+    found = await reached(context.question, scores, ask, over=over, allowed=allowed)
     ways = np.fromiter(sorted(found.ways), dtype=np.int64, count=len(found.ways))
     union = await widened(index, asked, union, np.setdiff1d(ways, union.ids))
-    read = replace(looking, hydrate=_knowing(ranked.rows, looking.hydrate))
+    read = replace(context, hydrate=_knowing(ranked.rows, context.hydrate))
     again = await rank(read, index, asked, union, keep=keep.with_those(ways))
     return None if again is None else _weighed(again, found, ask, over)
 

@@ -43,7 +43,50 @@ class QueryPlan:
         return {"retrievers": " and ".join(used) or "none", "depth": str(self.depth), **lowest, **profile}
 
 
-def asked(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> Query:
+class Stopwatch:
+    """Milliseconds per named step."""
+
+    def __init__(self) -> None:
+        self.times: dict[str, float] = {}
+        self._last = perf_counter()
+
+    def lap(self, step: str) -> None:
+        """Book the time since the last lap under the step's name."""
+        now = perf_counter()
+        self.times[step] = self.times.get(step, 0.0) + (now - self._last) * 1_000
+        self._last = now
+
+
+async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId] = ()) -> Retrieval:
+    """Return the hits for a query, best first; chunks of `also` are ranked even if no retriever finds them.
+
+    Raises StorageBusy when documents were replaced during every one of several attempts.
+    """
+    watch = Stopwatch()
+    blind = context.embedder if isinstance(context.embedder, str) else None
+    embedder = None if isinstance(context.embedder, str) else context.embedder
+    decided, asked = await _asked(query, context.where, embedder, blind)
+    watch.lap("embed_query")
+    more = decided.min_similarity is not None or context.standing is not None
+    keep = Keep(query.limit, tuple(also), more=more)
+    index = context.index
+    for _ in range(ATTEMPTS):
+        union = await collect(index, asked, also, language=context.collection.language)
+        watch.lap("index_search")
+        ranked = await rank(context, index, asked, union, keep=keep)
+        watch.lap("rank")
+        if ranked is not None and context.graph is not None:
+            ranked = await spread(context, index, asked, union=union, ranked=ranked, keep=keep)
+            watch.lap("graph_traversal")
+        if ranked is not None:
+            found = _selected(query, decided, ranked, context=context, also=also, timings=watch.times)
+            return replace(found, terms={context.collection.id: _terms(context, asked, ranked)})
+        index = await context.refreshed()
+        watch.lap("index_catch_up")
+    raise StorageBusy("documents were replaced faster than they could be read; ask again")
+
+
+def checked_query(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> Query:
     """The query with the given fields, checked. Raises InvalidInput or TooLarge."""
     known = Query.__dataclass_fields__.keys()
     for name in fields:
@@ -133,7 +176,7 @@ async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder
     )
 
 
-async def look(
+async def collect(
     index: Index, asked: Probe, also: Sequence[ChunkId], *, language: str | None = None
 ) -> Candidates:
     """What both arms find, the chunks that hold a rare identifier of the query, and those of `also`."""
@@ -173,49 +216,6 @@ KEPT = "kept_by_thread"
 """A part of 0, which says why a hit is there although it is below the minimum similarity."""
 
 
-class Stopwatch:
-    """Milliseconds per named step."""
-
-    def __init__(self) -> None:
-        self.times: dict[str, float] = {}
-        self._last = perf_counter()
-
-    def lap(self, step: str) -> None:
-        """Book the time since the last lap under the step's name."""
-        now = perf_counter()
-        self.times[step] = self.times.get(step, 0.0) + (now - self._last) * 1_000
-        self._last = now
-
-
-async def search(query: Query, looking: SearchContext, *, also: Sequence[ChunkId] = ()) -> Retrieval:
-    """The hits for a question, best first; the chunks of `also` are ranked even if no arm found them.
-
-    Raises StorageBusy when documents were replaced during every one of several attempts.
-    """
-    watch = Stopwatch()
-    blind = looking.embedder if isinstance(looking.embedder, str) else None
-    embedder = None if isinstance(looking.embedder, str) else looking.embedder
-    decided, asked = await _asked(query, looking.where, embedder, blind)
-    watch.lap("embed_query")
-    more = decided.min_similarity is not None or looking.standing is not None
-    keep = Keep(query.limit, tuple(also), more=more)
-    index = looking.index
-    for _ in range(ATTEMPTS):
-        union = await look(index, asked, also, language=looking.collection.language)
-        watch.lap("index_search")
-        ranked = await rank(looking, index, asked, union, keep=keep)
-        watch.lap("rank")
-        if ranked is not None and looking.graph is not None:
-            ranked = await spread(looking, index, asked, union=union, ranked=ranked, keep=keep)
-            watch.lap("graph_traversal")
-        if ranked is not None:
-            found = _selected(query, decided, ranked, looking=looking, also=also, timings=watch.times)
-            return replace(found, terms={looking.collection.id: _terms(looking, asked, ranked)})
-        index = await looking.refreshed()
-        watch.lap("index_catch_up")
-    raise StorageBusy("documents were replaced faster than they could be read; ask again")
-
-
 async def _asked(
     query: Query, where: Filter, embedder: Embedder | None, blind: str | None
 ) -> tuple[QueryPlan, Probe]:
@@ -235,14 +235,14 @@ def _selected(
     plan: QueryPlan,
     ranked: Ranked,
     *,
-    looking: SearchContext,
+    context: SearchContext,
     also: Sequence[ChunkId],
     timings: dict[str, float],
 ) -> Retrieval:
     """The best hits above the minimum similarity, and those below it."""
     hits = [_hit(ranked, place) for place in range(len(ranked.candidates.ids))]
     hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
-    standing = looking.standing
+    standing = context.standing
     hits = _kept(
         hits, plan.min_similarity, keeps_threads=standing is not None and standing.profile.keeps_threads
     )
@@ -260,11 +260,11 @@ def _selected(
     )
 
 
-def _terms(looking: SearchContext, asked: Probe, ranked: Ranked) -> QueryTerms:
-    space = None if isinstance(looking.embedder, str) else looking.embedder.space
+def _terms(context: SearchContext, asked: Probe, ranked: Ranked) -> QueryTerms:
+    space = None if isinstance(context.embedder, str) else context.embedder.space
     vector = None if asked.vector is None else tuple(asked.vector.tolist())
     idf = {each.term: each.idf for each in ranked.candidates.terms}
-    return QueryTerms(looking.collection.language, idf, space, vector)
+    return QueryTerms(context.collection.language, idf, space, vector)
 
 
 def _kept(hits: list[Hit], floor: float | None, *, keeps_threads: bool) -> list[Hit]:

@@ -121,45 +121,45 @@ async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Ca
 
 
 async def rank(
-    looking: SearchContext, index: Index, asked: Probe, union: Candidates, *, keep: Keep
+    context: SearchContext, index: Index, asked: Probe, union: Candidates, *, keep: Keep
 ) -> Ranked | None:
     """Fuse, read the rows of the best, and let threads and the situation speak.
 
     None when a row vanished meanwhile.
     """
-    standing = looking.standing
+    standing = context.standing
     fused = _fused(union, standing, LEARNT)
     best = keep.of(union, fused.score + from_identifiers(union.ids, union.exact))
-    rows = await _rows(looking, best)
+    rows = await _rows(context, best)
     if len(rows) < len(best):
         return None
     if standing is not None and isinstance(standing.profile, Product):
         return _multiplied(_ranked(union, fused, rows), standing)
     links = _links([row for row in rows.values() if row.document.thread is not None])
-    if len(links) and not looking.alone:
-        return await _rank_threads(looking, index, asked, union, rows=rows, links=links)
+    if len(links) and not context.alone:
+        return await _rank_threads(context, index, asked, union, rows=rows, links=links)
     return _added(_ranked(union, fused, rows), standing)
 
 
 async def _rank_threads(
-    looking: SearchContext, index: Index, asked: Probe, union: Candidates, *, rows: _Rows, links: Ids
+    context: SearchContext, index: Index, asked: Probe, union: Candidates, *, rows: _Rows, links: Ids
 ) -> Ranked | None:
     """The same with the turns before and after the best, and with what their threads say for each."""
     union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
     neighbours = np.setdiff1d(np.intersect1d(links, union.ids), list(rows))
-    read = await _rows(looking, neighbours)
+    read = await _rows(context, neighbours)
     if len(read) < len(neighbours):
         return None
     rows = rows | read
     profile = CONVERSATION if _people_talk(rows.values()) else LEARNT
-    ranked = _ranked(union, _fused(union, looking.standing, profile), rows)
+    ranked = _ranked(union, _fused(union, context.standing, profile), rows)
     ids, in_order = ranked.candidates.ids, ranked.in_order
     score = ranked.parts["keyword"] + ranked.parts["vector"]
-    weights = _weights(looking.standing, ranked)
+    weights = _weights(context.standing, ranked)
     spoken = thread_parts(asked.words or "", score, ids, links, rows=in_order, weights=weights)
-    if looking.standing is not None:
+    if context.standing is not None:
         spoken |= exchange_parts(score, ids, links, rows=in_order, weights=weights)
-    return _added(replace(ranked, parts=ranked.parts | spoken), looking.standing)
+    return _added(replace(ranked, parts=ranked.parts | spoken), context.standing)
 
 
 def _fused(union: Candidates, standing: RankingContext | None, usual: FusionProfile) -> Fused:
@@ -198,9 +198,9 @@ def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
     return Ranked(pool, parts, rows, fused.words_weight)
 
 
-async def _rows(looking: SearchContext, ids: Ids) -> _Rows:
+async def _rows(context: SearchContext, ids: Ids) -> _Rows:
     wanted = [ChunkId(int(each)) for each in ids]
-    return {int(row.chunk.id): row for row in await looking.hydrate(wanted)} if wanted else {}
+    return {int(row.chunk.id): row for row in await context.hydrate(wanted)} if wanted else {}
 
 
 def _people_talk(rows: Iterable[StoredChunk]) -> bool:
