@@ -7,16 +7,16 @@ ConspectusError
 │   └── UnknownTokenizer    no token counter has that name
 ├── NotFound                nothing with that name exists, or none that the caller may see
 ├── Unauthenticated         there is no key, or none that is valid
-├── NotAllowed              the caller may see it but not do that
+├── PermissionDenied        the caller may see it but not do that
 ├── Conflict                it exists already, or contradicts what is stored
-│   └── Changed             it is no longer what the caller read
+│   └── PreconditionFailed  it is no longer what the caller read
 ├── ForkedEngine            it was opened before this process was forked
 ├── UnreadableFile          a file could not be taken in
 │   └── UnsupportedContent  it is of a kind that holds no text
 ├── FetchFailed             a web server gave no usable answer
 │   └── ForbiddenAddress    the address must not be asked
 ├── Overloaded              too much is going on; ask again later
-│   └── TooManyRequests     the key has had as many as it may have this minute
+│   └── RateLimited         the key has had as many as it may have this minute
 ├── ServerUnavailable       a Conspectus server could not be reached, or gave no answer that can be read
 ├── MissingExtra            an optional dependency is not installed
 ├── ProviderError           a model provider refused
@@ -26,10 +26,10 @@ ConspectusError
 └── StorageError            a store could not do its work
     ├── StorageTooNew       the data have a version unknown to this program
     ├── StorageBusy         another process holds the store
-    │   ├── WriteUnknown    nobody knows whether it was stored
-    │   └── TurnLost        another process does this work now
+    │   ├── WriteOutcomeUnknown nobody knows whether it was stored
+    │   └── LockLost        another process does this work now
     ├── RecordsDamaged      a record cannot be decoded
-    ├── CollectionGone      the index was built anew meanwhile
+    ├── IndexReplaced       the index was built anew meanwhile
     └── IndexDamaged        derived data cannot be read and has to be rebuilt
 """
 
@@ -113,10 +113,10 @@ class Unauthenticated(ConspectusError):
         super().__init__("a valid API key is needed: Authorization: Bearer KEY")
 
 
-class NotAllowed(ConspectusError):
+class PermissionDenied(ConspectusError):
     """The caller may see it, but the role or the key's scope does not allow `action`; `needs` would."""
 
-    code = "not_allowed"
+    code = "permission_denied"
 
     def __init__(self, action: str, needs: str) -> None:
         super().__init__(f"to {action}, {needs} is needed; ask whoever manages it")
@@ -136,10 +136,10 @@ class Conflict(ConspectusError):
         self.reason = reason
 
 
-class Changed(Conflict):
+class PreconditionFailed(Conflict):
     """What is stored is not what the caller read before; read it again, then decide."""
 
-    code = "changed"
+    code = "precondition_failed"
 
     def __init__(self, kind: str, name: str) -> None:
         super().__init__(kind, name, "was changed meanwhile; read it again")
@@ -217,10 +217,10 @@ class Overloaded(ConspectusError):
         self.retry_after = retry_after
 
 
-class TooManyRequests(Overloaded):
+class RateLimited(Overloaded):
     """The key has had as many requests as it may have in a minute, whichever process answered them."""
 
-    code = "too_many_requests"
+    code = "rate_limited"
 
     def __init__(self, most: int, *, retry_after: float) -> None:
         super().__init__(f"the key has had its {most} requests of this minute", retry_after=retry_after)
@@ -388,13 +388,13 @@ class StorageBusy(StorageError):
     code = "storage_busy"
 
 
-class WriteUnknown(StorageBusy):
+class WriteOutcomeUnknown(StorageBusy):
     """The answer to the end of a write was lost: it may or may not have been stored."""
 
-    code = "write_unknown"
+    code = "write_outcome_unknown"
 
 
-class TurnLost(StorageBusy):
+class LockLost(StorageBusy):
     """This process was not heard of for so long that another one does its work by now."""
 
     def __init__(self, work: str) -> None:
@@ -402,7 +402,7 @@ class TurnLost(StorageBusy):
         self.work = work
 
 
-class CollectionGone(StorageError):
+class IndexReplaced(StorageError):
     """Another process has built the index anew meanwhile; ask again."""
 
     code = "index_replaced"

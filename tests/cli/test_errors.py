@@ -10,15 +10,15 @@ from conspectus.cli.main import run
 from conspectus.cli.output import cell, plain, printable
 from conspectus.cli.search import bar
 from conspectus.errors import (
-    Changed,
     ConspectusError,
     FetchFailed,
     ForbiddenAddress,
     IndexDamaged,
     InvalidInput,
-    NotAllowed,
     NotFound,
     Overloaded,
+    PermissionDenied,
+    PreconditionFailed,
     ProviderUnavailable,
     ServerUnavailable,
     StorageBusy,
@@ -42,8 +42,8 @@ from tests.cli.test_cli_docs import COMMANDS, options
         (ProviderUnavailable("a", "b"), 6),
         (IndexDamaged("a", "b"), 1),
         (Unauthenticated(), 1),
-        (NotAllowed("a", "b"), 1),
-        (Changed("a", "b"), 1),
+        (PermissionDenied("a", "b"), 1),
+        (PreconditionFailed("a", "b"), 1),
         (Overloaded("a"), 6),
         (ServerUnavailable("a", "b"), 6),
         (FetchFailed("a", "b", passing=True), 6),

@@ -199,4 +199,4 @@ def test_who_may_only_read_cannot_post(remote: Remote) -> None:
     assert remote("messages", "list", "help", CONSPECTUS_API_KEY=key).code == 0
     for words in (["add", "help", "x"], ["delete", "help", "1"], ["add", "new", "x"]):
         refused = remote("messages", *words, "--json", CONSPECTUS_API_KEY=key)
-        assert (refused.code, refused.json["error"]["code"]) == (1, "not_allowed")
+        assert (refused.code, refused.json["error"]["code"]) == (1, "permission_denied")

@@ -134,7 +134,7 @@ def test_people_are_let_in_and_shut_out(filled: Remote) -> None:
     assert filled("grants", "add", "viewer", "--user", "ann").code == 0
     assert filled("search", "printers", CONSPECTUS_API_KEY=ann).code == 0
     denied = filled("delete", "--filter", "kind=page", "--yes", "--json", CONSPECTUS_API_KEY=ann)
-    assert (denied.code, denied.json["error"]["code"]) == (1, "not_allowed")
+    assert (denied.code, denied.json["error"]["code"]) == (1, "permission_denied")
     assert filled("grants", "remove", "--user", "ann").code == 0
     assert filled("search", "printers", CONSPECTUS_API_KEY=ann).code == 3
 
@@ -149,7 +149,7 @@ def test_errors_are_those_of_a_folder(filled: Remote) -> None:
     for arguments, code, reason in (
         (["search", "x", "--collection", "nowhere"], 3, "no collection 'nowhere'"),
         (["search", "x", "--limit", "1000000"], 2, "limit"),
-        (["search", "x" * 20_000], 2, "question: is 20000 characters"),
+        (["search", "x" * 20_000], 2, "query: is 20000 characters"),
         (["context", "x", "--max-tokens", "9", "--tokenizer", "nope"], 2, "'nope' is unknown"),
         (["list", "--after", "rubbish"], 2, ""),
         (["explain", "x", "--document", "nobody"], 3, "no document 'nobody'"),

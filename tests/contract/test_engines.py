@@ -16,7 +16,7 @@ import conspectus
 from conspectus import Engine, RemoteEngine, Retrieval, Settings
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.engine.context import Service
-from conspectus.errors import NotAllowed, NotFound, Unauthenticated
+from conspectus.errors import NotFound, PermissionDenied, Unauthenticated
 from conspectus.model.access import Principal
 from conspectus.model.filter import Eq
 from conspectus.model.streams import LiveCaption, NewCaption, StreamQuery
@@ -88,7 +88,7 @@ async def test_both_have_the_same_services_with_the_same_signatures(local: Engin
                 refused[each] = getattr(there, each.partition(".")[2])
         assert refused.keys() == ONLY_WHERE_THE_STORE_IS
         for method in refused.values():
-            with pytest.raises(NotAllowed):
+            with pytest.raises(PermissionDenied):
                 await method()
 
 
@@ -138,10 +138,10 @@ async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
 
 
 async def may_not_write(engine: Engine | RemoteEngine) -> None:
-    with pytest.raises(NotAllowed) as caught:
+    with pytest.raises(PermissionDenied) as caught:
         await engine.add("no", source="shared", collection="wiki")
     assert caught.value.needs
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await engine.people.users()
 
 
@@ -176,7 +176,7 @@ async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
         with pytest.raises(NotFound):
             await asked
     for denied in (engine.streams.add_captions(NewCaption("x"), stream="gate"), engine.streams.clear("gate")):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await denied
 
 

@@ -9,7 +9,7 @@ from typing import TypeAlias
 import pytest
 from sqlalchemy import select, update
 
-from conspectus.errors import TurnLost
+from conspectus.errors import LockLost
 from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.jobs.locks import Leases
@@ -89,7 +89,7 @@ async def test_who_stood_still_is_told_when_asking(processes: Pair) -> None:
         await ends_in(processes[0], 0)
         async with second.turn("jobs") as yours:
             assert yours
-            with pytest.raises(TurnLost):
+            with pytest.raises(LockLost):
                 await mine.confirm()
 
 
@@ -102,7 +102,7 @@ async def test_work_is_stopped_when_the_lease_is_lost(processes: Pair) -> None:
             assert yours
             await asyncio.Event().wait()
 
-    with pytest.raises(TurnLost):
+    with pytest.raises(LockLost):
         async with first.turn("alerts"):
             await stand_still()
     task = asyncio.current_task()

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from conspectus.errors import Changed, Conflict, InvalidInput, NotFound, TooLarge, UnreadableFile
+from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed, TooLarge, UnreadableFile
 from conspectus.model.filter import Eq
 from conspectus.model.records import NewDocument, Receipt
 from tests.support.engine_samples import FILTERS, HOSTILE, NOTES, AnyEngine, filled
@@ -180,7 +180,7 @@ class DocumentsContract:
         [written] = await engine.add(NOTES[0])
         read = await engine.documents.get(written.id)
         await local.documents.update(written.id, title="Changed by another")
-        with pytest.raises(Changed) as caught:
+        with pytest.raises(PreconditionFailed) as caught:
             await engine.documents.update(written.id, expected=read.fingerprint, title="Mine")
         assert (caught.value.kind, caught.value.name) == ("document", written.id)
         read = await engine.documents.get(written.id)
@@ -192,7 +192,7 @@ class DocumentsContract:
         changed = await local.documents.get(written.id)
         assert (changed.title, changed.metadata, changed.author) == ("Mine", {"n": 2}, "ann")
         assert await engine.documents.text(written.id) == NOTES[0].text
-        with pytest.raises(Changed):
+        with pytest.raises(PreconditionFailed):
             await engine.documents.update(written.id, expected='"ä*', title="Nobody's")
 
     async def test_a_change_that_cannot_be_made(self, engine: AnyEngine) -> None:

@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from conspectus.errors import Changed, InvalidInput, NotFound, TooLarge, UnknownTokenizer
+from conspectus.errors import InvalidInput, NotFound, PreconditionFailed, TooLarge, UnknownTokenizer
 from conspectus.model.filter import Eq
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
@@ -206,7 +206,7 @@ class RememberingContract:
             first.text,
             None,
         )
-        with pytest.raises(Changed):
+        with pytest.raises(PreconditionFailed):
             await engine.memory.update(first.id, scope=ANN, expected=fingerprint, text="x")
         for wrong in ({"key": "x"}, {"colour": "red"}, {"vector": (1.0,)}, {"text": " "}, {"kind": "odd"}):
             with pytest.raises(InvalidInput):

@@ -11,7 +11,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from conspectus.errors import Conflict, InvalidInput, NotFound, TurnLost, WriteUnknown
+from conspectus.errors import Conflict, InvalidInput, LockLost, NotFound, WriteOutcomeUnknown
 from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId, JobId, SourceId, UserId
 from conspectus.model.jobs import FINISHED, EmbeddingRequest, Job, JobRates
@@ -103,8 +103,8 @@ class LedgerContract:
             *(ledger.change(JobId("one"), attempt=0, attempts=1, code=str(n)) for n in range(8)),
             return_exceptions=True,
         )
-        assert sum(isinstance(each, TurnLost) for each in begun) == 7
-        with pytest.raises(TurnLost):
+        assert sum(isinstance(each, LockLost) for each in begun) == 7
+        with pytest.raises(LockLost):
             await ledger.change(JobId("one"), attempt=0, state="queued")
         ended = await ledger.change(JobId("one"), attempt=1, state="failed")
         again = await ledger.change(JobId("one"), unless=("failed",), attempt=0, state="queued")
@@ -157,7 +157,7 @@ class LedgerContract:
         assert [report.rates[span].failure_rate for span in ("1h", "24h", "7d")] == [0.0] * 3
 
     async def test_connections_are_kept_by_name(self, ledger: JobStore) -> None:
-        """Changed by id; a name is taken once in a collection."""
+        """PreconditionFailed by id; a name is taken once in a collection."""
         wiki = Connection("1", SHELF, ANN, "wiki", "markdown", {"path": "/ü"})
         docs = Connection("2", SHELF, BOB, "docs", "git", cursor="c", state="error", error="e", ran=NOON)
         for each in (wiki, docs):
@@ -262,7 +262,7 @@ class ReplaysContract:
         with (
             ended.noting("ann", "k", at=NOON),
             ended.watching() as commits,
-            pytest.raises(TurnLost),
+            pytest.raises(LockLost),
         ):
             await store_elsewhere()
         assert commits.possible == 0
@@ -296,7 +296,7 @@ class ReplaysContract:
             for key in ("stored", "began", "other"):
                 await replays.finish("ann", key, None)
         for key in ("stored", "began"):
-            with pytest.raises(WriteUnknown):
+            with pytest.raises(WriteOutcomeUnknown):
                 await replays.begin("ann", key, "f", at=NOON + MINUTE)
             with pytest.raises(Conflict):
                 await replays.begin("ann", key, "another", at=NOON + MINUTE)

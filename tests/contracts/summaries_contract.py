@@ -5,7 +5,7 @@ Subclass the contract, give it its fixtures, let pytest collect it.
 
 import pytest
 
-from conspectus.errors import Changed, NotFound
+from conspectus.errors import NotFound, PreconditionFailed
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import PreparedDocument
 from conspectus.ports import Records
@@ -87,9 +87,9 @@ class SummariesContract:
         changed = prepared("0", "another scene", kind="caption")
         absent = prepared("9", "never stored")
         for wrong in (made("a", changed), made("a", captions[0], absent), made("a", parts=("none",))):
-            with pytest.raises(Changed):
+            with pytest.raises(PreconditionFailed):
                 await store.keep(NOTES, wrong)
-        with pytest.raises(Changed):
+        with pytest.raises(PreconditionFailed):
             await store.keep(LETTERS, made("a", captions[0]))
         assert await store.text("a") is None
 

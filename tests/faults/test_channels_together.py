@@ -89,7 +89,7 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
 
     await engine.collections.get_or_create_source(CHANNEL, kind="channel")
     await asyncio.gather(*map(person, range(6)))
-    assert {type(each).__name__ for each in faults} <= {"NotFound", "Changed"}
+    assert {type(each).__name__ for each in faults} <= {"NotFound", "PreconditionFailed"}
     for each in await engine.channels.latest(channel=CHANNEL):
         assert len(set(each.text.split())) == 3
         assert each.text == await engine.documents.text(each.document.id)

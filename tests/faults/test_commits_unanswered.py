@@ -159,7 +159,7 @@ async def told_after(commits: int, label: str, world: World, wire: Wire, url: st
         return "done"
     code: str = answer.json()["code"]
     changed = [name for name, row in (await asyncio.to_thread(rows, url)).items() if before[name] != row]
-    return f"{code} although {changed} changed" if changed and code != "write_unknown" else code
+    return f"{code} although {changed} changed" if changed and code != "write_outcome_unknown" else code
 
 
 async def told(label: str, world: World, wire: Wire, url: str) -> AsyncIterator[str]:

@@ -10,7 +10,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine
-from conspectus.errors import CollectionGone, Conflict, IndexDamaged, NotFound, StorageBusy, StorageError
+from conspectus.errors import Conflict, IndexDamaged, IndexReplaced, NotFound, StorageBusy, StorageError
 from conspectus.index.bm25 import Bm25
 from conspectus.index.segments.build import BuildRequest, BuildResult, LocalBuilder, Options
 from conspectus.index.segments.manifest import locked, remove
@@ -27,7 +27,7 @@ from tests.support.journal import Journal, make_chunk
 
 MARKER = "quaggazanzibar"
 SECONDS = 3.0
-RACED = (NotFound, Conflict, StorageBusy, CollectionGone)
+RACED = (NotFound, Conflict, StorageBusy, IndexReplaced)
 """What a race may come to: it is gone, there is another, or the same succeeds a moment later."""
 
 
@@ -147,7 +147,7 @@ async def test_an_index_that_is_deleted_while_it_is_built(tmp_path: Path) -> Non
     journal.directory = tmp_path
     journal.put([make_chunk(1, f"{MARKER} fox")])
     index = await SegmentsIndex.open(tmp_path, journal, str.split, dimensions=0, options=Options())
-    with pytest.raises(CollectionGone):
+    with pytest.raises(IndexReplaced):
         await index.rebuild()
     await index.close()
     assert remove(tmp_path)

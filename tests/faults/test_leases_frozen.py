@@ -13,7 +13,7 @@ from sqlalchemy import Connection, text
 
 import conspectus
 from conspectus import Engine
-from conspectus.errors import StorageBusy, TurnLost
+from conspectus.errors import LockLost, StorageBusy
 from conspectus.model.streams import AlertEvent, NewAlert
 from conspectus.records.jobs.locks import Leases
 from conspectus.records.store import open_records
@@ -178,7 +178,7 @@ async def test_a_database_that_is_away_has_no_turn_and_comes_back_by_itself(
 ) -> None:
     store = await open_records(own_url, busy_seconds=2, connections=3)
     turns = Leases(store.transactions, seconds=SHORT)
-    with pytest.raises(TurnLost):
+    with pytest.raises(LockLost):
         async with turns.turn("jobs"):
             await asyncio.to_thread(own_server.kill)
             await asyncio.Event().wait()

@@ -7,7 +7,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from conspectus.errors import CollectionGone
+from conspectus.errors import IndexReplaced
 from conspectus.index.bm25 import Bm25
 from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.search import MilvusLocation
@@ -83,7 +83,7 @@ async def test_a_writer_of_a_generation_that_is_gone(milvus_client: MilvusServer
     draft = await frozen.begin(await notes.read())
     await index.rebuild()
     rebuilt = await notes.read()
-    with pytest.raises(CollectionGone):
+    with pytest.raises(IndexReplaced):
         await frozen.commit(draft)
     assert await notes.read() == rebuilt
     await assert_right(index, journal)

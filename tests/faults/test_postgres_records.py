@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, event, text
 
-from conspectus.errors import InvalidInput, StorageBusy, StorageError, WriteUnknown
+from conspectus.errors import InvalidInput, StorageBusy, StorageError, WriteOutcomeUnknown
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import DocumentId
 from conspectus.records.accounts import add_user
@@ -110,7 +110,7 @@ async def test_a_commit_without_an_answer_is_not_run_again(records: SqlRecords, 
         add_user(connection, a_user("anna"))
         event.listen(database.writing, "commit", lambda each: terminate(postgres_url, each), once=True)
 
-    with pytest.raises(WriteUnknown, match="may or may not have been stored") as raised:
+    with pytest.raises(WriteOutcomeUnknown, match="may or may not have been stored") as raised:
         await records.transactions.write(work)
     assert len(runs) == 1
     assert raised.value.__cause__ is not None

@@ -65,7 +65,7 @@ class Book:
             answer = await self.client.post(path, json=body, headers=headers)
             if answer.is_success:
                 return answer.json()
-            if answer.json()["code"] != "write_unknown":
+            if answer.json()["code"] != "write_outcome_unknown":
                 require_busy(answer)
             self.refused += 1
             await asyncio.sleep(0.1)
@@ -169,7 +169,7 @@ async def test_a_server_goes_on_when_its_database_comes_back(
             await live_through_it(server, site.base, postgres)
             log = server.end()
         assert server.process.returncode == 0
-    assert "fault" not in {json.loads(line)["event"] for line in log.splitlines()}
+    assert "request_failed" not in {json.loads(line)["event"] for line in log.splitlines()}
 
 
 @pytest.mark.parametrize("answered", [True, False])

@@ -24,7 +24,7 @@ REGISTERS: Final = 8
 READERS: Final = 4
 LIVES: Final = 8
 WRITES_A_LIFE: Final = 60
-AWAY: Final = ("storage_busy", "not_ready", "overloaded", "too_many_requests")
+AWAY: Final = ("storage_busy", "not_ready", "overloaded", "rate_limited")
 """Codes that say that nothing was done."""
 
 
@@ -151,7 +151,7 @@ LOST: Final = "lost"
 
 def told(answer: httpx.Response | None) -> Outcome:
     """What an answer says of a write."""
-    if answer is None or (not answer.is_success and answer.json()["code"] == "write_unknown"):
+    if answer is None or (not answer.is_success and answer.json()["code"] == "write_outcome_unknown"):
         return "unknown"
     assert answer.is_success or answer.json()["code"] in AWAY, answer.text
     return "done" if answer.is_success else "refused"

@@ -107,7 +107,7 @@ def test_a_server_is_ready_while_one_that_joins_its_processes_is_not(tmp_path: P
         before = children(server.process.pid)
         index.write_text("in the way", encoding="utf-8")
         server.process.send_signal(signal.SIGHUP)
-        said_in_time(server.process, '"not ready"')
+        said_in_time(server.process, '"readiness_failed"')
         said = {httpx.get(f"{server.address}/readyz").text for _ in range(60)}
         index.unlink()
         assert not [each for each in said if "the server is" in each]
@@ -222,10 +222,10 @@ def test_a_process_that_was_killed_while_others_still_start_is_replaced(tmp_path
 def test_a_wish_for_new_processes_is_heard_at_any_time(tmp_path: Path) -> None:
     with starting(tmp_path) as process:
         process.send_signal(signal.SIGHUP)
-        for word in ("listening on", "replacing workers"):
+        for word in ("listening on", "workers_replacing"):
             read_to(process, word)
         process.send_signal(signal.SIGHUP)
-        for word in ("workers replaced", "replacing workers"):
+        for word in ("workers_replaced", "workers_replacing"):
             read_to(process, word)
 
 
@@ -236,6 +236,6 @@ def test_a_process_that_cannot_be_started_is_tried_again(tmp_path: Path) -> None
         read_to(process, "listening on")
         python.unlink()
         os.kill(min(children(process.pid)), signal.SIGKILL)
-        assert "No such file" in read_to(process, "a worker could not be started")
+        assert "No such file" in read_to(process, "worker_spawn_failed")
         python.symlink_to(sys.executable)
         until(lambda: len(children(process.pid)) == WORKERS)

@@ -49,7 +49,7 @@ async def test_a_worker_that_cannot_go_on_ends_and_says_why(tmp_path: Path, task
         async with asyncio.timeout(PATIENCE):
             said = json.loads(await process.stderr.readline())
             assert await process.wait() == 1
-        assert said["event"] == "a worker could not go on"
+        assert said["event"] == "worker_failed"
         assert said["traceback"][0].endswith(task)
 
 

@@ -108,7 +108,7 @@ async def test_a_key_that_reads_writes_nothing(live: Live, keys: dict[str, str])
             "add_facts": {"facts": [fact], "collection": "notes"},
         }
         for tool, arguments in writes.items():
-            assert (await refused(asked, tool, **arguments)).startswith("not_allowed: "), tool
+            assert (await refused(asked, tool, **arguments)).startswith("permission_denied: "), tool
         assert "Red." in await said(ann, "recall", query="red", user="me")
 
 

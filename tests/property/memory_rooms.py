@@ -123,7 +123,7 @@ class Rooms:
         scope, word = self.homes[kept.home], self.word()
         done, _ = await outcome(who.view.memory.update(kept.id, scope=scope, text=f"Later {word} came by."))
         seen = who.sees(kept.home)
-        assert done == ("ok" if who.edits(kept.home) else "NotAllowed" if seen else "NotFound")
+        assert done == ("ok" if who.edits(kept.home) else "PermissionDenied" if seen else "NotFound")
         (kept.words if done == "ok" else self.gone).append(word)
 
     async def forget(self) -> None:
@@ -138,7 +138,7 @@ class Rooms:
         if not who.sees(kept.home):
             assert (done, told.memories) == ("ok", 0)
         elif not who.edits(kept.home):
-            assert done == "NotAllowed"
+            assert done == "PermissionDenied"
         else:
             assert (done, told.ids) == ("ok", (kept.id,))
             self.kept.remove(kept)
@@ -151,7 +151,7 @@ class Rooms:
         told = NewMemory(f"Today {HUB} met {word} Nagy.", fact=fact if stating else None)
         done, answer = await outcome(view.memory.remember(told, scope=self.homes[home]))
         if not able or (stating and not whole):
-            assert done in {"NotAllowed", "NotFound"}
+            assert done in {"PermissionDenied", "NotFound"}
             self.gone += [word, named]
             return
         assert done == "ok", answer

@@ -116,10 +116,10 @@ async def test_who_may_do_what(engine: Engine, remote: bool) -> None:
         for who in (reader, narrow):
             assert await tried(who, made, READS) == all_of(READS, "ok")
             assert await tried(who, made, {**WRITES, **MANAGING}) == all_of(
-                {**WRITES, **MANAGING}, "NotAllowed"
+                {**WRITES, **MANAGING}, "PermissionDenied"
             )
         editor, manager = await view("edit", "editor"), await view("manage", "manager")
-        assert await tried(editor, made, MANAGING) == all_of(MANAGING, "NotAllowed")
+        assert await tried(editor, made, MANAGING) == all_of(MANAGING, "PermissionDenied")
         assert await tried(editor, made, WRITES) == all_of(WRITES, "ok")
         assert await tried(manager, made, MANAGING) == all_of(MANAGING, "ok")
 

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 from typing import Any
 
-from conspectus.errors import Conflict, InvalidInput, NotFound, TurnLost, WriteUnknown
+from conspectus.errors import Conflict, InvalidInput, LockLost, NotFound, WriteOutcomeUnknown
 from conspectus.model.connections import Connection
 from conspectus.model.ids import CollectionId, JobId
 from conspectus.model.jobs import (
@@ -45,14 +45,14 @@ class MemoryLedger:
     async def change(
         self, job: JobId, *, unless: Sequence[JobState] = (), attempt: int | None = None, **fields: Any
     ) -> Job:
-        """Change fields of a job, unless it is in one of these states. Raises NotFound or TurnLost."""
+        """Change fields of a job, unless it is in one of these states. Raises NotFound or LockLost."""
         if unknown := fields.keys() - Job.__dataclass_fields__.keys():
             raise InvalidInput(min(unknown), "is not a field of a job")
         if job not in self._jobs:
             raise NotFound("job", job)
         if self._jobs[job].state not in unless:
             if attempt not in {None, self._jobs[job].attempts}:
-                raise TurnLost(f"job {job}")
+                raise LockLost(f"job {job}")
             self._jobs[job] = replace(self._jobs[job], **fields)
         return self._jobs[job]
 
@@ -157,7 +157,7 @@ class MemoryReplays:
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
-        """Claim a key (None), or return the answer that was kept for it. Raises Conflict, WriteUnknown."""
+        """Claim a key (None), or return the answer kept for it. Raises Conflict, WriteOutcomeUnknown."""
         kept = self._claims.get((person, key))
         if kept is not None and kept.owner._ends_at_once and not kept.over:
             self._end(person, key, None)
@@ -168,7 +168,7 @@ class MemoryReplays:
         if kept.fingerprint != fingerprint:
             raise Conflict("idempotency key", key, "was used for another request")
         if kept.over and kept.answer is None:
-            raise WriteUnknown("something of this request was stored")
+            raise WriteOutcomeUnknown("something of this request was stored")
         if kept.answer is None:
             raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
         return kept.answer
@@ -196,11 +196,11 @@ class MemoryReplays:
             self._watched.reset(token)
 
     async def store(self) -> None:
-        """Store something. Raises TurnLost where another process took the claim over."""
+        """Store something. Raises LockLost where another process took the claim over."""
         claim = self._noted.get()
         if claim is not None:
             if not claim.over and not any(claim is each for each in self._claims.values()):
-                raise TurnLost("an idempotency key")
+                raise LockLost("an idempotency key")
             claim.stored = True
         if (commits := self._watched.get()) is not None:
             commits.possible += 1

@@ -142,7 +142,7 @@ class Doing:
         who, name, embeds = self.visitor(), self.word(), self.chance.random() < 0.3
         view = await self.door.entered(who)
         embedder = None if embeds else "none"
-        expected = "ok" if who.has("read", "write") else "NotAllowed"
+        expected = "ok" if who.has("read", "write") else "PermissionDenied"
         made = await self._expect(expected, view.collections.create(name, embedder=embedder))
         if expected == "ok":
             room = self.world.rooms[made.id] = Room(made.id, made.name, who.user.id, embeds)
@@ -306,25 +306,25 @@ class Doing:
         seen = self.world.sees_room(who.user.id, room.id) and (part is None or own > 0)
         judged = self._judged(who, seen=seen, able=GIVES[own] >= max(rank, 1), scope="admin")
         if who.has("read") and not who.has("admin") and self.world.sees_room(who.user.id, room.id):
-            return "NotAllowed"
+            return "PermissionDenied"
         if judged != "ok" or whom == Principal("user", room.owner):
             return judged if judged != "ok" else "Conflict"
         held = self.world.grants.get((room.id, part, whom))
-        return "ok" if held is None or GIVES[own] >= RANK[held] else "NotAllowed"
+        return "ok" if held is None or GIVES[own] >= RANK[held] else "PermissionDenied"
 
     def _judged(self, who: Visitor, *, seen: bool, able: bool, scope: Scope) -> str:
         if not who.has("read"):
-            return "NotAllowed"
+            return "PermissionDenied"
         if not seen:
             return "NotFound"
-        return "ok" if able and who.has(scope) else "NotAllowed"
+        return "ok" if able and who.has(scope) else "PermissionDenied"
 
     async def _shred(self, who: Visitor, asked: set[str], work: Callable[[Any], Awaitable[Any]]) -> None:
         user = who.user.id
         papers = [self.world.papers[name] for name in asked if name in self.world.papers]
         seen = [paper for paper in papers if self.world.sees_paper(user, paper)]
         able = all(self.world.rank(user, each.collection, each.source) >= RANK["editor"] for each in seen)
-        expected = "ok" if able and who.has("read", "write") else "NotAllowed"
+        expected = "ok" if able and who.has("read", "write") else "PermissionDenied"
         receipt = await self._expect(expected, work(await self.door.entered(who)))
         if expected == "ok":
             gone = self.world.tree({paper.id for paper in seen})
@@ -360,7 +360,7 @@ class Doing:
     def _refused(self, who: Visitor, paper: Paper) -> str:
         """How a write into a source of a visible collection is refused: a hidden source is not found."""
         hidden = not self.world.rank(who.user.id, paper.collection, paper.source)
-        return "NotFound" if hidden and who.has("read", "write") else "NotAllowed"
+        return "NotFound" if hidden and who.has("read", "write") else "PermissionDenied"
 
     async def _expect(self, expected: str, work: Awaitable[Any]) -> Any:
         found, answer = await outcome(work)

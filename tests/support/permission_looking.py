@@ -125,7 +125,7 @@ class Looking(Watching):
         if not who.has("read"):
             for attempt in (*on_a_collection(self._someone()).values(), *beside_documents().values()):
                 found, _ = await outcome(attempt(view, self.ghost()))
-                assert found == "NotAllowed"
+                assert found == "PermissionDenied"
             return
         answers = [await self._all_collections(who, view)]
         for room in self._few(self.world.rooms.values(), 2):
@@ -198,7 +198,7 @@ class Looking(Watching):
         user = who.user.id
         rank = self.world.rank(user, room.id)
         found, status = await outcome(view.maintenance.status(collection=room.id))
-        assert found == ("ok" if rank else "NotAllowed")
+        assert found == ("ok" if rank else "PermissionDenied")
         if rank:
             [numbers] = status.collections
             inside = [each for each in self.world.papers.values() if each.collection == room.id]
@@ -216,7 +216,7 @@ class Looking(Watching):
         part = self.chance.choice([None, *sorted(self.world.sources_seen(user, room.id))])
         found, grants = await outcome(view.people.grants(room.id, source=part))
         able = self.world.rank(user, room.id, part) >= RANK["manager"] and who.has("admin")
-        assert found == ("ok" if able else "NotAllowed")
+        assert found == ("ok" if able else "PermissionDenied")
         if able:
             here = [place for place in self.world.grants if place[0] == room.id and part in {None, place[1]}]
             assert {(each.collection, each.source, each.grantee) for each in grants} == set(here)
@@ -304,10 +304,10 @@ class Looking(Watching):
         )
         for attempt in self._few(attempts, 4):
             for name in (other.name, group, self.ghost()):
-                assert (await outcome(attempt(view, name)))[0] == "NotAllowed"
+                assert (await outcome(attempt(view, name)))[0] == "PermissionDenied"
         if other.id != who.user.id:
-            assert (await outcome(view.people.keys(other.name)))[0] == "NotAllowed"
-            assert (await outcome(view.people.create_key(other.id)))[0] == "NotAllowed"
+            assert (await outcome(view.people.keys(other.name)))[0] == "PermissionDenied"
+            assert (await outcome(view.people.create_key(other.id)))[0] == "PermissionDenied"
 
     async def _pry(self, view: Any, names: tuple[str, ...], attempts: Mapping[str, Attempt]) -> None:
         for what in self._few(sorted(attempts), 5):

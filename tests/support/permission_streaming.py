@@ -118,7 +118,7 @@ class Streaming(Talking):
         alert = NewAlert(name, query, room.id, streams, floor=None, gap_seconds=0)
         seen = self.world.sees_room(who.user.id, room.id)
         seen = seen and all(self.world.rank(who.user.id, room.id, each) for each in streams)
-        expected = "NotAllowed" if not who.has("read", "write") else "ok" if seen else "NotFound"
+        expected = "PermissionDenied" if not who.has("read", "write") else "ok" if seen else "NotFound"
         view = await self.door.entered(who)
         made = await self._expect(expected, view.alerts.put(alert))
         if expected == "ok":
@@ -134,7 +134,7 @@ class Streaming(Talking):
             if who.user.disabled:
                 continue
             expected = "ok" if self.knows(who, watch) else "NotFound"
-            expected = expected if who.has("read", "write") else "NotAllowed"
+            expected = expected if who.has("read", "write") else "PermissionDenied"
             view = await self.door.entered(who)
             await self._expect(expected, view.alerts.delete(watch.id))
             if expected == "ok":

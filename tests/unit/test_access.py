@@ -12,8 +12,8 @@ from conspectus.engine import Engine
 from conspectus.errors import (
     ConspectusError,
     InvalidInput,
-    NotAllowed,
     NotFound,
+    PermissionDenied,
     ProviderUnavailable,
 )
 from conspectus.model.access import Person, Principal
@@ -71,9 +71,9 @@ async def test_a_collection_named_like_anothers_id_opens_nothing(scene: Scene) -
     for each in (scene.bob, scene.owner):
         with pytest.raises(InvalidInput, match="form of an id"):
             await each.collections.create(scene.wiki)
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await scene.bob.add("spoilt", source=scene.shared, collection="alice/wiki")
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await scene.bob.documents.delete_where(EVERYTHING, collection=scene.wiki)
     assert (await scene.bob.collections.get(scene.wiki)).name == "alice/wiki"
     with pytest.raises(NotFound):
@@ -167,7 +167,7 @@ async def test_nothing_is_told_of_how_much_is_hidden(scene: Scene) -> None:
     [seen] = await scene.bob.collections.list()
     assert seen.sequence == (await scene.bob.collections.get("alice/wiki")).sequence == 0
     assert (await scene.bob.collections.get_or_create("alice/wiki")).sequence == 0
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await scene.bob.maintenance.status(collection="alice/wiki")
     new = [NewDocument(f"{THEIRS} {number}") for number in range(99)]
     await scene.alice.add(new, source="hidden", collection="wiki")
@@ -255,7 +255,7 @@ async def test_a_read_only_key_writes_nothing_at_all(scene: Scene) -> None:
         reader.jobs.ingest_files([Upload("a.txt", b"x")], collection="wiki"),
         reader.connections.create("w", "mediawiki", {}, collection="wiki"),
     ):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await work
     assert await scene.alice.documents.count(collection="wiki") == 2
 
@@ -268,7 +268,7 @@ async def test_a_key_that_does_not_read_sees_nothing(scene: Scene) -> None:
         writer.retrieve("x"),
         writer.maintenance.status(),
     ):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await work
 
 
@@ -279,7 +279,7 @@ async def test_only_the_owner_lets_the_machine_read_its_own_files(scene: Scene, 
         scene.alice.collections.create("x", embedder="openai:text-embedding-3-large@3072"),
         scene.alice.maintenance.reembed(f"static:{tmp_path}", collection="wiki"),
     ):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await work
     assert (await scene.alice.collections.create("x", embedder="none")).space is None
 
@@ -287,9 +287,9 @@ async def test_only_the_owner_lets_the_machine_read_its_own_files(scene: Scene, 
 async def test_a_connection_writes_only_where_its_managers_say(scene: Scene) -> None:
     """A manager of one source could have had another space's pages written into it."""
     await scene.bob_is("manager")
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await scene.bob.collections.update_source(scene.shared, metadata={"wiki": "w", "space": "Board"})
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await scene.bob.collections.get_or_create_source(
             "shared", collection="alice/wiki", metadata={"space": "Board"}
         )

@@ -15,7 +15,7 @@ from tests.support.web_server import Answer, ScriptedServer
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.errors import NotAllowed, NotFound, TooLarge
+from conspectus.errors import NotFound, PermissionDenied, TooLarge
 from conspectus.model.access import Person, Principal
 from conspectus.model.ids import UserId
 from conspectus.model.streams import AlertEvent, NewAlert, NewCaption, NewStream
@@ -152,7 +152,7 @@ async def test_a_key_for_reading_sets_no_alert(house: House) -> None:
         Person("ann", owner=False, id=house.ann._context.person.id, scopes=("read",))
     )
     await house.let_in()
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await reader.alerts.put(FIRE)
     assert await reader.alerts.list() == []
 

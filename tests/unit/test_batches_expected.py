@@ -9,7 +9,7 @@ from tests.support.served import served
 
 import conspectus
 from conspectus import Engine, RemoteEngine, Settings
-from conspectus.errors import Changed
+from conspectus.errors import PreconditionFailed
 from conspectus.model.records import NewDocument
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
@@ -38,7 +38,7 @@ async def test_one_that_was_changed_keeps_the_others_back(engine: Engine | Remot
     read = [(await engine.documents.get(each)).fingerprint for each in ids]
     new = [NewDocument("Uno.", key="a", expected=read[0]), NewDocument("Due.", key="b", expected=read[1])]
     await engine.documents.update(ids[1], title="Changed")
-    with pytest.raises(Changed):
+    with pytest.raises(PreconditionFailed):
         await engine.add(new)
     assert [await engine.documents.text(each) for each in ids] == ["One.", "Two."]
     fresh = replace(new[1], expected=(await engine.documents.get(ids[1])).fingerprint)
@@ -47,8 +47,8 @@ async def test_one_that_was_changed_keeps_the_others_back(engine: Engine | Remot
 
 async def test_one_that_would_not_change_is_compared_too(engine: Engine | RemoteEngine) -> None:
     await engine.add(OLD)
-    with pytest.raises(Changed):
+    with pytest.raises(PreconditionFailed):
         await engine.add([replace(OLD[0], expected="other"), NewDocument("Three.", key="c")])
-    with pytest.raises(Changed):
+    with pytest.raises(PreconditionFailed):
         await engine.add(NewDocument("Four.", key="d", expected="not there"))
     assert await engine.documents.count() == 2

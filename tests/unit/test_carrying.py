@@ -12,7 +12,7 @@ import pytest
 from tests.memories import ANN, BOB, SETTINGS, keys, person, question, said, say, store
 
 from conspectus import Engine
-from conspectus.errors import InvalidInput, NotAllowed, NotFound, TooLarge
+from conspectus.errors import InvalidInput, NotFound, PermissionDenied, TooLarge
 from conspectus.model.access import Principal
 from conspectus.model.graph import Fact
 from conspectus.model.memory import Memory, MemorySelection, NewMemory, Scope
@@ -202,7 +202,7 @@ async def test_only_who_may_write_there_takes_in(engine: Engine) -> None:
     await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     assert (await ann.memory.export(scope=Scope("ann"))).lines == tuple(lines)
     for scope in (None, Scope("carl")):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await ann.memory.import_lines(lines, collection=home.collection, scope=scope)
     assert await exported(engine, Scope("carl")) == []
 

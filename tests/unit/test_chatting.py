@@ -15,8 +15,8 @@ from conspectus.engine.chat import FAILED, NOT_KEPT, PARTLY
 from conspectus.errors import (
     ChatRateLimited,
     InvalidInput,
-    NotAllowed,
     NotFound,
+    PermissionDenied,
     ProviderUnavailable,
     StorageBusy,
     TooLarge,
@@ -371,6 +371,6 @@ async def test_only_who_may_write_in_a_channel_keeps_a_chat_there(opened: Openin
         ann = await engine.people.create_user("ann")
         await engine.collections.get_or_create_source("desk", kind="channel")
         await engine.people.grant("default", Principal("user", ann.id), "viewer", source="desk")
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await events(engine.answering(Person("ann", id=ann.id)), ChatRequest("x", keep_in="desk"))
     assert model.asked == []

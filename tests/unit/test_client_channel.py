@@ -30,7 +30,7 @@ from conspectus.errors import (
     StorageBusy,
     TooLarge,
     UnreadableFile,
-    WriteUnknown,
+    WriteOutcomeUnknown,
 )
 from conspectus.model.channels import NewMessage
 from conspectus.model.jobs import Upload
@@ -142,19 +142,19 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
     """Documents have keys, and of messages a server does nothing twice."""
     source = {"id": "s", "collection": "c", "name": "default", "kind": "manual"}
     written = [{"id": "d", "outcome": "added", "chunks": 1}]
-    lost, documents = problem(WriteUnknown("the answer was lost")), f"{API}/sources/s/documents"
+    lost, documents = problem(WriteOutcomeUnknown("the answer was lost")), f"{API}/sources/s/documents"
     answers = {f"{API}/collections/default/sources": ok(source), documents: [lost, AWAY, ok(written)]}
     async with remote(
         {**answers, f"{API}/collections": lost, f"{API}/keys": AWAY, f"{API}/messages": lost}
     ) as (engine, server):
-        with pytest.raises(WriteUnknown, match="may or may not"):
+        with pytest.raises(WriteOutcomeUnknown, match="may or may not"):
             await engine.collections.create("wiki")
         with pytest.raises(StorageBusy):
             await engine.people.create_key()
         assert server.count() == 2
         await engine.add(["no key", NewDocument("a key", key="k")])
         sent = [json.loads(each.body)["documents"] for each in server.requests if each.path == documents]
-        with pytest.raises(WriteUnknown):
+        with pytest.raises(WriteOutcomeUnknown):
             await engine.channels.post(NewMessage("once"), channel="harbour")
         assert len(keys_of(server, f"{API}/messages")) == 1
         assert server.count(f"{API}/messages") == 4

@@ -14,22 +14,22 @@ ERRORS = [
     errors.UnknownTokenizer("abacus"),
     errors.NotFound("collection", "wiki"),
     errors.Unauthenticated(),
-    errors.NotAllowed("write", "the role editor"),
+    errors.PermissionDenied("write", "the role editor"),
     errors.Conflict("collection", "wiki", "exists already"),
-    errors.Changed("document", "a"),
+    errors.PreconditionFailed("document", "a"),
     errors.ForkedEngine(),
     errors.UnreadableFile("a.pdf", "is locked"),
     errors.UnsupportedContent("a.png", "is a picture"),
     errors.FetchFailed("http://host/", "HTTP 503", status=503, passing=True),
     errors.ForbiddenAddress("http://10.0.0.1/"),
     errors.Overloaded("all places are taken", retry_after=2.5),
-    errors.TooManyRequests(60, retry_after=7.5),
+    errors.RateLimited(60, retry_after=7.5),
     errors.ServerUnavailable("http://host", "is away"),
     errors.MissingExtra("openai", "the library openai"),
     errors.ProviderError("openai", "refused", status=400),
     errors.ProviderUnavailable("openai", "is busy", status=429, retry_after=7.0),
     errors.StorageBusy("the store is busy; ask again"),
-    errors.WriteUnknown(UNKNOWN),
+    errors.WriteOutcomeUnknown(UNKNOWN),
 ]
 
 
@@ -41,7 +41,7 @@ def test_an_error_comes_back_as_itself(error: ConspectusError) -> None:
 
 
 def test_every_error_is_tried_but_those_of_which_a_server_says_nothing() -> None:
-    hidden = {"StorageError", "StorageTooNew", "RecordsDamaged", "IndexDamaged", "CollectionGone", "TurnLost"}
+    hidden = {"StorageError", "StorageTooNew", "RecordsDamaged", "IndexDamaged", "IndexReplaced", "LockLost"}
     hidden |= {kind.__name__ for kind in (errors.ChatError, *errors.ChatError.__subclasses__())}
     named = {
         name

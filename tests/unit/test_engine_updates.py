@@ -9,7 +9,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, NewDocument, Settings
-from conspectus.errors import Changed, InvalidInput, NotFound
+from conspectus.errors import InvalidInput, NotFound, PreconditionFailed
 from conspectus.model.records import TextPosition
 
 SETTINGS = replace(Settings(), chunk_size=400, chunk_overlap=40, embedder="none")
@@ -59,7 +59,7 @@ async def test_a_stored_fingerprint_guards_against_overwriting(engine: Engine) -
     document = (await engine.add(NewDocument(text="one", key="k")))[0].id
     seen = (await engine.documents.get(document)).fingerprint
     await engine.documents.update(document, text="two", expected=seen)
-    with pytest.raises(Changed):
+    with pytest.raises(PreconditionFailed):
         await engine.documents.update(document, text="three", expected=seen)
     assert await engine.documents.text(document) == "two"
 

@@ -12,7 +12,7 @@ from tests.files import holding
 from tests.memories import ANN, BOB, keys, person, question, said, say, store
 
 from conspectus import Engine
-from conspectus.errors import InvalidInput, NotAllowed, NotFound
+from conspectus.errors import InvalidInput, NotFound, PermissionDenied
 from conspectus.model.access import Principal
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MemoryQuery, MemoryReceipt, MemorySelection, NewMemory, Scope
@@ -269,7 +269,7 @@ async def test_only_who_may_write_there_may_forget_there(engine: Engine) -> None
     home = (await engine.memory.get(ids["old"], scope=ANN)).document.source
     await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home)
     for each in (what, EVERYTHING):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await ann.memory.forget(each, scope=ANN)
     await engine.people.grant("memory", Principal("user", "ann"), "editor", source=home)
     assert (await ann.memory.forget(what, scope=ANN)).memories == 1

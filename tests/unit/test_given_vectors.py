@@ -10,7 +10,7 @@ from tests.support.samples import OTHER_SPACE, SHELF, SPACE, notes, prepared, sh
 
 import conspectus
 from conspectus import NewDocument, Query, Settings
-from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.model.records import PreparedDocument
 from conspectus.records.store import SqlRecords, open_records
@@ -100,7 +100,7 @@ async def test_who_may_make_a_collection_may_hand_its_vectors_in(tmp_path: Path)
         )
         await ann.collections.create("films", embedder="vectors:2")
         await ann.add(NewDocument("x", vector=(1.0, 0.0)), collection="films")
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await ann.collections.create("costly", embedder="openai:text-embedding-3-small@8")
         for wrong in ((1.0,), (0.0, 0.0), (1.0, 2.0, 3.0)):
             with pytest.raises(InvalidInput):

@@ -16,8 +16,8 @@ from conspectus.errors import (
     ConspectusError,
     DanglingEdges,
     InvalidInput,
-    NotAllowed,
     NotFound,
+    PermissionDenied,
     TooLarge,
 )
 from conspectus.model.access import Person, Principal, Role
@@ -216,7 +216,7 @@ async def test_who_sees_nothing_of_a_graph_is_told_that_there_is_none(house: Hou
         with pytest.raises(NotFound, match="graph"):
             await ask
     assert await house.ann.graph.list() == []
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await house.ann.graph.add_nodes([NewNode("c")])
     assert len((await house.owner.graph.nodes()).nodes) == 2
 
@@ -247,7 +247,7 @@ async def test_readers_see_editors_write_and_managers_delete(house: House, role:
         ann.graph.delete_nodes(["a"]),
         ann.graph.delete("default"),
     )
-    assert tried == [None] * most + [NotAllowed] * (6 - most)
+    assert tried == [None] * most + [PermissionDenied] * (6 - most)
 
 
 async def test_evidence_that_may_not_be_seen_is_not_revealed(house: House) -> None:

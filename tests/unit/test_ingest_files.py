@@ -12,8 +12,8 @@ from conspectus.engine import Engine
 from conspectus.errors import (
     Conflict,
     InvalidInput,
-    NotAllowed,
     NotFound,
+    PermissionDenied,
     StorageError,
     TooLarge,
     UnreadableFile,
@@ -206,9 +206,9 @@ async def test_who_may_connect(engine: Engine) -> None:
     web = {"address": "https://example.org/r.git"}
     for options in ({"path": "/", **web}, {"path": "/"}, {"address": "/etc"}, {"address": "ssh://host/x"}):
         connector = "markdown" if "path" in options else "git"
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await people["ann"].connections.create("files", connector, options, collection=wiki.id)
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await people["bob"].connections.create("w", "mediawiki", address, collection=wiki.id)
     made = await people["ann"].connections.create("w", "mediawiki", address, collection=wiki.id)
     assert await people["bob"].connections.list(collection=wiki.id) == [made]

@@ -13,7 +13,7 @@ from tests.support.web_server import Answer, ScriptedServer
 
 import conspectus
 from conspectus.engine import Engine
-from conspectus.errors import InvalidInput, NotAllowed, NotFound
+from conspectus.errors import InvalidInput, NotFound, PermissionDenied
 from conspectus.model.access import Person, Principal, Role
 from conspectus.settings import Settings
 
@@ -81,13 +81,13 @@ async def test_a_job_is_stopped_by_its_owner_or_an_editor(engine: Engine, server
         await someone(engine, "eve"),
     )
     job = await engine.jobs.ingest_url(f"{server.base}/slow", collection="wiki")
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await viewer.jobs.cancel(job.id)
     with pytest.raises(NotFound):
         await stranger.jobs.cancel(job.id)
     assert (await editor.jobs.cancel(job.id)).state == "cancelled"
     assert (await editor.jobs.cancel(job.id)).state == "cancelled"
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await viewer.jobs.retry(job.id)
     assert (await editor.jobs.retry(job.id)).state == "queued"
 
@@ -102,9 +102,9 @@ async def test_what_one_may_not_write_is_refused_before_there_is_a_job(
         await someone(engine, "eve"),
     )
     place = {"collection": "wiki"}
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await viewer.jobs.ingest_url(f"{server.base}/page", source="docs", **place)
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await editor.jobs.ingest_url(f"{server.base}/page", **place)
     mine = await stranger.jobs.ingest_url(f"{server.base}/page", **place)
     assert mine.collection != (await engine.collections.get("wiki")).id
@@ -130,7 +130,7 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
     else:
         await engine.people.disable_user("bob")
     ended = await engine.jobs.wait(job.id, seconds=60)
-    assert (ended.state, ended.code in {"not_found", "not_allowed"}) == ("failed", True)
+    assert (ended.state, ended.code in {"not_found", "permission_denied"}) == ("failed", True)
     assert await engine.documents.count(collection="wiki") == 0
     assert [each.name for each in await engine.collections.list()] == ["wiki"]
     if how == "revoked":
@@ -142,7 +142,7 @@ async def test_only_the_owner_account_sees_calls_to_providers(engine: Engine) ->
     assert list(await engine.jobs.requests()) == list(await engine.jobs.request_totals()) == []
     bob = await someone(engine, "bob", "editor")
     for asked in (bob.jobs.requests(), bob.jobs.request_totals()):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await asked
     for asked in (engine.jobs.requests(limit=0), engine.jobs.request_totals(hours=0)):
         with pytest.raises(InvalidInput):

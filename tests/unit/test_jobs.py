@@ -17,15 +17,15 @@ from conspectus.errors import (
     FetchFailed,
     ForbiddenAddress,
     InvalidInput,
-    NotAllowed,
+    LockLost,
     NotFound,
     Overloaded,
+    PermissionDenied,
     ProviderError,
     ProviderUnavailable,
     StorageBusy,
     StorageError,
     TooLarge,
-    TurnLost,
     UnreadableFile,
     UnsupportedContent,
 )
@@ -124,7 +124,7 @@ async def forever(_: Job, tell: Tell) -> Outcome:
         (ProviderUnavailable("p", "r"), "again"), (ProviderError("p", "r"), "failed"),
         (StorageBusy("s"), "again"), (StorageError("s"), "failed"), (Overloaded("o"), "again"),
         (InvalidInput("f", "r"), "failed"), (TooLarge("f", size=2, limit=1), "failed"),
-        (NotFound("k", "n"), "failed"), (NotAllowed("a", "n"), "failed"), (ValueError("x"), "failed"),
+        (NotFound("k", "n"), "failed"), (PermissionDenied("a", "n"), "failed"), (ValueError("x"), "failed"),
     ],
 )  # fmt: skip
 def test_every_error_has_its_fate(fault: Exception, expected: str) -> None:
@@ -302,7 +302,7 @@ async def overtaken(bench: Bench, then: Callable[[], None]) -> None:
 
 async def test_who_stood_still_leaves_a_job_to_whoever_took_it_over() -> None:
     bench = Bench()
-    with pytest.raises(TurnLost):
+    with pytest.raises(LockLost):
         await overtaken(bench, lambda: None)
     assert ((await bench.now()).state, (await bench.now()).attempts, bench.cleaned) == ("running", 2, [])
 

@@ -7,7 +7,7 @@ import pytest
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, ProviderUnavailable
+from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied, ProviderUnavailable
 from conspectus.facades.knowledge import KnowledgeBase
 from conspectus.model.access import Principal
 from conspectus.testing.embedders import HashedEmbedder
@@ -143,7 +143,7 @@ async def test_a_shared_source_is_seen_until_it_is_revoked(
     assert [each.id for each in await base.list_sources(collection, bob)] == [shared.id]
     assert [each.id for each in await base.list_accessible_collections(bob)] == [collection]
     assert await base.list_collections(bob) == []
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await base.create_document(shared.id, {"content": "x"}, bob)
     await engine.people.revoke(collection, Principal("user", bob), source=shared.id)
     with pytest.raises(NotFound):

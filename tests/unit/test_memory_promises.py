@@ -10,7 +10,7 @@ import pytest
 from tests.memories import ANN, BOB, person, question, store
 
 from conspectus import Engine
-from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.model.access import Principal
 from conspectus.model.graph import Edge, Fact, GraphExpansion
 from conspectus.model.memory import MEMORY, MemoryQuery, MemorySelection, NewMemory, Scope
@@ -161,6 +161,6 @@ async def test_who_may_not_write_a_graph_states_no_fact(engine: Engine) -> None:
     home = (await engine.documents.get(first.id)).source
     await engine.people.grant(MEMORY, Principal("user", user.id), "editor", source=home)
     await eve.memory.remember("a plain word", scope=ANN)
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await eve.memory.remember(["one", lives("Rome", ROME)], scope=ANN)
     assert [each.text for each in (await eve.memory.list(scope=ANN)).memories] == ["here", "a plain word"]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from tests.support.samples import SHELF, notes, prepared, shelf
 
-from conspectus.errors import ProviderError, ProviderUnavailable, StorageBusy, StorageError, TurnLost
+from conspectus.errors import LockLost, ProviderError, ProviderUnavailable, StorageBusy, StorageError
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.background_workers import MOST_NAMES, READ_AT_ONCE, NameReader, title_names
 from conspectus.model.graph import Mention
@@ -197,7 +197,7 @@ async def test_who_loses_the_turn_leaves_the_rest_to_the_next(records: SqlRecord
     @asynccontextmanager
     async def lost_then_mine() -> AsyncIterator[Lock]:
         if next(lost):
-            raise TurnLost("names")
+            raise LockLost("names")
         yield FileHold(mine=True)
 
     await records.write([prepared("a", "word")])

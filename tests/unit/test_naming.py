@@ -10,7 +10,7 @@ import pytest
 
 import conspectus
 from conspectus.engine import Engine
-from conspectus.errors import InvalidInput, NotAllowed, NotFound
+from conspectus.errors import InvalidInput, NotFound, PermissionDenied
 from conspectus.model.access import Person, Principal
 from conspectus.model.filter import Eq, Not
 from conspectus.model.graph import GraphExpansion, NewEdge, NewNode
@@ -144,7 +144,7 @@ async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engin
     assert "atlantis" not in {each.key for each in await bob.graph.entities(collection=home)}
     with pytest.raises(NotFound):
         await bob.graph.entities(collection=home, source="hidden")
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await bob.graph.extract_entities(collection=home)
 
 

@@ -9,7 +9,7 @@ import pytest
 
 import conspectus
 from conspectus.engine import Engine
-from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, Unauthenticated
+from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied, Unauthenticated
 from conspectus.model.access import SCOPES, Person, Principal
 from conspectus.settings import Settings
 
@@ -103,7 +103,7 @@ async def test_only_the_owner_keeps_accounts(enter: Enter) -> None:
         alice.people.create_key("bob"),
         alice.people.create_owner(),
     ):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await work
 
 
@@ -115,7 +115,7 @@ async def test_an_owners_key_without_the_scope_keeps_none(owner: Engine, enter: 
         boss.people.create_key("alice"),
         boss.people.keys(),
     ):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await work
     assert await boss.collections.list() == []
 
@@ -169,7 +169,7 @@ async def test_no_key_is_worth_more_than_the_one_that_made_it(enter: Enter) -> N
         narrow.people.rotate_key(broad.key.id),
         (await enter("alice", "read", "write")).people.create_key(scopes=("read",)),
     ):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await work
     assert (await narrow.people.create_key(scopes=("admin", "read", "read"))).key.scopes == ("read", "admin")
 
@@ -221,11 +221,11 @@ async def test_managers_give_and_take_up_to_editor(owner: Engine, enter: Enter) 
     carol = Principal("user", "carol")
     await bob.people.grant("alice/wiki", carol, "editor")
     for role in ("manager", "owner"):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await bob.people.grant("alice/wiki", carol, role)
     await alice.people.grant("wiki", carol, "manager")
     for work in (bob.people.grant("alice/wiki", carol, "viewer"), bob.people.revoke("alice/wiki", carol)):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await work
     assert {each.role for each in await bob.people.grants("alice/wiki")} == {"manager"}
     with pytest.raises(InvalidInput):
@@ -267,8 +267,8 @@ async def test_a_manager_of_one_source_lets_others_into_it_alone(enter: Enter) -
     await alice.people.grant("wiki", BOB, "manager", source="open")
     await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer", source="open")
     assert [each.name for each in await carol.collections.sources(collection="alice/wiki")] == ["open"]
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer")
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await bob.people.grants("alice/wiki")
     assert len(await bob.people.grants("alice/wiki", source="open")) == 2

@@ -9,7 +9,7 @@ import pytest
 
 import conspectus
 from conspectus.engine import Engine
-from conspectus.errors import Changed, InvalidInput, NotFound
+from conspectus.errors import InvalidInput, NotFound, PreconditionFailed
 from conspectus.model.filter import Eq
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, MemoryQuery, NewMemory, Scope
@@ -185,7 +185,7 @@ async def test_an_update_of_what_changed_meanwhile_is_refused(engine: Engine) ->
     done = (await engine.memory.remember("one", scope=ANN))[0]
     read = (await engine.memory.get(done.id, scope=ANN)).document.fingerprint
     await engine.memory.update(done.id, scope=ANN, text="two")
-    with pytest.raises(Changed):
+    with pytest.raises(PreconditionFailed):
         await engine.memory.update(done.id, scope=ANN, text="three", expected=read)
     with pytest.raises(InvalidInput):
         await engine.memory.update(done.id, scope=ANN, key="x")

@@ -11,7 +11,7 @@ from tests.repetitions import tries
 
 import conspectus
 from conspectus import Engine, Eq, Settings
-from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, TooLarge
+from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied, TooLarge
 from conspectus.model.access import Person
 from conspectus.model.ids import UserId
 from conspectus.model.jobs import Upload
@@ -206,7 +206,7 @@ async def test_files_have_a_limit(tmp_path: Path) -> None:
 async def test_only_the_owner_names_paths(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "talk.srt").write_text(SUBTITLES)
     stranger = engine.answering(Person("stranger", False, UserId("stranger")))
-    with pytest.raises(NotAllowed):
+    with pytest.raises(PermissionDenied):
         await stranger.streams.import_captions([tmp_path / "talk.srt"])
     assert (await engine.streams.import_captions([tmp_path])).streams["talk"] == 2
 

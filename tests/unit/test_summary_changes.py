@@ -12,7 +12,7 @@ from tests.films import asked_about, indexed, scenes, told
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.errors import Changed
+from conspectus.errors import PreconditionFailed
 from conspectus.model.results import Message
 from conspectus.model.streams import CaptionRange, NewCaption, SummaryRequest
 from conspectus.testing.chat_models import ScriptedChatModel
@@ -73,7 +73,7 @@ async def test_captions_that_never_stay_as_they_are_end_with_an_error(tmp_path: 
             return told(messages)
 
         model.says = says
-        with pytest.raises(Changed):
+        with pytest.raises(PreconditionFailed):
             await engine.summaries.summarize(REQUEST)
         await asyncio.gather(*pending)
         assert len(model.asked) == 3

@@ -17,8 +17,8 @@ from conspectus.errors import (
     ChatBadAnswer,
     ChatNotConfigured,
     InvalidInput,
-    NotAllowed,
     NotFound,
+    PermissionDenied,
 )
 from conspectus.model.access import Principal
 from conspectus.model.jobs import Job
@@ -114,7 +114,7 @@ async def test_only_who_sees_a_stream_has_it_summarised(tmp_path: Path) -> None:
                 await ask(request)  # type: ignore[operator]
         await owner.people.grant("wiki", Principal("user", ann.id), "viewer", source=stream.source.id)
         assert (await engine.summaries.summarize(request)).calls == 0
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await engine.summaries.summarize_live(request, stream="film", collection="wiki")
         job = await engine.summaries.start_job(request)
         assert (await engine.jobs.wait(job.id)).state == "succeeded"

@@ -12,7 +12,7 @@ import conspectus
 from conspectus import Engine, RemoteEngine, Settings
 from conspectus.engine.task_documents import attachment_document
 from conspectus.engine.tasks import TaskService
-from conspectus.errors import Changed, InvalidInput, NotFound
+from conspectus.errors import InvalidInput, NotFound, PreconditionFailed
 from conspectus.model.filter import Eq
 from conspectus.model.records import NewDocument
 from conspectus.model.tasks import Attachment, Task
@@ -164,7 +164,7 @@ async def test_an_update_of_what_was_read_before(tasks: TaskService) -> None:
     await tasks.put(LOGIN)
     read = await tasks.get("auth-1")
     await tasks.update("auth-1", expected=read.fingerprint, status="in_progress")
-    with pytest.raises(Changed):
+    with pytest.raises(PreconditionFailed):
         await tasks.update("auth-1", expected=read.fingerprint, status="completed")
     assert (await tasks.get("auth-1")).status == "in_progress"
 

@@ -98,7 +98,7 @@ async def test_a_key_can_do_no_more_than_its_scopes(site: Site, people: People) 
     async with site.client(reader.secret) as client:
         assert (await client.get("/collections")).status_code == 200
         refused = await client.post("/collections", json={"name": "mine"})
-        assert (refused.status_code, refused.json()["code"]) == (403, "not_allowed")
+        assert (refused.status_code, refused.json()["code"]) == (403, "permission_denied")
         assert (await client.get("/keys")).status_code == 403
 
 
@@ -212,7 +212,7 @@ async def test_a_web_page_cannot_drive_a_server_without_keys(
         ("GET", "http://localhost/metrics"),
     ):
         answer = await api.request(method, path, headers=headers)
-        assert (answer.status_code, answer.json()["code"]) == (403, "not_allowed")
+        assert (answer.status_code, answer.json()["code"]) == (403, "permission_denied")
 
 
 OWN = [

@@ -115,7 +115,7 @@ async def test_a_fault_in_between_is_logged_and_told_without_its_reason(streams:
     assert isinstance(events[-1], Failure)
     assert (events[-1].code, "hunter2" in repr(events)) == ("internal", False)
     [line] = map(json.loads, streams.log.getvalue().splitlines())
-    assert (line["event"], line["error"], line["request_id"]) == ("fault", "ValueError", "r")
+    assert (line["event"], line["error"], line["request_id"]) == ("request_failed", "ValueError", "r")
     assert "hunter2" not in streams.log.getvalue()
 
 

@@ -140,7 +140,7 @@ async def test_ready_means_that_every_index_follows_the_records(open_site: OpenS
     async with open_site() as site, site.client() as api:
         failed = asyncio.create_task(site.app.state.readiness.replay())
         await until(lambda: bool(site.lines))
-        assert site.lines[0]["event"] == "not ready"
+        assert site.lines[0]["event"] == "readiness_failed"
         assert (await api.get("http://localhost/health/ready")).status_code == 503
         index.unlink()
         await site.app.state.readiness.replay()

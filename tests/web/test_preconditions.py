@@ -35,7 +35,7 @@ async def test_only_what_was_read_is_changed(api: httpx.AsyncClient, path: str) 
     change = {"description": "new"} if "collections" in path else {"metadata": {"a": 1}}
     for stale in ('"other"', f"W/{read}", '"a", "b"', ""):
         refused = await api.patch(where, json=change, headers={"If-Match": stale})
-        assert (refused.status_code, refused.json()["code"]) == (412, "changed")
+        assert (refused.status_code, refused.json()["code"]) == (412, "precondition_failed")
     assert (await api.get(where)).headers["etag"] == read
     changed = await api.patch(where, json=change, headers={"If-Match": f'"other", {read}'})
     assert changed.status_code == 200

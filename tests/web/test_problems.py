@@ -28,9 +28,9 @@ SAMPLES: list[tuple[ConspectusError, int]] = [
     (errors.TooLarge("text", size=2, limit=1), 413),
     (errors.NotFound("collection", "wiki"), 404),
     (errors.Unauthenticated(), 401),
-    (errors.NotAllowed("write", "the role editor"), 403),
+    (errors.PermissionDenied("write", "the role editor"), 403),
     (errors.Conflict("collection", "wiki", "exists already"), 409),
-    (errors.Changed("document", "d"), 412),
+    (errors.PreconditionFailed("document", "d"), 412),
     (errors.UnreadableFile("a.pdf", "is broken"), 422),
     (errors.UnsupportedContent("a.png", "is a picture"), 415),
     (errors.FetchFailed("https://example.org", "404", status=404), 502),
@@ -40,7 +40,7 @@ SAMPLES: list[tuple[ConspectusError, int]] = [
     (errors.ProviderError("cohere", "refused", status=400), 502),
     (errors.ProviderUnavailable("cohere", "is away", retry_after=3), 503),
     (errors.StorageBusy("held by another process"), 503),
-    (errors.WriteUnknown("lost"), 503),
+    (errors.WriteOutcomeUnknown("lost"), 503),
     (errors.IndexDamaged("/srv/secret/place", "is torn"), 500),
     (errors.StorageTooNew("/srv/secret/place", "9"), 500),
 ]
@@ -95,7 +95,7 @@ async def test_an_unknown_fault_says_nothing_and_is_logged(
     document = answer.json()
     assert (document["code"], document["request_id"]) == ("internal", "number-7")
     assert SECRET not in answer.text and "Traceback" not in answer.text and ".py" not in answer.text
-    (line,) = [line for line in site.lines if line["event"] == "fault"]
+    (line,) = [line for line in site.lines if line["event"] == "request_failed"]
     assert (line["request_id"], line["error"]) == ("number-7", type(fault).__name__)
     assert any("in fail" in frame or frame.endswith(" fail") for frame in line["traceback"])
     assert SECRET not in site.log.getvalue()

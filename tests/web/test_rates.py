@@ -75,7 +75,7 @@ async def test_a_key_has_so_many_requests_of_all_servers_together(sites: Sites, 
             break
     assert Counter(each.status_code for each in answers) == {200: LIMIT, 429: LIMIT}
     refused = next(each for each in answers if each.status_code == 429)
-    assert refused.json()["code"] == "too_many_requests"
+    assert refused.json()["code"] == "rate_limited"
     assert refused.json()["most"] == LIMIT
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
     assert [each.status_code for each in others] == [200, 200]

@@ -260,7 +260,7 @@ class Described:
 
     def faults(self) -> list[str]:
         """What the log says of faults of the server itself."""
-        return [line for line in self.live.log.getvalue().splitlines() if '"fault"' in line]
+        return [line for line in self.live.log.getvalue().splitlines() if '"request_failed"' in line]
 
 
 @pytest.fixture(scope="module")

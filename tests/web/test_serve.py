@@ -274,7 +274,7 @@ def test_work_in_the_background_does_not_end_in_silence(tmp_path: Path) -> None:
                 "INSERT INTO connections SELECT 'c', id, owner, 'c', 'git', '{', NULL, 'idle', NULL, NULL "
                 "FROM collections"
             )
-        said = json.loads(said_in_time(server.process, "work in the background ended"))
+        said = json.loads(said_in_time(server.process, "background_failed"))
         assert client.get("/me").status_code == 200
         server.end()
         assert server.process.returncode == 0

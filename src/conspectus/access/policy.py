@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from conspectus.errors import NotAllowed
+from conspectus.errors import PermissionDenied
 from conspectus.model.access import ROLES, Access, Grant, Person, Role, Scope
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In, Or
 from conspectus.model.ids import CollectionId, SourceId
@@ -98,52 +98,54 @@ def highest(roles: Iterable[Role]) -> Role:
 
 
 def require_role(role: Role | None, needed: Role, action: str) -> None:
-    """Raise NotAllowed unless the role, of something the person sees, is high enough."""
+    """Raise PermissionDenied unless the role, of something the person sees, is high enough."""
     if not at_least(role, needed):
-        raise NotAllowed(action, f"the role {needed}")
+        raise PermissionDenied(action, f"the role {needed}")
 
 
 def require_scope(person: Person, scope: Scope, action: str) -> None:
-    """Raise NotAllowed unless the key that the person came with is good for it."""
+    """Raise PermissionDenied unless the key that the person came with is good for it."""
     if scope not in person.scopes:
-        raise NotAllowed(action, f"a key with the scope {scope}")
+        raise PermissionDenied(action, f"a key with the scope {scope}")
 
 
 def require_scopes(person: Person, scopes: Iterable[Scope], action: str) -> None:
-    """Raise NotAllowed unless the key that the person came with is good for each of these."""
+    """Raise PermissionDenied unless the key that the person came with is good for each of these."""
     for scope in scopes:
         require_scope(person, scope, action)
 
 
 def require_account(person: Person, collection: Collection, action: str) -> None:
-    """Raise NotAllowed unless the collection belongs to the person's account, or the person is the owner."""
+    """Raise PermissionDenied unless the person has the collection, or is the owner."""
     if not person.owner and collection.owner != person.id:
-        raise NotAllowed(action, "the account that it belongs to")
+        raise PermissionDenied(action, "the account that it belongs to")
 
 
 def require_owner(person: Person, action: str) -> None:
-    """Raise NotAllowed unless the person is the owner of the store."""
+    """Raise PermissionDenied unless the person is the owner of the store."""
     require_scope(person, "admin", action)
     if not person.owner:
-        raise NotAllowed(action, "the owner account")
+        raise PermissionDenied(action, "the owner account")
 
 
 def require_embedder(person: Person, embedder: str, usual: str) -> None:
-    """Raise NotAllowed for an embedder that may read the machine's files, or cost what nobody agreed to.
+    """Raise PermissionDenied for an embedder that may read local files or has a price nobody agreed to.
 
     Everyone may have the usual one, at any size of vector, the shipped one, none, or vectors of their own.
     """
     names = {usual, usual.partition("@")[0], "minilm", "none"}
     own_vectors = embedder.startswith("vectors:")
     if not (person.owner or own_vectors) and names.isdisjoint({embedder, embedder.partition("@")[0]}):
-        raise NotAllowed("choose another embedder than the store's", "the owner account")
+        raise PermissionDenied("choose another embedder than the store's", "the owner account")
 
 
 def require_grantor(role: Role | None, given: Role) -> None:
-    """Raise NotAllowed unless someone in this role may give or take the given role."""
+    """Raise PermissionDenied unless someone in this role may give or take the given role."""
     limit = GRANTS_UP_TO.get(role) if role is not None else None
     if limit is None or not at_least(limit, given):
-        raise NotAllowed(f"give or take the role {given}", "the role owner" if limit else "the role manager")
+        raise PermissionDenied(
+            f"give or take the role {given}", "the role owner" if limit else "the role manager"
+        )
 
 
 def _given(role: Role | None) -> list[Role]:

@@ -73,7 +73,7 @@ class SourceRef:
         return [each for each in sources if role_on(self.access, each.id) is not None]
 
     def require(self, needed: Role, action: str, *, source: SourceId | None = None) -> None:
-        """Raise NotAllowed unless the person's role on the source, or on all of it, is high enough."""
+        """Raise PermissionDenied unless the person's role on the source, or on all of it, is high enough."""
         require_role(role_on(self.access, source), needed, action)
 
 

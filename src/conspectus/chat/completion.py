@@ -89,7 +89,7 @@ async def _pieces(
             async for piece in stream:
                 yield piece
     except ChatError as fault:
-        logger.warning("a chat was not answered: %s", fault)
+        logger.warning("chat_failed error=%(error)s", {"error": fault})
         yield Failure(fault.code, fault.told)
 
 

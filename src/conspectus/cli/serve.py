@@ -139,7 +139,7 @@ def worker(
     log = logs.logger(settings.log_level)
 
     def tell(fault: BaseException) -> None:
-        log.error("a worker could not go on", **logs.fault_facts(fault))
+        log.error("worker_failed", **logs.fault_facts(fault))
 
     with logs.forwarded(log):
         went_well = asyncio.run(_work(common.data_dir or settings.path, settings, heartbeat_file, tell))

@@ -29,7 +29,7 @@ class RemoteEngine:
     """Open it with `conspectus.connect`; it is safe to use from many tasks.
 
     It has the services of Engine, and answers and errors are the same. What the key may not do raises
-    NotAllowed; a server that cannot be reached raises ServerUnavailable.
+    PermissionDenied; a server that cannot be reached raises ServerUnavailable.
     """
 
     def __init__(self, channel: Transport, files: Files, archives: Archives) -> None:

@@ -14,7 +14,7 @@ from conspectus.client.request import Request, path_of, query_of
 from conspectus.client.service import RemoteService
 from conspectus.client.transport import Transport
 from conspectus.engine.context import Service
-from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_to_json
 from conspectus.model.records import Json
@@ -53,7 +53,7 @@ def _remote(method: Callable[..., Any], operation: Operation) -> Callable[..., A
 def _local(method: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(method)
     async def call(*_: Any, **__: Any) -> Any:
-        raise NotAllowed(f"call {method.__name__} on a server", "an engine that has the store open")
+        raise PermissionDenied(f"call {method.__name__} on a server", "an engine that has the store open")
 
     return call
 

@@ -10,7 +10,7 @@ from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import MIN_SIMILARITY, SearchService
-from conspectus.errors import InvalidInput, NotAllowed, NotFound, as_field
+from conspectus.errors import InvalidInput, NotFound, PermissionDenied, as_field
 from conspectus.ingest.messages import MessageImportOptions, Threading, handed_in, message_id, named, take_in
 from conspectus.ingest.prepare import batches, period
 from conspectus.model.channels import (
@@ -174,7 +174,7 @@ class ChannelService(Service):
         if isinstance(archive, Upload):
             return handed_in(archive, folder)
         if not self._person.owner:
-            raise NotAllowed("read files of the machine that holds the store", "its owner account")
+            raise PermissionDenied("read files of the machine that holds the store", "its owner account")
         return Path(archive).expanduser()
 
     async def _said_before(

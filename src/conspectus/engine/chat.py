@@ -15,7 +15,7 @@ from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import SearchService
-from conspectus.errors import ConspectusError, InvalidInput, NotAllowed, NotFound, as_field
+from conspectus.errors import ConspectusError, InvalidInput, NotFound, PermissionDenied, as_field
 from conspectus.model.channels import NewMessage
 from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Failure, Sources
 from conspectus.model.filter import And, Eq
@@ -69,7 +69,7 @@ class ChatService(Service):
         Citations and Usage; or a Failure with a code, if no model is set or it fails. Closing the generator
         ends the call of the model at once.
 
-        Raises InvalidInput, TooLarge, NotFound or NotAllowed before the first event.
+        Raises InvalidInput, TooLarge, NotFound or PermissionDenied before the first event.
         """
         model, settings = self._parts.chat_model, self._parts.settings
         count = self._parts.counter(model.tokenizer if model else settings.chat_tokenizer)
@@ -123,7 +123,7 @@ class ChatService(Service):
                 (asked, said), channel=channel.id, collection=channel.collection, link=False
             )
         except ConspectusError as fault:
-            logger.warning("an answer was not kept: %s", fault)
+            logger.warning("chat_store_failed error=%(error)s", {"error": fault})
             return Failure(fault.code, NOT_KEPT)
         return None
 
@@ -140,10 +140,10 @@ class ChatService(Service):
             if (request.form or self._parts.settings.chat_form) == "tasks":
                 return await self._tasks(request, draft)
             return await self._passages(request, draft)
-        except (InvalidInput, NotFound, NotAllowed):
+        except (InvalidInput, NotFound, PermissionDenied):
             raise
         except ConspectusError as fault:
-            logger.warning("a chat goes on without context: %s", fault)
+            logger.warning("chat_context_failed error=%(error)s", {"error": fault})
             failed = _said(draft.room.notice, FAILED)
             return _Given("", Sources("failed", question=draft.question, notice=failed))
 

@@ -21,7 +21,7 @@ from conspectus.errors import (
     ProviderError,
     ProviderUnavailable,
     StorageBusy,
-    WriteUnknown,
+    WriteOutcomeUnknown,
 )
 from conspectus.ingest.background_workers import Backfill, Followers, NameReader
 from conspectus.ingest.job_execution import JobWorker
@@ -138,7 +138,7 @@ class EngineCore:
                 if mine and await self.records.unfinished_purges():
                     await self._purge()
         except ConspectusError as fault:
-            logger.warning("a purge that was interrupted could not be finished: %s", fault.code)
+            logger.warning("purge_recovery_failed code=%(code)s", {"code": fault.code})
 
     async def _purge(self) -> None:
         await purge(self.records, self.shelves, sweep=self.parts.indexes.sweep)
@@ -202,14 +202,14 @@ class EngineContext:
         return Person(user.name, user.owner, user.id)
 
     async def place(self, collection: str, needed: Any, action: str) -> SourceRef:
-        """A collection in which the person has a role and may write. Raises NotFound or NotAllowed."""
+        """A collection in which the person has a role and may write. Raises NotFound or PermissionDenied."""
         place = await self.sight.place(collection)
         require_scope(self.person, "write", "write")
         place.require(needed, action)
         return place
 
     async def extract_entities(self, collection: str, on: bool = True) -> Collection:
-        """Have passages looked through for entities, or no more. Raises NotFound or NotAllowed."""
+        """Have passages looked through for entities, or no more. Raises NotFound or PermissionDenied."""
         place = await self.place(collection, "manager", "keep the names in a collection")
         await self.parts.names.rows.keep(place.collection.id, on)
         if on and self.does_background_work:
@@ -217,7 +217,7 @@ class EngineContext:
         return (await self.sight.place_of(place.collection.id)).shown
 
     def may_edit(self, place: SourceRef, document: Document, action: str) -> None:
-        """Raise NotAllowed for a document that the person may not change."""
+        """Raise PermissionDenied for a document that the person may not change."""
         require_scope(self.person, "write", "write")
         place.require("editor", action, source=document.source)
 
@@ -285,13 +285,13 @@ class EngineContext:
         """Have it embedded, and names found; not where an error ended that less than `rested` seconds ago.
 
         What it is called for is stored by then, so a store that is busy is told only to who waits: as
-        WriteUnknown, for not all may be embedded.
+        WriteOutcomeUnknown, for not all may be embedded.
         """
         try:
             await self._embed_stored(collection, wait=wait, progress=progress, rested=rested)
         except StorageBusy as fault:
             if wait:
-                raise WriteUnknown(f"stored, but not all of it is embedded yet: {fault}") from fault
+                raise WriteOutcomeUnknown(f"stored, but not all of it is embedded yet: {fault}") from fault
 
     async def _embed_stored(
         self, collection: Collection, *, wait: bool, progress: Progress | None, rested: float
@@ -432,7 +432,7 @@ class SourceWriter:
     async def make_collection(
         self, name: str, *, embedder: str | None, language: str | None, description: str
     ) -> Collection:
-        """Make a collection. Raises InvalidInput, Conflict or NotAllowed."""
+        """Make a collection. Raises InvalidInput, Conflict or PermissionDenied."""
         require_scope(self._person, "write", "write")
         usual = self._parts.settings.embedder
         require_embedder(self._person, embedder or usual, usual)
@@ -491,7 +491,7 @@ class SourceWriter:
 
 
 def keep_known(place: SourceRef, source: Source, told: Metadata | None) -> None:
-    """Raise NotAllowed where a manager of one source would have a connection write something else into it."""
+    """Raise PermissionDenied where a manager of one source would change what a connection writes to."""
     changed = told is not None and any(told.get(key) != source.metadata.get(key) for key in KNOWN_BY)
     if changed:
         place.require("manager", "change what a connection knows a source by")

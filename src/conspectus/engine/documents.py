@@ -9,10 +9,10 @@ from typing import Any
 from conspectus.access.policy import require_scope
 from conspectus.engine.context import Service
 from conspectus.errors import (
-    Changed,
     InvalidInput,
-    NotAllowed,
     NotFound,
+    PermissionDenied,
+    PreconditionFailed,
     TooLarge,
 )
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
@@ -53,8 +53,8 @@ class DocumentService(Service):
         With `wait`, this returns when they are embedded.
 
         A document with a stored key replaces that document atomically. Documents are written in batches of at
-        most 500, one transaction each. Raises InvalidInput, TooLarge or Changed; the batch at fault is not
-        written.
+        most 500, one transaction each. Raises InvalidInput, TooLarge or PreconditionFailed; the batch at
+        fault is not written.
         """
         given = [documents] if isinstance(documents, str | NewDocument) else documents
         target, place = await self._writer.writable(source, collection)
@@ -84,7 +84,7 @@ class DocumentService(Service):
         are gone. Raises UnreadableFile for a path that does not exist.
         """
         if not self._person.owner:
-            raise NotAllowed("read files of the machine that holds the store", "its owner account")
+            raise PermissionDenied("read files of the machine that holds the store", "its owner account")
         home = await self._writer.collection(collection)
         intake = Intake(self._parts.files, self._context.write, progress)
         roots = []
@@ -166,7 +166,7 @@ class DocumentService(Service):
     async def update(self, /, document: str, *, expected: str | None = None, **changes: Any) -> Written:
         """Change any fields of a document except `key`; a new text replaces the old one atomically.
 
-        With `expected`, the fingerprint that you read, raises Changed if the document was changed since.
+        With `expected`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
@@ -174,12 +174,12 @@ class DocumentService(Service):
             stored, place = await self._sight.document(document)
             self._context.may_edit(place, stored, "change a document")
             if expected not in {None, stored.fingerprint}:
-                raise Changed("document", document)
+                raise PreconditionFailed("document", document)
             source = Source(stored.source, stored.collection, name="")
             current = replace(await self._as_given(stored, source, changes), **changes)
             try:
                 written = await self._context.write([current], source, expected=stored.fingerprint)
-            except Changed:
+            except PreconditionFailed:
                 continue
             await self._context.embed(place.collection, wait=False)
             return written[0]

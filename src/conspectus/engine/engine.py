@@ -273,5 +273,5 @@ async def keep_working(engine: Engine) -> None:
         except RecordsDamaged:
             raise
         except ConspectusError as fault:
-            logger.warning("what waits could not be looked for: %s", fault.code)
+            logger.warning("resume_failed code=%(code)s", {"code": fault.code})
         await asyncio.sleep(LOOK_SECONDS)

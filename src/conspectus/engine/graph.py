@@ -219,7 +219,7 @@ class GraphService(Service):
     async def extract_entities(self, on: bool = True, *, collection: str = "default") -> Collection:
         """Enable or disable entity extraction for a collection; extraction runs in the background.
 
-        Disabling it deletes the mentions that were found. Raises NotFound or NotAllowed.
+        Disabling it deletes the mentions that were found. Raises NotFound or PermissionDenied.
         """
         return await self._context.extract_entities(collection, on)
 
@@ -291,7 +291,7 @@ class GraphService(Service):
     ) -> Node:
         """Merge nodes into one: it keeps its id and gets the others' names as aliases, and their edges.
 
-        Raises NotFound, NotAllowed, or InvalidInput if there is no other node.
+        Raises NotFound, PermissionDenied, or InvalidInput if there is no other node.
         """
         source = await self._access.edited(graph, collection, "merge nodes")
         gone = [each for each in dict.fromkeys(self._access.bounded_ids("others", others)) if each != keep]
@@ -306,7 +306,7 @@ class GraphService(Service):
     ) -> Sequence[Node]:
         """Undo the merge of that number (see `node_history`): restore the nodes and their edges.
 
-        Raises NotFound, NotAllowed, or Conflict if one of the nodes exists again.
+        Raises NotFound, PermissionDenied, or Conflict if one of the nodes exists again.
         """
         source = await self._access.edited(graph, collection, "split a node")
         events = await self._parts.graphs.events(source.id)

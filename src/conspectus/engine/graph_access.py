@@ -244,7 +244,7 @@ class GraphAccess:
         return source, place
 
     async def edited(self, graph: str, collection: str, action: str) -> Source:
-        """A graph whose content the person may change. Raises NotFound or NotAllowed."""
+        """A graph whose content the person may change. Raises NotFound or PermissionDenied."""
         source, place = await self.place(graph, collection)
         require_scope(self._person, "write", "write")
         place.require("editor", action, source=source.id)

@@ -13,7 +13,7 @@ from conspectus.access.reader import AuthorizedJobs
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext
 from conspectus.engine.documents import DocumentService
-from conspectus.errors import Conflict, ConspectusError, NotAllowed, NotFound, TurnLost, UnreadableFile
+from conspectus.errors import Conflict, ConspectusError, LockLost, NotFound, PermissionDenied, UnreadableFile
 from conspectus.ingest.connection_sync import synchronise
 from conspectus.ingest.files import checked, file_name, page_key, title_of
 from conspectus.ingest.job_execution import MESSAGE_LENGTH, Outcome, Tell, fate
@@ -95,7 +95,7 @@ class JobHandlers:
             try:
                 counts.update(await self._take_file(job, source, name, path))
             except ConspectusError as fault:
-                if fate(fault) == "again" or isinstance(fault, NotAllowed | NotFound):
+                if fate(fault) == "again" or isinstance(fault, PermissionDenied | NotFound):
                     raise
                 failures.append(fault)
                 told.append({"name": name, "code": fault.code, "reason": str(fault)[:MESSAGE_LENGTH]})
@@ -191,10 +191,10 @@ class JobHandlers:
         return counts
 
     async def _require_last(self, job: Job) -> None:
-        """Raise TurnLost where a later attempt was begun elsewhere, as after this process stood still."""
+        """Raise LockLost where a later attempt was begun elsewhere, as after this process stood still."""
         now = await self._parts.work.ledger.job(job.id)
         if now is not None and now.attempts != job.attempts:
-            raise TurnLost(f"job {job.id}")
+            raise LockLost(f"job {job.id}")
 
     async def _ids(self, source: Source, belonging: Filter) -> list[str]:
         where = And((Eq("source", source.id), belonging))
@@ -215,12 +215,12 @@ class JobHandlers:
 
 
 def may_follow(person: Person, connection: Connection) -> None:
-    """Raise NotAllowed for a connection with this machine's files, which only the owner may read."""
+    """Raise PermissionDenied for a connection with this machine's files, which only the owner may read."""
     address = str(connection.options.get("address", ""))
     kind = connection.connector
     elsewhere = kind == "mediawiki" or (kind == "git" and address.startswith("https://"))
     if not elsewhere and not person.owner:
-        raise NotAllowed("read what lies on the machine that holds the store", "its owner account")
+        raise PermissionDenied("read what lies on the machine that holds the store", "its owner account")
 
 
 def _page_documents(parsed: ParsedFile, fetched: Fetched, key: str) -> list[NewDocument]:

@@ -5,7 +5,7 @@ from dataclasses import replace
 from conspectus.access.policy import require_embedder, require_owner, require_scope
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
-from conspectus.errors import InvalidInput, NotAllowed
+from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.ingest.maintenance import check, collection_status, move
 from conspectus.model.reports import CheckReport, Status
 from conspectus.ports import Progress
@@ -26,7 +26,7 @@ class MaintenanceService(Service):
         places = [await self._sight.place(collection)] if collection else await self._sight.places()
         whole = [place for place in places if place.whole]
         if collection and not whole:
-            raise NotAllowed("see the numbers of a collection", "the role viewer on all of it")
+            raise PermissionDenied("see the numbers of a collection", "the role viewer on all of it")
         core = self._core
         found = [await collection_status(core.records, core.shelves, each.collection) for each in whole]
         if not self._person.owner:

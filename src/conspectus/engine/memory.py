@@ -13,7 +13,7 @@ from conspectus.engine.memory_reads import LIMIT, MemoryDeletion, MemoryReader, 
 from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter, runs
 from conspectus.engine.search import Searcher
-from conspectus.errors import Changed, InvalidInput
+from conspectus.errors import InvalidInput, PreconditionFailed
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
 from conspectus.memory.documents import as_given, remembered
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, taken_in
@@ -113,7 +113,7 @@ class MemoryService(Service):
     ) -> Written:
         """Change any fields of a memory except its key; the old state is kept as a version.
 
-        With `expected`, the fingerprint that you read, raises Changed if the memory was changed since.
+        With `expected`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
@@ -121,7 +121,7 @@ class MemoryService(Service):
         while True:
             before = await self._reader.memory(homes, memory)
             if expected not in {None, before.document.fingerprint}:
-                raise Changed("memory", memory)
+                raise PreconditionFailed("memory", memory)
             new = replace(as_given(before), **changes)
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
                 new = replace(new, valid_until=None)
@@ -130,7 +130,7 @@ class MemoryService(Service):
                 await self._facts.check(home, homes.place, [new])
             try:
                 written = await self._facts.revise(homes, before, new)
-            except Changed:
+            except PreconditionFailed:
                 continue
             if changes.keys() & OF_FACTS:
                 done = MemoryWritten(written.id, "updated")
@@ -220,7 +220,7 @@ class MemoryService(Service):
 
         Unknown ids and those of other scopes count 0. Pinned memories are deleted only by id, or with
         `what.pinned`. They are in no result when this returns; `purge` also waits until no file holds their
-        text. A `preview` deletes nothing. Raises InvalidInput, NotFound for the collection, or NotAllowed.
+        text. A `preview` deletes nothing. Raises InvalidInput, NotFound or PermissionDenied.
         """
         checked_forgetting(what)
         require_scope(self._person, "write", "forget memories")
@@ -368,7 +368,7 @@ class MemoryTransfer:
             stored = await self._histories_of(batch, place, ids)
             try:
                 done = await self._write_lines(batch, homes, ids, stored)
-            except Changed:
+            except PreconditionFailed:
                 continue
             await self._core.shelves.keep_up(place.collection.id)
             told = [
@@ -419,7 +419,7 @@ class MemoryTransfer:
         ids: Mapping[Reference, str],
         stored: Stored,
     ) -> list[MemoryWritten]:
-        """Write what is not stored yet, all of it in one transaction. Raises Changed."""
+        """Write what is not stored yet, all of it in one transaction. Raises PreconditionFailed."""
         preparations = {line.scope: self._context.preparation(homes[line.scope]) for line in batch}
         ready, done = await asyncio.to_thread(taken_in, batch, stored, ids, preparations)
         if ready:

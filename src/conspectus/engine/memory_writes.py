@@ -10,7 +10,7 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
-from conspectus.errors import Changed, NotFound
+from conspectus.errors import NotFound, PreconditionFailed
 from conspectus.ingest.prepare import period
 from conspectus.memory.documents import (
     A_MOMENT,
@@ -54,7 +54,7 @@ class MemoryFacts:
     async def check(self, home: Source, place: SourceRef, told: Sequence[NewMemory]) -> None:
         """Refuse facts that cannot be stated, and have a graph where there are some to state.
 
-        Raises InvalidInput, or NotAllowed for who may not write into it.
+        Raises InvalidInput, or PermissionDenied for who may not write into it.
         """
         facts = [each for each in told if each.fact is not None]
         if not facts:
@@ -160,7 +160,7 @@ class MemoryFacts:
             try:
                 if after != before:
                     await self._rewrite(homes, before, after, kept=kept)
-            except Changed:
+            except PreconditionFailed:
                 continue
             return True
 
@@ -182,7 +182,7 @@ class MemoryFacts:
         new: NewMemory,
         beside: dict[str, Json] | None = None,
     ) -> Written:
-        """Put a memory in the place of what it was, which is kept as a version. Raises Changed."""
+        """Put a memory in the place of what it was, which is kept as a version. Raises PreconditionFailed."""
         source = homes.by_id[before.document.source]
         self._context.may_edit(homes.place, before.document, "change a memory")
         # A clock that was set back makes no version older than the one before it.
@@ -194,7 +194,7 @@ class MemoryFacts:
         try:
             written = await self._context.write([version_of(before, now=now), fresh], source)
         except NotFound as gone:
-            raise Changed("memory", before.id) from gone
+            raise PreconditionFailed("memory", before.id) from gone
         return replace(written[1], outcome="updated" if new.text == before.text else "replaced")
 
 
@@ -289,7 +289,7 @@ class MemoryWriter:
                 return MemoryWritten(known.id, "unchanged", known.near)
             try:
                 written = await self._facts.revise(homes, known, told)
-            except Changed:
+            except PreconditionFailed:
                 found = await self._reader.keyed(homes, home, [known.document.key])
                 continue
             return MemoryWritten(written.id, written.outcome, known.near)

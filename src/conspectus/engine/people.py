@@ -121,7 +121,7 @@ class PeopleService(Service):
     ) -> NewKey:
         """Create an API key for oneself, or as the owner account for another user. Its secret is shown once.
 
-        A key cannot have more scopes than the key of the request. Raises NotAllowed, NotFound or
+        A key cannot have more scopes than the key of the request. Raises PermissionDenied, NotFound or
         InvalidInput.
         """
         chosen = tuple(each for each in SCOPES if each in scopes)
@@ -150,8 +150,7 @@ class PeopleService(Service):
     async def rotate_key(self, key: str) -> NewKey:
         """Replace an API key by a new one with the same label, scopes and expiry; the old one is revoked.
 
-        Raises NotFound, NotAllowed if the key has more scopes than yours, or Conflict if it is not valid any
-        more.
+        Raises NotFound, PermissionDenied if it has more scopes than yours, or Conflict if it is not valid.
         """
         old = await self._key(key, "renew a key")
         require_scopes(self._person, old.scopes, "renew a key for that")
@@ -183,7 +182,7 @@ class PeopleService(Service):
         """Grant a role to a user or a group, by id or name; it replaces the role that they had there.
 
         It holds for the collection, or for one source of it. Managers may grant viewer and editor, owners any
-        role. Raises NotFound, NotAllowed, or Conflict for the account that owns the collection.
+        role. Raises NotFound, PermissionDenied, or Conflict for the account that owns the collection.
         """
         if role not in ROLES:
             raise InvalidInput("role", f"must be one of {', '.join(ROLES)}")

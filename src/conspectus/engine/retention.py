@@ -67,7 +67,7 @@ class RetentionRules:
     async def due(
         self, place: SourceRef, rules: Sequence[KeptRetention], scope: Scope | None
     ) -> Sequence[DocumentId]:
-        """What these rules do not let stay, where the person may delete it. Raises NotAllowed."""
+        """What these rules do not let stay, where the person may delete it. Raises PermissionDenied."""
         scopes = [(read_from(each.begins), each.retention) for each in rules]
         begins = f"{MEMORIES}/"
         homes = await self._reader.stored.homes(
@@ -122,7 +122,7 @@ class RetentionService(Service):
         """Set the retention rule of a scope, which replaces its rule; None deletes it.
 
         Nothing is deleted now: `apply` does, or the background work. If several rules hold for a
-        conversation, the strictest applies. Raises InvalidInput or NotAllowed.
+        conversation, the strictest applies. Raises InvalidInput or PermissionDenied.
         """
         require_scope(self._person, "write", "keep a retention")
         rule = None if retention is None else checked_retention(retention)
@@ -191,7 +191,9 @@ class RetentionService(Service):
                 person = await self._context.person_of(UserId(owner))
                 await self._answering(person)._keep_own(CollectionId(collection), late)
             except ConspectusError as fault:
-                logger.warning("retentions of %s cannot be carried out: %s", owner, fault.code)
+                logger.warning(
+                    "retention_failed owner=%(owner)s code=%(code)s", {"owner": owner, "code": fault.code}
+                )
 
     async def _keep_own(self, collection: CollectionId, rules: Sequence[KeptRetention]) -> None:
         place = await self._sight.place_of(collection)

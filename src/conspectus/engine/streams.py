@@ -17,8 +17,8 @@ from conspectus.errors import (
     Conflict,
     ConspectusError,
     InvalidInput,
-    NotAllowed,
     NotFound,
+    PermissionDenied,
     TooLarge,
     as_field,
 )
@@ -207,8 +207,8 @@ class StreamService(Service):
 
         A stream is named by its file, relative to the given folder and without the extension; a file with
         captions of several videos makes a stream for each. Importing a file again applies its changes. A file
-        that fails is named in the report and does not stop the others. Raises NotAllowed for a path, unless
-        you are the owner.
+        that fails is named in the report and does not stop the others. Only the owner may
+        give a path. Raises PermissionDenied.
         """
         taken = CaptionCounts()
         progress = how.get("progress")
@@ -222,7 +222,7 @@ class StreamService(Service):
             taken.names.add(name)
             try:
                 await self._take_captions(taken, name, data, stream, collection=collection, how=how)
-            except (NotAllowed, NotFound):
+            except (PermissionDenied, NotFound):
                 raise
             except ConspectusError as fault:
                 taken.fail(name, fault, skips=not is_named or how.get("skip_unsupported", False))
@@ -335,7 +335,7 @@ class StreamService(Service):
             if isinstance(each, Upload):
                 found.append((path_within(each.name), each.data, True))
             elif not self._person.owner:
-                raise NotAllowed("read files of the machine that holds the store", "its owner account")
+                raise PermissionDenied("read files of the machine that holds the store", "its owner account")
             else:
                 inside = self._parts.files.discover([Path(each).expanduser()])
                 found += [(one.name, one.path, one.is_named) for one in inside]

@@ -15,13 +15,13 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import (
-    Changed,
     ChatBadAnswer,
     ChatError,
     ChatNotConfigured,
     ChatRateLimited,
     ChatTimedOut,
     ChatUnreachable,
+    PreconditionFailed,
     TooLarge,
 )
 from conspectus.ingest.captions import span_of
@@ -100,7 +100,7 @@ class SummaryModel:
     silence: list[ChatError] = field(default_factory=list)
 
     async def ask(self, question: SummaryPrompt) -> CaptionText:
-        """The answer that is kept, else a new one, kept. Raises ChatError, Changed, or NotKept."""
+        """The answer that is kept, else a new one, kept. Raises ChatError, PreconditionFailed, or NotKept."""
         name = self._name(question)
         text = await self.paper.store.text(name)
         if text is None:
@@ -245,7 +245,7 @@ class SummaryPipeline:
             return await self._made(asked, model, how)
         async with lock:
             for _ in range(ROUNDS - 1):
-                with suppress(Changed):
+                with suppress(PreconditionFailed):
                     return await self._made(asked, model, how)
             return await self._made(asked, model, how)
 

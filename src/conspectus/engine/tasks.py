@@ -33,7 +33,14 @@ from conspectus.engine.task_documents import (
     to_result,
     to_task,
 )
-from conspectus.errors import Changed, InvalidInput, NotFound, ProviderError, ProviderUnavailable, StorageBusy
+from conspectus.errors import (
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+    ProviderError,
+    ProviderUnavailable,
+    StorageBusy,
+)
 from conspectus.model.filter import And, Eq, Exists, Filter, In, Not
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Document, NewDocument, Receipt, Source, Written
@@ -166,13 +173,13 @@ class TaskService:
     ) -> TaskWritten:
         """Change the fields of a task that are named.
 
-        With `expected`, the fingerprint that you read, raises Changed if the task was changed since. Raises
-        NotFound or InvalidInput.
+        With `expected`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
+        Raises NotFound or InvalidInput.
         """
 
         def change(stored: StoredTask) -> Task:
             if expected not in {None, stored.fingerprint}:
-                raise Changed("task", task_id)
+                raise PreconditionFailed("task", task_id)
             return changed(stored, changes)
 
         return await self._change(task_id, change, wait=wait)
@@ -275,7 +282,7 @@ class TaskService:
                 if len(batch) > 1 and _is_too_much(documents):
                     break
                 outcomes = await self._source.add(documents)
-            except Changed:
+            except PreconditionFailed:
                 continue
             if all(place in known or outcomes[place].outcome == "added" for place in tasks):
                 return [TaskWritten(each.id, outcomes[at].outcome, at) for at, each in tasks.items()]
@@ -300,7 +307,7 @@ class TaskService:
             document, text = await self._source.read(place, "task", task_id)
             task = change(to_task(document, text))
             below = [each for each in await self._source.children(source, (place,)) if each.key != name]
-            with suppress(Changed):
+            with suppress(PreconditionFailed):
                 outcomes = await self._source.add(
                     await self._source.documents(task, document, below, attachment)
                 )
@@ -384,13 +391,13 @@ class TaskSource:
             try:
                 whole.append(restated(child, await self._engine.documents.text(child.id), task))
             except NotFound:
-                raise Changed("attachment", child.key) from None
+                raise PreconditionFailed("attachment", child.key) from None
         if attachment is not None and stored is not None:
             whole.append(attachment_document(attachment, task, parent=stored.id))
         return whole
 
     async def add(self, documents: Sequence[NewDocument]) -> Mapping[str, Written]:
-        """Write documents, and say what became of each by its id. Raises Changed."""
+        """Write documents, and say what became of each by its id. Raises PreconditionFailed."""
         written = await self._engine.documents.add(
             documents, source=self._source, collection=self._collection
         )

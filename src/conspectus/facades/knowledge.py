@@ -1,7 +1,7 @@
 """A knowledge base of many users: collections, sources, documents, chunks, search and ingest.
 
 Every method takes the id of the user who asks. What that user may not see raises NotFound, as does what
-does not exist; what the user sees but may not do raises NotAllowed.
+does not exist; what the user sees but may not do raises PermissionDenied.
 """
 
 import re

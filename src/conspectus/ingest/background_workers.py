@@ -19,12 +19,12 @@ import numpy as np
 
 from conspectus.errors import (
     ConspectusError,
+    LockLost,
     ProviderError,
     ProviderUnavailable,
     RecordsDamaged,
     StorageBusy,
     StorageError,
-    TurnLost,
 )
 from conspectus.graph.name_keys import key_of
 from conspectus.model.graph import Mention
@@ -171,7 +171,7 @@ class Workers:
 
     async def _drain(self, work: PendingWork, chore: BackgroundTask) -> None:
         while await chore.waits():
-            with suppress(TurnLost):
+            with suppress(LockLost):
                 if await self._done_in_turn(work, chore):
                     return
             await asyncio.sleep(POLL_SECONDS)
@@ -227,7 +227,7 @@ class Followers:
         except RecordsDamaged:
             raise
         except ConspectusError as fault:
-            logger.warning("what is to be followed cannot be read: %s", fault.code)
+            logger.warning("watch_list_failed code=%(code)s", {"code": fault.code})
             return
         for name in self._tasks.keys() - wanted.keys():
             self._tasks.pop(name).cancel()
@@ -241,7 +241,9 @@ async def _followed(name: str, follow: Follow) -> None:
     try:
         await follow()
     except ConspectusError as fault:
-        logger.warning("connection %s is not followed: %s", name, fault.code)
+        logger.warning(
+            "watch_failed connection=%(connection)s code=%(code)s", {"connection": name, "code": fault.code}
+        )
 
 
 BATCH = 288

@@ -18,12 +18,12 @@ from conspectus.errors import (
     ConspectusError,
     FetchFailed,
     ForbiddenAddress,
+    LockLost,
     NotFound,
     Overloaded,
     ProviderUnavailable,
     StorageBusy,
     StorageError,
-    TurnLost,
     UnsupportedContent,
 )
 from conspectus.model.ids import JobId
@@ -146,7 +146,7 @@ class Runner:
             await self.patience.sleep(min(wait, self.patience.longest_wait))
 
     async def _begin(self, job: Job) -> Job:
-        """One attempt more. Raises TurnLost where another process has begun one."""
+        """One attempt more. Raises LockLost where another process has begun one."""
         started = job.started or self.clock()
         return await self._change(job, state="running", attempts=job.attempts + 1, started=started)
 
@@ -183,7 +183,7 @@ class Runner:
         if now is None or now.state in FINISHED:
             return False
         if now.attempts != job.attempts:
-            raise TurnLost(f"job {job.id}")
+            raise LockLost(f"job {job.id}")
         if (now.done, now.total) != progress:
             now = await self._change(job, done=done, total=total)
         return now.state not in FINISHED
@@ -201,7 +201,7 @@ class Runner:
             gone = (await self._change(job, state="queued")).state in FINISHED
         except NotFound:
             gone = True
-        except TurnLost:
+        except LockLost:
             gone = False
         if gone:
             await self.clean_up(job.id)
@@ -215,7 +215,9 @@ def _told(fault: BaseException) -> dict[str, str]:
     if isinstance(fault, ConspectusError):
         return {"code": fault.code, "error": str(fault)[:MESSAGE_LENGTH]}
     where = "".join(traceback.format_tb(fault.__traceback__))
-    logger.error("a job ended with %s\n%s", type(fault).__name__, where)
+    logger.error(
+        "job_failed error=%(error)s\n%(traceback)s", {"error": type(fault).__name__, "traceback": where}
+    )
     if isinstance(fault, OSError):
         return {"code": "system_error", "error": fault.strerror or type(fault).__name__}
     return {"code": "internal_error", "error": f"{type(fault).__name__} in the program; see its log"}
@@ -282,7 +284,9 @@ class InProcessJobs:
             [fault] = await asyncio.gather(run(job), return_exceptions=True)
             if fault is None or self._run is None:
                 return
-            logger.warning("job %s will be run again: %s", job, type(fault).__name__)
+            logger.warning(
+                "job_retried job=%(job)s error=%(error)s", {"job": job, "error": type(fault).__name__}
+            )
             await asyncio.sleep(self._pause)
 
 
@@ -333,7 +337,7 @@ class JobWorker:
         try:
             await self._jobs.submit(job)
         except StorageError as fault:
-            logger.warning("job %s has to wait for the next look: %s", job, fault.code)
+            logger.warning("job_wake_failed job=%(job)s code=%(code)s", {"job": job, "code": fault.code})
 
     async def cancel(self, job: JobId) -> None:
         """Stop a job here; elsewhere it is stopped when its row is looked at."""
@@ -342,7 +346,7 @@ class JobWorker:
         try:
             await self._jobs.cancel(job)
         except StorageError as fault:
-            logger.warning("job %s has to notice by itself that it is cancelled: %s", job, fault.code)
+            logger.warning("job_cancel_failed job=%(job)s code=%(code)s", {"job": job, "code": fault.code})
 
     async def close(self, *, grace: float) -> None:
         """Let running jobs finish for up to `grace` seconds; the others run again at the next start."""
@@ -356,7 +360,7 @@ class JobWorker:
             try:
                 await self._lead(run)
             except StorageError as fault:
-                logger.warning("jobs cannot be run now: %s", fault)
+                logger.warning("job_runner_failed error=%(error)s", {"error": fault})
             await self._pause(POLL)
 
     async def _lead(self, run: Run) -> None:
@@ -387,7 +391,7 @@ class JobWorker:
             for job in await self._unfinished():
                 await jobs.submit(job)
         except StorageError as fault:
-            logger.warning("the jobs that wait could not be read: %s", fault.code)
+            logger.warning("job_queue_read_failed code=%(code)s", {"code": fault.code})
 
     async def _unfinished(self) -> list[JobId]:
         found: list[JobId] = []

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import Final
 
-from conspectus.errors import CollectionGone, NotFound
+from conspectus.errors import IndexReplaced, NotFound
 from conspectus.ingest.background_workers import embed_pending
 from conspectus.ingest.embedding_queue import GivenVectors
 from conspectus.ingest.open_indexes import OpenIndexes
@@ -65,7 +65,7 @@ async def _purge_index(shelves: OpenIndexes, collection: CollectionId) -> None:
     for attempt in range(ATTEMPTS):
         try:
             await (await shelves.newest(collection)).index.purge()
-        except CollectionGone:
+        except IndexReplaced:
             if attempt == ATTEMPTS - 1:
                 raise
         else:

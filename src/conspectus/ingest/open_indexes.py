@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from conspectus.errors import CollectionGone, ConspectusError, NotFound, StorageBusy, StorageError
+from conspectus.errors import ConspectusError, IndexReplaced, NotFound, StorageBusy, StorageError
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader, Records
@@ -88,7 +88,7 @@ class OpenIndexes:
                 self._look_again(collection)
             else:
                 await self.current(found)
-        except (StorageBusy, CollectionGone):
+        except (StorageBusy, IndexReplaced):
             self._away.add(collection)
         return found
 

@@ -293,7 +293,7 @@ async def write(
 
     `stored` are those of them that were just read, if they were. With `expected`, every document must be
     stored with that fingerprint. Raises InvalidInput, TooLarge,
-    NotFound or Changed, with the document's place as a note; then nothing is written.
+    NotFound or PreconditionFailed, with the document's place as a note; then nothing is written.
     """
     is_short = sum(len(each.text) for each in batch) <= SHORT
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)

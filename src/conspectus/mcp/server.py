@@ -35,8 +35,8 @@ from pydantic import BaseModel, ValidationError
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import (
-    CollectionGone,
     ConspectusError,
+    IndexReplaced,
     InvalidInput,
     NotFound,
     StorageBusy,
@@ -121,7 +121,7 @@ class ServerState:
         except ConspectusError as error:
             return refusal(error, count)
         except Exception as error:
-            log.exception("tool %s failed", offer.name)
+            log.exception("tool_failed tool=%(tool)s", {"tool": offer.name})
             raise MCPError(INTERNAL_ERROR, BROKEN) from error
         return CallToolResult(content=[TextContent(text=answer.text)], structured_content=answer.data)
 
@@ -209,7 +209,7 @@ HIDDEN = "the store could not do its work; its operator finds more in the log"
 
 def refusal(error: ConspectusError, count: CountTokens) -> CallToolResult:
     """The result of a call that failed on purpose, of at most LEAST tokens."""
-    hidden = isinstance(error, StorageError) and not isinstance(error, StorageBusy | CollectionGone)
+    hidden = isinstance(error, StorageError) and not isinstance(error, StorageBusy | IndexReplaced)
     told = HIDDEN if hidden else on_one_line(str(error))
     text = ToolBudget(LEAST, count).cut(f"{error.code}: {told}")
     return CallToolResult(content=[TextContent(text=text)], is_error=True)

@@ -221,8 +221,8 @@ class Records(Timelines, Protocol):
         A replaced document keeps its `recorded` time; its old chunks and vectors go in the same commit.
         A document whose title, author, kind and chunks are the stored ones (by content hash, span, page
         and heading) keeps its chunks and vectors, and only its other fields change. Raises NotFound for
-        an unknown source, or a parent that is not in the same source; Changed where a document is not
-        `expected`.
+        an unknown source, or a parent that is not in the same source; PreconditionFailed where a document is
+        not `expected`.
         """
         ...
 

@@ -35,14 +35,14 @@ class Lock(Protocol):
         ...
 
     async def confirm(self) -> None:
-        """Raise TurnLost if another process may have the turn by now, as after this one stood still."""
+        """Raise LockLost if another process may have the turn by now, as after this one stood still."""
         ...
 
 
 Turn: TypeAlias = Callable[[], AbstractAsyncContextManager[Lock]]
 """Opens a block that has the turn, or not, and does not wait for it.
 
-What runs in a block whose turn is lost is cancelled, and the block raises TurnLost; where nobody can say
+What runs in a block whose turn is lost is cancelled, and the block raises LockLost; where nobody can say
 whose turn it is, opening it raises StorageError.
 """
 
@@ -97,7 +97,7 @@ class JobStore(Protocol):
     ) -> Job:
         """Change fields of a job, unless it is in one of these states, and return it as it is then.
 
-        With `attempt`, only while that is the job's last one. Raises NotFound or TurnLost.
+        With `attempt`, only while that is the job's last one. Raises NotFound or LockLost.
         """
         ...
 
@@ -213,7 +213,7 @@ class IdempotencyStore(Protocol):
         """Claim a key (None) for as long as `renew` is called in time, or return the answer kept for it.
 
         Raises Conflict if the key was used for another request, or if its first request is still running;
-        WriteUnknown if that ended without an answer to keep, and something of it was stored.
+        WriteOutcomeUnknown if that ended without an answer to keep, and something of it was stored.
         """
         ...
 
@@ -224,7 +224,7 @@ class IdempotencyStore(Protocol):
     def noting(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         """A block in which whatever is stored counts as stored for the request that claimed the key then.
 
-        What is written there raises TurnLost, and is undone, once another process has taken the claim over.
+        What is written there raises LockLost, and is undone, once another process has taken the claim over.
         """
         ...
 

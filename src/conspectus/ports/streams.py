@@ -294,7 +294,7 @@ class Summaries(Protocol):
     async def keep(self, source: SourceId, summary: NewSummary) -> None:
         """Store it, unless there is one of that id.
 
-        Raises Changed where a caption or a summary that it was made of is not what it was any more.
+        Raises PreconditionFailed where a caption or a summary that it was made of has changed.
         """
         ...
 

@@ -228,7 +228,9 @@ class DbosJobs:
                 [fault] = await asyncio.gather(run(job), return_exceptions=True)
                 if fault is None:
                     return
-                logger.warning("job %s will be run again: %s", job, type(fault).__name__)
+                logger.warning(
+                    "job_retried job=%(job)s error=%(error)s", {"job": job, "error": type(fault).__name__}
+                )
                 await asyncio.sleep(self._pause)
         finally:
             del self._running[job]
@@ -295,7 +297,7 @@ class SharedDbosJobs(DbosJobs):
                 for executor in await asyncio.to_thread(_guarded, self._others):
                     await self._inherit_from(executor)
             except StorageError as fault:
-                logger.warning("what other executors left behind could not be looked for: %s", fault.code)
+                logger.warning("executor_recovery_failed code=%(code)s", {"code": fault.code})
 
     async def _inherit_from(self, executor: str) -> None:
         async with self._sharing.turns(executor) as mine:

@@ -52,10 +52,16 @@ class Leadership:
             try:
                 await self._lead()
             except ConspectusError as fault:
-                logger.warning("%s cannot be done now: %s", self._what, fault.code)
+                logger.warning(
+                    "leader_task_failed task=%(task)s reason=%(reason)s",
+                    {"task": self._what, "reason": fault.code},
+                )
                 pause = self._again
             except OSError as fault:
-                logger.warning("%s cannot be done now: %s", self._what, fault.strerror)
+                logger.warning(
+                    "leader_task_failed task=%(task)s reason=%(reason)s",
+                    {"task": self._what, "reason": fault.strerror},
+                )
                 pause = self._again
             await self._pause(pause)
 

@@ -101,7 +101,9 @@ async def _attempt(batch: Batch, work: Awaitable[CaptionText]) -> _Ended:
     except HOPELESS:
         raise
     except ChatError as fault:
-        logger.warning("batch %d was not summarised: %s", batch.number, fault)
+        logger.warning(
+            "summary_batch_failed batch=%(batch)s error=%(error)s", {"batch": batch.number, "error": fault}
+        )
         return _Ended(batch, None, fault)
     except NotKept as fault:
         return _Ended(batch, None, fault)

@@ -60,10 +60,10 @@ class Deliverer:
                     return
                 await self._alerts.settle(event.number, await self._sent(event, hold))
         except ConspectusError as fault:
-            logger.warning("what an alert told cannot be sent now: %s", fault.code)
+            logger.warning("webhook_failed code=%(code)s", {"code": fault.code})
 
     async def _sent(self, event: AlertMatch, hold: Lock) -> Delivery:
-        """What became of one sending. Raises TurnLost if another process sends by now."""
+        """What became of one sending. Raises LockLost if another process sends by now."""
         body = await self._body(event)
         await hold.confirm()
         if body is None:

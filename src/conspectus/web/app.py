@@ -165,7 +165,7 @@ class Running:
             if self.engine.spoken is not None:
                 await self.engine.spoken.forget(older=FORGETTING)
         except ConspectusError as fault:
-            work.warning("kept answers cannot be looked through now: %s", fault.code)
+            work.warning("idempotency_cleanup_failed code=%(code)s", {"code": fault.code})
 
 
 @asynccontextmanager
@@ -266,5 +266,5 @@ class ErrorMiddleware:
             case _:
                 problem = internal(request_id)
         if problem.status == 500:
-            log.error("fault", **fault_facts(error))
+            log.error("request_failed", **fault_facts(error))
         return problem

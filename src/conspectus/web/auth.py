@@ -13,7 +13,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from conspectus.engine import Engine
-from conspectus.errors import NotAllowed, Unauthenticated
+from conspectus.errors import PermissionDenied, Unauthenticated
 from conspectus.mcp.http import PATH as MODELS
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.settings import Settings
@@ -38,7 +38,7 @@ class Authentication:
         self._accounts = False
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on with its person. Raises Unauthenticated, Refused or NotAllowed."""
+        """Pass the request on with its person. Raises Unauthenticated, Refused or PermissionDenied."""
         path = scope["path"] if scope["type"] == "http" else ""
         if path.startswith(API) or path in {METRICS, MODELS}:
             headers = Headers(scope=scope)
@@ -88,22 +88,22 @@ def bearer(headers: Headers) -> str | None:
 
 
 def require_own_site(headers: Headers, settings: Settings) -> None:
-    """Raise NotAllowed for what a web page had a browser ask of a server that needs no key.
+    """Raise PermissionDenied for what a web page had a browser ask of a server that needs no key.
 
     A page can have any name lead to this machine, so the name in Host must be one that is ours.
     """
     if name_in(headers.get("host", "")) not in LOCAL_NAMES | {settings.host}:
-        raise NotAllowed("ask this server without a key", "the name localhost in the Host header")
+        raise PermissionDenied("ask this server without a key", "the name localhost in the Host header")
     require_own_origin(headers, settings)
 
 
 def require_own_origin(headers: Headers, settings: Settings) -> None:
-    """Raise NotAllowed for what a web page of another origin had a browser ask."""
+    """Raise PermissionDenied for what a web page of another origin had a browser ask."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if origin in origins(settings):
         return
     if headers.get("sec-fetch-site", "") not in OWN_SITE or (origin and origin.partition("://")[2] != host):
-        raise NotAllowed("ask this server from a web page", "a key, or its origin in cors_origins")
+        raise PermissionDenied("ask this server from a web page", "a key, or its origin in cors_origins")
 
 
 def origins(settings: Settings) -> list[str]:

@@ -118,7 +118,7 @@ class ChatHandover:
             for each in tuple(self._shared.values()):
                 await self._say(each)
         except StorageError as fault:
-            self._log.error("answers could not be made known to other processes", **fault_facts(fault))
+            self._log.error("chat_handover_failed", **fault_facts(fault))
 
     async def _say(self, shared: Shared) -> None:
         if shared.done or not shared.is_wanted:

@@ -190,7 +190,7 @@ class ChatStream:
         if not self.count:
             self.fault = fault
             return
-        self._terms.log.error("fault", **fault_facts(fault))
+        self._terms.log.error("request_failed", **fault_facts(fault))
         self._put(INTERNAL)
 
 

@@ -10,7 +10,7 @@ from fastapi import Depends, Header, Path, Query, Request, Response
 from pydantic import BaseModel
 
 from conspectus.engine import Engine
-from conspectus.errors import Changed
+from conspectus.errors import PreconditionFailed
 from conspectus.model.filter import Filter, parse_filters
 from conspectus.web.limits import RequestSlot
 from conspectus.web.schemas.base import CURSOR, IDENTIFIER, NAME
@@ -118,9 +118,9 @@ def is_held(tag: str, header: str | None) -> bool:
 
 
 def require_match(tag: str, header: str | None, *, kind: str, name: str) -> None:
-    """Raise Changed unless If-Match, where given, names this representation."""
+    """Raise PreconditionFailed unless If-Match, where given, names this representation."""
     if header is not None and not {tag, "*"} & set(tags_in(header)):
-        raise Changed(kind, name)
+        raise PreconditionFailed(kind, name)
 
 
 async def fingerprint_in(header: str | None, document: str, engine: Engine) -> str | None:

@@ -38,7 +38,7 @@ class Readiness:
             try:
                 await self._engine.maintenance.status()
             except (ConspectusError, OSError) as error:
-                self._log.error("not ready", **fault_facts(error))
+                self._log.error("readiness_failed", **fault_facts(error))
                 await asyncio.sleep(PAUSE)
             else:
                 self._begin()
@@ -55,7 +55,7 @@ class Readiness:
             async with asyncio.timeout(ANSWER_SECONDS):
                 await self._engine.people.users()
         except (ConspectusError, TimeoutError) as error:
-            self._log.error("not ready", **fault_facts(error))
+            self._log.error("readiness_failed", **fault_facts(error))
             return "the database does not answer"
         return None
 

@@ -41,7 +41,7 @@ class IdempotencyOutbox:
         try:
             await self._replays.finish(*claim, answer)
         except StorageError as fault:
-            logger.warning("how a request ended could not be kept yet: %s", fault.code)
+            logger.warning("idempotency_save_failed code=%(code)s", {"code": fault.code})
             self._owed[claim] = answer
             self._is_owed.set()
 
@@ -73,7 +73,7 @@ class IdempotencyOutbox:
             try:
                 await self._replays.renew()
             except StorageError as fault:
-                logger.warning("claims of idempotency keys could not be renewed: %s", fault.code)
+                logger.warning("idempotency_renewal_failed code=%(code)s", {"code": fault.code})
 
 
 HEADER = "Idempotency-Key"
@@ -114,7 +114,7 @@ class Idempotency:
         self._endings = endings
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, unless its answer is kept. Raises Conflict, InvalidInput or WriteUnknown."""
+        """Pass on a request without a kept answer. Raises Conflict, InvalidInput or WriteOutcomeUnknown."""
         person = scope.get("state", {}).get("person")
         if person is None or not changes_something(scope):
             await self._app(scope, receive, send)

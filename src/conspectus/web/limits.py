@@ -11,7 +11,7 @@ from typing import Final
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conspectus.errors import Overloaded, TooLarge, TooManyRequests, WriteUnknown
+from conspectus.errors import Overloaded, RateLimited, TooLarge, WriteOutcomeUnknown
 from conspectus.mcp.http import PATH as MODELS
 from conspectus.model.access import Person
 from conspectus.ports.jobs import RateCounters
@@ -60,7 +60,9 @@ class ConcurrencyLimits:
                     Connection="close",
                 )
             if may_be_done(scope):
-                raise WriteUnknown(f"not done within {self._settings.request_timeout_seconds} s") from None
+                raise WriteOutcomeUnknown(
+                    f"not done within {self._settings.request_timeout_seconds} s"
+                ) from None
             refuse(504, f"not done within {self._settings.request_timeout_seconds} s")
 
 
@@ -223,7 +225,7 @@ class Rates:
         self._asking = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on, if its key may have another one. Raises TooManyRequests."""
+        """Pass a request on, if its key may have another one. Raises RateLimited."""
         person = scope.get("state", {}).get("person")
         if self._most and person is not None and person.key is not None:
             await self._count(person.key)
@@ -237,7 +239,7 @@ class Rates:
                 if portion is None or not portion.answers:
                     portion = await self._more(key)
         if portion.over:
-            raise TooManyRequests(self._most, retry_after=max(portion.until - time.monotonic(), 1.0))
+            raise RateLimited(self._most, retry_after=max(portion.until - time.monotonic(), 1.0))
         portion.left -= 1
 
     async def _more(self, key: str) -> Portion:

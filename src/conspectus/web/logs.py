@@ -4,7 +4,7 @@ import logging
 import re
 import sys
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from time import perf_counter
 from typing import Any, TextIO
@@ -47,9 +47,11 @@ class Forwarding(logging.Handler):
         self._log = log
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Write one line."""
-        ours = record.name.startswith("conspectus")
-        self._log.log(record.levelno, record.getMessage() if ours else str(record.msg), logger=record.name)
+        """Write one line; an event of ours is a name, and its facts are fields."""
+        ours, event = record.name.startswith("conspectus"), str(record.msg)
+        facts = record.args if ours and isinstance(record.args, Mapping) else {}
+        told = event.split()[0] if facts else record.getMessage() if ours else event
+        self._log.log(record.levelno, told, logger=record.name, **facts)
 
 
 @contextmanager

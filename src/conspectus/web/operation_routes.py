@@ -103,7 +103,7 @@ def _responses(operation: Operation) -> Responses:
 async def _require_match(
     operation: Operation, engine: Engine, values: Mapping[str, Any], header: str
 ) -> None:
-    """Raise Changed unless what the GET at the same path answers has a tag of this header."""
+    """Raise PreconditionFailed unless what the GET at the same path answers has a tag of this header."""
     read = next(each for each in OPERATIONS.values() if (each.verb, each.path) == ("GET", operation.path))
     ((kind, name),) = ((each.name, values[each.name]) for each in read.parameters if each.location == "path")
     shown = _answer(read).model_validate(await read.of(engine)(**{kind: name}))

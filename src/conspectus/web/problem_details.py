@@ -15,7 +15,7 @@ from starlette.routing import BaseRoute, Match
 from starlette.types import Scope
 
 from conspectus import errors
-from conspectus.errors import ChatError, ConspectusError, InvalidInput, StorageError, WriteUnknown
+from conspectus.errors import ChatError, ConspectusError, InvalidInput, StorageError, WriteOutcomeUnknown
 from conspectus.model.chat import Failure
 from conspectus.ports.jobs import Commits
 
@@ -40,15 +40,15 @@ STATUSES: Mapping[type[ConspectusError], int] = {
     errors.TooLarge: 413,
     errors.NotFound: 404,
     errors.Unauthenticated: 401,
-    errors.NotAllowed: 403,
+    errors.PermissionDenied: 403,
     errors.Conflict: 409,
-    errors.Changed: 412,
+    errors.PreconditionFailed: 412,
     errors.UnreadableFile: 422,
     errors.UnsupportedContent: 415,
     errors.FetchFailed: 502,
     errors.ForbiddenAddress: 422,
     errors.Overloaded: 503,
-    errors.TooManyRequests: 429,
+    errors.RateLimited: 429,
     errors.ServerUnavailable: 502,
     errors.MissingExtra: 501,
     errors.ProviderError: 502,
@@ -60,7 +60,7 @@ STATUSES: Mapping[type[ConspectusError], int] = {
     errors.ChatTooLong: 422,
     errors.StorageError: 500,
     errors.StorageBusy: 503,
-    errors.CollectionGone: 503,
+    errors.IndexReplaced: 503,
     errors.ConspectusError: 500,
 }
 """The status of each class of error, and of those below it that are not named."""
@@ -142,7 +142,7 @@ def problem_of(error: ConspectusError) -> Problem:
     """The problem that an error of ours is. What a store says may name its files, so it is not repeated."""
     status = status_of(type(error))
     if isinstance(error, StorageError):
-        unknown = isinstance(error, WriteUnknown)
+        unknown = isinstance(error, WriteOutcomeUnknown)
         passing = status == HTTPStatus.SERVICE_UNAVAILABLE and not unknown
         headers = {"Retry-After": "1"} if passing else {}
         return Problem(
@@ -214,7 +214,7 @@ def _reason(error: Mapping[str, Any]) -> str:
 async def answer_error(request: Request, error: Exception) -> Response:
     """The answer to any error that is raised on purpose below the routes; the border logs the others."""
     if isinstance(error, StorageError) and may_be_done(request.scope):
-        error = WriteUnknown(str(error))
+        error = WriteOutcomeUnknown(str(error))
     match error:
         case ConspectusError() if status_of(type(error)) != HTTPStatus.INTERNAL_SERVER_ERROR:
             problem = problem_of(error)

@@ -87,7 +87,7 @@ async def at_work(engine: Engine, settings: Settings, log: FilteringBoundLogger)
 def _tell_end(log: FilteringBoundLogger, watching: asyncio.Task[None]) -> None:
     fault = None if watching.cancelled() else watching.exception()
     if fault is not None:
-        log.error("work in the background ended", **fault_facts(fault))
+        log.error("background_failed", **fault_facts(fault))
 
 
 async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str | None:

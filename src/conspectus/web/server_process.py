@@ -36,7 +36,7 @@ def main() -> None:
         try:
             asyncio.run(_work(order, ending))
         except ConspectusError as error:
-            log.error("a worker could not go on", **fault_facts(error))
+            log.error("worker_failed", **fault_facts(error))
             sys.exit(FAILED)
 
 

@@ -162,7 +162,7 @@ class LiveEvents(Response, Generic[T]):
             case _:
                 problem = internal(self._request_id)
         if problem.status == HTTPStatus.INTERNAL_SERVER_ERROR:
-            self._listeners.log.error("fault", request_id=self._request_id, **fault_facts(fault))
+            self._listeners.log.error("request_failed", request_id=self._request_id, **fault_facts(fault))
         return frame(bytes(problem.response().body).decode(), name=FAILED)
 
 

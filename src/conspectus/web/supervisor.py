@@ -205,22 +205,22 @@ class Supervisor:
             try:
                 await self._renew()
             except StorageError as fault:
-                self._log.error("a new worker was not ready; the others stay", **fault_facts(fault))
+                self._log.error("worker_start_failed", **fault_facts(fault))
 
     async def _renew(self) -> None:
         """Replace each by a new one when that is ready; none where the new one cannot be."""
-        self._log.info("replacing workers")
+        self._log.info("workers_replacing")
         for old in tuple(self._present):
             if old not in self._present:
                 continue
             new = await self._another()
             if not await new.says(READY):
-                self._log.error("a new worker was not ready; the others stay", worker=new.process.pid)
+                self._log.error("worker_start_failed", worker=new.process.pid)
                 return
             new.wanted, self._pause = True, FIRST_PAUSE
             await old.tell(LEAVE)
             await old.ended(self._limit)
-        self._log.info("workers replaced")
+        self._log.info("workers_replaced")
 
     async def _stop(self) -> None:
         while self._watches:
@@ -247,7 +247,7 @@ class Supervisor:
         forget_process(worker.process.pid, Path(self._order.counted))
         if self._stopping.is_set() or not worker.wanted:
             return
-        self._log.error("a worker ended and is replaced", worker=worker.process.pid, code=code)
+        self._log.error("worker_exited", worker=worker.process.pid, code=code)
         if not await worker.says(READY):
             await self._rest()
         await self._replace()
@@ -258,7 +258,7 @@ class Supervisor:
             try:
                 new = await self._another()
             except StorageError as fault:
-                self._log.error("a worker could not be started", **fault_facts(fault))
+                self._log.error("worker_spawn_failed", **fault_facts(fault))
                 await self._rest()
             else:
                 new.wanted = True

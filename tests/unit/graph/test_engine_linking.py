@@ -4,7 +4,7 @@ from dataclasses import replace
 import pytest
 
 from conspectus import bootstrap
-from conspectus.errors import Conflict, InvalidInput, NotAllowed, NotFound, TooLarge
+from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied, TooLarge
 from conspectus.model.access import Principal
 from conspectus.model.graph import NewEdge, NewNode
 from conspectus.settings import Settings
@@ -136,5 +136,5 @@ async def test_only_who_may_write_merges_and_who_sees_nothing_links_nothing(engi
     await engine.people.grant("default", Principal("user", "bob"), "viewer")
     assert ids(await bob.graph.link("art"))["art"] == "art"
     for refused in (bob.graph.merge_nodes("uk", ["ca"]), bob.graph.split_node(1)):
-        with pytest.raises(NotAllowed):
+        with pytest.raises(PermissionDenied):
             await refused

@@ -16,7 +16,7 @@ import grpc
 from pymilvus import CollectionSchema, MilvusClient, MilvusException
 from pymilvus.milvus_client.index import IndexParams
 
-from conspectus.errors import CollectionGone, InvalidInput, StorageBusy, StorageError
+from conspectus.errors import IndexReplaced, InvalidInput, StorageBusy, StorageError
 from conspectus.model.filter import And, Eq, Filter, In, Or
 from conspectus.ports.jobs import Lock
 
@@ -109,7 +109,7 @@ class MilvusServer:
             return None
         try:
             found: Row = await self._call("describe_collection", collection_name=name)
-        except CollectionGone:
+        except IndexReplaced:
             return None
         return found
 
@@ -122,7 +122,7 @@ class MilvusServer:
         """The collection that an alias means; None if there is no such alias."""
         try:
             found = await self._call("describe_alias", alias=alias)
-        except CollectionGone:
+        except IndexReplaced:
             return None
         return str(found["collection_name"])
 
@@ -294,7 +294,7 @@ class MilvusServer:
     def _translated(self, fault: Exception) -> StorageError:
         code, reason = _code(fault), _reason(fault)
         if code in _GONE or _DROPPED in reason:
-            return CollectionGone(reason)
+            return IndexReplaced(reason)
         if code in _REFUSED:
             return StorageBusy(
                 f"Milvus at {self.address} refuses the token; nothing is lost: check CONSPECTUS_MILVUS_TOKEN"

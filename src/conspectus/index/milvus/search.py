@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from conspectus.errors import CollectionGone
+from conspectus.errors import IndexReplaced
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines
 from conspectus.index.changes import Range, untouched_since
 from conspectus.index.filter_terms import signed_checksum
@@ -255,7 +255,7 @@ class MilvusReader:
             if expression is None or blocks is None:
                 return None
             return await ask(MilvusQuery(view.with_blocks(blocks), expression, terms, vector, still=still))
-        except CollectionGone:
+        except IndexReplaced:
             return None
 
     async def still(self, state: MilvusState) -> bool:

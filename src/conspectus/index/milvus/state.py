@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.errors import CollectionGone, StorageBusy, StorageTooNew
+from conspectus.errors import IndexReplaced, StorageBusy, StorageTooNew
 from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.rows import EVERY, NOTES, Known, Value, collection_name, either, one_of, path_key
 from conspectus.model.filter import Field
@@ -138,7 +138,7 @@ class Notes:
         """The state as it is now; an empty one where there is none, or one of another analysis."""
         try:
             return self._latest(await self._states(self.name))
-        except CollectionGone:
+        except IndexReplaced:
             return MilvusState(self._identity)
 
     async def write(self, state: MilvusState) -> None:

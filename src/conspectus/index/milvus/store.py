@@ -5,7 +5,7 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
-from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, NotFound, StorageBusy, TurnLost
+from conspectus.errors import IndexDamaged, IndexReplaced, InvalidInput, LockLost, NotFound, StorageBusy
 from conspectus.index import bm25
 from conspectus.index.bm25 import Analyse, question_terms
 from conspectus.index.milvus.connection import my_turn
@@ -57,7 +57,7 @@ class MilvusIndex:
             return
         for _ in range(_ATTEMPTS):
             # A generation goes under the hands of a writer who was stopped until another had the turn.
-            with suppress(CollectionGone, TurnLost):
+            with suppress(IndexReplaced, LockLost):
                 self._state = await self._taken_in(changes)
                 return
         raise StorageBusy("the index was built anew faster than it could be changed; ask again")
@@ -81,7 +81,7 @@ class MilvusIndex:
                 try:
                     view, vectors = self._place.view(state), self._place.dimensions > 0
                     found = await differences(view, where, self._reader, vectors=vectors)
-                except CollectionGone:
+                except IndexReplaced:
                     continue
                 if await self._asking.still(state):
                     return found
@@ -141,7 +141,7 @@ class MilvusIndex:
                 # Deleted, and its index with it; but that may have been before we woke in the midst of this.
                 await forget(self._place)
                 raise
-            except (CollectionGone, TurnLost):
+            except (IndexReplaced, LockLost):
                 await asyncio.sleep(random.uniform(0.0, _LONGEST_PAUSE))
         raise StorageBusy("others build this index over and over; ask again")
 

@@ -12,7 +12,7 @@ import psycopg
 from psycopg import errors
 from sqlalchemy import Connection
 
-from conspectus.errors import CollectionGone, ConspectusError, InvalidInput, StorageBusy
+from conspectus.errors import ConspectusError, IndexReplaced, InvalidInput, StorageBusy
 from conspectus.index.bm25 import Analyse, identity_of, question_terms
 from conspectus.index.changes import IndexedRows, Range, differences, put_ranges
 from conspectus.index.filter_terms import signed_checksum
@@ -208,7 +208,7 @@ class PgvectorIndex:
     async def _read(self, work: Callable[[Connection], Result]) -> Result:
         """Read the tables of one state; where others dropped them meanwhile, those of a newer one."""
         for _ in range(_ATTEMPTS):
-            with suppress(CollectionGone):
+            with suppress(IndexReplaced):
                 return await self._place.database.read(partial(_of_one_state, work))
         raise StorageBusy(_TOO_FAST)
 
@@ -225,7 +225,7 @@ def _of_one_state(work: Callable[[Connection], Result], connection: Connection) 
     try:
         return work(connection)
     except errors.UndefinedTable as fault:
-        raise CollectionGone(str(fault)) from fault
+        raise IndexReplaced(str(fault)) from fault
 
 
 def _commit_draft(

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from conspectus.errors import CollectionGone, IndexDamaged, InvalidInput, StorageError
+from conspectus.errors import IndexDamaged, IndexReplaced, InvalidInput, StorageError
 from conspectus.index.bm25 import Analyse, Bm25, identity_of
 from conspectus.index.changes import Range, merged, ranges_of, read
 from conspectus.index.segments.manifest import (
@@ -107,7 +107,7 @@ async def build_segment(
 
     Reads the records only. Killed at any moment it leaves an unfinished folder that the next one removes.
     Raises InvalidInput when the analysis is not the one the request was made with; IndexDamaged; and
-    CollectionGone where the index is deleted meanwhile.
+    IndexReplaced where the index is deleted meanwhile.
     """
     if request.identity != identity_of(analyse, request.shape.dimensions, request.shape.bm25):
         raise InvalidInput("identity", "the builder analyses text in another way than the index")
@@ -131,12 +131,12 @@ class _Build:
         self._sequence = 0
 
     async def built(self) -> BuildResult:
-        """What `run` gives. Raises CollectionGone where its files were deleted, the manifest with them."""
+        """What `run` gives. Raises IndexReplaced where its files were deleted, the manifest with them."""
         try:
             return await self.run()
         except (FileNotFoundError, IndexDamaged) as fault:
             if stamp(self._directory) is None:
-                raise CollectionGone(f"{self._directory}: it was deleted while it was built") from fault
+                raise IndexReplaced(f"{self._directory}: it was deleted while it was built") from fault
             raise
 
     async def run(self) -> BuildResult:
@@ -299,7 +299,7 @@ class Builder(Protocol):
     """Runs `build_segment` somewhere."""
 
     async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
-        """Build and replace the manifest. Raises StorageError, or CollectionGone where it is deleted."""
+        """Build and replace the manifest. Raises StorageError, or IndexReplaced where it is deleted."""
         ...
 
     async def close(self) -> None:
@@ -337,17 +337,17 @@ class SubprocessBuilder:
     async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
         """Build in a child, which dies with this call when it is cancelled.
 
-        Raises StorageError, or CollectionGone where the index is closed or deleted.
+        Raises StorageError, or IndexReplaced where the index is closed or deleted.
         """
         if self._closed:
-            raise CollectionGone(CLOSED)
+            raise IndexReplaced(CLOSED)
         child = await asyncio.create_subprocess_exec(*self._command, stdin=PIPE, stdout=PIPE, stderr=PIPE)
         self._children.add(child)
         try:
             return await _converse(child, f"{self._first}{request.to_json()}\n", progress)
         except StorageError as fault:
             if self._closed:
-                raise CollectionGone(CLOSED) from fault
+                raise IndexReplaced(CLOSED) from fault
             raise
         finally:
             self._children.discard(child)
@@ -370,7 +370,7 @@ async def answer(reader: Reader, analyse: Analyse, request: str, *, write: Calla
 
     try:
         result = await build_segment(reader, parsed, analyse, progress=progress)
-    except CollectionGone as fault:
+    except IndexReplaced as fault:
         write(json.dumps({"gone": str(fault)}) + "\n")
     else:
         write(json.dumps(asdict(result)) + "\n")
@@ -389,7 +389,7 @@ async def _converse(child: Process, said: str, progress: Progress | None) -> Bui
             if "sequence" in message:
                 result = BuildResult(**message)
             elif "gone" in message:
-                raise CollectionGone(message["gone"])
+                raise IndexReplaced(message["gone"])
             elif progress:
                 progress("index", message["done"], message["total"])
         code = await child.wait()

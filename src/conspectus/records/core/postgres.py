@@ -16,7 +16,14 @@ from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
 
-from conspectus.errors import Conflict, ConspectusError, InvalidInput, StorageBusy, StorageError, WriteUnknown
+from conspectus.errors import (
+    Conflict,
+    ConspectusError,
+    InvalidInput,
+    StorageBusy,
+    StorageError,
+    WriteOutcomeUnknown,
+)
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take the write lock when they begin."""
@@ -198,9 +205,9 @@ class Lost(StorageBusy):
         super().__init__(f"{fault}; what was acknowledged is stored; do the rest again")
         self._fault = fault
 
-    def at_the_end(self) -> WriteUnknown:
+    def at_the_end(self) -> WriteOutcomeUnknown:
         """The same where what was lost is the answer to the end of a transaction."""
-        return WriteUnknown(
+        return WriteOutcomeUnknown(
             f"{self._fault}; this write may or may not have been stored;"
             " documents that have keys of their own can be written again, for others look first"
         )

@@ -6,7 +6,7 @@ from typing import Literal
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
-from conspectus.errors import Changed, Conflict, InvalidInput, NotFound
+from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from conspectus.model.ids import CollectionId, DocumentId
 from conspectus.model.records import Document, EmbeddingSpace, PreparedDocument, Written
 from conspectus.records.core.changes import ChangeRange, allocate, append, forget_summaries
@@ -178,7 +178,7 @@ def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> list[Plan
     for prepared in part:
         known = stored.get(prepared.document.id)
         if prepared.expected is not None and (known is None or known.fingerprint != prepared.expected):
-            raise Changed("document", prepared.document.id)
+            raise PreconditionFailed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
     return [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
 

@@ -21,7 +21,7 @@ from typing import Any, TextIO
 
 from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
 
-from conspectus.errors import Conflict, StorageError, TurnLost
+from conspectus.errors import Conflict, LockLost, StorageError
 from conspectus.ports.jobs import Lock
 from conspectus.private import make_file
 from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime
@@ -63,9 +63,9 @@ class Lease:
         return self._renewing is not None
 
     async def confirm(self) -> None:
-        """Raise TurnLost if somebody else has had the lease since."""
+        """Raise LockLost if somebody else has had the lease since."""
         if self._lost or not await self._beside(partial(_is_held, name=self._name, fence=self.fence)):
-            raise TurnLost(self._name)
+            raise LockLost(self._name)
 
     async def __aenter__(self) -> Lock:
         """Take the lease if it is free. Raises StorageError where the database does not say."""
@@ -83,7 +83,7 @@ class Lease:
     async def __aexit__(
         self, kind: type[BaseException] | None, fault: BaseException | None, _trace: TracebackType | None
     ) -> None:
-        """Give the lease back. Raises TurnLost in place of a cancellation that the loss of it brought."""
+        """Give the lease back. Raises LockLost in place of a cancellation that the loss of it brought."""
         task = asyncio.current_task()
         if self._renewing is None or task is None:
             return
@@ -94,7 +94,7 @@ class Lease:
             with suppress(StorageError):
                 await self._beside(partial(_give_back, name=self._name, fence=self.fence))
         elif task.uncancel() <= self._cancelled_before and kind in (None, asyncio.CancelledError):
-            raise TurnLost(self._name) from fault
+            raise LockLost(self._name) from fault
 
     async def _renew(self, working: asyncio.Task[Any], until: float) -> None:
         """Renew until somebody else has the lease, or may have it as the database does not answer."""

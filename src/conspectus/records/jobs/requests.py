@@ -22,7 +22,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import SQLColumnExpression
 
-from conspectus.errors import Conflict, InvalidInput, StorageError, TurnLost, WriteUnknown
+from conspectus.errors import Conflict, InvalidInput, LockLost, StorageError, WriteOutcomeUnknown
 from conspectus.model.jobs import EmbeddingRequest, RequestTotals
 from conspectus.ports.jobs import RateCount
 from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, total
@@ -141,7 +141,7 @@ class SqlIdempotencyStore:
     async def begin(
         self, person: str, key: str, fingerprint: str, *, at: datetime
     ) -> Mapping[str, Any] | None:
-        """Claim a key (None), or return the answer that was kept for it. Raises Conflict, WriteUnknown."""
+        """Claim a key (None), or return the answer kept for it. Raises Conflict, WriteOutcomeUnknown."""
         created = to_microseconds(at)
         row = {"person": person, "key": key, "fingerprint": fingerprint, "created": created}
         kept = await self._write(partial(_begin, row=row, seconds=self._seconds))
@@ -182,14 +182,14 @@ class SqlIdempotencyStore:
         return await self._write(partial(_give_back, everything=everything))
 
     def _note(self, connection: Connection, claim: tuple[str, str], created: int) -> None:
-        """Note that something is stored. Raises TurnLost where another process took the open claim over."""
+        """Note that something is stored. Raises LockLost where another process took the open claim over."""
         same = _is(*claim, created)
         open_claim = select(replays.c.stored).where(same, replays.c.answer.is_(None))
         stored = connection.execute(open_claim).scalar()
         if stored == 0:
             connection.execute(update(replays).where(same).values(stored=STORED))
         elif stored is None and self._claims.get(claim) == created:
-            raise TurnLost(f"the idempotency key {claim[1]}")
+            raise LockLost(f"the idempotency key {claim[1]}")
 
 
 def _is(person: str, key: str, created: int) -> ColumnElement[bool]:
@@ -218,7 +218,7 @@ def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Ma
     if found.answer is None:
         raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
     if found.answer == LOST:
-        raise WriteUnknown(
+        raise WriteOutcomeUnknown(
             "of this request a part or all was stored, and its answer is not kept; look what is there before"
             " you send it again, with another idempotency key"
         )

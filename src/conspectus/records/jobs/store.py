@@ -35,7 +35,7 @@ from sqlalchemy import (
     update,
 )
 
-from conspectus.errors import InvalidInput, NotFound, StorageError, TurnLost, UnreadableFile
+from conspectus.errors import InvalidInput, LockLost, NotFound, StorageError, UnreadableFile
 from conspectus.model.connections import Connection as Wiki
 from conspectus.model.ids import CollectionId, JobId, SourceId
 from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState, Upload
@@ -89,7 +89,7 @@ def _change(
     if found.state in unless or not fields:
         return found
     if attempt not in {None, found.attempts}:
-        raise TurnLost(f"job {job}")
+        raise LockLost(f"job {job}")
     connection.execute(update(jobs).where(jobs.c.id == job).values(_values(fields)))
     return _job(connection, job) or found
 
@@ -214,7 +214,7 @@ class SqlJobStore(SqlStore):
     ) -> Job:
         """Change fields of a job, unless it is in one of these states.
 
-        Raises NotFound, InvalidInput, or TurnLost where another attempt than this one is the last.
+        Raises NotFound, InvalidInput, or LockLost where another attempt than this one is the last.
         """
         if unknown := fields.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field of a job")

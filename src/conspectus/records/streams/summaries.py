@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select
 
-from conspectus.errors import Changed, NotFound
+from conspectus.errors import NotFound, PreconditionFailed
 from conspectus.model.ids import DocumentId, SourceId, UserId
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports.streams import NewSummary, SavedSummary, SummaryBounds
@@ -49,7 +49,7 @@ def _text(connection: Connection, summary: str) -> str | None:
 
 
 def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None:
-    """Store it, unless there is one of that id. Raises Changed."""
+    """Store it, unless there is one of that id. Raises PreconditionFailed."""
     if _text(connection, summary.id) is not None:
         return
     made_of = dict(summary.captions)
@@ -64,7 +64,7 @@ def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None
         for part in connection.execute(_PARTS, {"ids": block}).scalars()
     ]
     if len(numbers) < len(made_of) or len(parts) < len(summary.parts):
-        raise Changed("stream", source)
+        raise PreconditionFailed("stream", source)
     stored = {"id": summary.id, "source": source, "recipe": summary.recipe, "text": summary.text}
     connection.execute(insert(summaries), stored)
     of_captions = [{"summary": summary.id, "document": number} for number in numbers]

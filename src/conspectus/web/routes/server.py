@@ -4,7 +4,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from conspectus.errors import NotAllowed
+from conspectus.errors import PermissionDenied
 from conspectus.web.deps import EngineOf
 from conspectus.web.health import Readiness
 from conspectus.web.metrics import MEDIA_TYPE, Metrics
@@ -51,6 +51,6 @@ async def ready(readiness: Annotated[Readiness, Depends(_readiness)]) -> HealthA
 async def read_metrics(engine: EngineOf, metrics: Annotated[Metrics, Depends(_metrics)]) -> Response:
     """Numbers for Prometheus; with a key of the owner account once there are accounts."""
     if not (await engine.people.whoami()).owner:
-        raise NotAllowed("read the metrics", "a key of the owner account")
+        raise PermissionDenied("read the metrics", "a key of the owner account")
     metrics.jobs((await engine.jobs.report()).states)
     return Response(metrics.text(), media_type=MEDIA_TYPE)
