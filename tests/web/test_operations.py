@@ -1,6 +1,13 @@
 """Every operation of the API has a valid request, which tests of all of them rest on."""
 
+import inspect
+from collections.abc import Mapping
+
+from conspectus.client.service import RemoteService
+from conspectus.operations import exceptions
 from conspectus.testing.chat_models import ScriptedChatModel
+from conspectus.web import operation_routes
+from conspectus.web.app import GROUPS
 from tests.web.conftest import OpenSite, Site, peopled
 from tests.web.operations import PREFIX, READS, WRITES, World
 
@@ -23,3 +30,23 @@ async def test_every_request_is_answered(open_site: OpenSite) -> None:
             if label not in STREAMING
         }
     assert {label: answer.text for label, answer in answers.items() if not answer.is_success} == {}
+
+
+def test_every_route_is_derived_or_has_a_reason() -> None:
+    routes = [route for group in GROUPS for route in group.router.routes]
+    derived = operation_routes.__name__
+    assert {each.name for each in routes if each.endpoint.__module__ != derived} == named(exceptions.ROUTES)
+
+
+def test_every_method_of_the_client_is_derived_or_has_a_reason() -> None:
+    written = {
+        f"{kind.__name__.removeprefix('Remote')}.{name}"
+        for kind in RemoteService.__subclasses__()
+        for name, each in vars(kind).items()
+        if inspect.isfunction(each) and not name.startswith("_") and each.__module__ == kind.__module__
+    }
+    assert written == named(exceptions.METHODS)
+
+
+def named(reasons: Mapping[str, str]) -> set[str]:
+    return {name for names in reasons.values() for name in names.split()}

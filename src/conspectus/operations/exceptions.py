@@ -1,0 +1,75 @@
+"""What is written out on HTTP or in the client, although the engine has a method for it, and why."""
+
+from collections.abc import Mapping
+from typing import Final
+
+ROUTES: Final[Mapping[str, str]] = {
+    "an upload": "import_captions import_messages import_streams ingest_files",
+    "a stream, lines or a picture, not one JSON value": """
+        add_lines chat export_graph export_lines export_memories follow_captions go_on import_lines
+        import_memories listen
+        """,
+    "the API of OpenAI": "complete embed models",
+    "endpoints that are another product's to the letter": """
+        delete_attachment delete_task get_attachment get_task list_attachments list_tasks post_task post_tasks
+        put_attachment put_task search_tasks task_context update_task
+        """,
+    "one of two statuses": "create_collection",
+    "an unknown collection is refused, not made": "add_documents get_or_create_source",
+    "what has no key is noted, so that nothing is stored twice": "add_documents_to_source post_messages",
+    "what is named changes, null too": "update_document",
+    "one of two selections": "delete_documents_of_collection",
+    "of two methods, or with another answer": """
+        delete_document delete_message get_job list_documents_of_source reindex
+        """,
+    "not in the table yet: search": """
+        augment channel_context context explain rerank search search_and_rerank
+        """,
+    "not in the table yet: memory": """
+        apply_retention count_memories forget forget_memory get_memory list_conversations list_memories
+        list_retentions memory_context memory_stats memory_versions recall recent_memories remember retain
+        retain_all start_retention update_memory
+        """,
+    "not in the table yet: streams": """
+        add_captions add_events clear_stream delete_stream entity_timeline find_moments get_stream get_summary
+        keep_summarised list_captions list_entities list_events list_streams put_stream stop_summarising
+        summarise video_context
+        """,
+}
+"""Ids of operations in the OpenAPI document."""
+METHODS: Final[Mapping[str, str]] = {
+    "files, archives or batches of more than one request": """
+        Channels.import_chat Channels.post Documents.add Documents.add_files Documents.delete
+        Jobs.ingest_files
+        """,
+    "a stream, lines or a picture, not one JSON value": "Alerts.subscribe Chat.stream Graph.export",
+    "a collection that is made if it is new": """
+        Collections.create Collections.get_or_create Collections.get_or_create_source
+        """,
+    "a name that may look like the path of something else": "Collections.delete Collections.get",
+    "a source by its name": """
+        Collections.delete_source Collections.get_source Collections.update_source
+        """,
+    "one of two paths, several requests, or progress": """
+        Graph.settle_entities Jobs.wait Maintenance.status
+        """,
+    "the route is written out": """
+        Documents.delete_where Documents.update Jobs.get Maintenance.reindex
+        """,
+    "not in the table yet: search": """
+        Channels.window Search.augment Search.explain Search.rerank Search.retrieve
+        Search.search_and_rerank Search.window
+        """,
+    "not in the table yet: memory": """
+        Memory.conversations Memory.count Memory.export Memory.forget Memory.get Memory.import_lines
+        Memory.list Memory.recall Memory.recent Memory.remember Memory.stats Memory.update
+        Memory.versions Memory.window Retention.apply Retention.list Retention.set Retention.start_job
+        """,
+    "not in the table yet: streams": """
+        Events.add Events.entities Events.entity_timeline Events.list Streams.add_captions Streams.captions
+        Streams.clear Streams.find_moments Streams.get Streams.import_captions Streams.list Streams.put
+        Streams.subscribe Streams.window Summaries.get Summaries.start_job Summaries.summarize
+        Summaries.summarize_live
+        """,
+}
+"""Methods of the client, by service."""
