@@ -6,9 +6,7 @@ from typing import Any
 
 from sqlalchemy import Column, Connection, Float, Integer, LargeBinary, Table, delete, insert, inspect, select
 
-from conspectus.records.core import connect
-from conspectus.records.core.connect import DatabaseAccess, database_at
-from conspectus.records.core.database import Database
+from conspectus.records.core.database import COUNTED, Database, DatabaseAccess, database_at
 from conspectus.records.tables.core import collections, metadata
 from conspectus.records.tables.jobs import jobs
 
@@ -32,7 +30,7 @@ def fill(connection: Connection, *, rows: int = 3, start: int = 1) -> None:
         if table.name == "counters":
             if start == 1:
                 connection.execute(delete(table))
-                connection.execute(insert(table), [{"name": n, "value": 10**9} for n in connect.COUNTED])
+                connection.execute(insert(table), [{"name": n, "value": 10**9} for n in COUNTED])
             continue
         made = [_row(table, number) for number in range(start, start + rows)]
         connection.execute(insert(table), made)

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from conspectus.bootstrap.pgvector import IndexTransactions
 from conspectus.index.pgvector.database import PgvectorOptions
-from conspectus.records.core.connect import DatabaseAccess, database_at
+from conspectus.records.core.database import DatabaseAccess, database_at
 from conspectus.records.core.transactions import Transactions
 
 

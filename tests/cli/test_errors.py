@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conspectus.cli import old_names
+from conspectus.cli import main
 from conspectus.cli.errors import exit_code
 from conspectus.cli.main import run
 from conspectus.cli.output import cell, plain, printable
@@ -123,15 +123,15 @@ def test_an_old_name_names_the_new_one(
 
 def test_every_old_name_is_gone_and_its_new_one_exists() -> None:
     names = {name.removeprefix("conspectus ") for name in COMMANDS}
-    assert [old for old in old_names.COMMANDS if old in names] == []
+    assert [old for old in main.OLD_COMMANDS if old in names] == []
     missing = [
         new
-        for new in old_names.COMMANDS.values()
+        for new in main.OLD_COMMANDS.values()
         if not any(f"{each} ".startswith(f"{new} ") for each in names)
     ]
     assert missing == []
     known = set.union(*map(options, COMMANDS.values()))
-    renamed = {old: new for old, new in old_names.OPTIONS.items() if " " not in old}
+    renamed = {old: new for old, new in main.OLD_OPTIONS.items() if " " not in old}
     assert [new for new in renamed.values() if new.split()[0] not in known] == []
 
 

@@ -12,7 +12,7 @@ from conspectus.bootstrap.pgvector import IndexTransactions
 from conspectus.index.pgvector.database import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.ports import Index
-from conspectus.records.core.connect import DatabaseAccess, database_at
+from conspectus.records.core.database import DatabaseAccess, database_at
 from conspectus.records.core.transactions import Transactions
 from conspectus.text.analyzer import Analyzer
 

@@ -12,8 +12,7 @@ from tests.support.postgres_server import PostgresProcess
 
 from conspectus.errors import Conflict, NotFound, StorageBusy, StorageError, StorageTooNew
 from conspectus.records.core import transactions
-from conspectus.records.core.connect import DatabaseAccess, bring_up_to_date, database_at
-from conspectus.records.core.database import Database, transact
+from conspectus.records.core.database import Database, DatabaseAccess, bring_up_to_date, database_at, transact
 from conspectus.records.transfer.transfer import NOT_MOVED, Move, Moved, Target
 
 PAIRS = [(a, b) for a in ("sqlite", "postgresql") for b in ("sqlite", "postgresql")]

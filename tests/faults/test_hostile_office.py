@@ -17,8 +17,7 @@ from hypothesis import strategies as st
 
 from conspectus.errors import ConspectusError, TooLarge, UnreadableFile
 from conspectus.ports import FoundFile, ParsedFile
-from conspectus.sources.files.local_files import LocalFiles
-from conspectus.sources.files.parser_pool import Children, ParserLimits
+from conspectus.sources.files.local_files import Children, LocalFiles, ParserLimits
 from tests.office_samples import (
     docx,
     epub,

@@ -8,7 +8,7 @@ import pytest
 
 import conspectus
 from conspectus import NewDocument, Settings
-from conspectus.bootstrap.milvus import index_name
+from conspectus.bootstrap.indexes import index_name
 from conspectus.errors import IndexDamaged, InvalidInput, StorageBusy
 from conspectus.index.milvus.connection import MilvusServer
 from conspectus.testing.embedders import HashedEmbedder

@@ -14,8 +14,7 @@ import conspectus
 from conspectus import NewDocument
 from conspectus.bootstrap.store_address import RECORDS
 from conspectus.bootstrap.transfer import move
-from conspectus.records.core.connect import bring_up_to_date
-from conspectus.records.core.database import transact
+from conspectus.records.core.database import bring_up_to_date, transact
 from conspectus.records.transfer.transfer import NOT_MOVED
 from conspectus.settings import Settings
 from tests.moving_places import contents, database, fill

@@ -20,7 +20,7 @@ from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe
-from conspectus.records.core.connect import DatabaseAccess, database_at
+from conspectus.records.core.database import DatabaseAccess, database_at
 from conspectus.records.core.transactions import Transactions
 from tests.index_histories import (
     DIMENSIONS,

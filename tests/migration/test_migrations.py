@@ -15,7 +15,8 @@ from sqlalchemy import create_engine
 
 from conspectus.errors import StorageError, StorageTooNew
 from conspectus.records import migrations
-from conspectus.records.core import connect, migrate
+from conspectus.records.core import migrate
+from conspectus.records.core.database import COUNTED, make_tables
 from conspectus.records.core.sqlite import migrating, sqlite_engine
 from conspectus.records.store import open_records
 from conspectus.records.tables.core import VERSION, metadata
@@ -43,8 +44,8 @@ def run_sql(path: Path, script: str) -> None:
 def contents(path: Path) -> tuple[set[tuple[str, ...]], list[tuple[str, int]]]:
     """Every table and index as SQLite stores its text, and the first rows."""
     with closing(sqlite3.connect(path)) as database:
-        connect = set(database.execute("SELECT type, name, tbl_name, trim(sql, char(10)) FROM sqlite_master"))
-        return connect, sorted(database.execute("SELECT name, value FROM counters"))
+        schema = set(database.execute("SELECT type, name, tbl_name, trim(sql, char(10)) FROM sqlite_master"))
+        return schema, sorted(database.execute("SELECT name, value FROM counters"))
 
 
 @pytest.mark.filterwarnings("ignore:autogenerate skipping metadata-specified expression-based index")
@@ -53,7 +54,7 @@ def test_migrating_from_nothing_equals_what_is_made_anew(tmp_path: Path) -> None
     migrate_to(tmp_path / "migrated", "head")
     engine = create_engine(f"sqlite:///{tmp_path / 'made'}")
     with engine.begin() as connection:
-        connect.make_tables(connection)
+        make_tables(connection)
     engine.dispose()
     assert contents(tmp_path / "migrated") == contents(tmp_path / "made")
     engine = create_engine(f"sqlite:///{tmp_path / 'migrated'}")
@@ -73,7 +74,7 @@ def test_a_backup_of_a_migrated_store_holds_what_is_expected(tmp_path: Path) -> 
     migrate_to(tmp_path / "made", "head")
     run_sql(tmp_path / "made", "INSERT OR REPLACE INTO counters VALUES ('change', 5); ANALYZE")
     found, sums = checked(tmp_path / "made")
-    assert (found, sums["counters"].rows) == (VERSION, len(connect.COUNTED))
+    assert (found, sums["counters"].rows) == (VERSION, len(COUNTED))
 
 
 @pytest.mark.parametrize("version", ["0017", "9999"])

@@ -10,7 +10,8 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 from sqlalchemy import create_engine
 
-from conspectus.records.core import connect, migrate
+from conspectus.records.core import migrate
+from conspectus.records.core.database import COUNTED
 from conspectus.records.core.postgres import DRIVER, PostgresDatabase
 from conspectus.records.tables.core import metadata
 from tests.support.postgres_server import PostgresProcess
@@ -31,11 +32,10 @@ SEQUENCES = "SELECT relname FROM pg_class WHERE relkind = 'S' AND relnamespace =
 OPEN = "import asyncio, sys; from conspectus.records.store import open_records\n\
 async def main():\n    await (await open_records(sys.argv[1])).close()\n\
 asyncio.run(main())"
-BEGIN = (
-    "import sys, time; from conspectus.records.core.connect import DatabaseAccess, database_at, make_tables\n\
+BEGIN = "import sys, time\n\
+from conspectus.records.core.database import DatabaseAccess, database_at, make_tables\n\
 with database_at(sys.argv[1], DatabaseAccess()).migrating() as connection:\n\
     make_tables(connection); print('made', flush=True); time.sleep(600)"
-)
 
 
 @pytest.fixture
@@ -91,7 +91,7 @@ def test_texts_are_ordered_by_code_point_and_numbers_come_from_us(postgres_url: 
 def test_processes_that_open_a_new_database_at_once_all_succeed(empty_url: str) -> None:
     openers = [starts(OPEN, empty_url) for _ in range(3)]
     assert [(opener.communicate(), opener.returncode)[1] for opener in openers] == [0, 0, 0]
-    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(connect.COUNTED),)}]
+    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(COUNTED),)}]
 
 
 def test_a_process_killed_while_it_migrates_leaves_it_to_the_next(empty_url: str) -> None:
@@ -105,4 +105,4 @@ def test_a_process_killed_while_it_migrates_leaves_it_to_the_next(empty_url: str
     first.communicate()
     second.communicate()
     assert second.returncode == 0
-    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(connect.COUNTED),)}]
+    assert asked(empty_url, "SELECT count(*) FROM counters") == [{(len(COUNTED),)}]

@@ -25,7 +25,7 @@ from conspectus.records.jobs.locks import FileHold
 from conspectus.records.store import SqlRecords, open_records
 from conspectus.records.streams.alerts import SqlAlerts
 from conspectus.sources.web.address_policy import AddressPolicy
-from conspectus.sources.web.webhooks import WebhookPoster
+from conspectus.sources.web.fetcher import WebhookPoster
 from conspectus.streams.alert_checker import Checker
 from conspectus.streams.webhook_delivery import HIDDEN, Deliverer
 

@@ -13,8 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from conspectus.bootstrap.components import local_archives, local_counter, local_files, now, parts_of, prepare
-from conspectus.bootstrap.indexes import build, index_folder
-from conspectus.bootstrap.milvus import milvus_captions
+from conspectus.bootstrap.indexes import build, index_folder, milvus_captions
 from conspectus.bootstrap.models import GIVEN, Embedders, Models, Rerankers, checked_names, extractor_of
 from conspectus.bootstrap.store_address import absolute, place_of, require_store
 from conspectus.engine import Engine

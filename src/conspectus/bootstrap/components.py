@@ -137,7 +137,7 @@ def _allowances(transactions: "Transactions") -> RateCounters:
 
 
 def _spoken(place: StoreAddress, settings: Settings, transactions: "Transactions") -> ChatRegistry | None:
-    from conspectus.records.jobs.chat_registry import SqlChatRegistry
+    from conspectus.records.jobs.requests import SqlChatRegistry
 
     return SqlChatRegistry(transactions) if _others_answer(place, settings) else None
 
@@ -158,7 +158,7 @@ async def _release(models: Models, indexes: Indexes) -> None:
 async def _size(place: StoreAddress, transactions: "Transactions") -> int:
     """The bytes of the folder, or of the database; what a machine keeps beside that is not the store."""
     from conspectus.index.segments.store import bytes_below
-    from conspectus.records.core.connect import bytes_of_database
+    from conspectus.records.core.database import bytes_of_database
 
     if place.is_shared:
         return await transactions.read(bytes_of_database)
@@ -274,7 +274,7 @@ def _alert_parts(turn: Turn, settings: Settings, transactions: "Transactions") -
 
     def make_poster() -> Poster:
         from conspectus.sources.web.address_policy import AddressPolicy
-        from conspectus.sources.web.webhooks import WebhookPoster
+        from conspectus.sources.web.fetcher import WebhookPoster
 
         boundary = AddressPolicy.from_entries(_allowed(settings))
         return WebhookPoster(boundary, key=settings.webhook_key, seconds=settings.webhook_timeout_seconds)

@@ -65,7 +65,7 @@ def _without_user(address: str) -> str:
 @contextmanager
 def database_of(place: StoreAddress, settings: Settings) -> Iterator["Database"]:
     """The database of a place for the block. Raises InvalidInput or MissingExtra."""
-    from conspectus.records.core.connect import DatabaseAccess, database_at
+    from conspectus.records.core.database import DatabaseAccess, database_at
 
     opened = database_at(
         place.records, DatabaseAccess(settings.lock_timeout_seconds, settings.database_connections)
@@ -83,8 +83,7 @@ def require_store(path: str | Path, *, settings: Settings) -> None:
         if not _may_be_there(Path(place.records)):
             raise NotFound("data folder", str(place.folder))
         return
-    from conspectus.records.core.connect import version_of
-    from conspectus.records.core.database import transact
+    from conspectus.records.core.database import transact, version_of
 
     with database_of(place, settings) as database:
         if transact(database, database.reading, version_of) is None:

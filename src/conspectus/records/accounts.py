@@ -11,9 +11,8 @@ from conspectus.model.access import Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
 from conspectus.records.core.transactions import SqlStore, reading, writing
-from conspectus.records.tables.core import collections, sources
+from conspectus.records.tables.core import collections, grants, groups, keys, members, sources, users
 from conspectus.records.tables.jobs import connections, jobs
-from conspectus.records.tables.people import grants, groups, keys, members, users
 from conspectus.records.tables.streams import alerts
 from conspectus.text.hashing import stable_id
 from conspectus.text.times import from_microseconds, to_microseconds

@@ -9,16 +9,18 @@ from uuid import uuid4
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
-from conspectus.facades.agent.graph_mapping import (
+from conspectus.facades.agent.mapping import (
+    Instant,
     carried,
     content_of,
+    instant_of,
+    known,
     new_edge,
     new_node,
     shown_edge,
     shown_neighbour,
     shown_node,
 )
-from conspectus.facades.agent.mapping import Instant, instant_of, known
 from conspectus.facades.agent.session import AgentSession, AsyncPart, Work, desk_of, is_new
 from conspectus.facades.agent.transfer import read_json, write_whole
 from conspectus.model.graph import Direction, Edge, GraphForm, NewEdge, NewNode, Node, Traversal

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from conspectus.errors import InvalidInput
 from conspectus.facades.agent.graph import AsyncContextGraph, Graph
-from conspectus.facades.agent.graph_mapping import shown_node
+from conspectus.facades.agent.mapping import shown_node
 from conspectus.facades.agent.session import AsyncPart, is_new
 from conspectus.graph.name_keys import BASE, uri_of
 from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate, NodeEvent

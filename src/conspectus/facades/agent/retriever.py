@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, Final, TypedDict, Unpack
 
 from conspectus.facades.agent.graph import Graph
-from conspectus.facades.agent.graph_mapping import CONTENT
 from conspectus.facades.agent.mapping import (
+    CONTENT,
     AgentQuery,
     Instant,
     Told,

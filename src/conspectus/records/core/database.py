@@ -1,13 +1,33 @@
-"""What a database has to offer, and how one transaction is run in it."""
+"""Databases: which one an address names, its transactions and tables, and its newest version."""
 
+import importlib
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from functools import cache
+from operator import attrgetter
+from pathlib import Path
 from typing import Protocol, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import (
+    Column,
+    Connection,
+    Engine,
+    MetaData,
+    PrimaryKeyConstraint,
+    String,
+    Table,
+    create_mock_engine,
+    insert,
+    inspect,
+    text,
+)
+from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
-from conspectus.errors import StorageError
+from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew
+from conspectus.records.core.sqlite import SqliteDatabase
+from conspectus.records.tables.core import VERSION, counters, metadata
 
 Result = TypeVar("Result")
 
@@ -83,3 +103,116 @@ def guarded(database: Database, work: Callable[[], Result]) -> Result:
     """Run with the errors of the database as ours."""
     with database.translated():
         return work()
+
+
+READERS = 4
+SCHEMES = ("postgresql://", "postgres://")
+UNFINISHED = "unfinished move"
+"""Stands in the place of a version while a store is being filled from another."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatabaseAccess:
+    """How long to wait for a lock or a server, and how many connections to a server there may be.
+
+    With `row_security` the server itself shows reads for a person only what the person may see.
+    """
+
+    busy_seconds: float = 30.0
+    connections: int = 8
+    row_security: bool = False
+
+
+def is_server(address: str) -> bool:
+    """Whether an address names a database server, and not a file."""
+    return address.startswith(SCHEMES)
+
+
+def database_at(address: str, access: DatabaseAccess) -> Database:
+    """The database of a path or a `postgresql://` URL. Raises InvalidInput or MissingExtra."""
+    if not is_server(address):
+        if "://" in address:
+            raise InvalidInput("path", "must be the path of a folder, or begin with postgresql://")
+        if access.row_security:
+            raise InvalidInput("row_security", "is for records in PostgreSQL; leave it off for a folder")
+        return SqliteDatabase(Path(address), busy_seconds=access.busy_seconds, readers=READERS)
+    try:
+        postgres = importlib.import_module("conspectus.records.core.postgres")
+    except ImportError as fault:
+        raise MissingExtra("postgresql", fault.name or "psycopg") from fault
+    database: Database = postgres.PostgresDatabase(address, access.busy_seconds, access.connections)
+    return database
+
+
+def bring_up_to_date(database: Database) -> None:
+    """Migrate to the newest version, if no other process has done so. Raises StorageTooNew."""
+    guarded(database, database.prepare)
+    if transact(database, database.reading, version_of) != VERSION:
+        guarded(database, lambda: _migrate(database))
+
+
+def version_of(connection: Connection) -> str | None:
+    """The version of the records that a connection leads to; None where there are none."""
+    if not inspect(connection).has_table("alembic_version"):
+        return None
+    stored: str | None = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    return stored
+
+
+def bytes_of_database(connection: Connection) -> int:
+    """What a server keeps for the whole database, indexes included."""
+    return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
+
+
+def _require_room(connection: Connection, name: str) -> None:
+    """Raise StorageError where something else has tables that are called as ours are."""
+    if taken := sorted(set(inspect(connection).get_table_names()) & set(metadata.tables)):
+        raise StorageError(f"{name} holds {taken[0]} of something else; give the store a database of its own")
+
+
+def _migrate(database: Database) -> None:
+    """Under a lock, unless another process did it while this one waited for it."""
+    with database.migrating() as connection:
+        stored = version_of(connection)
+        if stored == VERSION:
+            return
+        if stored == UNFINISHED:
+            raise StorageError(f"{database.name}: a move into it has not ended; run it again, then open it")
+        if stored is not None and stored > VERSION:
+            raise StorageTooNew(database.name, stored)
+        if stored is None:
+            _require_room(connection, database.name)
+            make_tables(connection)
+            return
+        # Alembic takes longer to import than everything else here, and is needed once per version.
+        migrate = importlib.import_module("conspectus.records.core.migrate")
+        migrate.upgrade(connection, version=VERSION)
+
+
+COUNTED = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")
+
+history = Table(
+    "alembic_version",
+    MetaData(),
+    Column("version_num", String(32), nullable=False),
+    PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
+)
+"""Where Alembic looks for the version of a database, as it makes it."""
+
+
+def make_tables(connection: Connection) -> None:
+    """Make every table and its first rows inside the connection's open transaction."""
+    for statement in statements(connection.dialect.name):
+        connection.exec_driver_sql(statement)
+    connection.execute(insert(counters), [{"name": name, "value": 0} for name in COUNTED])
+    connection.execute(insert(history), {"version_num": VERSION})
+
+
+@cache
+def statements(dialect: str) -> tuple[str, ...]:
+    """What makes the tables and their indexes, always in one order; compiling takes longer than running."""
+    database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
+    made: list[ExecutableDDLElement] = []
+    for table in (*metadata.sorted_tables, history):
+        made += [CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=attrgetter("name")))]
+    return tuple(str(statement.compile(dialect=database)).strip() for statement in made)

@@ -1,5 +1,5 @@
 """Every table; importing this package adds all of them to one `MetaData`."""
 
-from conspectus.records.tables import core, graph, jobs, people, streams
+from conspectus.records.tables import core, graph, jobs, streams
 
-__all__ = ["core", "graph", "jobs", "people", "streams"]
+__all__ = ["core", "graph", "jobs", "streams"]

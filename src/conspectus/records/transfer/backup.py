@@ -20,7 +20,7 @@ from urllib.parse import quote
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew, TooLarge, UnreadableFile
 from conspectus.model.jobs import FINISHED
 from conspectus.ports import Progress
-from conspectus.records.core.connect import statements
+from conspectus.records.core.database import statements
 from conspectus.records.tables.core import VERSION
 from conspectus.records.transfer.pages import Sum, hash_in_parts
 from conspectus.settings import RECORDS

@@ -30,8 +30,7 @@ from sqlalchemy.schema import AddConstraint, DropConstraint
 
 from conspectus.errors import Conflict, NotFound, StorageError, StorageTooNew
 from conspectus.ports import Progress
-from conspectus.records.core.connect import UNFINISHED, history, make_tables, version_of
-from conspectus.records.core.database import Database
+from conspectus.records.core.database import UNFINISHED, Database, history, make_tables, version_of
 from conspectus.records.tables.core import VERSION, changes, collections, counters, metadata
 from conspectus.records.transfer.pages import EVERYTHING, FIRST_ROWS, Key, KeyedTable, KeyRange, RowPage, Sum
 

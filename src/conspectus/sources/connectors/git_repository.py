@@ -21,14 +21,15 @@ from conspectus.errors import FetchFailed, ForbiddenAddress, InvalidInput, NotFo
 from conspectus.model.connections import ConnectorEntry, Listing
 from conspectus.model.records import NewDocument
 from conspectus.private import UMASK, make_folder
-from conspectus.sources.connectors.markdown_folder import page_id, read_page
-from conspectus.sources.connectors.page_identity import (
+from conspectus.sources.connectors.markdown_folder import (
     Difference,
     File,
     PageIndexState,
     Row,
     identify,
     is_page,
+    page_id,
+    read_page,
 )
 from conspectus.sources.files.local_files import SKIPPED_FOLDERS, LocalFiles
 from conspectus.sources.web.address_policy import AddressPolicy, Resolve, literal, resolve_name

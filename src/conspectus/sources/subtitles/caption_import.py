@@ -15,16 +15,16 @@ from conspectus.errors import TooLarge, UnreadableFile, UnsupportedContent
 from conspectus.model.records import NewDocument, Period
 from conspectus.model.streams import CaptionTrack, NewCaption
 from conspectus.settings import Settings
-from conspectus.sources.plain_text import plain_text
+from conspectus.sources.encoding import plain_text
 from conspectus.sources.subtitles.cues import NO_TEXT, Cue, ParsedCues, Time, by_track, second_of, video_of
 from conspectus.sources.subtitles.json_captions import read_json, read_json_lines
-from conspectus.sources.subtitles.scc import read_scc
 from conspectus.sources.subtitles.sentences import sentences as put_together
 from conspectus.sources.subtitles.text_formats import (
     ARROW,
     COMMA,
     read_ass,
     read_sami,
+    read_scc,
     read_subrip,
     read_subviewer,
     read_webvtt,
