@@ -59,6 +59,16 @@ class Calls(Protocol):
         ...
 
 
+class Closing:
+    """What reaches an engine by calls."""
+
+    _calls: Calls
+
+    def close(self) -> None:
+        """Release the store that was opened at a path; an engine that was given stays open."""
+        self._calls.close()
+
+
 def calls_to(engine: Given) -> Calls:
     """The calls to what was given; an engine with an event loop is to be given while that loop runs."""
     if engine is None or isinstance(engine, str | Path):

@@ -15,7 +15,7 @@ from uuid import uuid4
 
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns
-from conspectus.integrations.event_loop import Calls, Given, Work, calls_to, refuse
+from conspectus.integrations.event_loop import Calls, Closing, Given, Work, calls_to, refuse
 from conspectus.integrations.passages import Ask
 from conspectus.integrations.texts import FoundText, Selection, Text, Texts, Values
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter
@@ -60,7 +60,7 @@ CLASSES: Mapping[str, type[BaseMessage]] = {
 """What messages are that were not written by LangChain, by their role."""
 
 
-class ConspectusByteStore(ByteStore):
+class ConspectusByteStore(Closing, ByteStore):
     """Bytes by their keys, kept in a source of a collection: what LangChain's caches and docstores build on.
 
     They are stored durably, one transaction for up to 500 of them. Values are not found by searches, unless
@@ -118,12 +118,8 @@ class ConspectusByteStore(ByteStore):
             for key in keys:
                 yield key
 
-    def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
-        self._calls.close()
 
-
-class ConspectusRetriever(BaseRetriever):
+class ConspectusRetriever(Closing, BaseRetriever):
     """Passages for a question, as documents with their id, score, parts, source and citation as metadata.
 
     With a `budget`, all texts together, with a blank line between them, cost at most so many tokens.
@@ -166,12 +162,8 @@ class ConspectusRetriever(BaseRetriever):
         where: Filter = self.where
         return Ask(self.collection, where, self.limit, self.budget, self.tokenizer, self.options)
 
-    def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
-        self._calls.close()
 
-
-class ConspectusChatMessageHistory(BaseChatMessageHistory):
+class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
     """The messages of a conversation in memory: every one, as it was given, in the order of time.
 
     What was said can be recalled later, from other conversations of the same user too. Without an `agent`,
@@ -222,10 +214,6 @@ class ConspectusChatMessageHistory(BaseChatMessageHistory):
         """As clear."""
         await self._calls.run(self._turns.clear)
 
-    def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
-        self._calls.close()
-
 
 def _role(message: BaseMessage) -> str:
     kind = ROLES.get(message.type, message.type)
@@ -250,7 +238,7 @@ LIMIT = 4
 Vector = Sequence[float]
 
 
-class ConspectusVectorStore(VectorStore):
+class ConspectusVectorStore(Closing, VectorStore):
     """Texts with metadata in a source of a collection, found by keywords and by vectors.
 
     The collection's own embedding model makes the vectors, unless `embedding` is given: then that model does,
@@ -392,10 +380,6 @@ class ConspectusVectorStore(VectorStore):
         store = cls(embedding=embedding, **where)
         await store.aadd_texts(texts, metadatas, ids=ids)
         return store
-
-    def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
-        self._calls.close()
 
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = LIMIT, **fields: Any

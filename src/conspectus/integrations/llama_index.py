@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Turns, nothing_yet
-from conspectus.integrations.event_loop import Calls, Given, Work, calls_to, refuse
+from conspectus.integrations.event_loop import Closing, Given, Work, calls_to, refuse
 from conspectus.integrations.passages import Ask, RetrievedPassage
 from conspectus.integrations.texts import ALL, FoundText, Selection, Text, Texts
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Exists, Filter, In, Not, Or
@@ -24,7 +24,6 @@ from conspectus.model.query import Retriever
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
     from llama_index.core.base.llms.types import ChatMessage
-    from llama_index.core.bridge.pydantic import ConfigDict, PrivateAttr
     from llama_index.core.memory.memory import BaseMemoryBlock
     from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode
     from llama_index.core.vector_stores.types import (
@@ -43,6 +42,7 @@ try:
         FORM,
         ConspectusAsyncChatStore,
         ConspectusChatStore,
+        OnEngine,
         item_of,
     )
 except ImportError as missing:
@@ -57,7 +57,7 @@ __all__ = [
 ]
 
 
-class ConspectusRetriever(BaseRetriever):
+class ConspectusRetriever(Closing, BaseRetriever):
     """Passages for a question, as nodes with their score, parts, source and citation as metadata.
 
     `ask` says what is asked for with every question: the collection (`*` stands for all of them), a filter,
@@ -79,31 +79,18 @@ class ConspectusRetriever(BaseRetriever):
     def _passages(self, query_bundle: QueryBundle) -> Work[list[RetrievedPassage]]:
         return lambda engine: self._ask.passages(engine, query_bundle.query_str)
 
-    def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
-        self._calls.close()
 
-
-class ConspectusMemoryBlock(BaseMemoryBlock[str]):
+class ConspectusMemoryBlock(OnEngine, BaseMemoryBlock[str]):
     """Long-term memory for LlamaIndex's Memory: what of it answers the last message, in so many tokens.
 
     What that Memory pushes out of its own history is remembered here, in the conversation of its session.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     name: str = "LongTermMemory"
-    engine: Any = None
     user: str | None = None
     agent: str | None = None
     collection: str = MEMORY
     budget: int = 1_000
-    _calls: Calls = PrivateAttr()
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Find the way to the engine."""
-        super().model_post_init(context)
-        self._calls = calls_to(self.engine)
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         text = messages[-1].content if messages else None
@@ -123,10 +110,6 @@ class ConspectusMemoryBlock(BaseMemoryBlock[str]):
             turns = Turns(Scope(self.user, self.agent, session), FORM, self.collection)
             items, roles = [item_of(each) for each in said], [each.role.value for each in said]
             await self._calls.run(partial(turns.add, items=items, roles=roles))
-
-    def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
-        self._calls.close()
 
 
 def _node(passage: RetrievedPassage) -> NodeWithScore:
@@ -178,25 +161,16 @@ FILTERS: Mapping[FilterOperator, OneFilter] = {
 }
 
 
-class ConspectusVectorStore(BasePydanticVectorStore):
+class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
     """Nodes with their texts and vectors in a source of a collection.
 
     The collection is created for vectors of the size of the first node's. The modes `default`, `hybrid`,
     `semantic_hybrid`, `sparse` and `text_search` are supported.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
     stores_text: bool = True
-    engine: Any = None
     source: str = "nodes"
     collection: str = "llama-index-vectors"
-    _calls: Calls = PrivateAttr()
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Find the way to the engine."""
-        super().model_post_init(context)
-        self._calls = calls_to(self.engine)
 
     @classmethod
     def class_name(cls) -> str:
@@ -278,10 +252,6 @@ class ConspectusVectorStore(BasePydanticVectorStore):
         """As query."""
         refuse(unknown)
         return _result(query, await self._calls.run(self._search(query)))
-
-    def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
-        self._calls.close()
 
     @property
     def _texts(self) -> Texts:

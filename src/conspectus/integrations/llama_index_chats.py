@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from llama_index.core.base.llms.types import ChatMessage, MessageRole
-from llama_index.core.bridge.pydantic import ConfigDict, PrivateAttr
+from llama_index.core.bridge.pydantic import BaseModel, ConfigDict, PrivateAttr
 from llama_index.core.storage.chat_store.base import BaseChatStore
 from llama_index.core.storage.chat_store.base_db import AsyncDBChatStore, MessageStatus
 from llama_index.core.storage.chat_store.loading import RECOGNIZED_CHAT_STORES
@@ -13,7 +13,7 @@ from llama_index.core.storage.chat_store.loading import RECOGNIZED_CHAT_STORES
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput
 from conspectus.integrations.chat_messages import Item, Turns, conversations
-from conspectus.integrations.event_loop import Calls, Work, calls_to
+from conspectus.integrations.event_loop import Calls, Closing, Work, calls_to
 from conspectus.model.memory import MEMORY, Memory, Scope
 
 FORM = "llama_index"
@@ -21,25 +21,30 @@ STATUS = "status"
 """Metadata of a turn that is not active."""
 
 
-class ConspectusChatStore(BaseChatStore):
-    """The messages of conversations in memory: every one, as it was given, in the order of time.
-
-    A key is a conversation of the user and the agent. Without an `agent`, messages of all agents are read,
-    and new ones are no agent's. A buffer over a store at a path can be written as a string and read again.
-    """
+class OnEngine(Closing, BaseModel):
+    """What LlamaIndex writes and reads as a model; its `engine` is the engine, or the path of a store."""
 
     model_config = ConfigDict(extra="forbid")
 
     engine: Any = None
-    user: str | None = None
-    agent: str | None = None
-    collection: str = MEMORY
     _calls: Calls = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
         """Find the way to the engine."""
         super().model_post_init(context)
         self._calls = calls_to(self.engine)
+
+
+class ConspectusChatStore(OnEngine, BaseChatStore):
+    """The messages of conversations in memory: every one, as it was given, in the order of time.
+
+    A key is a conversation of the user and the agent. Without an `agent`, messages of all agents are read,
+    and new ones are no agent's. A buffer over a store at a path can be written as a string and read again.
+    """
+
+    user: str | None = None
+    agent: str | None = None
+    collection: str = MEMORY
 
     @classmethod
     def class_name(cls) -> str:
@@ -102,10 +107,6 @@ class ConspectusChatStore(BaseChatStore):
         """As get_keys."""
         return await self._calls.run(self._keys)
 
-    def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
-        self._calls.close()
-
     def _turns(self, key: str) -> Turns:
         return Turns(Scope(self.user, self.agent, key), FORM, self.collection)
 
@@ -135,24 +136,15 @@ _recognized: Any = RECOGNIZED_CHAT_STORES
 _recognized[ConspectusChatStore.class_name()] = ConspectusChatStore
 
 
-class ConspectusAsyncChatStore(AsyncDBChatStore):
+class ConspectusAsyncChatStore(OnEngine, AsyncDBChatStore):
     """What LlamaIndex's Memory keeps its messages in: active ones, and those that it archived.
 
     A key is a conversation of the user and the agent, as in ConspectusChatStore.
     """
 
-    model_config = ConfigDict(extra="forbid")
-
-    engine: Any = None
     user: str | None = None
     agent: str | None = None
     collection: str = MEMORY
-    _calls: Calls = PrivateAttr()
-
-    def model_post_init(self, context: Any, /) -> None:
-        """Find the way to the engine."""
-        super().model_post_init(context)
-        self._calls = calls_to(self.engine)
 
     @classmethod
     def class_name(cls) -> str:
@@ -236,10 +228,6 @@ class ConspectusAsyncChatStore(AsyncDBChatStore):
         """The conversations, in the order in which they began."""
         scope = Scope(self.user, self.agent)
         return await self._calls.run(lambda engine: conversations(engine, scope, self.collection))
-
-    def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
-        self._calls.close()
 
     def _turns(self, key: str) -> Turns:
         return Turns(Scope(self.user, self.agent, key), FORM, self.collection)

@@ -26,8 +26,13 @@ from sqlalchemy import (
 )
 from sqlalchemy.sql.elements import SQLColumnExpression
 
-from conspectus.errors import Conflict, InvalidInput, LockLost, StorageError, WriteOutcomeUnknown
-from conspectus.errors import Conflict, InvalidInput, StorageError, TurnLost, WriteUnknown
+from conspectus.errors import (
+    Conflict,
+    InvalidInput,
+    LockLost,
+    StorageError,
+    WriteOutcomeUnknown,
+)
 from conspectus.model.ids import UserId
 from conspectus.model.jobs import EmbeddingRequest, RequestTotals
 from conspectus.ports.chat import RemoteChatEvent, Utterance
