@@ -286,7 +286,7 @@ async def test_what_is_no_longer_true_says_so(engine: Engine) -> None:
     await engine.memory.remember("Ann works at Globex", scope=ANN)
     found = await engine.memory.recall(asked("where does Ann work? works"))
     assert [each.memory.text for each in found.memories] == ["Ann works at Globex", "Ann works at Initech"]
-    assert found.memories[1].parts["no longer true"] < 0
+    assert found.memories[1].parts["fact_ended"] < 0
     assert "true until" in found.memories[1].why[0]
     assert "no longer true since" in (await engine.memory.window(asked("Ann works"), 300)).text
 
