@@ -215,7 +215,7 @@ def answered(hint: Any) -> Any:
     if origin in _LISTS:
         return GenericAlias(list, (answered(members[0]),))
     if origin is Mapping:
-        is_json = members[1] is Any or get_origin(members[1]) in {Union, UnionType}
+        is_json = members[1] in (Any, object) or get_origin(members[1]) in {Union, UnionType}
         return JsonObject if is_json else GenericAlias(dict, tuple(map(answered, members)))
     return response_model(cast(Hashable, hint)) if is_dataclass(hint) else hint
 

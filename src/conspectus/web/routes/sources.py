@@ -21,14 +21,13 @@ from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.records import (
     DocumentsOfSource,
-    SourceAnswer,
     SourceBody,
 )
 
 router = Section("sources")
 
 
-@router.post("/collections/{collection:path}/sources", response_model=SourceAnswer, responses=problems())
+@router.post("/collections/{collection:path}/sources", response_model=answered(Source), responses=problems())
 async def get_or_create_source(collection: CollectionName, body: SourceBody, engine: EngineOf) -> Source:
     """The source of that name, made if it is new."""
     home = await engine.collections.get(collection)

@@ -28,28 +28,23 @@ from conspectus.web.deps import (
     Limit,
     Unhurried,
     fingerprint_in,
-    quoted,
+    tag_of,
     unless_held,
 )
 from conspectus.web.openapi import Section, problems, with_tag
+from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.base import NAME
-from conspectus.web.schemas.records import ReceiptAnswer
 from conspectus.web.schemas.tasks import (
-    AttachmentAnswer,
     AttachmentBody,
     IdentifiedTaskBody,
     SearchFiltersAnswer,
     SemanticSearchAnswer,
     SemanticSearchQuery,
-    TaskAnswer,
     TaskBody,
     TaskChange,
-    TaskContextAnswer,
     TaskContextBody,
-    TaskPageAnswer,
     TaskResultAnswer,
     TasksBody,
-    TaskWrittenAnswer,
 )
 
 router = Section("tasks")
@@ -101,7 +96,7 @@ async def search_tasks(
     )
 
 
-@router.get("/tasks", response_model=TaskPageAnswer, responses=problems())
+@router.get("/tasks", response_model=answered(TaskPage), responses=problems())
 async def list_tasks(
     tasks: TasksOf,
     *,
@@ -116,7 +111,11 @@ async def list_tasks(
 
 
 @router.post(
-    "/tasks", response_model=TaskAnswer, status_code=201, responses=problems(), dependencies=[Unhurried]
+    "/tasks",
+    response_model=answered(StoredTask),
+    status_code=201,
+    responses=problems(),
+    dependencies=[Unhurried],
 )
 async def post_task(body: IdentifiedTaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
     """Create a task, or replace what the one of that id says."""
@@ -126,7 +125,7 @@ async def post_task(body: IdentifiedTaskBody, tasks: TasksOf, *, wait: Wait = Tr
 
 @router.post(
     "/tasks/bulk",
-    response_model=list[TaskWrittenAnswer],
+    response_model=answered(Sequence[TaskWritten]),
     responses=problems(),
     dependencies=[Unhurried],
 )
@@ -135,26 +134,28 @@ async def post_tasks(body: TasksBody, tasks: TasksOf, *, wait: Wait = True) -> S
     return await tasks.put_many([each.task() for each in body.tasks], wait=wait)
 
 
-@router.post("/tasks/context", response_model=TaskContextAnswer, responses=problems())
+@router.post("/tasks/context", response_model=answered(TaskContext), responses=problems())
 async def task_context(body: TaskContextBody, engine: EngineOf) -> TaskContext:
     """The nearest tasks as numbered lines for a prompt, never over the budget."""
     fields = body.model_dump(exclude={"collection", "n_results"})
     return await engine.tasks.using(collection=body.collection).build_context(limit=body.n_results, **fields)
 
 
-@router.get(ATTACHMENTS, response_model=list[AttachmentAnswer], responses=problems())
+@router.get(ATTACHMENTS, response_model=answered(Sequence[StoredAttachment]), responses=problems())
 async def list_attachments(task: TaskName, tasks: TasksOf) -> Sequence[StoredAttachment]:
     """The attachments of a task, by id."""
     return await tasks.attachments(task)
 
 
-@router.get(ATTACHMENT, response_model=AttachmentAnswer, responses=problems())
+@router.get(ATTACHMENT, response_model=answered(StoredAttachment), responses=problems())
 async def get_attachment(task: TaskName, attachment: AttachmentName, tasks: TasksOf) -> StoredAttachment:
     """An attachment of a task."""
     return await tasks.attachment(task, attachment)
 
 
-@router.put(ATTACHMENT, response_model=AttachmentAnswer, responses=problems(), dependencies=[Unhurried])
+@router.put(
+    ATTACHMENT, response_model=answered(StoredAttachment), responses=problems(), dependencies=[Unhurried]
+)
 async def put_attachment(
     task: TaskName, attachment: AttachmentName, body: AttachmentBody, tasks: TasksOf, *, wait: Wait = True
 ) -> StoredAttachment:
@@ -163,27 +164,27 @@ async def put_attachment(
     return await tasks.attachment(task, attachment)
 
 
-@router.delete(ATTACHMENT, response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
+@router.delete(ATTACHMENT, response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried])
 async def delete_attachment(task: TaskName, attachment: AttachmentName, tasks: TasksOf) -> Receipt:
     """Delete an attachment of a task; one that is unknown counts as nothing."""
     return await tasks.detach(task, attachment)
 
 
-@router.get(ONE, response_model=TaskAnswer, responses=with_tag())
+@router.get(ONE, response_model=answered(StoredTask), responses=with_tag())
 async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = None) -> Response:
     """A task, with its fingerprint as ETag."""
-    shown = TaskAnswer.model_validate(await tasks.get(task))
-    return unless_held(shown, quoted(shown.fingerprint), if_none_match)
+    shown = answered(StoredTask).model_validate(await tasks.get(task))
+    return unless_held(shown, tag_of(shown), if_none_match)
 
 
-@router.put(ONE, response_model=TaskAnswer, responses=problems(), dependencies=[Unhurried])
+@router.put(ONE, response_model=answered(StoredTask), responses=problems(), dependencies=[Unhurried])
 async def put_task(task: TaskName, body: TaskBody, tasks: TasksOf, *, wait: Wait = True) -> StoredTask:
     """Create the task of that id, or replace what it says; its attachments stay."""
     await tasks.put(Task(id=task, **body.given()), wait=wait)
     return await tasks.get(task)
 
 
-@router.patch(ONE, response_model=TaskAnswer, responses=problems(412), dependencies=[Unhurried])
+@router.patch(ONE, response_model=answered(StoredTask), responses=problems(412), dependencies=[Unhurried])
 async def update_task(
     task: TaskName,
     body: TaskChange,
@@ -199,7 +200,7 @@ async def update_task(
     return await tasks.get(task)
 
 
-@router.delete(ONE, response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
+@router.delete(ONE, response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried])
 async def delete_task(task: TaskName, tasks: TasksOf) -> Receipt:
     """Delete a task with its attachments; one that is unknown counts as nothing."""
     return await tasks.delete(task)

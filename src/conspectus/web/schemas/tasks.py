@@ -1,11 +1,9 @@
 """Tasks, their attachments, and what is found of them."""
 
-from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from pydantic import ConfigDict, Field
 
-from conspectus.model.results import Outcome
 from conspectus.model.tasks import ID_LENGTH, TITLE_LENGTH, Attachment, Priority, Task, TaskStatus
 from conspectus.web.schemas.base import (
     NAME,
@@ -79,51 +77,6 @@ class AttachmentBody(RequestModel):
         return Attachment(name, self.text, self.title, self.metadata)
 
 
-class TaskAnswer(ResponseModel):
-    """A stored task. Its ETag is the fingerprint."""
-
-    id: str
-    title: str
-    description: str
-    tags: list[str]
-    status: TaskStatus
-    priority: Priority | None
-    metadata: JsonObject
-    has_attachments: bool
-    document: str
-    fingerprint: str
-    created: datetime
-    updated: datetime
-
-
-class TaskPageAnswer(ResponseModel):
-    """Tasks, the first written first; `next` is the cursor of the page after this one."""
-
-    tasks: list[TaskAnswer]
-    next: str | None
-
-
-class TaskWrittenAnswer(ResponseModel):
-    """What a write did to one task."""
-
-    id: str
-    outcome: Literal["added", "replaced", "updated", "unchanged"]
-    document: str
-
-
-class AttachmentAnswer(ResponseModel):
-    """A stored attachment."""
-
-    id: str
-    task_id: str
-    title: str
-    text: str
-    metadata: JsonObject
-    document: str
-    created: datetime
-    updated: datetime
-
-
 class SemanticSearchQuery(RequestModel):
     """The parameters of a search by meaning."""
 
@@ -183,13 +136,3 @@ class TaskContextBody(RequestModel):
     max_tokens: int | None = Field(1_500, ge=100, le=5_000)
     min_similarity: Share = 0.0
     collection: Name = "tasks"
-
-
-class TaskContextAnswer(ResponseModel):
-    """Tasks for a prompt: `text` costs exactly `tokens` and shows `results`; `left_out` did not fit."""
-
-    text: str
-    tokens: Count
-    outcome: Outcome
-    results: list[TaskResultAnswer]
-    left_out: Count
