@@ -90,7 +90,7 @@ async def test_no_tool_is_over_on_texts_that_are_hard_to_cut(engine: Engine, tok
         calls = [("remember", {"memories": memories * 5, **scope}), ("add_facts", {"facts": facts})]
         calls += [(name, {"query": "ferry"}) for name in ("search", "context", "explain", "find_entities")]
         calls += [(name, {"query": "ferry", **scope}) for name in ("recall", "memory_context")]
-        calls += [("history", scope), ("neighbours", {"node": "ferry"}), ("list_collections", {})]
+        calls += [("history", scope), ("neighbors", {"node": "ferry"}), ("list_collections", {})]
         calls += [("read_document", {"document": each.id}) for each in written]
         calls += [("forget", {"everything": True, "confirm": True, **scope})]
         for name, arguments in calls:

@@ -75,7 +75,7 @@ async def test_the_data_may_lie_on_a_server(tmp_path: Path) -> None:
             assert "at one" in await said(asked, "history", user="ann")
             assert (await told(asked, "forget", ids=[memory], confirm=True, user="ann"))["memories"] == 1
             assert (await told(asked, "add_facts", facts=[fact]))["new_nodes"] == 2
-            assert "Bern" in await said(asked, "neighbours", node="Ann")
+            assert "Bern" in await said(asked, "neighbors", node="Ann")
             assert "Ann (entity" in await said(asked, "find_entities", query="Ann")
             assert await said(asked, "context", query="ferry") == "Nothing relevant was found."
             assert (await refused(asked, "read_document", document="x")).startswith("not_found")

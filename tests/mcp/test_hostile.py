@@ -46,8 +46,8 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("remember", {"memories": [{"text": "x"}], "user": "\x00"}),
     ("remember", {"memories": [{"text": "x"}], "user": " "}),
     ("forget", {"older_than_days": -1}),
-    ("neighbours", {"node": "x", "hops": 6}),
-    ("neighbours", {"node": "x", "direction": "sideways"}),
+    ("neighbors", {"node": "x", "hops": 6}),
+    ("neighbors", {"node": "x", "direction": "sideways"}),
     ("add_facts", {"facts": [{"subject": "a", "predicate": "b", "object": "c", "weight": 0}]}),
     ("add_facts", {"facts": [{"subject": "a", "predicate": "b", "object": "c"}], "graph": "graph/bob//"}),
 ]

@@ -51,7 +51,7 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
         "memory_context": [{"query": SECRET}],
         "history": [{}],
         "find_entities": [{"query": SECRET, **graph}, {"query": SECRET, "of_memory": True}],
-        "neighbours": [{"node": "bob", **graph}, {"node": "bob", "of_memory": True}],
+        "neighbors": [{"node": "bob", **graph}, {"node": "bob", "of_memory": True}],
     }
 
 
@@ -113,7 +113,7 @@ async def test_the_graph_of_another_is_not_written_by_its_id(engine: Engine, sec
     async with client(engine, ANN) as asked:
         why = await refused(asked, "add_facts", facts=[fact], graph=graph.id, collection=MEMORY)
         assert why.startswith(("not_found", "invalid_input"))
-        assert (await refused(asked, "neighbours", node="bob", graph=graph.id, collection=MEMORY)).startswith(
+        assert (await refused(asked, "neighbors", node="bob", graph=graph.id, collection=MEMORY)).startswith(
             "not_found"
         )
 
@@ -137,5 +137,5 @@ async def test_inside_of_what_is_fixed_everything_works(engine: Engine, secret: 
     async with client(engine, Scope("bob")) as asked:
         assert SECRET in await said(asked, "recall", query=SECRET)
         assert SECRET in await said(asked, "read_document", document=secret)
-        assert SECRET in await said(asked, "neighbours", node="Bob", of_memory=True)
+        assert SECRET in await said(asked, "neighbors", node="Bob", of_memory=True)
         assert "tea" not in await said(asked, "history")

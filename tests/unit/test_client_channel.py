@@ -244,7 +244,7 @@ async def test_silence_has_an_end_and_is_not_asked_again() -> None:
 
 async def test_work_that_grows_with_the_store_may_take_its_time() -> None:
     slow = replace(ok({"embedded": 3}), delay=0.3)
-    async with remote({f"{API}/collections/default/settle": slow}, seconds=0.05) as (engine, _):
+    async with remote({f"{API}/collections/default/wait": slow}, seconds=0.05) as (engine, _):
         assert await engine.documents.settle() == 3
 
 

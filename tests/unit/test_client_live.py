@@ -21,7 +21,7 @@ from conspectus.text.times import StreamClock
 from conspectus.web.schemas.streams import CaptionAnswer
 
 SETTINGS = Settings(embedder="none", log_level="critical")
-PATH = "/api/v1/streams/gate/live"
+PATH = "/api/v1/streams/gate/stream"
 READY = b"id: 7\nevent: ready\ndata: {}\n\n"
 GONE = b'{"code": "not_found", "detail": "no stream", "kind": "stream", "name": "gate"}'
 Answers = Answer | Sequence[Answer]

@@ -46,7 +46,7 @@ NOT_PLANTED = {
     "/grants": "names who may see what",
     "/reembed": "names a model",
     "/jobs/": "takes no text",
-    "/split": "names a merge",
+    "/undo-merge": "names a merge",
     "/delete": "names what goes",
     "/forget": "names what goes",
 }

@@ -28,7 +28,7 @@ async def set_fire(api: httpx.AsyncClient, **more: Any) -> dict[str, Any]:
 async def listening(url: str, query: str = "", **headers: str) -> AsyncIterator[AsyncIterator[str]]:
     async with (
         httpx.AsyncClient(timeout=30) as http,
-        http.stream("GET", f"{url}/api/v1/alerts/listen{query}", headers=headers) as response,
+        http.stream("GET", f"{url}/api/v1/alerts/stream{query}", headers=headers) as response,
     ):
         assert (response.status_code, response.headers["content-type"][:17]) == (200, "text/event-stream")
         yield response.aiter_text()
@@ -151,7 +151,7 @@ async def test_an_alert_that_is_deleted_ends_what_is_heard_of_it(site: Site, api
 
 @pytest.mark.parametrize("last", ["x", "-1", "1.5", "9" * 30])
 async def test_ids_that_no_event_has(api: httpx.AsyncClient, last: str) -> None:
-    answer = await api.get("/alerts/listen", headers={"Last-Event-ID": last})
+    answer = await api.get("/alerts/stream", headers={"Last-Event-ID": last})
     assert answer.status_code == 422
 
 
@@ -162,7 +162,7 @@ async def test_nobody_learns_of_the_alerts_of_others(site: Site, people: People)
         assert (await client.get("/alerts")).json() == []
         assert (await client.get(f"/alerts/{made['id']}")).status_code == 404
         assert (await client.get(f"/alerts/events?alert={made['id']}")).status_code == 404
-        assert (await client.get(f"/alerts/listen?alert={made['id']}")).status_code == 404
+        assert (await client.get(f"/alerts/stream?alert={made['id']}")).status_code == 404
         assert (await client.delete(f"/alerts/{made['id']}")).status_code == 404
         assert (await client.post("/alerts", json=FIRE)).status_code == 404
         assert (await client.get("/streams/gate/events")).status_code == 404

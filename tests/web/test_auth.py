@@ -12,7 +12,7 @@ from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled
 
 HIDDEN = ["GET /collections/{c}", "GET /collections/{c}/documents", "GET /collections/{c}/sources"]
 HIDDEN += ["GET /collections/{c}/status", "GET /collections/{c}/grants", "GET /collections/{c}/connections"]
-HIDDEN += ["DELETE /collections/{c}", "POST /collections/{c}/settle", "POST /collections/{c}/reindex"]
+HIDDEN += ["DELETE /collections/{c}", "POST /collections/{c}/wait", "POST /collections/{c}/reindex"]
 HIDDEN += ["GET /documents/{d}", "GET /documents/{d}/text", "GET /documents/{d}/chunks"]
 HIDDEN += ["DELETE /documents/{d}/chunks", "GET /sources/{s}", "DELETE /sources/{s}"]
 HIDDEN += ["GET /sources/{s}/documents", "GET /jobs?collection={c}", "GET /ingest/report?collection={c}"]

@@ -75,8 +75,8 @@ def keys(answer: httpx.Response) -> list[str]:
 async def test_a_conversation_from_the_first_message_to_the_last(api: httpx.AsyncClient) -> None:
     assert [each["outcome"] for each in (await post(api, "here", *TALK)).json()] == ["added"] * 3
     assert keys(await api.get("/messages?channel=here")) == ["1", "2", "3"]
-    third = (await api.get("/lookup?source=here&key=3")).json()
-    chain = await api.get(f"/documents/{third['id']}/chain?limit=2")
+    third = (await api.get("/documents/by-key?source=here&key=3")).json()
+    chain = await api.get(f"/documents/{third['id']}/thread?limit=2")
     assert (keys(chain), chain.json()["left_out"]) == (["1", "3"], 1)
     window = (await ask(api, "here")).json()
     assert (window["channels"], window["tokens"]) == (["here"], window["window"]["tokens"])
@@ -122,10 +122,10 @@ async def test_what_is_no_message(api: httpx.AsyncClient, body: dict[str, Any]) 
         "/messages?channel=",
         "/messages?channel=here&limit=0",
         "/messages?channel=here&limit=1001",
-        "/lookup?source=here",
-        "/lookup?key=1",
-        "/documents/x/chain?limit=0",
-        "/documents/x/chain?limit=1001",
+        "/documents/by-key?source=here",
+        "/documents/by-key?key=1",
+        "/documents/x/thread?limit=0",
+        "/documents/x/thread?limit=1001",
     ],
 )
 async def test_what_is_no_question_for_messages(api: httpx.AsyncClient, query: str) -> None:
@@ -180,7 +180,7 @@ async def test_who_sees_one_channel_sees_that_one(people: People) -> None:
         for answer in (
             await alice.get(f"/messages?channel={name}&collection={place}"),
             await ask(alice, name, collection=place),
-            await alice.get(f"/lookup?source={name}&key=1&collection={place}"),
+            await alice.get(f"/documents/by-key?source={name}&key=1&collection={place}"),
             await alice.delete(f"/messages?channel={name}&key=1&collection={place}"),
         ):
             assert (answer.status_code, answer.json()["code"]) == (404, "not_found")
@@ -190,11 +190,14 @@ async def test_who_sees_one_channel_sees_that_one(people: People) -> None:
 async def test_what_is_hidden_answers_as_what_is_not_there(people: People) -> None:
     await shared(people, "open", "secret")
     place = (await people.owner.get("/collections/default")).json()["id"]
-    hidden = (await people.owner.get("/lookup?source=secret&key=2")).json()["id"]
+    hidden = (await people.owner.get("/documents/by-key?source=secret&key=2")).json()["id"]
     ghost = hidden[:-4] + ("0000" if hidden[-4:] != "0000" else "1111")
     answers = []
     for document, source in ((hidden, "secret"), (ghost, "nowher")):
-        for path in (f"/documents/{document}/chain", f"/lookup?source={source}&key=2&collection={place}"):
+        for path in (
+            f"/documents/{document}/thread",
+            f"/documents/by-key?source={source}&key=2&collection={place}",
+        ):
             answer = await people.alice.get(path)
             told = {**answer.json(), "instance": None, "request_id": None}
             answers.append((answer.status_code, json.dumps(told).replace(document, "D").replace(source, "S")))
@@ -281,7 +284,7 @@ async def test_names_of_all_kinds(api: httpx.AsyncClient, name: str) -> None:
         await post(api, name, {"text": "the deploy failed", "key": name, "author": name})
     ).status_code == 201
     asked = {"channel": name, "key": name}
-    found = await api.get("/lookup", params={"source": name, "key": name})
+    found = await api.get("/documents/by-key", params={"source": name, "key": name})
     assert (found.status_code, found.json()["key"]) == (200, name)
     assert (await ask(api, name)).json()["channels"] == [name]
     assert keys(await api.get("/messages", params={"channel": name})) == [name]

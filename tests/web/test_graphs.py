@@ -39,7 +39,7 @@ async def test_a_name_may_hold_anything(api: httpx.AsyncClient, name: str) -> No
     await drawn(api, name)
     [summary] = (await api.get("/graphs")).json()
     assert (summary["nodes"], summary["edges"]) == (2, 1)
-    found = (await api.get(f"{place(name)}/neighbours", params={"node": "ann"})).json()
+    found = (await api.get(f"{place(name)}/neighbors", params={"node": "ann"})).json()
     assert [(each["node"]["id"], each["decay"]) for each in found] == [("bo", 0.5)]
     by_id = await api.get(f"/graphs/{summary['source']['id']}/node", params={"node": "ann"})
     assert by_id.json()["name"] == "Ann Lee"
@@ -117,5 +117,5 @@ async def test_who_may_only_look_changes_nothing(people: People) -> None:
         refused = await people.alice.post(f"/graphs/people/{path}", params=params, json=body)
         assert (path, refused.status_code) == (path, 403)
     assert (await people.alice.delete("/graphs/people", params=params)).status_code == 403
-    assert (await people.alice.put("/collections/wiki/names", json={"on": True})).status_code == 403
+    assert (await people.alice.put("/collections/wiki/entities", json={"on": True})).status_code == 403
     assert (await people.bob.get("/graphs", params=params)).status_code == 404

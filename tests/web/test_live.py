@@ -118,7 +118,7 @@ async def test_what_comes_after_a_key_was_revoked_is_not_sent() -> None:
     await source.left.wait()
 
 
-@pytest.mark.parametrize("path", ["streams/gate/live", "alerts/listen"])
+@pytest.mark.parametrize("path", ["streams/gate/stream", "alerts/stream"])
 async def test_a_key_that_was_revoked_is_known_to_be_while_nothing_comes(
     open_site: OpenSite, path: str
 ) -> None:

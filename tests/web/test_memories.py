@@ -85,7 +85,7 @@ async def test_no_answer_to_a_question_is_kept(api: httpx.AsyncClient) -> None:
         ("/documents/texts", {"ids": [mine["id"]]}),
         (f"{graph}/find?collection=memory", {"query": "tea"}),
         (f"{graph}/link?collection=memory", {"text": "Ann likes tea"}),
-        ("/collections/memory/names/find", {"text": "Ann likes tea"}),
+        ("/collections/memory/entities/extract", {"text": "Ann likes tea"}),
     ]
     before = [await api.post(path, json=each, headers=key) for path, each in asked]
     assert [each.status_code for each in before] == [200] * len(asked), [each.text for each in before]
@@ -160,7 +160,7 @@ async def test_who_may_only_look_changes_nothing(people: People) -> None:
         await people.alice.post("/memories", json={**ANN, "memories": [{"text": "x"}]}),
         await people.alice.patch(f"/memories/{mine}", params=ANN, json={"text": "x"}),
         await people.alice.post("/memories/forget", json={**ANN, "everything": True}),
-        await people.alice.put("/memories/retentions", json={**ANN, "most": 0}),
+        await people.alice.put("/memories/retention", json={**ANN, "most": 0}),
     ]
     assert [answer.status_code for answer in refused] == [403] * len(refused)
     assert (await people.bob.get("/memories", params=ANN)).status_code == 404

@@ -11,7 +11,7 @@ from conspectus.web.app import GROUPS
 from tests.web.conftest import OpenSite, Site, peopled
 from tests.web.operations import PREFIX, READS, WRITES, World
 
-STREAMING = {"GET /chat/{stream}", "GET /alerts/listen", "GET /streams/{stream}/live"}
+STREAMING = {"GET /chat/{stream}", "GET /alerts/stream", "GET /streams/{stream}/stream"}
 """Answers that never end, or belong to a chat that is under way."""
 
 

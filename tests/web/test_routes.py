@@ -47,7 +47,7 @@ CATALOG: Sequence[Step] = [
     ("GET", "/documents/{document}/text", None, 200),
     ("POST", "/documents/texts", {"ids": ["unknown"]}, 200),
     ("GET", "/documents/{document}/chunks", None, 200),
-    ("POST", "/collections/wiki/settle", None, 200),
+    ("POST", "/collections/wiki/wait", None, 200),
     ("GET", "/collections/wiki/status", None, 200),
     ("POST", "/collections/wiki/reindex", None, 200),
     ("POST", "/collections/wiki/reembed", {"embedder": "given"}, 200),
@@ -70,10 +70,10 @@ QUESTIONS: Sequence[Step] = [
 CONVERSATIONS: Sequence[Step] = [
     ("POST", "/messages", {"channel": "help", "collection": "wiki", "messages": TALK, "wait": True}, 201),
     ("GET", "/messages?channel=help&collection=wiki&limit=2", None, 200),
-    ("GET", "/lookup?key=2&source=help&collection=wiki", None, 200),
-    ("GET", "/lookup?key=9&source=help&collection=wiki", None, 404),
+    ("GET", "/documents/by-key?key=2&source=help&collection=wiki", None, 200),
+    ("GET", "/documents/by-key?key=9&source=help&collection=wiki", None, 404),
     ("POST", "/messages/context", {"channel": "help", "prompt": "keys?", "collection": "wiki"}, 200),
-    ("GET", "/documents/{document}/chain", None, 200),
+    ("GET", "/documents/{document}/thread", None, 200),
     ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 200),
     ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 404),
 ]
@@ -109,10 +109,10 @@ STREAMS: Sequence[Step] = [
     ("POST", "/streams/gate/captions?collection=wiki", {"captions": [{**CAPTION, "text": "x"}]}, 409),
     ("GET", "/streams/gate/captions?collection=wiki&start=0&end=0:09&contains=true&first=0", None, 200),
     ("GET", "/streams/gate/captions?collection=wiki&start=noon", None, 422),
-    ("POST", "/streams/moments", {"prompt": "red car", "collection": "wiki", "streams": ["gate"]}, 200),
+    ("POST", "/streams/search", {"prompt": "red car", "collection": "wiki", "streams": ["gate"]}, 200),
     ("POST", "/streams/context", {"prompt": "before 0:40", "collection": "wiki", "budget": 90}, 200),
-    ("GET", "/streams/gate/live?collection=wiki", None, 200),
-    ("GET", "/streams/gate/live?collection=nowhere", None, 404),
+    ("GET", "/streams/gate/stream?collection=wiki", None, 200),
+    ("GET", "/streams/gate/stream?collection=nowhere", None, 404),
     ("DELETE", "/streams/gate/captions?collection=wiki&end=5", None, 200),
     ("GET", "/streams/gate?collection=wiki", None, 200),
     ("DELETE", "/streams/gate?collection=wiki", None, 200),
@@ -125,8 +125,8 @@ SUMMARIES: Sequence[Step] = [
     ("POST", "/streams/cars/one/summary?collection=wiki", {"wait": False}, 202),
     ("GET", "/streams/cars/one/summary?collection=wiki&last=-1", None, 200),
     ("GET", "/streams/cars/two/summary?collection=wiki", None, 404),
-    ("PUT", "/streams/cars/one/summary/standing?collection=wiki", {"batch_size": 2}, 503),
-    ("DELETE", "/streams/cars/one/summary/standing?collection=wiki", None, 204),
+    ("PUT", "/streams/cars/one/summary/live?collection=wiki", {"batch_size": 2}, 503),
+    ("DELETE", "/streams/cars/one/summary/live?collection=wiki", None, 204),
 ]
 EVENT = {"type": "fall", "start": "0:08", "end": 10, "description": "Ann falls", "entities": ["Ann"]}
 ALERT = {"name": "falls", "query": "somebody falls", "collection": "wiki", "streams": ["stairs"]}
@@ -143,8 +143,8 @@ ALERTS: Sequence[Step] = [
     ("GET", "/alerts?collection=wiki", None, 200),
     ("GET", "/alerts/{alert}", None, 200),
     ("GET", "/alerts/events?alert={alert}&after=0&limit=5", None, 200),
-    ("GET", "/alerts/listen", None, 200),
-    ("GET", "/alerts/listen?alert=unknown", None, 404),
+    ("GET", "/alerts/stream", None, 200),
+    ("GET", "/alerts/stream?alert=unknown", None, 404),
     ("DELETE", "/alerts/{alert}", None, 204),
     ("DELETE", "/alerts/{alert}", None, 404),
 ]
@@ -232,8 +232,8 @@ async def split(api: httpx.AsyncClient) -> None:
     """Nodes that are made one, and two again."""
     await api.post("/graphs/default/nodes", json={"nodes": [{"id": "a"}, {"id": "b"}]})
     await api.post("/graphs/default/merge", json={"keep": "a", "others": ["b"]})
-    [merge] = (await api.get("/graphs/default/history")).json()
-    answer = await api.post("/graphs/default/split", json={"merge": merge["number"]})
+    [merge] = (await api.get("/graphs/default/merges")).json()
+    answer = await api.post("/graphs/default/undo-merge", json={"merge": merge["number"]})
     assert (answer.status_code, {each["id"] for each in answer.json()}) == (200, {"a", "b"})
 
 

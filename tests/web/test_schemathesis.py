@@ -145,7 +145,7 @@ UNSURE = {
     "GET /api/v1/jobs/{job}",
     "POST /api/v1/jobs/{job}/cancel",
     "POST /api/v1/jobs/{job}/retry",
-    "POST /api/v1/graphs/{graph}/split",
+    "POST /api/v1/graphs/{graph}/undo-merge",
     "POST /api/v1/keys/{key}/rotate",
     "POST /api/v1/sources/{source}/documents",
     "PUT /api/v1/tasks/{task}/attachments/{attachment}",
@@ -153,9 +153,9 @@ UNSURE = {
 """What made-up requests need not succeed with: they need what only happens, or names that mean something."""
 
 
-CHANNELS = ("/api/v1/messages", "/api/v1/lookup")
+CHANNELS = ("/api/v1/messages", "/api/v1/documents/by-key")
 STREAMS = ("/api/v1/streams", "/api/v1/alerts")
-CONNECTED = ("/api/v1/memories", "/api/v1/graphs", "/api/v1/collections/{collection}/names")
+CONNECTED = ("/api/v1/memories", "/api/v1/graphs", "/api/v1/collections/{collection}/entities")
 MEMORIES = [{"text": "I like green tea.", "key": "1"}]
 SCENES = [{"text": "A red car stops.", "start": 0, "end": 9, "index": 0, "entities": ["car"]}]
 TALK = [{"text": "How do I reset it?", "key": "1"}, {"text": "Hold the button.", "key": "2", "reply_to": "1"}]

@@ -123,7 +123,7 @@ async def test_times_are_shown_in_both_forms(api: httpx.AsyncClient) -> None:
         await api.post(f"/streams/{name}/captions", json={"captions": [caption], "wait": True})
         [shown] = (await api.get(f"/streams/{name}/captions")).json()["captions"]
         asked = {"prompt": "fox", "streams": [name]}
-        [moment] = (await api.post("/streams/moments", json=asked)).json()["moments"]
+        [moment] = (await api.post("/streams/search", json=asked)).json()["moments"]
         window = (await api.post("/streams/context", json=asked)).json()
         for each in (shown, moment, moment["captions"][0], window["captions"][0]):
             assert (each["start"], each["start_text"]) == (60.0, text)
@@ -142,9 +142,9 @@ async def test_times_are_shown_in_both_forms(api: httpx.AsyncClient) -> None:
         (GATE, {"captions": [{"text": "x", "start": 1, "end": "x" * 101}]}),
         (GATE, {"captions": [{"text": "x"}] * 10_001}),
         (GATE, {"captions": [{"text": "x", "vector": []}]}),
-        ("/streams/moments", {"prompt": "x", "range": {"start": 2, "end": 1}}),
-        ("/streams/moments", {"prompt": "x", "range": {"from": 2}}),
-        ("/streams/moments", {"prompt": "x", "where": {"field": "nothing", "eq": 1}}),
+        ("/streams/search", {"prompt": "x", "range": {"start": 2, "end": 1}}),
+        ("/streams/search", {"prompt": "x", "range": {"from": 2}}),
+        ("/streams/search", {"prompt": "x", "where": {"field": "nothing", "eq": 1}}),
         ("/streams/context", {"prompt": "x", "budget": {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}}),
         ("/streams/context", {"prompt": "x", "renderer": "pdf"}),
     ],
@@ -169,8 +169,8 @@ async def test_who_sees_one_stream_sees_no_other(site: Site, people: People) -> 
     assert [each["source"]["name"] for each in (await alice.get("/streams")).json()] == ["gate"]
     assert (await alice.get("/streams/yard")).status_code == 404
     assert (await alice.get("/streams/yard/captions", headers=AS_LINES)).status_code == 404
-    assert (await alice.get("/streams/yard/live")).status_code == 404
-    found = (await alice.post("/streams/moments", json={"prompt": "fox"})).json()["moments"]
+    assert (await alice.get("/streams/yard/stream")).status_code == 404
+    found = (await alice.post("/streams/search", json={"prompt": "fox"})).json()["moments"]
     assert {each["stream"]["name"] for each in found} == {"gate"}
     assert (
         await alice.post("/streams/context", json={"prompt": "fox", "streams": ["yard"]})
@@ -184,7 +184,7 @@ async def test_who_sees_one_stream_sees_no_other(site: Site, people: People) -> 
 async def live(url: str, **headers: str) -> AsyncIterator[AsyncIterator[str]]:
     async with (
         httpx.AsyncClient(timeout=20) as http,
-        http.stream("GET", f"{url}/api/v1/streams/gate/live", headers=headers) as response,
+        http.stream("GET", f"{url}/api/v1/streams/gate/stream", headers=headers) as response,
     ):
         assert response.status_code == 200
         yield response.aiter_text()
@@ -231,7 +231,7 @@ async def test_only_so_many_listen(open_site: OpenSite) -> None:
         await site.engine.streams.put("gate")
         async with served(site.app) as url, live(url) as pieces:
             await heard(pieces, 1)
-            refused = await api.get("/streams/gate/live")
+            refused = await api.get("/streams/gate/stream")
         assert (refused.status_code, "retry-after" in refused.headers) == (503, True)
 
 

@@ -22,7 +22,7 @@ class RemoteAlerts(RemoteService, AlertService):
         self, *, alert: str | None = None, after: int | None = None
     ) -> AsyncGenerator[AlertEvent, None]:
         query = {} if alert is None else {"alert": alert}
-        async with aclosing(live(self._channel, "/alerts/listen", query, after=after)) as events:
+        async with aclosing(live(self._channel, "/alerts/stream", query, after=after)) as events:
             async for event in events:
                 if event.name == ALERT:
                     yield read_event(self._channel, AlertEvent, event)

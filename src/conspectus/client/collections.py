@@ -12,7 +12,7 @@ from conspectus.engine.collections import CollectionService
 from conspectus.errors import NotFound
 from conspectus.model.records import Collection, Json, Receipt, Source, SourceKind
 
-BELOW: Final = frozenset({"connections", "documents", "grants", "names", "sources", "status"})
+BELOW: Final = frozenset({"connections", "documents", "entities", "grants", "sources", "status"})
 """What the path of a collection is continued with."""
 
 

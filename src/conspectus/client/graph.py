@@ -34,4 +34,4 @@ class RemoteGraph(RemoteService, GraphService):
     async def settle_entities(self, *, collection: str = "default", progress: Progress | None = None) -> int:
         if progress is not None:
             progress(LOOKING, 0, 0)
-        return await self._channel.member(int, "read", work(in_collection(collection, "names", "settle")))
+        return await self._channel.member(int, "read", work(in_collection(collection, "entities", "wait")))

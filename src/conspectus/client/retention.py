@@ -19,15 +19,15 @@ class RemoteRetention(RemoteService, RetentionService):
 
     async def set(self, retention: Retention | None, *, scope: Scope, collection: str = MEMORY) -> None:
         if retention is None:
-            request = remove("/memories/retentions", **scope_query(scope, collection))
+            request = remove("/memories/retention", **scope_query(scope, collection))
         else:
             kept = {"days": encoded(retention.days), "most": encoded(retention.most)}
             body: Json = {**scope_json(scope, collection), **kept}
-            request = Request("PUT", "/memories/retentions", body, writes=True)
+            request = Request("PUT", "/memories/retention", body, writes=True)
         await self._channel.answer(request)
 
     async def list(self, *, collection: str = MEMORY) -> Sequence[RetentionRule]:
-        return await self._channel.several(RetentionRule, get("/memories/retentions", collection=collection))
+        return await self._channel.several(RetentionRule, get("/memories/retention", collection=collection))
 
     async def apply(
         self, *, collection: str = MEMORY, scope: Scope | None = None, preview: bool = False
@@ -37,8 +37,8 @@ class RemoteRetention(RemoteService, RetentionService):
             "scope": scope_of(scope),
             "preview": preview,
         }
-        return await self._channel.one(MemoryReceipt, work("/memories/retentions/apply", body))
+        return await self._channel.one(MemoryReceipt, work("/memories/retention/apply", body))
 
     async def start_job(self, *, collection: str = MEMORY) -> Job:
         body: Json = {"collection": encoded(collection)}
-        return await self._channel.one(Job, post("/memories/retentions/start", body))
+        return await self._channel.one(Job, post("/memories/retention/start", body))

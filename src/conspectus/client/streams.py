@@ -110,7 +110,7 @@ class RemoteStreams(RemoteService, StreamService):
         return await self._channel.one(Receipt, remove(in_stream(stream, "captions"), **told))
 
     async def find_moments(self, question: StreamQuery) -> Moments:
-        return await self._channel.one(Moments, ask("/streams/moments", question_json(question)))
+        return await self._channel.one(Moments, ask("/streams/search", question_json(question)))
 
     async def window(
         self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
@@ -147,7 +147,7 @@ class RemoteStreams(RemoteService, StreamService):
         self, *, stream: str, collection: str = "default", after: int | None = None
     ) -> AsyncGenerator[LiveCaption, None]:
         query = {"collection": clean(collection)}
-        async with aclosing(live(self._channel, in_stream(stream, "live"), query, after=after)) as events:
+        async with aclosing(live(self._channel, in_stream(stream, "stream"), query, after=after)) as events:
             async for event in events:
                 if event.name == CAPTION:
                     yield read_event(self._channel, LiveCaption, event)

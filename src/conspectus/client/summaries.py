@@ -47,7 +47,7 @@ class RemoteSummaries(RemoteService, SummaryService):
     async def summarize_live(
         self, request: SummaryRequest | None, *, stream: str, collection: str = "default"
     ) -> None:
-        path = in_stream(stream, "summary", "standing")
+        path = in_stream(stream, "summary", "live")
         if request is None:
             await self._channel.answer(remove(path, collection=collection))
             return

@@ -256,7 +256,7 @@ GRAPH_TOOLS: tuple[ToolSpec[Any], ...] = (
         run=find_entities,
     ),
     ToolSpec(
-        name="neighbours",
+        name="neighbors",
         title="Look around a node",
         description=(
             "Show what a node of a knowledge graph is connected with, and over which path, nearest first."

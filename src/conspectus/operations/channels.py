@@ -8,6 +8,6 @@ from conspectus.operations.operation import Operation
 
 CHANNEL_OPERATIONS: Final = (
     Operation(ChannelService.latest, "GET", "/messages", id="latest_messages"),
-    Operation(ChannelService.chain, "GET", "/documents/{document}/chain", id="context_chain"),
-    Operation(DocumentService.find, "GET", "/lookup", id="find_document"),
+    Operation(ChannelService.chain, "GET", "/documents/{document}/thread", id="context_chain"),
+    Operation(DocumentService.find, "GET", "/documents/by-key", id="find_document"),
 )

@@ -6,25 +6,25 @@ from conspectus.engine.graph import GraphService
 from conspectus.operations.operation import Operation
 
 _GRAPH: Final = "/graphs/{graph}"
-_NAMES: Final = "/collections/{collection}/names"
+_ENTITIES: Final = "/collections/{collection}/entities"
 _IN: Final = ("collection",)
 
 GRAPH_OPERATIONS: Final = (
-    Operation(GraphService.entities, "GET", _NAMES, id="list_names"),
-    Operation(GraphService.extract_entities, "PUT", _NAMES, id="keep_names"),
-    Operation(GraphService.find_mentions, "POST", f"{_NAMES}/find", reads=True, id="find_names"),
+    Operation(GraphService.entities, "GET", _ENTITIES, id="list_mentioned_entities"),
+    Operation(GraphService.extract_entities, "PUT", _ENTITIES, id="set_entity_extraction"),
+    Operation(GraphService.find_mentions, "POST", f"{_ENTITIES}/extract", reads=True, id="extract_entities"),
     Operation(
         GraphService.settle_entities,
         "POST",
-        f"{_NAMES}/settle",
+        f"{_ENTITIES}/wait",
         unhurried=True,
         wrapped="read",
         id="settle_names",
     ),
     Operation(GraphService.link, "POST", f"{_GRAPH}/link", query=_IN, reads=True),
     Operation(GraphService.merge_nodes, "POST", f"{_GRAPH}/merge", query=_IN),
-    Operation(GraphService.split_node, "POST", f"{_GRAPH}/split", query=_IN),
-    Operation(GraphService.node_history, "GET", f"{_GRAPH}/history"),
+    Operation(GraphService.split_node, "POST", f"{_GRAPH}/undo-merge", query=_IN),
+    Operation(GraphService.node_history, "GET", f"{_GRAPH}/merges"),
     Operation(GraphService.get_or_create, "POST", "/graphs", id="get_or_make_graph"),
     Operation(GraphService.list, "GET", "/graphs", id="list_graphs"),
     Operation(GraphService.add_nodes, "POST", f"{_GRAPH}/nodes", query=_IN, unhurried=True, status=201),
@@ -34,7 +34,7 @@ GRAPH_OPERATIONS: Final = (
     Operation(GraphService.edges, "GET", f"{_GRAPH}/edges", id="list_edges"),
     Operation(GraphService.delete_edges, "POST", f"{_GRAPH}/edges/delete", query=_IN, unhurried=True),
     Operation(GraphService.node, "GET", f"{_GRAPH}/node", id="get_node"),
-    Operation(GraphService.neighbors, "GET", f"{_GRAPH}/neighbours", id="neighbours"),
+    Operation(GraphService.neighbors, "GET", f"{_GRAPH}/neighbors", id="neighbors"),
     Operation(GraphService.find_nodes, "POST", f"{_GRAPH}/find", query=_IN, reads=True),
     Operation(GraphService.state_at, "GET", f"{_GRAPH}/at", id="graph_at"),
     Operation(GraphService.delete, "DELETE", _GRAPH, unhurried=True, id="delete_graph"),

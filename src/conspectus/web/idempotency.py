@@ -82,7 +82,7 @@ GOOD_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 ASKED = re.compile(
     r"^/mcp$|^/api/v1/(chat(/completions)?|embeddings)$|/(search|search-and-rerank|rerank|context|explain|augment|count|texts"
-    r"|streams/moments|memories/recall|names/find|graphs/.+/(find|link))$"
+    r"|streams/search|memories/recall|entities/extract|graphs/.+/(find|link))$"
 )
 """What is asked by POST changes nothing, and is answered by what may be seen at that moment."""
 IN_MEMORY = 1 << 20

@@ -18,7 +18,7 @@ router = Section("alerts")
 OfAlert = Annotated[str | None, Query(min_length=1, max_length=IDENTIFIER, description="Only this alert's.")]
 
 
-@router.get("/alerts/listen", response_class=Response, responses=streamed())
+@router.get("/alerts/stream", response_class=Response, responses=streamed())
 async def listen(
     request: Request,
     engine: EngineOf,

@@ -38,7 +38,7 @@ from conspectus.web.schemas.memory_answers import (
 )
 
 router = Section("memory", dependencies=[Depends(spelt)])
-RETENTIONS = f"{MEMORIES}/retentions"
+RETENTIONS = f"{MEMORIES}/retention"
 OR_LINES: Responses = {200: {"content": LINES}, **problems()}
 MostLines = Annotated[int | None, Query(ge=-INT64, lt=INT64, description="Most lines on a page.")]
 

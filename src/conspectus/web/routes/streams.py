@@ -66,7 +66,7 @@ async def list_streams(engine: EngineOf, *, collection: InCollection = "default"
     return [StreamAnswer.of(each) for each in await engine.streams.list(collection=collection)]
 
 
-@router.post("/streams/moments", response_model=MomentsAnswer, responses=problems())
+@router.post("/streams/search", response_model=MomentsAnswer, responses=problems())
 async def find_moments(body: VideoQuestionBody, engine: EngineOf) -> MomentsAnswer:
     """The stretches of streams that answer a question, best first."""
     return MomentsAnswer.of(await engine.streams.find_moments(body.question()))
@@ -133,7 +133,7 @@ async def import_captions(stream: StreamName, files: Files, how: How, engine: En
     return await _taken_in(files, engine, stream, how)
 
 
-@router.get(f"{STREAM}/live", response_class=Response, responses=streamed())
+@router.get(f"{STREAM}/stream", response_class=Response, responses=streamed())
 async def follow_captions(
     found: FoundStream, request: Request, engine: EngineOf, listeners: ListenersOf, last: LastEvent = None
 ) -> Response:

@@ -86,13 +86,13 @@ async def get_summary(
     return SummaryAnswer.of(made, clock_of(found.source))
 
 
-@router.put(f"{SUMMARY}/standing", status_code=204, responses=problems())
+@router.put(f"{SUMMARY}/live", status_code=204, responses=problems())
 async def keep_summarised(found: FoundStream, body: StandingSummaryBody, engine: EngineOf) -> None:
     """Summarise each batch of a live stream when it is full, and the rest when the stream ends."""
     await engine.summaries.summarize_live(body.request(**found_by(found)), **found_by(found))
 
 
-@router.delete(f"{SUMMARY}/standing", status_code=204, responses=problems())
+@router.delete(f"{SUMMARY}/live", status_code=204, responses=problems())
 async def stop_summarising(found: FoundStream, engine: EngineOf) -> None:
     """Summarise a live stream no more; what is kept stays."""
     await engine.summaries.summarize_live(None, **found_by(found))
