@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from conspectus.errors import StorageError
-from conspectus.index.memory import MemoryIndex
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.ports import Index, Probe
 from tests.programs import READY
+from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 
 DIMENSIONS = 4

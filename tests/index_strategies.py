@@ -5,11 +5,11 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 from hypothesis import strategies as st
 
-from conspectus.index.memory import MemoryIndex
 from conspectus.model.filter import And, Between, Eq, Exists, In, Not, Or, Overlaps
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
 from conspectus.ports import Candidates, Index, Probe
+from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 
 DIMENSIONS = 6

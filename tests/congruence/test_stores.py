@@ -11,6 +11,7 @@ import pytest
 from tests.congruence.comparing import LOOKED_AT, Agreement, key_of
 from tests.congruence.worlds import Asked, Peopled, World, peopled, world_of
 from tests.stores import SETTINGS, STORES, Servers
+from tests.support.in_memory_index import MemoryIndex
 from tests.support.milvus_server import MilvusProcess
 from tests.support.postgres_server import PostgresProcess
 
@@ -19,7 +20,6 @@ from conspectus.bootstrap.components import parts_of
 from conspectus.bootstrap.models import GIVEN, Models
 from conspectus.bootstrap.store_address import place_of
 from conspectus.evals.datasets import read_retrieval_set
-from conspectus.index.memory import MemoryIndex
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.model.results import Hit
 from conspectus.ports import Embedder, Index, Reader

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 from tests.contracts.index_contract import DIMENSIONS, IndexContract, OpenIndex
 from tests.support import index_recall
+from tests.support.in_memory_index import MemoryIndex
 from tests.support.index_recall import IndexRecall
 from tests.support.journal import Journal
 
-from conspectus.index.memory import MemoryIndex
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.ports import Index

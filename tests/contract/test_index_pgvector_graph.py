@@ -9,10 +9,10 @@ import psycopg
 import pytest
 from sqlalchemy import Connection, text
 from tests.pgvector_places import place_at
+from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 from tests.waiting import until
 
-from conspectus.index.memory import MemoryIndex
 from conspectus.index.pgvector.database import PgvectorOptions, Tables, rows_of
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.model.filter import EVERYTHING, Eq, Filter, Not

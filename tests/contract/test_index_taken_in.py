@@ -5,11 +5,11 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 import pytest
+from tests.support.in_memory_index import MemoryIndex
 from tests.support.samples import SPACE, notes, prepared, shelf, vector
 
 from conspectus.bootstrap.pgvector import MOST_CHUNKS, PgvectorIndexes
 from conspectus.errors import NotFound
-from conspectus.index.memory import MemoryIndex
 from conspectus.ingest.open_indexes import catch_up
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId, DocumentId, SourceId

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conspectus.index.memory import MemoryIndex
 from conspectus.index.milvus.connection import MilvusServer, Row
 from conspectus.index.milvus.store import MilvusIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
 from tests.index_histories import DIMENSIONS, catch_up
 from tests.milvus_places import place_in
+from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 from tests.support.milvus_server import MilvusProcess
 

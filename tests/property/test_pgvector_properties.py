@@ -21,10 +21,10 @@ from tests.index_strategies import (
 )
 from tests.pgvector_places import place_at
 from tests.repetitions import tries
+from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk
 from tests.support.postgres_server import PostgresProcess
 
-from conspectus.index.memory import MemoryIndex
 from conspectus.index.pgvector.database import PgvectorOptions
 from conspectus.index.pgvector.store import PgvectorIndex
 from conspectus.index.pgvector.writes import forget

@@ -27,7 +27,7 @@ from conspectus.records.streams.alerts import SqlAlerts
 from conspectus.sources.web.address_policy import AddressPolicy
 from conspectus.sources.web.fetcher import WebhookPoster
 from conspectus.streams.alert_checker import Checker
-from conspectus.streams.webhook_delivery import HIDDEN, Deliverer
+from conspectus.streams.alert_worker import HIDDEN, Deliverer
 
 FIRE = replace(PLAIN, query="a fire", floor=0.5)
 TOWARDS = np.array([1, 0, 0, 0], dtype=np.float32)

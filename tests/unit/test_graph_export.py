@@ -16,8 +16,7 @@ from tests.support.graph_samples import edge, node, year
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
-from conspectus.graph.export import to_graphml, to_json
-from conspectus.graph.svg import MOST_NODES, placed, to_svg
+from conspectus.graph.export import MOST_NODES, placed, to_graphml, to_json, to_svg
 from conspectus.model.graph import GRAPH_FORMS, NewEdge, NewNode
 from conspectus.text.clean import clean
 

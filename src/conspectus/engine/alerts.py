@@ -19,8 +19,7 @@ from conspectus.model.streams import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
 from conspectus.ports.streams import LONGEST_WAIT, AlertMatch
 from conspectus.streams.alert_checker import Checker, Shows
-from conspectus.streams.alert_worker import AlertWorker
-from conspectus.streams.webhook_delivery import Deliverer
+from conspectus.streams.alert_worker import AlertWorker, Deliverer
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fitting, stable_id
 from conspectus.text.times import StreamClock, clock_of

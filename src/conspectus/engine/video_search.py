@@ -36,8 +36,8 @@ from conspectus.retrieval.pipeline import checked_query
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_microseconds
 from conspectus.time_expressions import ClockFace, TimeExpression, described, time_said
-from conspectus.time_expressions.clock import shifted
 from conspectus.time_expressions.language import DAY
+from conspectus.time_expressions.points import shifted
 
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})

@@ -1,14 +1,20 @@
-"""Graph export as JSON and GraphML."""
+"""Graph export as JSON, GraphML and SVG."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+import math
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
+import numpy as np
 import regex
+from numpy.typing import NDArray
 
 from conspectus.model.graph import Edge, Node
 from conspectus.model.records import Json
+from conspectus.text.clean import graphemes_prefix
 from conspectus.text.times import canonical
 
 HEAD: Final = """\
@@ -151,3 +157,214 @@ def told(moment: datetime | None) -> str | None:
 
 def _line(fields: dict[str, Json]) -> str:
     return json.dumps(fields, ensure_ascii=False, allow_nan=False)
+
+
+Points = NDArray[np.float64]
+
+ROUNDS: Final = 300
+GOLDEN_ANGLE: Final = math.pi * (3 - math.sqrt(5))
+GRAVITY: Final = 0.12
+"""What draws everything to the middle, so that parts without a link between them stay on the page."""
+REACH: Final = 6.0
+"""Nodes repel each other up to so many times the distance that linked ones are to have."""
+
+
+def placed(count: int, links: Sequence[tuple[int, int, float]]) -> Points:
+    """Points in the unit square, the same ones for the same links.
+
+    Nodes repel those around them, links pull by their weight, less where a node has many, and the farthest
+    that a node may move in a round shrinks to nothing. They begin on a spiral, the first ones in the middle.
+    """
+    turns = np.arange(count) * GOLDEN_ANGLE
+    points = np.sqrt(np.arange(count) + 0.5)[:, None] * np.column_stack([np.cos(turns), np.sin(turns)])
+    points /= math.sqrt(max(count, 1))
+    near = np.array([(a, b) for a, b, _ in links if a != b], dtype=np.int64).reshape(-1, 2)
+    pull = np.array([weight for a, b, weight in links if a != b])
+    if len(near):
+        pull /= np.sqrt(np.bincount(near.ravel(), minlength=count)[near].min(axis=1))
+    ideal = 1.6 / math.sqrt(max(count, 1))
+    for turn in range(ROUNDS):
+        farthest = 0.15 * (1 - turn / ROUNDS)
+        points = _moved(points, near, pull, ideal=ideal, farthest=farthest)
+    return _fitted(points)
+
+
+def _moved(points: Points, near: NDArray[np.int64], pull: Points, *, ideal: float, farthest: float) -> Points:
+    apart = points[:, None, :] - points[None, :, :]
+    square = np.maximum((apart**2).sum(axis=2), 1e-6)
+    repelled = np.where(square < (REACH * ideal) ** 2, ideal**2 / square, 0.0)
+    force = (apart * repelled[:, :, None]).sum(axis=1) - GRAVITY * points
+    if len(near):
+        along = points[near[:, 1]] - points[near[:, 0]]
+        drawn = along * (np.sqrt((along**2).sum(axis=1)) / ideal * pull)[:, None]
+        np.add.at(force, near[:, 0], drawn)
+        np.add.at(force, near[:, 1], -drawn)
+    length = np.maximum(np.sqrt((force**2).sum(axis=1)), 1e-9)
+    moved: Points = points + force * (np.minimum(length, farthest) / length)[:, None]
+    return moved
+
+
+def _fitted(points: Points) -> Points:
+    """The same picture with its middle in the middle of the unit square, as large as it can be."""
+    if not len(points):
+        return points
+    low, high = points.min(axis=0), points.max(axis=0)
+    size = np.maximum(high - low, 1e-9)
+    fitted: Points = np.where(high - low < 1e-6, 0.5, (points - low) / size)
+    return fitted
+
+
+MOST_NODES: Final = 300
+MOST_NAMES: Final = 60
+MOST_TYPES: Final = 40
+"""So many nodes are drawn, so many are named, and of so many links the types are told."""
+LONGEST_LABEL: Final = 28
+WIDTH: Final = 1200
+HEIGHT: Final = 800
+MARGIN: Final = 110
+COLOURS: Final = ("#4a84d6", "#d9773c", "#3f9e6b", "#b45cc0", "#c2a02f", "#d0566a", "#3c9fb0", "#8a8f98")
+STYLE: Final = """\
+<style>
+.page{fill:#ffffff}.text{fill:#1d2430;font:13px sans-serif}.small{font-size:11px}
+.halo{stroke:#ffffff;fill:#ffffff;stroke-width:3px;stroke-linejoin:round}
+.link{fill:none;stroke:#68707d}.head{fill:#68707d}.dim{fill:#555d69}
+@media (prefers-color-scheme: dark){
+.page{fill:#15181d}.text{fill:#e8ebf0}.halo{stroke:#15181d;fill:#15181d}
+.link{stroke:#98a1ae}.head{fill:#98a1ae}.dim{fill:#aab2be}}
+</style>
+<defs><marker id="head" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="9" markerHeight="9"
+ markerUnits="userSpaceOnUse" orient="auto">
+<path class="head" d="M0 0L8 4L0 8z"/></marker></defs>
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """Where a node is drawn, and how large."""
+
+    x: float
+    y: float
+    radius: float
+
+
+def to_svg(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
+    """A drawing of the nodes with most edges, with a line that says how many are not in it."""
+    shown, links = _shown(nodes, edges)
+    spots = _spots(shown, links)
+    return "".join(
+        _svg_lines(name, shown, links, spots, left=(len(nodes) - len(shown), len(edges) - len(links)))
+    )
+
+
+def _shown(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
+    """The nodes with most edges, most first, and the edges between them."""
+    degrees = Counter(end for edge in edges for end in (edge.source, edge.target))
+    ordered = sorted(nodes, key=lambda node: (-degrees[node.id], node.id))[:MOST_NODES]
+    there = {node.id for node in ordered}
+    return ordered, [edge for edge in edges if edge.source in there and edge.target in there]
+
+
+def _spots(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Spot]:
+    places = {node.id: place for place, node in enumerate(nodes)}
+    pairs = {tuple(sorted((places[edge.source], places[edge.target]))): edge.weight for edge in edges}
+    points: Points = placed(len(nodes), [(pair[0], pair[1], weight) for pair, weight in pairs.items()])
+    degrees = Counter(end for edge in edges for end in {edge.source, edge.target})
+    return {
+        node.id: Spot(
+            MARGIN + float(x) * (WIDTH - 2 * MARGIN),
+            MARGIN + float(y) * (HEIGHT - 2 * MARGIN),
+            min(7 + 2.2 * math.sqrt(degrees[node.id]), 24) * (1 if len(nodes) <= MOST_NAMES else 0.55),
+        )
+        for node, (x, y) in zip(nodes, points, strict=True)
+    }
+
+
+def _svg_lines(
+    name: str, nodes: Sequence[Node], edges: Sequence[Edge], spots: dict[str, Spot], *, left: tuple[int, int]
+) -> Iterator[str]:
+    title = escaped(name)
+    yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">\n'
+    yield f'<title>{title}</title>\n{STYLE}<rect class="page" width="{WIDTH}" height="{HEIGHT}"/>\n'
+    yield from _links(edges, spots)
+    colours = _colours(nodes)
+    for node in nodes:
+        spot = spots[node.id]
+        circle = f'cx="{spot.x:.1f}" cy="{spot.y:.1f}" r="{spot.radius:.1f}"'
+        told = f"{escaped(node.name)} ({escaped(node.type)})"
+        yield f'<circle {circle} fill="{colours[node.type]}"><title>{told}</title></circle>\n'
+    for node in nodes if len(nodes) <= MOST_NAMES else nodes[:MOST_NAMES]:
+        spot = spots[node.id]
+        yield _text(spot.x, spot.y + spot.radius + 13, _short(node.name), kind="text")
+    yield from _legend(title, colours, left)
+    yield "</svg>\n"
+
+
+def _links(edges: Sequence[Edge], spots: dict[str, Spot]) -> Iterator[str]:
+    """Lines with heads; those between the same two nodes beside each other."""
+    beside: Counter[frozenset[str]] = Counter()
+    for edge in edges:
+        ends = frozenset((edge.source, edge.target))
+        side = 1 if edge.source <= edge.target else -1
+        path, middle = _path(spots[edge.source], spots[edge.target], beside[ends] * side)
+        beside[ends] += 1
+        strength = f'stroke-width="{0.8 + 1.8 * edge.weight:.1f}" opacity="{0.35 + 0.5 * edge.weight:.2f}"'
+        told = escaped(f"{edge.source} {edge.type} {edge.target}, {edge.weight:g}")
+        line = f'<path class="link" d="{path}" {strength} marker-end="url(#head)">'
+        yield f"{line}<title>{told}</title></path>\n"
+        if len(edges) <= MOST_TYPES:
+            yield _text(middle[0], middle[1], _short(edge.type), kind="text small dim")
+
+
+def _path(start: Spot, end: Spot, bend: int) -> tuple[str, tuple[float, float]]:
+    """A way from the rim of one circle to that of the other, and where its middle is."""
+    if start == end:
+        return _loop(start, bend)
+    x, y = end.x - start.x, end.y - start.y
+    length = math.hypot(x, y) or 1.0
+    x, y = x / length, y / length
+    aside = math.copysign(22.0, bend) * ((abs(bend) + 1) // 2) * (1 if bend % 2 else -1)
+    begin = (start.x + x * start.radius, start.y + y * start.radius)
+    close = (end.x - x * (end.radius + 1), end.y - y * (end.radius + 1))
+    middle = ((begin[0] + close[0]) / 2 - y * aside, (begin[1] + close[1]) / 2 + x * aside)
+    turn = f"Q{middle[0]:.1f} {middle[1]:.1f} " if aside else "L"
+    return f"M{begin[0]:.1f} {begin[1]:.1f}{turn}{close[0]:.1f} {close[1]:.1f}", middle
+
+
+def _loop(spot: Spot, bend: int) -> tuple[str, tuple[float, float]]:
+    """A way from a node to itself, above it."""
+    out = 26.0 + 14.0 * abs(bend)
+    left, right, top = spot.x - out / 2, spot.x + out / 2, spot.y - spot.radius
+    rise = top - out
+    turns = f"C{left:.1f} {rise:.1f} {right:.1f} {rise:.1f}"
+    return f"M{spot.x - 4:.1f} {top:.1f}{turns} {spot.x + 4:.1f} {top:.1f}", (spot.x, rise)
+
+
+def _colours(nodes: Sequence[Node]) -> dict[str, str]:
+    """A colour for each type, the last one for all that are rarer than the others."""
+    counts = Counter(node.type for node in nodes)
+    ordered = sorted(counts, key=lambda type: (-counts[type], type))
+    return {type: COLOURS[min(place, len(COLOURS) - 1)] for place, type in enumerate(ordered)}
+
+
+def _legend(title: str, colours: dict[str, str], left: tuple[int, int]) -> Iterator[str]:
+    yield f'<text class="text" x="20" y="28" font-weight="bold">{title}</text>\n'
+    for place, (type, colour) in enumerate(list(colours.items())[: len(COLOURS)]):
+        y = 50 + 20 * place
+        rest = place == len(COLOURS) - 1 and len(colours) > len(COLOURS)
+        yield f'<circle cx="26" cy="{y - 4}" r="6" fill="{colour}"/>'
+        yield f'<text class="text small" x="38" y="{y}">{escaped("other" if rest else _short(type))}</text>\n'
+    if any(left):
+        missing = f"{left[0]:,} more nodes and {left[1]:,} more edges are not in this picture"
+        yield f'<text class="text small" x="20" y="{HEIGHT - 16}">{missing}</text>\n'
+
+
+def _text(x: float, y: float, text: str, *, kind: str) -> str:
+    where = f'x="{x:.1f}" y="{y:.1f}" text-anchor="middle"'
+    told = escaped(text)
+    return f'<text class="{kind} halo" {where}>{told}</text><text class="{kind}" {where}>{told}</text>\n'
+
+
+def _short(text: str) -> str:
+    """One line of a text, cut with a mark where it is long."""
+    line = " ".join(text.split())
+    return line if len(line) <= LONGEST_LABEL else graphemes_prefix(line, LONGEST_LABEL - 1).rstrip() + "…"

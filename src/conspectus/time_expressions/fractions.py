@@ -3,9 +3,8 @@
 from datetime import datetime
 from typing import Final
 
-from conspectus.time_expressions.clock import ClockFace, shifted
 from conspectus.time_expressions.language import DAY, SECOND, Amount, Language, Words
-from conspectus.time_expressions.points import Point, PointReader, Read
+from conspectus.time_expressions.points import ClockFace, Point, PointReader, Read, shifted
 
 _EDGE_SHARE: Final = 0.1
 _LEAST_EDGE: Final = 30.0

@@ -8,7 +8,6 @@ from types import MappingProxyType
 from typing import Final
 
 from conspectus.text.times import timecode
-from conspectus.time_expressions.clock import ClockFace, bounded, shifted
 from conspectus.time_expressions.fractions import PartReader
 from conspectus.time_expressions.language import (
     DAY,
@@ -21,7 +20,7 @@ from conspectus.time_expressions.language import (
     Relation,
     Words,
 )
-from conspectus.time_expressions.points import Kind, Point, PointReader, Read
+from conspectus.time_expressions.points import ClockFace, Kind, Point, PointReader, Read, bounded, shifted
 
 
 @dataclass(frozen=True, slots=True)
