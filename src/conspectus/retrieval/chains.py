@@ -32,7 +32,7 @@ STEP = 0.01
 
 @dataclass(frozen=True, slots=True)
 class ChainReader:
-    """How to read what belongs to a hit; all of it only as far as the person may see it.
+    """Reads the thread of a hit, as far as the person may see it.
 
     `thread` reads the thread of a message, of a long one so many messages, among them what stands around the
     given documents; `messages` the first chunks of documents; `chunks` reads chunks. Only what matches
@@ -65,7 +65,7 @@ class _Member:
 
 
 async def with_chains(found: Retrieval, reading: ChainReader, *, most: int) -> Retrieval:
-    """The hits with at most `most` messages for each of the best, right behind it or a few hits later.
+    """Add reply chains: at most `most` messages for each of the best hits, behind it or a few hits later.
 
     No hit loses by it; one that belongs to the chain of a better one comes before others.
     """
@@ -99,7 +99,7 @@ async def with_chains(found: Retrieval, reading: ChainReader, *, most: int) -> R
 def chain_of(
     message: Document, thread: Sequence[StoredChunk], *, limit: int, total: int
 ) -> tuple[list[StoredChunk], DocumentId, int]:
-    """Of a thread (its messages' first chunks) the message and what it takes to understand it, in order.
+    """Return a message with its ancestors and replies, from the first chunks of its thread, in order.
 
     At most `limit` messages; with the root's id, and how many of the thread's `total` are not among them.
     """
@@ -276,13 +276,13 @@ def _sketch(key: tuple[str, str], thread: StoredThread) -> ThreadOutline:
 
 
 def answered_keys(document: Document) -> tuple[str, ...]:
-    """The keys of the message that this one answers: as the platform says, then as we think."""
+    """The keys of the message that this one answers: stated by the platform, then inferred."""
     told = (document.metadata.get(name) for name in (REPLY_TO, ANSWERS))
     return tuple(clean(each) for each in told if isinstance(each, str) and each)
 
 
 class Exchange:
-    """The messages of a thread, in its order, as answers to each other.
+    """The messages of a thread in order, with who answers whom.
 
     A message answers the one that its metadata name, if that is in the thread and not itself; else the one
     before it. What messages say of each other may be anything, circles included.
@@ -305,7 +305,7 @@ class Exchange:
         return self._by_key.get(self._messages[0].thread or "", 0)
 
     def needed(self, place: int) -> list[int]:
-        """All other messages, in the order in which they help to understand one.
+        """All other messages of the thread, most useful for understanding one first.
 
         What it answers, the root, its first answer, what others said last that follows from it and asks
         nothing, the end of what follows from it, or of the thread; then by turns what else leads to it and

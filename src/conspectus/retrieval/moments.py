@@ -50,7 +50,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class MomentSpan:
-    """Captions of one stream that stand together, by their places among those seen, in the order of time.
+    """Adjacent captions of one stream in the order of time, by their positions among those seen.
 
     `score` is the sum of `parts`: that of the best of them, how like the question it is around that one, what
     share of the question's words is said there, and good ones beside it.
@@ -65,7 +65,7 @@ class MomentSpan:
 
 
 def moments(seen: Sequence[Seen], *, limit: int) -> list[MomentSpan]:
-    """The best stretches, best first, at most `limit`; none overlaps a better one of its stream by much.
+    """Return the best moments, at most `limit`; none overlaps a better one of its stream by much.
 
     Captions may come in any order, of several streams; the more of those around the good ones are among
     them, with or without a score, the better. One without a score counts as the worst that has one.

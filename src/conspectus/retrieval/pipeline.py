@@ -37,7 +37,7 @@ from conspectus.text.vectors import unit
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """What one search will do: its retrievers, how deep each looks, how many rows are read whole."""
+    """The plan of one search: its retrievers, their depth, and its minimum similarity."""
 
     keyword: bool
     vector: bool
@@ -62,7 +62,7 @@ class Stopwatch:
         self._last = perf_counter()
 
     def lap(self, step: str) -> None:
-        """Book the time since the last lap under the step's name."""
+        """Add the time since the last lap to a step."""
         now = perf_counter()
         self.times[step] = self.times.get(step, 0.0) + (now - self._last) * 1_000
         self._last = now
@@ -98,7 +98,7 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
 
 
 def checked_query(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> Query:
-    """The query with the given fields, checked. Raises InvalidInput or TooLarge."""
+    """Return the query with the given fields, checked. Raises InvalidInput or TooLarge."""
     known = Query.__dataclass_fields__.keys()
     for name in fields:
         if name not in known:
@@ -118,7 +118,7 @@ def checked_query(query: str | Query, fields: Mapping[str, Any], settings: Setti
 
 
 def plan(query: Query, *, blind: str | None) -> QueryPlan:
-    """Which retrievers search, and how deep. `blind` says why questions cannot be embedded, None if they can.
+    """Plan the retrievers and their depth. `blind` says why a query cannot be embedded (None: it can).
 
     What cannot be used is said in a notice; raises ProviderError where nothing else was asked for.
     """
@@ -178,7 +178,7 @@ DIGITS = 5
 
 
 async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder | None) -> Probe:
-    """The question as an index understands it; the caller's own vector saves embedding it."""
+    """Embed the query, unless it has a vector, and make the probe that indexes answer."""
     return Probe(
         where=where,
         words=query.text if plan.keyword else None,
@@ -190,7 +190,7 @@ async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder
 async def collect(
     index: Index, asked: Probe, also: Sequence[ChunkId], *, language: str | None = None
 ) -> Candidates:
-    """What both arms find, the chunks that hold a rare identifier of the query, and those of `also`."""
+    """Collect the candidates of all retrievers, chunks with a rare identifier, and those of `also`."""
     found = await index.search(asked)
     identifiers = _rare_identifiers(asked, found, language)
     if identifiers:
@@ -316,7 +316,7 @@ MOST = 50
 
 
 async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *, limit: int) -> Reranking:
-    """The `limit` hits that answer the question best.
+    """Rerank hits and return the best `limit`.
 
     Where no reranker is set, or it fails, the first ones in the order given, without relevance and with a
     notice that says so. Without hits nobody is asked.
@@ -335,7 +335,7 @@ async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *
 
 
 async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> Retrieval:
-    """An answer whose best hits stand in the reranker's order: their part `reranked` lifts them above others.
+    """Put the best hits into the reranker's order: their part `reranked` lifts them above others.
 
     A reranked hit's score is 1 plus its relevance.
     """
@@ -369,7 +369,7 @@ CONSTANT = 60
 
 
 def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> Retrieval:
-    """The best hits of all answers.
+    """Merge the hits of several collections.
 
     Where all collections embed alike, the raw scores of all hits are fused once more as those of one
     collection; otherwise only ranks can be compared, and a hit's score is 1 / (60 + its rank).

@@ -67,7 +67,7 @@ class SearchContext:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Candidates with their rows, best first, and the named parts that add up to their scores.
+    """Ranked candidates: their rows, and the named parts that add up to their scores.
 
     `through` are the names that led to some of them; `plan` and `notices` say what a graph had to do with it.
     """
@@ -88,25 +88,25 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Which candidates are worth reading: the best, and those that were asked for by id."""
+    """Selects the candidates whose rows are read: the best, and those asked for by id."""
 
     limit: int
     also: tuple[ChunkId, ...]
     more: bool
 
     def of(self, union: Candidates, scores: Floats) -> Ids:
-        """The ids to go on with: more than the limit only where something else may change who is in."""
+        """The ids to rank further: more than the limit only if later parts can change the order."""
         number = max(self.limit, DEPTH) if union.threads or self.more else self.limit
         best = union.ids[np.lexsort((union.ids, -scores))[:number]]
         return np.union1d(best, np.intersect1d(union.ids, np.asarray(self.also, dtype=np.int64)))
 
     def with_those(self, ids: Ids) -> "Keep":
-        """The same, and these too."""
+        """Also keep these ids."""
         return replace(self, also=(*self.also, *(ChunkId(each) for each in ids.tolist())))
 
 
 async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Candidates:
-    """The candidates and, of these further chunks, those that the filter allows."""
+    """Add further chunks to the candidates, as far as the filter allows them."""
     if not len(ids):
         return found
     more = await index.score(ids, asked)
@@ -123,7 +123,7 @@ async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Ca
 async def rank(
     context: SearchContext, index: Index, asked: Probe, union: Candidates, *, keep: Keep
 ) -> Ranked | None:
-    """Fuse, read the rows of the best, and let threads and the situation speak.
+    """Fuse the scores, read the rows of the best, and add the parts of threads and of the query context.
 
     None when a row vanished meanwhile.
     """
@@ -225,7 +225,7 @@ def thread_parts(
     rows: Sequence[StoredChunk],
     weights: Weights = PLAIN.people,
 ) -> dict[str, Floats]:
-    """The parts of candidates (`ids` ascending, their rows in the same order); 0 for texts in no thread."""
+    """Score parts from threads, for ascending `ids` and rows in the same order; 0 outside of threads."""
     documents = [row.document for row in rows]
     inside = np.array([float(each.thread is not None) for each in documents])
     threads = [None if each.thread is None else f"{each.source} {each.thread}" for each in documents]
@@ -243,7 +243,7 @@ def thread_parts(
 def exchange_parts(
     scores: Floats, ids: Ids, links: Ids, *, rows: Sequence[StoredChunk], weights: Weights
 ) -> dict[str, Floats]:
-    """What the exchange around a message adds, for the same candidates."""
+    """Score parts from the messages before and after, for the same candidates."""
     authors = [row.document.author for row in rows]
     hours = np.array([_hour(row.document) for row in rows])
     return {
@@ -271,7 +271,7 @@ Hydrate: TypeAlias = Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChun
 async def spread(
     context: SearchContext, index: Index, asked: Probe, *, union: Candidates, ranked: Ranked, keep: Keep
 ) -> Ranked | None:
-    """The ranking with what the graph says for each candidate, and with those that only it reached.
+    """Add graph scores to the ranking, and the candidates that only the graph reached.
 
     None when a row vanished meanwhile. Where the graph has no weight, or there is nothing to walk over, the
     ranking stays what it was.

@@ -45,7 +45,7 @@ def from_identifiers(ids: Ids, exact: Ids, *, weight: float = IDENTIFIER) -> Flo
 
 
 def from_thread(scores: Floats, threads: Sequence[str | None], *, weight: float = THREAD) -> Floats:
-    """How far a thread's best three stand above the typical candidate, for each text of the thread.
+    """A share for each text of a thread: how far its best three score above the median candidate.
 
     Where a thread has fewer than three candidates, typical ones fill its place, so that one good text does
     not lift a thread as three do. Texts without a thread get 0. Bounded by weight times the range of scores.
@@ -65,7 +65,7 @@ def from_thread(scores: Floats, threads: Sequence[str | None], *, weight: float 
 
 
 def from_speaker(question: str, authors: Sequence[str | None], *, weight: float = SPEAKER) -> Floats:
-    """`weight` for texts by the one author whom the question names, if it names exactly one of them.
+    """`weight` for texts of the author that the query names, if it names exactly one.
 
     An author is named by the whole name or by its first word, in any case; "user", "assistant" and the
     like are roles and not names, and "The" of "The Editor" is no name either.
@@ -78,7 +78,7 @@ def from_speaker(question: str, authors: Sequence[str | None], *, weight: float 
 
 
 def from_asking(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
-    """Minus `weight` for texts that end in a question: they ask for what others answer."""
+    """Minus `weight` for texts that end in a question: they ask, and others answer."""
     return 0.0 - weight * np.array([float(asks(text)) for text in texts], dtype=np.float64)
 
 
@@ -111,7 +111,7 @@ CLOSE_HOURS = 1.0
 
 
 def from_neighbors(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIGHBORS) -> Floats:
-    """Each candidate's share of how far its neighbours score above the typical candidate.
+    """A share for each candidate: how far its neighbors score above the median candidate.
 
     `ids` are the candidates' distinct ids in ascending order, `links` pairs of ids (shape (n, 2)) of which
     one directly follows the other; a pair given twice counts once, and a pair with an id that is no
@@ -133,7 +133,7 @@ def from_neighbors(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIG
 def from_exchange(
     scores: Floats, ids: Ids, links: Ids, *, authors: Sequence[str | None], hours: Floats, weight: float
 ) -> Floats:
-    """Each candidate's share of how far what others said right before and after it is above the typical.
+    """A share for each message: how far the messages of others right before and after score above the median.
 
     Only messages of another author count, and only within an hour, where both times are known (`hours`,
     NaN where one is not); what scores below the typical takes nothing away. `links` are pairs in the order
@@ -153,7 +153,7 @@ def from_exchange(
 
 
 def from_chain(scores: Floats, ids: Ids, links: Ids, *, weight: float) -> Floats:
-    """Each candidate's share of how far the texts two steps before and after it are above the typical.
+    """A share for each message: how far the messages two steps before and after score above the median.
 
     What a message answers and what follows it is its chain: where the rest of the chain is about the
     question too, the message is one of a conversation about it. `links` are pairs in the order of the
@@ -190,7 +190,7 @@ BEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What the raw scores of one question say about which arm to trust.
+    """Signals of the raw scores of one query: which retriever to trust.
 
     `words_lead` is how far the best BM25 score stands above the tenth, as a share of the best (0 to 1);
     `cosine_lead` the same difference of cosines; `best_cosine` the highest cosine; `cosine_apart` how
@@ -209,7 +209,7 @@ class Signals:
 
 @dataclass(frozen=True, slots=True)
 class FusionProfile:
-    """Weights of the signals in the logarithm of the odds that words deserve against vectors.
+    """Weights of the signals in the log odds of keywords against vectors.
 
     The defaults were learnt by `scripts/train_fusion.py` on public sets; docs/adr/0002 has the figures.
     """
@@ -223,7 +223,7 @@ class FusionProfile:
     terms: float = 0.63
 
     def log_odds(self, signals: Signals) -> float:
-        """Above 0 words weigh more than vectors, below 0 less."""
+        """Above 0 keywords weigh more than vectors, below 0 less."""
         return (
             self.intercept
             + self.words_lead * signals.words_lead
@@ -250,7 +250,7 @@ CONVERSATION = FusionProfile(
 
 @dataclass(frozen=True, slots=True)
 class Fused:
-    """The two parts of each candidate's score, and the weight of words for this question (0 to 1)."""
+    """Both parts of each candidate's score, and the weight of keywords for this query (0 to 1)."""
 
     words: Floats
     vectors: Floats
@@ -263,7 +263,7 @@ class Fused:
 
 
 def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = LEARNT) -> Fused:
-    """Fuse the raw scores of one question's candidates, in any order.
+    """Fuse the raw scores of one query's candidates, in any order.
 
     `words` is raw BM25 (at least 0), `cosine` is NaN where a candidate has no vector, `terms` counts the
     question's distinct terms. Words count as a share of the question's best BM25 score, so the best is 1.
@@ -312,7 +312,7 @@ _VECTORS_ONLY = FusionProfile(intercept=-50.0)
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The most that each part adds to a score, or takes from it, for bases that run from about 0 to 1.
+    """The maximum that each part adds to a score, or subtracts, for bases from about 0 to 1.
 
     `neighbors`, `conversation_flow` and `thread_completeness` are sums over two texts each, so they are
     bounded by twice their weight.
@@ -332,7 +332,7 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The base, and parts added to it: other ones among people than with an assistant.
+    """The base and added parts, with other weights among people than with an assistant.
 
     `hours` is the time after which recency has fallen to 37 %. `min_similarity` is the lowest raw similarity
     where a query names none (None: no limit); with `keeps_threads` a message below it stays if one of its
@@ -387,7 +387,7 @@ PROFILES: Mapping[str, Profile] = {"default": DEFAULT, "multiplicative": MULTIPL
 
 
 def profile_named(name: str) -> Profile:
-    """The profile of that name, or one with parts switched off: `default without recency, same_channel`.
+    """Return a profile by name, also with parts switched off: `default without recency, same_channel`.
 
     The minimum similarity of the profile is switched off as `min_similarity`. Raises InvalidInput.
     """
@@ -401,7 +401,7 @@ def profile_named(name: str) -> Profile:
 
 
 def part_names(name: str) -> tuple[str, ...]:
-    """What can be switched off in the profile of that name."""
+    """The parts of a profile that can be switched off."""
     match PROFILES[name]:
         case Sum():
             return tuple(each.name for each in fields(Weights))
@@ -437,7 +437,7 @@ _ASSISTED = frozenset({"user", "assistant"})
 
 @dataclass(frozen=True, slots=True)
 class RankingContext:
-    """A situation with its names looked up: the sources that are the channel, and the profile.
+    """A query context that is resolved: its profile, instant, and the sources of its channel.
 
     `channel` is None where no channel was named; several sources share its name only over all collections.
     """
@@ -449,13 +449,13 @@ class RankingContext:
 
 
 def weights_for(profile: Sum, documents: Sequence[Document]) -> Weights:
-    """Those for talk with an assistant where most of the candidates are such, else those for people."""
+    """The weights for talk with an assistant if most candidates are such, else those for people."""
     assisted = sum(each.role in _ASSISTED for each in documents)
     return profile.assistant if 2 * assisted > len(documents) else profile.people
 
 
 def added(standing: RankingContext, documents: Sequence[Document], weights: Weights) -> dict[str, Floats]:
-    """What a sum adds to the scores of candidates for where and when the question is asked.
+    """The parts that a sum adds for the channel, thread and time of the query.
 
     Without a channel or a thread in the situation there is no part for it.
     """
@@ -470,7 +470,7 @@ def added(standing: RankingContext, documents: Sequence[Document], weights: Weig
 
 
 def multiplied(standing: RankingContext, documents: Sequence[Document], base: Floats) -> dict[str, Floats]:
-    """The share of each factor of a product: channel first, then thread, then time, each on what was before.
+    """The parts of a product's factors: channel, then thread, then time, each on the score so far.
 
     Added to the base they give the product.
     """
@@ -488,7 +488,7 @@ def multiplied(standing: RankingContext, documents: Sequence[Document], base: Fl
 
 
 def kept_by_threads(documents: Sequence[Document], above: Sequence[bool]) -> list[bool]:
-    """Which of the candidates below a floor stand in a thread of which another one is above it."""
+    """Which candidates below the minimum similarity are in a thread with one above it."""
     pairs = list(zip(documents, above, strict=True))
     threads = {(each.source, each.thread) for each, is_above in pairs if is_above}
     return [

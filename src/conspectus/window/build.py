@@ -25,7 +25,7 @@ def build_window(
     labels: Mapping[str, str] | None = None,
     zones: Mapping[str, tzinfo] | None = None,
 ) -> ContextWindow:
-    """Pack, arrange, render, count and explain. The same input gives the same bytes.
+    """Build a context window: pack, arrange, render, cite and trace. Deterministic.
 
     Args:
         retrieval: hits count by score; equal scores by document and place in it. Where its threads say
@@ -80,7 +80,7 @@ ARROW = " → "
 
 
 def citations(layout: Layout) -> tuple[Citation, ...]:
-    """Where each numbered passage comes from, exactly."""
+    """The citation of each numbered passage."""
     return tuple(
         Citation(
             number=passage.number,

@@ -30,7 +30,7 @@ class Sentence:
 
 
 class Focus:
-    """Weighs the sentences of hits by the terms of one query, else by their similarity where it is known."""
+    """Weighs the sentences of hits by the terms of one query, else by their similarity."""
 
     def __init__(
         self, terms: Mapping[str, QueryTerms], nearest: Mapping[int, Sequence[float]] | None = None
@@ -143,7 +143,7 @@ class Estimator:
         self._cut_before = count(CUT_BEFORE)
 
     def least(self, hit: Hit) -> int:
-        """What the chunk costs at least, known without looking at its text; 0 if nothing is known."""
+        """A lower bound of the chunk's cost without reading its text; 0 if unknown."""
         return hit.chunk.tokens if self._counted else 0
 
     def text(self, hit: Hit) -> int:

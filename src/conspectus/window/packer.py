@@ -24,7 +24,7 @@ _MOST_CUTS_TRIED = 16
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why a candidate is out.
+    """Why a candidate is not in the window.
 
     It is blank, or the text of rank `same_as`; or it was `swapped` for others; or it needs more tokens
     than were left.
@@ -38,13 +38,13 @@ class Refusal:
 
     @property
     def for_want_of_room(self) -> bool:
-        """Whether a larger budget would let it in."""
+        """Whether a larger budget would include it."""
         return self.same_as is None and not self.blank
 
 
 @dataclass(slots=True)
 class WindowPlan:
-    """What goes in, by rank; what each of it costs, as far as can be said; and why the rest is out."""
+    """The selected chunks by rank with estimated costs, and why the others are not selected."""
 
     pieces: dict[int, SelectedChunk] = field(default_factory=dict)
     costs: dict[int, int] = field(default_factory=dict)
@@ -52,21 +52,21 @@ class WindowPlan:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing was left out for want of room."""
+        """Whether everything fits."""
         cut = any(piece.cut for piece in self.pieces.values())
         return not cut and not any(refusal.for_want_of_room for refusal in self.refused.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Only the ranks in `keep` go in as they are; the room of `out` goes to the best of the others."""
+    """Keeps the ranks in `keep`, and gives the tokens of `out` to the best of the others."""
 
     keep: frozenset[int]
     out: int
 
 
 class Planner:
-    """Fills a room of so many tokens, by estimates. One planner makes one plan.
+    """Selects chunks for a number of tokens, by estimates. One planner makes one plan.
 
     A room of less than `worth` tokens is left as it is; `spare` tokens may be wasted on a better cut.
     """
@@ -83,7 +83,7 @@ class Planner:
         self._shown = SeenTexts()
 
     def plan(self, hits: Sequence[Hit], swap: Swap | None = None) -> WindowPlan:
-        """Take each hit that fits, then cut one that did not to the room that is left."""
+        """Select each hit that fits, then truncate one that did not to the tokens left."""
         reserved = self._reserve(hits[0])
         self._room -= reserved
         for rank, hit in enumerate(hits):
@@ -195,7 +195,7 @@ class Packed:
 
     @property
     def worth(self) -> tuple[bool, int]:
-        """More of it is better: first the best hit, then tokens."""
+        """The quality of a plan: first whether it has the best hit, then its tokens."""
         return (0 in self.plan.pieces, self.tokens)
 
 
@@ -208,7 +208,7 @@ def pack(
     estimator: Callable[[Hit], Estimator],
     threads: Threads,
 ) -> Packed:
-    """The best hits that cost at most `allowed` tokens when rendered, everything included.
+    """Pack the best hits into at most `allowed` tokens, counted on the rendered text.
 
     Best first, each that fits; the first one that does not is cut to what is left. The best hit of all
     is never given up for others: if it is too large, it is cut to three quarters of the room or more, and the
@@ -242,7 +242,7 @@ class _Packer:
     threads: Threads
 
     def fit(self, swap: Swap | None = None) -> Packed:
-        """Plan by estimates, count what comes out, and plan again with as much more or less room."""
+        """Plan with estimates, count the rendered text, and plan again with corrected room."""
         best: Packed | None = None
         fits, fails = 0, 2 * self.allowed + 1
         room = self.allowed - self.costs.frame
@@ -265,7 +265,7 @@ class _Packer:
         return best or _nothing(self.hits)
 
     def is_full(self, packed: Packed) -> bool:
-        """Whether the budget is used as far as it should be where there is enough to say."""
+        """Whether enough of the budget is used."""
         return packed.tokens >= _FULL * self.allowed
 
     @property
@@ -290,7 +290,7 @@ _MOST_COMPARED = 32
 
 
 class SeenTexts:
-    """Finds the shown text that makes another one superfluous.
+    """Finds texts that the window contains already.
 
     A text is superfluous if it is equal to a shown one, or if its words stand in one in the same order
     without interruption. What somebody said repeats only what the same person said, and what is seen or
@@ -317,7 +317,7 @@ class SeenTexts:
         return next((rank for rank in containing if needle in self._texts[rank][1]), None)
 
     def add(self, rank: int, hit: Hit, *, whole: bool = True) -> None:
-        """Remember a text; of one that is not shown whole only that it is there."""
+        """Remember a text; a truncated one only by its hash."""
         voice = _voice(hit)
         self._hashes.setdefault((hit.chunk.content_hash, voice), rank)
         if not whole:
@@ -363,7 +363,7 @@ class Spans:
         return self.ends[index] if inside else start
 
     def add(self, start: int, end: int) -> None:
-        """Take in a span; those that it overlaps or touches become one with it."""
+        """Add a span, joined with those that it overlaps or touches."""
         near = self.near(start, end)
         if near.start < near.stop:
             start, end = min(start, self.starts[near.start]), max(end, self.ends[near.stop - 1])

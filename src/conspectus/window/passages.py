@@ -16,7 +16,7 @@ from conspectus.text.times import EPOCH, timecode
 
 
 class Threads:
-    """The threads of which it is known where in them messages stand, and the names and zones of streams."""
+    """Positions of messages in known threads, and the names and time zones of streams."""
 
     def __init__(
         self,
@@ -68,14 +68,14 @@ class Threads:
 
 
 class Gaps:
-    """The places in threads where messages are left out, while a window fills."""
+    """Counts the gaps in threads where messages are left out, while a window is filled."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._shown: dict[tuple[str, str | None], list[int]] = {}
 
     def added_by(self, document: Document) -> int:
-        """How many more gaps there are when this is shown too, -1 where it closes one."""
+        """The change in the number of gaps if this is shown too; -1 if it closes one."""
         place = self._threads.place(document)
         if place is None:
             return 0
@@ -89,7 +89,7 @@ class Gaps:
         return int(place - left > 1) + int(right - place > 1) - before
 
     def show(self, document: Document) -> None:
-        """Take note that a message is shown."""
+        """Note that a message is shown."""
         place = self._threads.place(document)
         if place is not None:
             insort(self._shown.setdefault((document.source, document.thread), []), place)
@@ -121,7 +121,7 @@ class SelectedChunk:
 
 @dataclass(frozen=True, slots=True)
 class WindowPassage:
-    """An unbroken stretch of a document: its characters [start, end), from chunks that touch or overlap.
+    """A passage: the characters [start, end) of a document, from chunks that touch or overlap.
 
     `number` is what citations call it, from 1 on in reading order; `cut` says that the text goes on in
     the last chunk but is not shown, `cut_before` that the first chunk begins before it; `follows` is the
@@ -169,7 +169,7 @@ def arrange(pieces: Iterable[SelectedChunk], threads: Threads) -> Layout:
 
 
 def group_key(document: Document) -> tuple[str, ...]:
-    """What a document is kept together with: its thread or stream, else only itself."""
+    """The group of a document: its thread or stream, else only itself."""
     if is_streamed(document):
         return track(document)
     if document.thread is not None and document.kind != "page":
@@ -285,7 +285,7 @@ def is_streamed(document: Document) -> bool:
 
 
 def track(document: Document) -> tuple[str, ...]:
-    """What it is kept together with, in the order of time: the captions and events of its stream."""
+    """The group of a caption or event: its stream."""
     other = () if document.thread in {None, TRACK} else (document.thread or "",)
     return ("stream", document.source, *other)
 
@@ -316,7 +316,7 @@ def stretch(document: Document, before: Document | None = None, zone: tzinfo = U
 
 
 def apart(document: Document, before: Document | None) -> bool:
-    """Whether something of the stream may be missing between two that follow each other."""
+    """Whether captions may be missing between two that follow each other."""
     if before is None or not is_streamed(before) or before.source != document.source:
         return False
     if document.sequence is not None and before.sequence is not None:
