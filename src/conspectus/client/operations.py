@@ -17,9 +17,11 @@ from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_to_json
+from conspectus.model.memory import Scope
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments
 from conspectus.operations import OPERATIONS, Operation, Parameter
+from conspectus.operations.operation import record_of
 
 S = TypeVar("S", bound=RemoteService)
 _LISTS: Final = (Sequence, Iterable, list, tuple)
@@ -67,22 +69,19 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         if isinstance(value, str) and get_origin(each.hint) in _LISTS:
             raise InvalidInput(each.name, "must be a list, not a string")
         told = _filter(each, value) if each.hint == Filter else _told(each.hint, value)
-        if each.name == operation.spread:
-            body |= cast(dict[str, Json], told)
-        elif each.location == "body":
-            body[each.name] = told
-        elif is_dataclass(each.hint):
-            query |= cast(dict[str, Any], told)
+        parts = _flat(record_of(each.hint), told) if each.is_spread else {each.name: told}
+        if each.location == "body":
+            body |= parts
         else:
-            query[each.name] = told
+            query |= parts
     words = operation.path[1:].split("/")
-    parts = [
+    path = [
         (_kind(each, before), str(query.pop(each[1:-1]))) if each.startswith("{") else each
         for before, each in zip(["", *words], words, strict=False)
     ]
     return Request(
         operation.verb,
-        path_of(*parts),
+        path_of(*path),
         body if any(each.location == "body" for each in operation.parameters) else None,
         query=query_of(query),
         writes=operation.verb != "GET" and not operation.reads,
@@ -94,6 +93,15 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
 def _kind(word: str, before: str) -> str:
     """What a part of a path is: a `{name}` is that of one of the things before it."""
     return before.removesuffix("s") if word == "{name}" else word[1:-1]
+
+
+def _flat(hint: Any, told: Json) -> dict[str, Json]:
+    """The fields of a dataclass, those of a scope in it among them."""
+    members = dict(cast(Mapping[str, Json], told))
+    for name, kind in hints(hint).items():
+        if kind is Scope:
+            members |= cast(Mapping[str, Json], members.pop(name))
+    return members
 
 
 def _filter(parameter: Parameter, value: Filter) -> Json:

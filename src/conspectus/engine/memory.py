@@ -199,7 +199,7 @@ class MemoryService(Service):
         return await self._search.recall(question)
 
     async def window(
-        self, question: MemoryQuery, budget: int | Budget, *, renderer: str = "text"
+        self, question: MemoryQuery, budget: int | Budget = 4_000, *, renderer: str = "text"
     ) -> MemoryWindow:
         """Build the context window of the next turn: notes, the newest turns, and memories for the query.
 

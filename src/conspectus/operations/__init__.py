@@ -9,6 +9,7 @@ from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPER
 from conspectus.operations.documents import DOCUMENT_OPERATIONS
 from conspectus.operations.graph import GRAPH_OPERATIONS
 from conspectus.operations.jobs import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
+from conspectus.operations.memory import MEMORY_OPERATIONS
 from conspectus.operations.operation import Operation, Parameter
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
 
@@ -26,6 +27,7 @@ OPERATIONS = {
         *JOB_OPERATIONS,
         *INGEST_OPERATIONS,
         *MAINTENANCE_OPERATIONS,
+        *MEMORY_OPERATIONS,
     )
 }
 """Every operation by its method, such as `PeopleService.whoami`."""
@@ -40,6 +42,7 @@ __all__ = [
     "INGEST_OPERATIONS",
     "JOB_OPERATIONS",
     "MAINTENANCE_OPERATIONS",
+    "MEMORY_OPERATIONS",
     "OPERATIONS",
     "PEOPLE_OPERATIONS",
     "SOURCE_OPERATIONS",

@@ -6,8 +6,7 @@ from typing import Final
 ROUTES: Final[Mapping[str, str]] = {
     "an upload": "import_captions import_messages import_streams ingest_files",
     "a stream, lines or a picture, not one JSON value": """
-        add_lines chat export_graph export_lines export_memories follow_captions go_on import_lines
-        import_memories listen
+        add_lines chat export_graph export_lines follow_captions go_on import_lines listen
         """,
     "the API of OpenAI": "complete embed models",
     "endpoints that are another product's to the letter": """
@@ -17,18 +16,14 @@ ROUTES: Final[Mapping[str, str]] = {
     "one of two statuses": "create_collection",
     "an unknown collection is refused, not made": "add_documents get_or_create_source",
     "what has no key is noted, so that nothing is stored twice": "add_documents_to_source post_messages",
-    "what is named changes, null too": "update_document",
+    "what is named changes, null too": "update_document update_memory",
     "one of two selections": "delete_documents_of_collection",
     "of two methods, or with another answer": """
-        delete_document delete_message get_job list_documents_of_source reindex
+        delete_document delete_message forget_memory get_job list_documents_of_source reindex retain
+        retain_all
         """,
     "not in the table yet: search": """
         augment channel_context context explain rerank search search_and_rerank
-        """,
-    "not in the table yet: memory": """
-        apply_retention count_memories forget forget_memory get_memory list_conversations list_memories
-        list_retentions memory_context memory_stats memory_versions recall recent_memories remember retain
-        retain_all start_retention update_memory
         """,
     "not in the table yet: streams": """
         add_captions add_events clear_stream delete_stream entity_timeline find_moments get_stream get_summary
@@ -40,7 +35,7 @@ ROUTES: Final[Mapping[str, str]] = {
 METHODS: Final[Mapping[str, str]] = {
     "files, archives or batches of more than one request": """
         Channels.import_chat Channels.post Documents.add Documents.add_files Documents.delete
-        Jobs.ingest_files
+        Jobs.ingest_files Memory.import_lines Memory.remember
         """,
     "a stream, lines or a picture, not one JSON value": "Alerts.subscribe Chat.stream Graph.export",
     "a collection that is made if it is new": """
@@ -54,16 +49,11 @@ METHODS: Final[Mapping[str, str]] = {
         Graph.settle_entities Jobs.wait Maintenance.status
         """,
     "the route is written out": """
-        Documents.delete_where Documents.update Jobs.get Maintenance.reindex
+        Documents.delete_where Documents.update Jobs.get Maintenance.reindex Memory.update Retention.set
         """,
     "not in the table yet: search": """
         Channels.window Search.augment Search.explain Search.rerank Search.retrieve
         Search.search_and_rerank Search.window
-        """,
-    "not in the table yet: memory": """
-        Memory.conversations Memory.count Memory.export Memory.forget Memory.get Memory.import_lines
-        Memory.list Memory.recall Memory.recent Memory.remember Memory.stats Memory.update
-        Memory.versions Memory.window Retention.apply Retention.list Retention.set Retention.start_job
         """,
     "not in the table yet: streams": """
         Events.add Events.entities Events.entity_timeline Events.list Streams.add_captions Streams.captions

@@ -3,12 +3,14 @@
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cached_property
+from types import GenericAlias
 from typing import Any, Final, Literal, cast, get_args
 
 from conspectus.engine import Engine
 from conspectus.model.checks import hints
+from conspectus.model.memory import Scope
 
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Location = Literal["path", "query", "body"]
@@ -43,6 +45,30 @@ class Parameter:
     hint: Any
     default: Any
     location: Location
+    owner: str = ""
+    """The class that it is a field of."""
+    is_spread: bool = False
+    """Whether a request has its fields instead."""
+
+    @property
+    def leaves(self) -> Sequence["Parameter"]:
+        """What a request has for it: the fields of a dataclass, those of a scope in it among them."""
+        if not self.is_spread:
+            return [self]
+        owner = record_of(self.hint)
+        known = hints(owner)
+        named = [
+            Parameter(
+                each.name,
+                known[each.name],
+                default_of(each),
+                self.location,
+                owner.__name__,
+                is_spread=known[each.name] is Scope,
+            )
+            for each in fields(owner)
+        ]
+        return [leaf for each in named for leaf in each.leaves]
 
 
 @dataclass(frozen=True)
@@ -50,13 +76,17 @@ class Operation:
     """A method of a service at a path.
 
     Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET
-    or DELETE, and in the body otherwise; those in `local` do not travel. The fields of the dataclass `spread`
-    are themselves members of the body. `reads` says that a POST changes
-    nothing, `unhurried` that it may take longer than the time limit of requests, `secret` that its answer is
-    given once and never stored. An answer that is no object is the member `wrapped` of one. `id` is the
-    operation's id in the OpenAPI document, where that is not the method's name. With `tagged`, a GET answers
-    with an ETag, and a PATCH takes that of the GET at its path as If-Match. With the status 202 the answer is
-    a job, whose address is in `Location`. `problems` are statuses that not every operation answers with.
+    or DELETE, and in the body otherwise; those in `local` do not travel. Of a scope, of a dataclass in the
+    query and of the dataclass `spread`, a request has the fields. `reads` says that a POST changes nothing,
+    `unhurried` that it may take longer than the time limit of requests, `secret` that its answer is given
+    once and never stored. An answer that is no object is the member `wrapped` of one. `id` is the operation's
+    id in the OpenAPI document, where that is not the method's name. With `tagged`, a GET answers with an
+    ETag, and a PATCH takes that of the GET at its path as If-Match. With the status 202 the answer is a job,
+    whose address is in `Location`. `problems` are statuses that not every operation answers with. With
+    `as_lines`, the body of a POST or the answer to a GET may be JSON lines, for which there is another route.
+    `listed` is the parameter that holds what is to be stored, with the type of its elements, of which the
+    method takes a single one too: those without a key would be there twice if they were sent twice.
+    `defaults` are those of what `**` stands for, where they are not None.
     """
 
     method: Callable[..., Any]
@@ -73,6 +103,9 @@ class Operation:
     local: Sequence[str] = ()
     spread: str = ""
     problems: Sequence[int] = ()
+    as_lines: bool = False
+    listed: Mapping[str, Any] = field(default_factory=dict)
+    defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
@@ -105,24 +138,44 @@ class Operation:
         """The parameters that travel, in the order of the method."""
         apart = LOCAL.union(self.local)
         return [
-            Parameter(name, hint, default, self._location(name))
+            Parameter(name, hint, default, self._location(name), is_spread=self._is_spread(name, hint))
             for each in inspect.signature(self.method).parameters.values()
             for name, hint, default in self._named(each)
             if name not in apart
         ]
 
     def _named(self, parameter: inspect.Parameter) -> Iterable[tuple[str, Any, Any]]:
-        """Name, type and default of a parameter, or of each that `**` stands for; those default to None."""
-        hint = self._hints.get(parameter.name)
+        """Name, type and default of a parameter, or of each that `**` stands for."""
+        hint = self._hint(parameter.name)
         if parameter.kind is not parameter.VAR_KEYWORD:
             return [(parameter.name, hint, parameter.default)]
-        return [(name, each, None) for name, each in hints(get_args(hint)[0]).items()]
+        given = hints(get_args(hint)[0])
+        return [(name, each, self.defaults.get(name)) for name, each in given.items()]
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:
         return hints(inspect.unwrap(self.method))
 
+    def _hint(self, name: str) -> Any:
+        return GenericAlias(tuple, (self.listed[name], ...)) if name in self.listed else self._hints.get(name)
+
+    def _is_spread(self, name: str, hint: Any) -> bool:
+        in_query = is_dataclass(hint) and self._location(name) == "query"
+        return in_query or hint is Scope or name == self.spread
+
     def _location(self, name: str) -> Location:
         if name in re.findall(r"\{(\w+)", self.path):
             return "path"
         return "query" if name in self.query or self.verb in {"GET", "DELETE"} else "body"
+
+
+def record_of(hint: Any) -> Any:
+    """The dataclass that a type is, or has among others."""
+    return next(each for each in (hint, *get_args(hint)) if is_dataclass(each))
+
+
+def default_of(field: Field[Any]) -> Any:
+    """The default of a field of a dataclass, or `REQUIRED`."""
+    if field.default_factory is not MISSING:
+        return field.default_factory()
+    return REQUIRED if field.default is MISSING else field.default

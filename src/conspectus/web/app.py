@@ -50,7 +50,6 @@ from conspectus.web.routes import (
     message_import,
     pages,
     people,
-    retention,
     search,
     server,
     sources,
@@ -66,7 +65,7 @@ work = logging.getLogger(__name__)
 MOST_FIELDS = 20
 GROUPS = (
     people, ingest, jobs, sources, message_import, documents, search,
-    chat, tasks, maintenance, alerts, memory_lines, retention, memories, graph_export,
+    chat, tasks, maintenance, alerts, memory_lines, memories, graph_export,
     caption_lines, events, summaries, streams, collections,
 )  # fmt: skip
 """Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""

@@ -1,25 +1,27 @@
 """Routes of operations, derived from the table."""
 
 import inspect
-from collections.abc import Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import is_dataclass
 from http import HTTPStatus
 from types import NoneType
 from typing import Annotated, Any, Final
 
 from fastapi import Body, Path, Query, Response
-from pydantic import BaseModel, create_model
+from pydantic import BaseModel, Field, create_model
 
 from conspectus.engine import Engine
-from conspectus.model.checks import hints
-from conspectus.model.filter import Filter, filter_from_json, parse_filters
+from conspectus.model.filter import Filter, parse_filters
 from conspectus.operations import OPERATIONS, Operation, Parameter
-from conspectus.operations.operation import REQUIRED
+from conspectus.operations.operation import REQUIRED, record_of
 from conspectus.web.deps import (
     EngineOf,
     Filters,
     IfMatch,
     IfNoneMatch,
+    Noting,
+    NotingOf,
     ShownOnce,
     Unhurried,
     require_match,
@@ -27,13 +29,14 @@ from conspectus.web.deps import (
     unless_held,
 )
 from conspectus.web.logs import API
+from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
-from conspectus.web.operation_schemas import TEXTS, answered, given, limited, record_of, request_model
+from conspectus.web.operation_schemas import TEXTS, answered, gathered, given, limited
 from conspectus.web.schemas.base import IDENTIFIER, NAME, RequestModel, ResponseModel
 
 SLASHED: Final = frozenset({"collection", "graph", "stream"})
 """Parameters of a path that may hold a slash."""
-IDS: Final = frozenset({"alert", "document", "job", "source"})
+IDS: Final = frozenset({"alert", "document", "job", "memory", "source"})
 """Parameters of a path that are ids."""
 
 
@@ -48,11 +51,13 @@ def _add_route(section: Section, operation: Operation) -> None:
 
     async def call(**told: Any) -> Any:
         engine, response = told.pop("engine"), told.pop("response", None)
+        noting = told.pop("noting", None)
         tag = told.pop("if_match", told.pop("if_none_match", None))
         values = _taken(operation, told, told.pop("body", None))
         if tag is not None and operation.verb == "PATCH":
             await _require_match(operation, engine, values, tag)
-        answer = await operation.of(engine)(**values)
+        with _noted(operation, values, noting):
+            answer = await operation.of(engine)(**values)
         if response is not None:
             response.headers["Location"] = f"{API}/jobs/{answer.id}"
         if operation.tagged and operation.verb == "GET":
@@ -63,9 +68,7 @@ def _add_route(section: Section, operation: Operation) -> None:
     call.__name__ = operation.name
     call.__doc__ = operation.summary
     signature = [_keyword("engine", EngineOf), *_headers(operation)]
-    signature += [
-        part for each in operation.parameters if each.location != "body" for part in _apart(operation, each)
-    ]
+    signature += [_apart(operation, each) for each in _leaves(operation) if each.location != "body"]
     if body is not None:
         signature.append(_keyword("body", Annotated[body, Body()]))
     vars(call)["__signature__"] = inspect.Signature(signature)
@@ -76,6 +79,7 @@ def _add_route(section: Section, operation: Operation) -> None:
         status_code=operation.status,
         response_model=_answer(operation),
         responses=_responses(operation),
+        openapi_extra=SENT_AS_LINES if operation.as_lines and operation.verb == "POST" else None,
         dependencies=[
             *([Unhurried] if operation.unhurried else []),
             *([ShownOnce] if operation.secret else []),
@@ -83,8 +87,18 @@ def _add_route(section: Section, operation: Operation) -> None:
     )
 
 
+def _noted(
+    operation: Operation, values: Mapping[str, Any], noting: Noting | None
+) -> AbstractContextManager[None]:
+    if noting is None:
+        return nullcontext()
+    return noting(each.key for name in operation.listed for each in values[name])
+
+
 def _headers(operation: Operation) -> list[inspect.Parameter]:
     """The headers that a request has, and the response whose headers an answer sets."""
+    if operation.listed:
+        return [_keyword("noting", NotingOf)]
     if operation.status == HTTPStatus.ACCEPTED:
         return [_keyword("response", Response)]
     if operation.tagged and operation.verb == "GET":
@@ -97,6 +111,8 @@ def _responses(operation: Operation) -> Responses:
         return accepted(*operation.problems)
     if operation.tagged and operation.verb == "GET":
         return with_tag(*operation.problems)
+    if operation.as_lines and operation.verb == "GET":
+        return {200: {"content": LINES}, **problems()}
     return problems(*([412] if operation.tagged else []), *operation.problems)
 
 
@@ -126,47 +142,49 @@ def _answer(operation: Operation) -> Any:
 
 
 def _body(operation: Operation) -> type[BaseModel] | None:
-    told = [each for each in operation.parameters if each.location == "body"]
-    members: dict[str, Any] = {
-        each.name: (_kind(operation, each), ... if each.default is REQUIRED else _default(each))
-        for each in told
-        if each.name != operation.spread
-    }
-    base = next((request_model(record_of(each.hint)) for each in told if each.name == operation.spread), None)
+    leaves = [each for each in _leaves(operation) if each.location == "body"]
+    members: dict[str, Any] = {each.name: _member(_kind(operation, each), each) for each in leaves}
     name = "".join(part.title() for part in (operation.name).split("_"))
-    return create_model(f"{name}Body", __base__=base or RequestModel, **members) if members else base
+    return create_model(f"{name}Body", __base__=RequestModel, **members) if members else None
+
+
+def _leaves(operation: Operation) -> Iterator[Parameter]:
+    """What a request has for the parameters of an operation."""
+    return (leaf for each in operation.parameters for leaf in each.leaves)
 
 
 def _kind(operation: Operation, parameter: Parameter) -> Any:
     if parameter.hint == Filter and parameter.location == "query":
         return Filters
-    return limited(operation.name, parameter.name, parameter.hint, TEXTS.get(parameter.name))
+    owner = parameter.owner or operation.name
+    return limited(owner, parameter.name, parameter.hint, TEXTS.get(parameter.name))
+
+
+def _member(kind: Any, parameter: Parameter) -> tuple[Any, Any]:
+    """The type and the default of a member of a body; null stands for the default of a dataclass."""
+    if parameter.default is REQUIRED:
+        return kind, ...
+    if is_dataclass(parameter.default) and is_dataclass(parameter.hint):
+        return kind | None, None
+    return kind, _default(parameter)
 
 
 def _default(parameter: Parameter) -> Any:
-    return None if parameter.hint == Filter else parameter.default
+    if parameter.hint == Filter:
+        return None
+    is_made = is_dataclass(parameter.default)
+    return Field(default_factory=lambda: parameter.default) if is_made else parameter.default
 
 
-def _apart(operation: Operation, parameter: Parameter) -> list[inspect.Parameter]:
-    """A parameter of the path or query; a dataclass is several, one for each of its fields."""
-    if is_dataclass(parameter.hint):
-        owner: Any = parameter.hint
-        known = hints(owner)
-        return [
-            _keyword(
-                each.name,
-                Annotated[limited(owner.__name__, each.name, known[each.name]), Query()],
-                REQUIRED if each.default is MISSING else each.default,
-            )
-            for each in fields(owner)
-        ]
+def _apart(operation: Operation, parameter: Parameter) -> inspect.Parameter:
+    """A parameter of the path or query."""
     if parameter.location == "path":
         is_id = parameter.name in IDS
         about = f"The id {'' if is_id else 'or the name '}of {_with_article(parameter.name)}."
         most = IDENTIFIER if is_id else NAME
         kind = Annotated[str, Path(min_length=1, max_length=most, description=about)]
-        return [_keyword(parameter.name, kind)]
-    return [_keyword(parameter.name, Annotated[_kind(operation, parameter), Query()], _default(parameter))]
+        return _keyword(parameter.name, kind)
+    return _keyword(parameter.name, Annotated[_kind(operation, parameter), Query()], _default(parameter))
 
 
 def _with_article(name: str) -> str:
@@ -178,18 +196,13 @@ def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter
 
 
 def _taken(operation: Operation, told: Mapping[str, Any], body: BaseModel | None) -> dict[str, Any]:
-    values = {}
+    named = {**told, **({} if body is None else dict(body))}
     for each in operation.parameters:
-        value = getattr(body, each.name, None) if each.location == "body" else told.get(each.name)
-        if each.name == operation.spread:
-            values[each.name] = given(record_of(each.hint), body)
-        elif each.hint == Filter:
-            read = parse_filters if each.location == "query" else filter_from_json
-            values[each.name] = each.default if value is None else read(value)
-        elif is_dataclass(each.hint) and each.location != "body":
-            known = hints(each.hint)
-            kind: Any = each.hint
-            values[each.name] = kind(**{f.name: given(known[f.name], told[f.name]) for f in fields(kind)})
-        else:
-            values[each.name] = given(each.hint, value)
-    return values
+        if each.hint == Filter and each.location == "query":
+            named[each.name] = parse_filters(named[each.name] or [])
+    return {
+        each.name: gathered(record_of(each.hint), named)
+        if each.is_spread
+        else given(each.hint, named[each.name])
+        for each in operation.parameters
+    }

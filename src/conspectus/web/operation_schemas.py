@@ -14,10 +14,13 @@ from pydantic import Field as Limited
 
 from conspectus.access.keys import LONGEST
 from conspectus.engine.alerts import LONGEST_ADDRESS, LONGEST_GAP, MOST_STREAMS
+from conspectus.memory.retention import MOST_DAYS
 from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
-from conspectus.model.filter import Filter, filter_from_json, filter_to_json
+from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, filter_to_json
+from conspectus.model.graph import GraphExpansion
 from conspectus.model.jobs import JobRates, RequestTotals
+from conspectus.model.memory import Scope as MemoryScope
 from conspectus.model.records import Document, Source
 from conspectus.model.reports import CheckReport
 from conspectus.model.results import Retrieval
@@ -33,14 +36,27 @@ from conspectus.web.schemas.base import (
     Instant,
     Int64,
     JsonObject,
+    Label,
     Name,
+    Question,
     RequestModel,
     ResponseModel,
     Share,
     Span,
+    Text,
+    Tokenizer,
     Where,
 )
+from conspectus.web.schemas.graphs import GraphAskBody
 from conspectus.web.schemas.records import DocumentAnswer, SourceAnswer
+from conspectus.web.schemas.search import (
+    MOST_DIMENSIONS,
+    BudgetBody,
+    MinSimilarity,
+    Renderer,
+    Tokens,
+    budget_of,
+)
 
 MOST_PARTS: Final = 1_000_000
 """Elements of a list, as far as reading goes; the settings decide how many are accepted."""
@@ -53,6 +69,7 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
     float: Finite,
     datetime: Instant,
     tuple[int, int]: Span,
+    GraphExpansion: GraphAskBody,
 }
 _ANSWERED: Final[Mapping[Any, Any]] = {
     Document: DocumentAnswer,
@@ -77,6 +94,7 @@ TEXTS: Final[Mapping[str, Any]] = {
     "graph": Name,
     "name": Name,
     "rename": Name,
+    "tokenizer": Tokenizer,
 }
 """Bounds of texts by the name of the parameter."""
 
@@ -84,6 +102,16 @@ _IDS: Final = Annotated[list[Identifier], Limited(max_length=MOST_IDS)]
 _PAGE: Final = Annotated[int, Limited(ge=1, le=1_000, description="Most of them on a page.")]
 _STREAMS: Final = Annotated[list[Name], Limited(max_length=MOST_STREAMS)]
 _ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=LONGEST)]
+_FEW: Final = Annotated[int, Limited(ge=0, lt=INT64)]
+_MOST_WRITTEN: Final = 10_000
+_ENTITIES: Final = Annotated[list[Label], Limited(max_length=1_000)]
+_VECTOR: Final = Annotated[list[Finite], Limited(min_length=1, max_length=MOST_DIMENSIONS)] | None
+_DAYS: Final = Annotated[float, Limited(ge=0, le=MOST_DAYS, allow_inf_nan=False)]
+_BUDGET: Final = Annotated[
+    Tokens | BudgetBody, Limited(description="Tokens counted with o200k_base, or a budget.")
+]
+_MOST: Final[Mapping[str, int]] = {"remember.memories": _MOST_WRITTEN}
+"""The most elements of a list, by method."""
 _LIMITS: Final[Mapping[str, Any]] = {
     "create_user.name": _ACCOUNT,
     "create_group.name": _ACCOUNT,
@@ -114,6 +142,32 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "latest_messages.limit": _PAGE,
     "context_chain.limit": _PAGE,
     "find_document.key": Name,
+    "list_memories.limit": _PAGE,
+    "export_memories.limit": Annotated[Int64, Limited(description="Most lines on a page.")] | None,
+    "import_memories.lines": Annotated[list[Text], Limited(max_length=_MOST_WRITTEN)],
+    "recent_memories.turns": _FEW | None,
+    "recent_memories.tokens": _FEW | None,
+    "memory_context.budget": _BUDGET,
+    "memory_context.renderer": Renderer,
+    "list_memories.entity": Label | None,
+    "Fact.subject": Label,
+    "Fact.predicate": Label,
+    "Fact.object": Label,
+    "Scope.user": Annotated[Name, Limited(description="None: memories of no user, never those of all.")]
+    | None,
+    "Scope.agent": Name | None,
+    "Scope.conversation": Name | None,
+    "NewMemory.text": Text,
+    "NewMemory.role": Label | None,
+    "NewMemory.speaker": Label | None,
+    "NewMemory.key": Label | None,
+    "NewMemory.entities": _ENTITIES,
+    "NewMemory.vector": _VECTOR,
+    "MemoryQuery.text": Question,
+    "MemoryQuery.notes_share": Share,
+    "MemoryQuery.floor": MinSimilarity | None,
+    "MemorySelection.ids": Annotated[list[Identifier], Limited(max_length=100_000)],
+    "MemorySelection.older_than_days": _DAYS | None,
     "find_document.source": Name,
     "list_nodes.after": _REQUESTED[str] | None,
     "list_edges.after": _REQUESTED[str] | None,
@@ -132,10 +186,11 @@ _LIMITS: Final[Mapping[str, Any]] = {
 
 def limited(owner: str, name: str, hint: Any, text: Any = None) -> Any:
     """What a request has for a parameter of a method, or for a field of a class."""
-    return _LIMITS.get(f"{owner}.{name}") or requested(hint, text)
+    place = f"{owner}.{name}"
+    return _LIMITS.get(place) or requested(hint, text, most=_MOST.get(place, MOST_PARTS))
 
 
-def requested(hint: Any, text: Any = None) -> Any:
+def requested(hint: Any, text: Any = None, *, most: int = MOST_PARTS) -> Any:
     """What a request has for a value of this type; `text` is what it has for a string."""
     if hint is str and text is not None:
         return text
@@ -150,7 +205,7 @@ def requested(hint: Any, text: Any = None) -> Any:
         return reduce(or_, (text if each is str else requested(each) for each in kinds))
     if origin in _LISTS:
         member: Any = requested(members[0])
-        return Annotated[list[member], Limited(max_length=MOST_PARTS)]
+        return Annotated[list[member], Limited(max_length=most)]
     if origin is Mapping:
         return JsonObject
     return request_model(cast(Hashable, hint)) if is_dataclass(hint) else hint
@@ -168,16 +223,27 @@ def request_model(kind: Any) -> type[BaseModel]:
     return create_model(kind.__name__, __base__=RequestModel, __doc__=inspect.getdoc(kind), **members)
 
 
-def record_of(hint: Any) -> Any:
-    """The dataclass that a type is, or has among others."""
-    return next(each for each in (hint, *get_args(hint)) if is_dataclass(each))
+def gathered(hint: Any, named: Mapping[str, Any]) -> Any:
+    """A dataclass as the method takes it, of the values of its fields and of those of a scope in it."""
+    known = hints(hint)
+    return hint(
+        **{
+            each.name: gathered(MemoryScope, named)
+            if known[each.name] is MemoryScope
+            else given(known[each.name], named[each.name])
+            for each in fields(hint)
+            if named.get(each.name) is not None or not is_dataclass(each.default)
+        }
+    )
 
 
 def given(hint: Any, value: Any) -> Any:
     """The value of a request as the method takes it."""
     members = get_args(hint)
+    if isinstance(value, BudgetBody):
+        return budget_of(value)
     if hint == Filter:
-        return filter_from_json(value)
+        return EVERYTHING if value is None else filter_from_json(value) if isinstance(value, dict) else value
     if get_origin(hint) in {Union, UnionType}:
         kinds = [each for each in members if each is not NoneType and _holds(each, value)]
         return given(kinds[0], value) if value is not None and len(kinds) == 1 else value

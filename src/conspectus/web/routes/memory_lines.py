@@ -18,9 +18,18 @@ from conspectus.web.memories import MEMORIES, MemoryScopeQuery, OfScope, spelt
 from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving, lines_in
 from conspectus.web.openapi import Section
 from conspectus.web.problem_details import Refused, problem_of
-from conspectus.web.schemas.memory_answers import ImportedAnswer
+from conspectus.web.schemas.base import Count, ResponseModel
 
 router = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)])
+
+
+class ImportedAnswer(ResponseModel):
+    """What became of lines that were taken in."""
+
+    added: Count
+    replaced: Count
+    updated: Count
+    unchanged: Count
 
 
 @router.post(f"{MEMORIES}/import", include_in_schema=False, dependencies=[Unhurried])

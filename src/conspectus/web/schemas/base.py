@@ -3,7 +3,7 @@
 import re
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, Strict
 
 NAME = 1_000
 IDENTIFIER = 200
@@ -23,10 +23,18 @@ def _no_number(given: object) -> object:
     return given
 
 
+def _no_path(tokenizer: str) -> str:
+    if tokenizer.startswith("hf:"):
+        raise ValueError("hf:PATH reads a file and cannot be used over HTTP")
+    return tokenizer
+
+
 Name = Annotated[str, Field(min_length=1, max_length=NAME)]
 Identifier = Annotated[str, Field(min_length=1, max_length=IDENTIFIER)]
 Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
 Question = Annotated[str, Field(max_length=LONGEST_QUESTION, examples=["How do we restore a backup?"])]
+Tokenizer = Annotated[Name, AfterValidator(_no_path)]
+Label = Annotated[str, Field(max_length=NAME)]
 Int64 = Annotated[int, Field(ge=-INT64, lt=INT64)]
 Count = Annotated[int, Field(ge=0)]
 Share = Annotated[float, Field(ge=0.0, le=1.0, allow_inf_nan=False)]

@@ -11,12 +11,12 @@ from conspectus.web.schemas.base import (
     Instant,
     Int64,
     JsonObject,
+    Label,
     Name,
     Question,
     RequestModel,
     Text,
 )
-from conspectus.web.schemas.records import Label
 from conspectus.web.schemas.search import BudgetBody, MinSimilarity, Tokens, budget_of
 
 MOST_MESSAGES = 10_000

@@ -6,8 +6,14 @@ from pydantic import Field
 
 from conspectus.model.streams import EntitySpan, EventSpan, NewEvent
 from conspectus.text.times import StreamClock
-from conspectus.web.schemas.base import Count, JsonObject, RequestModel, ResponseModel, Text
-from conspectus.web.schemas.records import Label
+from conspectus.web.schemas.base import (
+    Count,
+    JsonObject,
+    Label,
+    RequestModel,
+    ResponseModel,
+    Text,
+)
 from conspectus.web.schemas.streams import MOST_ENTITIES, When, timed
 
 MOST_EVENTS = 10_000

@@ -6,11 +6,11 @@ from pydantic import Field
 
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.web.schemas.base import (
+    Label,
     Name,
     RequestModel,
     Share,
 )
-from conspectus.web.schemas.records import Label
 
 MOST_HOPS = 1_000
 MOST_GRAPHS = 1_000

@@ -10,13 +10,13 @@ from conspectus.text.vectors import MOST_DIMENSIONS
 from conspectus.web.schemas.base import (
     LONGEST_DESCRIPTION,
     MOST_IDS,
-    NAME,
     Count,
     Finite,
     Identifier,
     Instant,
     Int64,
     JsonObject,
+    Label,
     Name,
     RequestModel,
     ResponseModel,
@@ -27,7 +27,6 @@ from conspectus.web.schemas.base import (
 
 MOST_DOCUMENTS = 10_000
 MOST_PLACES = 100_000
-Label = Annotated[str, Field(max_length=NAME)]
 
 
 class CollectionBody(RequestModel):

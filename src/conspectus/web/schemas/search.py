@@ -99,11 +99,12 @@ class BudgetBody(RequestModel):
     reserved_tokens: int = Field(0, ge=0, le=MOST_TOKENS)
 
 
+Renderer = Literal["text", "xml", "json", "messages", "guarded"]
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
 
 
 def budget_of(given: int | BudgetBody) -> Budget:
-    """The budget as the engine takes it. Raises InvalidInput for tokenizers that read server files."""
+    """The budget as the engine takes it."""
     if isinstance(given, int):
         return Budget(given)
     return _checked(Budget(**given.model_dump()))
@@ -134,7 +135,7 @@ class BudgetedBody(QueryBody):
 class ContextBody(BudgetedBody):
     """A context window to build."""
 
-    format: Literal["text", "xml", "json", "messages", "guarded"] = "text"
+    format: Renderer = "text"
 
 
 class ExplainBody(BudgetedBody):

@@ -30,6 +30,7 @@ from conspectus.web.schemas.base import (
     Instant,
     Int64,
     JsonObject,
+    Label,
     Name,
     Question,
     RequestModel,
@@ -37,7 +38,7 @@ from conspectus.web.schemas.base import (
     Text,
     Where,
 )
-from conspectus.web.schemas.records import DocumentAnswer, Label, SourceAnswer, WrittenAnswer
+from conspectus.web.schemas.records import DocumentAnswer, SourceAnswer, WrittenAnswer
 from conspectus.web.schemas.search import (
     MOST_DIMENSIONS,
     MOST_HITS,

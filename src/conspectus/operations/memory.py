@@ -1,0 +1,63 @@
+"""Operations on memories and on how long they are kept."""
+
+from typing import Final
+
+from conspectus.engine.memory import MemoryService
+from conspectus.engine.retention import RetentionService
+from conspectus.model.filter import EVERYTHING
+from conspectus.model.memory import NewMemory
+from conspectus.operations.operation import Operation
+
+_MEMORIES: Final = "/memories"
+_MEMORY: Final = "/memories/{memory}"
+_RETENTION: Final = "/memories/retention"
+
+MEMORY_OPERATIONS: Final = (
+    Operation(
+        MemoryService.remember,
+        "POST",
+        _MEMORIES,
+        unhurried=True,
+        status=201,
+        listed={"memories": NewMemory},
+    ),
+    Operation(
+        MemoryService.list,
+        "GET",
+        _MEMORIES,
+        defaults={"where": EVERYTHING, "limit": 100, "newest_first": False},
+        id="list_memories",
+    ),
+    Operation(
+        MemoryService.count, "POST", f"{_MEMORIES}/count", reads=True, wrapped="count", id="count_memories"
+    ),
+    Operation(MemoryService.recall, "POST", f"{_MEMORIES}/recall", spread="question", reads=True),
+    Operation(
+        MemoryService.window,
+        "POST",
+        f"{_MEMORIES}/context",
+        spread="question",
+        reads=True,
+        id="memory_context",
+    ),
+    Operation(MemoryService.recent, "GET", f"{_MEMORIES}/recent", id="recent_memories"),
+    Operation(MemoryService.forget, "POST", f"{_MEMORIES}/forget", spread="what", unhurried=True),
+    Operation(MemoryService.conversations, "GET", f"{_MEMORIES}/conversations", id="list_conversations"),
+    Operation(MemoryService.stats, "GET", f"{_MEMORIES}/stats", id="memory_stats"),
+    Operation(MemoryService.export, "GET", f"{_MEMORIES}/export", as_lines=True, id="export_memories"),
+    Operation(
+        MemoryService.import_lines,
+        "POST",
+        f"{_MEMORIES}/import",
+        unhurried=True,
+        as_lines=True,
+        listed={"lines": str},
+        id="import_memories",
+    ),
+    Operation(RetentionService.list, "GET", _RETENTION, id="list_retentions"),
+    Operation(RetentionService.apply, "POST", f"{_RETENTION}/apply", unhurried=True, id="apply_retention"),
+    Operation(RetentionService.start_job, "POST", f"{_RETENTION}/start", status=202, id="start_retention"),
+    Operation(MemoryService.get, "GET", _MEMORY, tagged=True, id="get_memory"),
+    Operation(MemoryService.versions, "GET", f"{_MEMORY}/versions", id="memory_versions"),
+)
+"""In the order in which paths are matched: what is no id comes before `{memory}`."""
