@@ -115,7 +115,7 @@ class RemoteStreams(RemoteService, StreamService):
     async def window(
         self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
     ) -> StreamWindow:
-        body = {**question_json(question), "budget": budget_json(budget), "renderer": renderer}
+        body = {**question_json(question), "budget": budget_json(budget), "renderer": encoded(renderer)}
         return await self._channel.one(StreamWindow, ask("/streams/context", body))
 
     async def import_captions(
