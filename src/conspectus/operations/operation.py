@@ -84,8 +84,8 @@ class Operation:
     ETag, and a PATCH takes that of the GET at its path as If-Match. With the status 202 the answer is a job,
     whose address is in `Location`. `problems` are statuses that not every operation answers with. With
     `as_lines`, the body of a POST or the answer to a GET may be JSON lines, for which there is another route.
-    `listed` is the parameter that holds what is to be stored, with the type of its elements, of which the
-    method takes a single one too: those without a key would be there twice if they were sent twice.
+    `listed` is a list of which the method takes a single element too, with the type of these. Elements that
+    may have a key are there twice where they are sent twice without one.
     `defaults` are those of what `**` stands for, where they are not None.
     """
 
@@ -116,6 +116,11 @@ class Operation:
     def name(self) -> str:
         """The operation's id in the OpenAPI document."""
         return self.id or self.method.__name__
+
+    @property
+    def keyed(self) -> Sequence[str]:
+        """The lists whose elements may have a key."""
+        return [name for name, kind in self.listed.items() if is_dataclass(kind)]
 
     def of(self, engine: Engine) -> Callable[..., Any]:
         """The method of an engine's service."""

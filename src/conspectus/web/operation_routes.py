@@ -92,12 +92,12 @@ def _noted(
 ) -> AbstractContextManager[None]:
     if noting is None:
         return nullcontext()
-    return noting(each.key for name in operation.listed for each in values[name])
+    return noting(each.key for name in operation.keyed for each in values[name])
 
 
 def _headers(operation: Operation) -> list[inspect.Parameter]:
     """The headers that a request has, and the response whose headers an answer sets."""
-    if operation.listed:
+    if operation.keyed:
         return [_keyword("noting", NotingOf)]
     if operation.status == HTTPStatus.ACCEPTED:
         return [_keyword("response", Response)]
