@@ -28,8 +28,7 @@ from channel_variants import KINDS, Kind, origin, variants
 from numpy.typing import NDArray
 
 from conspectus.text.replies import Linker
-from conspectus.text.replies.history import Past
-from conspectus.text.replies.linker import Judge, features, judge, seconds, tabulated
+from conspectus.text.replies.linker import Judge, Past, features, judge, seconds, tabulated
 from conspectus.text.replies.message_parsing import read
 
 Floats = NDArray[np.floating[Any]]

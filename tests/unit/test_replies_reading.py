@@ -5,8 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from conspectus.text.replies.history import NOBODY, STRANGER, Past
-from conspectus.text.replies.linker import Forest
+from conspectus.text.replies.linker import NOBODY, STRANGER, Forest, Past
 from conspectus.text.replies.message_parsing import LONGEST, MessageParser, NameMatcher, Participants, read
 
 
