@@ -27,6 +27,14 @@ async def listed(api: httpx.AsyncClient, **scope: Any) -> list[str]:
     return [each["text"] for each in answer.json()["memories"]]
 
 
+@pytest.mark.parametrize("field", ["at", "valid_from", "valid_until"])
+@pytest.mark.parametrize("fact", [None, {"subject": "Ann", "predicate": "likes", "object": "tea"}])
+async def test_a_bad_time_is_named(api: httpx.AsyncClient, field: str, fact: object) -> None:
+    memory = {"text": "Ann likes tea.", "fact": fact, field: "some day"}
+    answer = await api.post("/memories", json={**ANN, "memories": [memory]})
+    assert (answer.status_code, answer.json()["field"]) == (422, field)
+
+
 async def test_a_scope_is_in_every_route(api: httpx.AsyncClient) -> None:
     [mine] = await told(api, "My secret is xyzzy.")
     await told(api, "of bob", user="bob")

@@ -52,7 +52,9 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
         raise InvalidInput("kind", f"must be one of {', '.join(CLASSES)}")
     if not new.text.strip():
         raise InvalidInput("text", "there is nothing in it to remember")
-    begins, ends = _instant(new.valid_from), _instant(new.valid_until)
+    # Checked here, because preparing the document would blame its field `occurred`.
+    period(new.at, field="at")
+    begins, ends = _instant("valid_from", new.valid_from), _instant("valid_until", new.valid_until)
     if begins is not None and ends is not None and ends < begins:
         raise InvalidInput("valid_until", "is before valid_from")
     told: dict[str, object] = {
@@ -239,8 +241,9 @@ def _fact(fact: Fact) -> dict[str, Json]:
     }
 
 
-def _instant(value: datetime | str | None) -> datetime | None:
-    return None if value is None else parse_instant(value)
+def _instant(field: str, value: datetime | str | None) -> datetime | None:
+    with as_field(field, was="time"):
+        return None if value is None else parse_instant(value)
 
 
 def _time(told: Mapping[str, Any], name: str) -> datetime | None:
