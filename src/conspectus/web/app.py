@@ -42,9 +42,7 @@ from conspectus.web.routes import (
     documents,
     events,
     graph_export,
-    ingest,
     jobs,
-    maintenance,
     memories,
     memory_lines,
     message_import,
@@ -52,7 +50,6 @@ from conspectus.web.routes import (
     people,
     search,
     server,
-    sources,
     streams,
     summaries,
     tasks,
@@ -64,8 +61,8 @@ FORGETTING = 3_600.0
 work = logging.getLogger(__name__)
 MOST_FIELDS = 20
 GROUPS = (
-    people, ingest, jobs, sources, message_import, documents, search,
-    chat, tasks, maintenance, alerts, memory_lines, memories, graph_export,
+    people, jobs, message_import, documents, search,
+    chat, tasks, alerts, memory_lines, memories, graph_export,
     caption_lines, events, summaries, streams, collections,
 )  # fmt: skip
 """Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""

@@ -1,18 +1,23 @@
-"""Documents and chunks: the operations of the table, and by hand what they do not cover."""
+"""Sources and documents: the operations of the table, and by hand what they do not cover."""
 
 from collections.abc import Sequence
 
 from conspectus.errors import InvalidInput
-from conspectus.model.filter import In, filter_from_json
-from conspectus.model.records import Receipt, Written
-from conspectus.operations import DOCUMENT_OPERATIONS
+from conspectus.model.filter import And, Eq, In, filter_from_json
+from conspectus.model.records import Receipt, Source, Written
+from conspectus.model.reports import Page
+from conspectus.operations import DOCUMENT_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.web.deps import (
+    After,
     CollectionName,
     DocumentId,
     EngineOf,
     IfMatch,
+    Limit,
     NotingOf,
     Purge,
+    Selected,
+    SourceId,
     Unhurried,
     fingerprint_in,
 )
@@ -23,10 +28,49 @@ from conspectus.web.schemas.records import (
     DeletionBody,
     DocumentChange,
     DocumentsBody,
+    DocumentsOfSource,
+    SourceBody,
 )
 
+sources = Section("sources")
 router = Section("documents")
 IN_COLLECTION = "/collections/{collection:path}/documents"
+
+
+@sources.post("/collections/{collection:path}/sources", response_model=answered(Source), responses=problems())
+async def get_or_create_source(collection: CollectionName, body: SourceBody, engine: EngineOf) -> Source:
+    """The source of that name, made if it is new."""
+    home = await engine.collections.get(collection)
+    return await engine.collections.get_or_create_source(
+        body.name, collection=home.id, metadata=body.metadata, kind=body.kind
+    )
+
+
+@sources.get("/sources/{source}/documents", response_model=answered(Page), responses=problems())
+async def list_documents_of_source(
+    source: SourceId, where: Selected, engine: EngineOf, after: After = None, limit: Limit = 100
+) -> Page:
+    """A page of the source's documents that match, in order of recording."""
+    found = await engine.collections.get_source(source)
+    both = And((Eq("source", found.id), where))
+    return await engine.documents.list(collection=found.collection, where=both, after=after, limit=limit)
+
+
+@sources.post(
+    "/sources/{source}/documents",
+    response_model=answered(Sequence[Written]),
+    status_code=201,
+    responses=problems(412),
+    dependencies=[Unhurried],
+)
+async def add_documents_to_source(
+    source: SourceId, body: DocumentsOfSource, engine: EngineOf, noting: NotingOf
+) -> Sequence[Written]:
+    """Store documents in the source, in order."""
+    found = await engine.collections.get_source(source)
+    documents = [each.document() for each in body.documents]
+    with noting(each.key for each in documents):
+        return await engine.add(documents, source=found.id, collection=found.collection, wait=body.wait)
 
 
 @router.post(
@@ -85,4 +129,6 @@ async def delete_document(document: DocumentId, engine: EngineOf, *, purge: Purg
     return await engine.documents.delete(document, purge=purge)
 
 
+add_routes(sources, SOURCE_OPERATIONS)
 add_routes(router, DOCUMENT_OPERATIONS)
+router.routes[:0] = sources.routes

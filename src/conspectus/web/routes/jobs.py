@@ -1,18 +1,23 @@
-"""Long work as it stands, and the log of calls to model providers."""
+"""Ingestion, connections, jobs, and the store as a whole."""
 
+from tempfile import TemporaryDirectory
 from typing import Annotated
 
-from fastapi import Query, Response
+from fastapi import File, Form, Query, Response, UploadFile
 
 from conspectus.model.jobs import Job
-from conspectus.operations import JOB_OPERATIONS
-from conspectus.web.deps import EngineOf, IdInPath
+from conspectus.operations import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
+from conspectus.web.bodies import handed_in
+from conspectus.web.deps import CollectionName, EngineOf, IdInPath
 from conspectus.web.logs import API
-from conspectus.web.openapi import Section, problems
+from conspectus.web.openapi import Section, accepted, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answered
+from conspectus.web.schemas.base import NAME
 
+ingest = Section("ingest")
 router = Section("jobs")
+upkeep = Section("upkeep")
 LONGEST_WAIT = 30
 Wait = Annotated[
     float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for its end before answering.")
@@ -25,10 +30,30 @@ async def get_job(job: IdInPath, engine: EngineOf, *, wait: Wait = 0.0) -> Job:
     return await engine.jobs.wait(job, seconds=wait) if wait else await engine.jobs.get(job)
 
 
-def told_of(job: Job, response: Response) -> Job:
-    """A job just accepted, with the place where it can be watched."""
+@ingest.post(
+    "/collections/{collection:path}/ingest/files",
+    response_model=answered(Job),
+    status_code=202,
+    responses=accepted(415),
+)
+async def ingest_files(
+    collection: CollectionName,
+    files: Annotated[list[UploadFile], File(min_length=1, description="The files, each with its name.")],
+    engine: EngineOf,
+    response: Response,
+    *,
+    source: Annotated[str, Form(min_length=1, max_length=NAME)] = "uploads",
+) -> Job:
+    """Take in files by a job; they are kept on disk when this is answered."""
+    with TemporaryDirectory() as folder:
+        uploads = await handed_in(files, folder)
+        job = await engine.jobs.ingest_files(uploads, collection=collection, source=source)
     response.headers["Location"] = f"{API}/jobs/{job.id}"
     return job
 
 
+add_routes(ingest, INGEST_OPERATIONS)
 add_routes(router, JOB_OPERATIONS)
+add_routes(upkeep, MAINTENANCE_OPERATIONS)
+router.routes[:0] = ingest.routes
+router.routes.extend(upkeep.routes)
