@@ -1,7 +1,5 @@
 """Memories on the same database as everything else: their order, their versions and their deletion."""
 
-import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -35,6 +33,8 @@ from conspectus.records.core.rows import (
     DOCUMENT_COLUMNS,
     SOURCE_COLUMNS,
     blocks,
+    from_cursor,
+    to_cursor,
     to_document,
     to_json,
     to_metadata,
@@ -226,7 +226,7 @@ def _page(
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
     condition = compile_filter(where)
-    place = None if after is None else _from_cursor(after)
+    place = None if after is None else tuple(from_cursor(after, (int, int)))
     found: list[Any] = []
     while len(found) <= limit:
         rows = _rows(connection, sources, condition, place=place, newest_first=newest_first)
@@ -235,7 +235,7 @@ def _page(
             break
         place = (rows[-1].order_start, rows[-1].number)
     kept = found[:limit]
-    cursor = _to_cursor(kept[-1]) if len(found) > limit else None
+    cursor = to_cursor(kept[-1].order_start, kept[-1].number) if len(found) > limit else None
     return _with_texts(connection, [to_document(row) for row in kept]), cursor
 
 
@@ -244,7 +244,7 @@ def _rows(
     sources: Sequence[SourceId],
     condition: Condition,
     *,
-    place: tuple[int, int] | None,
+    place: tuple[Any, ...] | None,
     newest_first: bool,
 ) -> list[Any]:
     """The next of all these sources, in order."""
@@ -419,18 +419,6 @@ def _with_texts(connection: Connection, found: Sequence[Document]) -> list[tuple
 
 def _instant(stored: int | None) -> datetime | None:
     return None if stored is None else from_microseconds(stored)
-
-
-def _to_cursor(row: Any) -> str:
-    return base64.urlsafe_b64encode(f"{row.order_start}:{row.number}".encode()).decode()
-
-
-def _from_cursor(cursor: str) -> tuple[int, int]:
-    try:
-        start, _, number = base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
-        return int(start), int(number)
-    except (ValueError, binascii.Error) as error:
-        raise InvalidInput("after", "is not a cursor that a page gave") from error
 
 
 class SqlMemories(SqlStore):

@@ -1,7 +1,5 @@
 """Reading documents and chunks back, for people, for retrieval and for indexes."""
 
-import base64
-import binascii
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -35,7 +33,9 @@ from conspectus.records.core.rows import (
     CHUNK_WIDTH,
     DOCUMENT_COLUMNS,
     blocks,
+    from_cursor,
     to_chunk,
+    to_cursor,
     to_document,
     to_indexed,
 )
@@ -160,7 +160,7 @@ def list_documents(
         connection, collection, where=where, after=after, page=min(limit + 1, PAGE)
     ):
         if len(found) == limit:
-            return [each for _, each in found], _to_cursor(found[-1][0])
+            return [each for _, each in found], to_cursor(found[-1][0].recorded, found[-1][0].id)
         found.append((row, document))
     return [each for _, each in found], None
 
@@ -247,7 +247,7 @@ def _matching(
 ) -> Iterator[tuple[Sequence[Any], Document]]:
     """Every document that matches, in order of recording, read `page` rows at first and then more."""
     condition = compile_filter(where)
-    place = None if after is None else _from_cursor(after)
+    place = None if after is None else tuple(from_cursor(after, (int, str)))
     chosen = select(*DOCUMENT_COLUMNS).where(documents.c.collection == collection, condition.sql)
     key = (documents.c.recorded, documents.c.id)
     while True:
@@ -297,20 +297,6 @@ def _indexed_chunks(
 ) -> list[IndexedChunk]:
     rows = connection.execute(chosen, given if space is None else {**given, "space": space.name}).all()
     return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
-
-
-def _to_cursor(row: Any) -> str:
-    return base64.urlsafe_b64encode(f"{row.recorded}:{row.id}".encode()).decode()
-
-
-def _from_cursor(cursor: str) -> tuple[int, str]:
-    try:
-        recorded, _, document = (
-            base64.b64decode(cursor, altchars=b"-_", validate=True).decode().partition(":")
-        )
-        return int(recorded), document
-    except (ValueError, binascii.Error) as error:
-        raise InvalidInput("after", "is not a cursor that a page gave") from error
 
 
 END_OF_TIME = 2**63 - 1

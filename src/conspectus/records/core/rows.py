@@ -1,5 +1,7 @@
 """Rows of the tables to the model's dataclasses and back."""
 
+import base64
+import binascii
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeVar
@@ -226,3 +228,20 @@ def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]
     with driver.cursor() as cursor, cursor.copy(statement) as copy:
         for row in rows:
             copy.write_row([row[name] for name in names])
+
+
+def to_cursor(*place: int | str) -> str:
+    """Where a page ends, as a text for whoever asks for the next one."""
+    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
+
+
+def from_cursor(cursor: str, *forms: tuple[type, ...]) -> list[Any]:
+    """The place that a cursor names, which has one of these forms. Raises InvalidInput."""
+    try:
+        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
+    except (ValueError, binascii.Error, RecursionError) as error:
+        raise InvalidInput("after", "is not a cursor that a page gave") from error
+    known = isinstance(place, list) and tuple(map(type, place)) in forms
+    if not known or any(type(each) is int and each >> 63 not in {0, -1} for each in place):
+        raise InvalidInput("after", "is not a cursor that a page gave")
+    return list(place)

@@ -5,9 +5,6 @@ known as a whole and more is wanted; and of the last layer only the best are wan
 an index by weight, so that of a node with very many edges only the first few are read.
 """
 
-import base64
-import binascii
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -28,7 +25,7 @@ from sqlalchemy import (
     union,
 )
 
-from conspectus.errors import InvalidInput, NotFound
+from conspectus.errors import NotFound
 from conspectus.model.graph import (
     Edge,
     EdgePage,
@@ -42,7 +39,7 @@ from conspectus.model.graph import (
 )
 from conspectus.model.ids import DocumentId, SourceId
 from conspectus.records.core.dialects import given, one_of, parted, rare
-from conspectus.records.core.rows import blocks
+from conspectus.records.core.rows import blocks, from_cursor, to_cursor
 from conspectus.records.graph.rows import (
     EDGES,
     HERE,
@@ -141,12 +138,12 @@ def node_page(
     known = sources_by_id(connection, graphs)
     chosen = _NODES if type is None else _NODES.where(nodes.c.type == type)
     if after is not None:
-        chosen = chosen.where(tuple_(nodes.c.id, nodes.c.graph) > _place(after))
+        chosen = chosen.where(tuple_(nodes.c.id, nodes.c.graph) > tuple_(*from_cursor(after, (str, str))))
     ordered = chosen.order_by(nodes.c.id, nodes.c.graph).limit(limit + 1)
     rows = connection.execute(ordered, {"graphs": list(known)}).all()
     found = tuple(to_node(row, known) for row in rows[:limit])
     return NodePage(
-        found, _cursor([rows[limit - 1].id, rows[limit - 1].graph]) if len(rows) > limit else None
+        found, to_cursor(rows[limit - 1].id, rows[limit - 1].graph) if len(rows) > limit else None
     )
 
 
@@ -160,7 +157,11 @@ def edge_page(
 ) -> EdgePage:
     """List a page of edges in the order in which they were added: all, or those of one node."""
     known = sources_by_id(connection, graphs)
-    page: dict[str, Any] = {"graphs": list(known), "after": _number(after), "most": limit + 1}
+    page: dict[str, Any] = {
+        "graphs": list(known),
+        "after": 0 if after is None else from_cursor(after, (int,))[0],
+        "most": limit + 1,
+    }
     if node is None:
         rows = connection.execute(_EDGE_PAGE, page).all()
     else:
@@ -169,7 +170,7 @@ def edge_page(
         chosen = connection.execute(numbers, {"ids": own, "after": page["after"]}).scalars().all()
         rows = connection.execute(_BY_EDGE, {"ids": chosen}).all()
     found = tuple(to_edge(row, known) for row in rows[:limit])
-    return EdgePage(found, _cursor([rows[limit - 1].number]) if len(rows) > limit else None)
+    return EdgePage(found, to_cursor(rows[limit - 1].number) if len(rows) > limit else None)
 
 
 def edges_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequence[str]) -> list[Edge]:
@@ -264,34 +265,6 @@ def event_list(connection: Connection, graph: SourceId, *, node: str | None = No
     chosen = select(*events.c).where(events.c.graph == graph).order_by(events.c.number)
     found = [to_event(row) for row in connection.execute(chosen)]
     return [each for each in found if node is None or node in (*each.before, *each.after)]
-
-
-def _cursor(place: list[Any]) -> str:
-    return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
-
-
-def _read(cursor: str) -> list[Any]:
-    try:
-        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-    except (ValueError, binascii.Error, RecursionError) as error:
-        raise InvalidInput("after", "is not a cursor that a page gave") from error
-    return place if isinstance(place, list) else []
-
-
-def _place(cursor: str) -> Any:
-    match _read(cursor):
-        case [str(name), str(graph)]:
-            return tuple_(bindparam("last_id", name), bindparam("last_graph", graph))
-    raise InvalidInput("after", "is not a cursor that a page gave")
-
-
-def _number(cursor: str | None) -> int:
-    match None if cursor is None else _read(cursor):
-        case None:
-            return 0
-        case [int(number)] if not isinstance(number, bool) and 0 <= number < 2**63:
-            return number
-    raise InvalidInput("after", "is not a cursor that a page gave")
 
 
 LEAST_READ: Final = 16

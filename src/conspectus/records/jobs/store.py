@@ -5,8 +5,6 @@ of the machine that runs the job. Parts whose job was never written down are fou
 """
 
 import asyncio
-import base64
-import binascii
 import json
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -44,7 +42,7 @@ from conspectus.ports import Clock
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.private import make_file, make_folder
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import to_json, to_metadata
+from conspectus.records.core.rows import from_cursor, to_cursor, to_json, to_metadata
 from conspectus.records.core.transactions import SqlStore, Transactions, reading, writing
 from conspectus.records.tables.jobs import connections, job_files, job_secrets, jobs
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -94,14 +92,14 @@ def _change(
     return _job(connection, job) or found
 
 
-def _jobs(connection: Connection, scope: JobScope, after: tuple[int, str] | None, limit: int) -> JobPage:
+def _jobs(connection: Connection, scope: JobScope, after: tuple[Any, ...] | None, limit: int) -> JobPage:
     key = (jobs.c.created, jobs.c.id)
     chosen = select(jobs).where(_within(scope))
     if after is not None:
         chosen = chosen.where(tuple_(*key) < after)
     ordered = chosen.order_by(*(column.desc() for column in key)).limit(limit + 1)
     rows = connection.execute(ordered).all()
-    following = _to_cursor(rows[limit - 1]) if len(rows) > limit else None
+    following = to_cursor(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
     return JobPage(tuple(map(_to_job, rows[:limit])), following)
 
 
@@ -191,18 +189,6 @@ def _to_wiki(row: Row[*tuple[Any, ...]]) -> Wiki:
     return Wiki(**_given(row))
 
 
-def _to_cursor(row: Row[*tuple[Any, ...]]) -> str:
-    return base64.urlsafe_b64encode(json.dumps([row.created, row.id]).encode()).decode()
-
-
-def _from_cursor(cursor: str) -> tuple[int, str]:
-    try:
-        created, job = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-        return int(created), str(job)
-    except (ValueError, TypeError, binascii.Error) as error:
-        raise InvalidInput("after", "is not a cursor that a page gave") from error
-
-
 class SqlJobStore(SqlStore):
     """Every method of the port `Ledger` as one transaction."""
 
@@ -225,7 +211,7 @@ class SqlJobStore(SqlStore):
         """Jobs in scope, newest first. Raises InvalidInput."""
         if not 1 <= limit <= PAGE:
             raise InvalidInput("limit", f"must be from 1 to {PAGE}")
-        place = None if after is None else _from_cursor(after)
+        place = None if after is None else tuple(from_cursor(after, (int, str)))
         return await self.transactions.read(partial(_jobs, scope=scope, after=place, limit=limit))
 
     report = reading(_report)

@@ -1,8 +1,5 @@
 """Stretches of a stream: captions and events in the order of time, found without reading the others."""
 
-import base64
-import binascii
-import json
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -30,7 +27,7 @@ from conspectus.model.streams import ENTITIES
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 from conspectus.records.core.dialects import members, text_of
 from conspectus.records.core.reads import texts_of
-from conspectus.records.core.rows import DOCUMENT_COLUMNS, blocks, to_document
+from conspectus.records.core.rows import DOCUMENT_COLUMNS, blocks, from_cursor, to_cursor, to_document
 from conspectus.records.tables.core import SEEN, documents
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -88,7 +85,7 @@ def timeline(
     """Those with times first, then, where no time was named, those without."""
     if limit < 1:
         raise InvalidInput("limit", "must be at least 1")
-    place = None if after is None else _from_cursor(after)
+    place = None if after is None else from_cursor(after, (int, int, int, str), (int, str))
     here = {"source": str(source), "kind": str(kind)}
     rows: list[Any] = []
     if place is None or len(place) == len(_BY_TIME):
@@ -101,7 +98,7 @@ def timeline(
         rows += _page(connection, here, condition, order=_BY_NUMBER, place=place, limit=rest)
     found = [to_document(row) for row in rows[:limit]]
     texts = texts_of(connection, [each.id for each in found])
-    cursor = _to_cursor(rows[limit - 1]) if len(rows) > limit else None
+    cursor = _cursor(rows[limit - 1]) if len(rows) > limit else None
     return TimelinePage(tuple((each, texts.get(each.id, "")) for each in found), cursor)
 
 
@@ -201,26 +198,9 @@ def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnEl
     return [*bounds, start >= first - longest, or_(end > first, and_(end == first, start == first))]
 
 
-def _to_cursor(row: Any) -> str:
+def _cursor(row: Any) -> str:
     times = () if row.occurred_start is None else (row.occurred_start, row.occurred_end)
-    place = json.dumps([*times, row.order_sequence, row.key])
-    return base64.urlsafe_b64encode(place.encode()).decode()
-
-
-def _from_cursor(cursor: str) -> list[Any]:
-    """Numbers and then a key, as a page gave them."""
-    try:
-        place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
-    except (ValueError, binascii.Error, RecursionError) as error:
-        raise InvalidInput("after", "is not a cursor that a page gave") from error
-    if not isinstance(place, list) or len(place) not in {len(_BY_TIME), len(_BY_NUMBER)}:
-        raise InvalidInput("after", "is not a cursor that a page gave")
-    numbers, key = place[:-1], place[-1]
-    if not isinstance(key, str) or not all(
-        type(each) is int and -(2**63) <= each < 2**63 for each in numbers
-    ):
-        raise InvalidInput("after", "is not a cursor that a page gave")
-    return place
+    return to_cursor(*times, row.order_sequence, row.key)
 
 
 _SHOWN = (documents.c.id, documents.c.occurred_start, documents.c.occurred_end)
