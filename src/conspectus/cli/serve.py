@@ -36,7 +36,7 @@ LOGS = "conspectus.web.logs"
 HEARTBEAT: Final = 1.0
 """Seconds between two updates of the heartbeat file."""
 TOOLS = "conspectus.mcp.tool"
-STDIO = "conspectus.mcp.stdio"
+STDIO = "conspectus.mcp.transports"
 
 NoAuth = Annotated[
     bool, typer.Option("--no-auth", help="Create no owner; requests from this machine need no key.")

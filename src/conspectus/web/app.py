@@ -21,9 +21,9 @@ from structlog.typing import FilteringBoundLogger
 
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
-from conspectus.mcp.http import PATH as MODELS
-from conspectus.mcp.http import Endpoint
 from conspectus.mcp.tool import ToolOptions
+from conspectus.mcp.transports import PATH as MODELS
+from conspectus.mcp.transports import Endpoint
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.chat_handover import ChatHandover, ChatStreams

@@ -21,8 +21,15 @@ from conspectus.facades.agent.mapping import (
     shown_neighbour,
     shown_node,
 )
-from conspectus.facades.agent.session import AgentSession, AsyncPart, Work, desk_of, is_new
-from conspectus.facades.agent.transfer import read_json, write_whole
+from conspectus.facades.agent.session import (
+    AgentSession,
+    AsyncPart,
+    Work,
+    desk_of,
+    is_new,
+    read_json,
+    write_whole,
+)
 from conspectus.model.graph import Direction, Edge, GraphForm, NewEdge, NewNode, Node, Traversal
 from conspectus.model.memory import MEMORY
 from conspectus.text.hashing import stable_id

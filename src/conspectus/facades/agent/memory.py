@@ -34,8 +34,7 @@ from conspectus.facades.agent.mapping import (
     worded,
 )
 from conspectus.facades.agent.memory_reads import TURN, MemoryReads
-from conspectus.facades.agent.session import desk_of, is_new
-from conspectus.facades.agent.transfer import read_lines, write_lines
+from conspectus.facades.agent.session import desk_of, is_new, read_lines, write_lines
 from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.memory import (
     MEMORY,

@@ -1,19 +1,46 @@
-"""Graphs on the same database as everything else."""
+"""Graphs on the same database as everything else, and merges of nodes by hand.
 
+A merge takes the other nodes out of the graph and leads their edges to the one that is kept. An edge that
+would then lead from the node to itself, or that is there already, is taken out with them. All of it stays
+beside the graph under the number of the merge, so that a split can put it back.
+"""
+
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from functools import partial
+from typing import Any
 
+from sqlalchemy import (
+    BindParameter,
+    Column,
+    ColumnElement,
+    Connection,
+    Row,
+    Table,
+    bindparam,
+    delete,
+    exists,
+    insert,
+    or_,
+    select,
+    update,
+)
+
+from conspectus.errors import Conflict, NotFound
 from conspectus.model.graph import (
     GraphWritten,
     Neighbor,
+    Node,
+    NodeEvent,
     Traversal,
 )
 from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
+from conspectus.records.core.changes import allocate
+from conspectus.records.core.rows import blocks
 from conspectus.records.core.transactions import FEW, SqlStore, Transactions, reading, writing
 from conspectus.records.graph import reads, writes
-from conspectus.records.graph.merges import merge, split
 from conspectus.records.graph.reads import (
     at,
     called,
@@ -26,7 +53,206 @@ from conspectus.records.graph.reads import (
     resting_on,
     summary,
 )
+from conspectus.records.graph.rows import HERE, event_values, prove, to_moment
 from conspectus.records.graph.writes import delete_edges, delete_nodes
+from conspectus.records.tables.graph import graph_edges as edges
+from conspectus.records.tables.graph import graph_events as events
+from conspectus.records.tables.graph import graph_evidence as evidence
+from conspectus.records.tables.graph import graph_moves as moves
+from conspectus.records.tables.graph import graph_names as names
+from conspectus.records.tables.graph import graph_nodes as nodes
+from conspectus.records.tables.graph import graph_terms as terms
+from conspectus.text.hashing import edge_id
+
+_IDS: BindParameter[Any] = bindparam("ids", expanding=True)
+_MERGED_NODES = select(nodes).where(
+    nodes.c.graph == bindparam("of"), nodes.c.id.in_(_IDS), nodes.c.aside == bindparam("where")
+)
+_TOUCHING = (
+    select(edges)
+    .where(or_(edges.c.source.in_(_IDS), edges.c.target.in_(_IDS)), edges.c.aside == HERE)
+    .order_by(edges.c.number)
+)
+_SAME = select(edges.c.number).where(edges.c.id == bindparam("name"), edges.c.aside == HERE)
+_MOVED = select(edges, moves.c.source.label("old_source"), moves.c.target.label("old_target")).join(
+    moves, moves.c.edge == edges.c.number
+)
+_CHANGE = update(edges).where(edges.c.number == bindparam("at"))
+_WORDS: tuple[tuple[Table, Column[Any]], ...] = ((names, names.c.key), (terms, terms.c.term))
+
+
+def merge(
+    connection: Connection, graph: SourceId, keep: str, others: Sequence[str], event: NodeEvent
+) -> Node:
+    """Make several nodes one. Raises NotFound."""
+    asked = list(dict.fromkeys((keep, *others)))
+    found = _nodes(connection, graph, asked, where=HERE)
+    for name in asked:
+        if name not in found:
+            raise NotFound("node", name)
+    kept, gone = found[keep], [found[name] for name in asked if name != keep]
+    number = allocate(connection, "graph_event", 1)
+    connection.execute(insert(events), event_values(graph, number, event))
+    _lead(connection, number, kept, gone)
+    _call(connection, number, kept, gone)
+    aside = update(nodes).where(nodes.c.number.in_([row.number for row in gone]))
+    connection.execute(aside.values(aside=number))
+    return nodes_by_id(connection, [graph], [keep])[0]
+
+
+def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent) -> list[Node]:
+    """Undo a merge: the nodes as they were, with those of their edges that are left.
+
+    What was added to the kept node since then stays with it. Raises NotFound, or Conflict where it was undone
+    already, a node is there again, or a later merge builds on it.
+    """
+    told = connection.execute(select(events).where(events.c.number == merge)).one_or_none()
+    if told is None or told.graph != graph or told.kind != "merge":
+        raise NotFound("merge", str(merge))
+    keep, *others = json.loads(told.before)
+    _require_last(connection, told)
+    for name in _nodes(connection, graph, others, where=HERE):
+        raise Conflict("node", name, "is there again")
+    kept = _nodes(connection, graph, [keep], where=HERE).get(keep)
+    if kept is None:
+        raise NotFound("node", keep)
+    gone = _nodes(connection, graph, others, where=merge)
+    connection.execute(update(nodes).where(nodes.c.aside == merge).values(aside=HERE))
+    _lead_back(connection, merge, {row.number: row.id for row in gone.values()})
+    _call_back(connection, merge, kept)
+    connection.execute(update(events).where(events.c.number == merge).values(undone=1))
+    number = allocate(connection, "graph_event", 1)
+    connection.execute(insert(events), event_values(graph, number, event))
+    return nodes_by_id(connection, [graph], [keep, *others])
+
+
+def _nodes(
+    connection: Connection, graph: SourceId, ids: Sequence[str], *, where: int
+) -> dict[str, Row[*tuple[Any, ...]]]:
+    given = {"of": graph, "where": where}
+    rows = [
+        row for block in blocks(ids) for row in connection.execute(_MERGED_NODES, {**given, "ids": block})
+    ]
+    return {row.id: row for row in rows}
+
+
+def _lead(
+    connection: Connection,
+    merge: int,
+    kept: Row[*tuple[Any, ...]],
+    gone: Sequence[Row[*tuple[Any, ...]]],
+) -> None:
+    """Have the edges of the others lead to the kept node, or take them out."""
+    numbers = {row.number for row in gone}
+    together = numbers | {kept.number}
+    touching = {
+        row.number: row
+        for block in blocks(sorted(numbers))
+        for row in connection.execute(_TOUCHING, {"ids": block})
+    }
+    for row in touching.values():
+        source = (kept.number, kept.id) if row.source in numbers else (row.source, row.source_id)
+        target = (kept.number, kept.id) if row.target in numbers else (row.target, row.target_id)
+        name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
+        same = connection.execute(_SAME, {"name": name}).scalar()
+        loop = row.source != row.target and {row.source, row.target} <= together
+        if loop or same is not None:
+            connection.execute(_CHANGE.values(aside=merge), {"at": row.number})
+            if same is not None:
+                _prove(connection, merge, row.number, same)
+            continue
+        connection.execute(
+            insert(moves), {"event": merge, "edge": row.number, "source": row.source, "target": row.target}
+        )
+        _redirect(connection, row.number, name, source=source, target=target)
+
+
+def _redirect(
+    connection: Connection, edge: int, name: str, *, source: tuple[int, str], target: tuple[int, str]
+) -> None:
+    ends = {"source": source[0], "source_id": source[1], "target": target[0], "target_id": target[1]}
+    connection.execute(_CHANGE.values(id=name, **ends), {"at": edge})
+
+
+def _prove(connection: Connection, merge: int, edge: int, same: int) -> None:
+    """Have what speaks for an edge speak for the same one that stays."""
+    known = select(evidence.c.document).where(evidence.c.edge == same)
+    more = select(evidence.c.document).where(evidence.c.edge == edge, evidence.c.document.not_in(known))
+    rows = [{"edge": same, "document": name, "merge": merge} for name in connection.execute(more).scalars()]
+    if rows:
+        prove(connection, rows)
+
+
+def _call(
+    connection: Connection,
+    merge: int,
+    kept: Row[*tuple[Any, ...]],
+    gone: Sequence[Row[*tuple[Any, ...]]],
+) -> None:
+    """Have the kept node be found by what the others are called, and stay by itself."""
+    came = [
+        alias
+        for row in gone
+        for alias in (row.name, *json.loads(row.aliases), *(alias for _, alias in json.loads(row.merged)))
+    ]
+    merged = json.loads(kept.merged) + [[merge, alias] for alias in dict.fromkeys(came) if alias != kept.name]
+    told = json.dumps(merged, ensure_ascii=False)
+    connection.execute(update(nodes).where(nodes.c.number == kept.number).values(merged=told, passing=0))
+    for table, word in _WORDS:
+        own = set(connection.execute(select(word).where(table.c.node == kept.number)).scalars())
+        theirs = select(word).where(table.c.node.in_([row.number for row in gone])).distinct()
+        rows = [
+            {"graph": kept.graph, word.name: each, "node": kept.number, "merge": merge}
+            for each in connection.execute(theirs).scalars()
+            if each not in own
+        ]
+        if rows:
+            connection.execute(insert(table), rows)
+
+
+def _require_last(connection: Connection, told: Row[*tuple[Any, ...]]) -> None:
+    """Raise Conflict if the merge was undone, or nodes that it led edges between were merged since."""
+    if told.undone:
+        raise Conflict("merge", str(told.number), "was undone already")
+    ours = set(json.loads(told.before))
+    concerned: ColumnElement[bool] = or_(
+        edges.c.aside == told.number,
+        edges.c.number.in_(select(moves.c.edge).where(moves.c.event == told.number)),
+    )
+    for row in connection.execute(select(edges.c.source_id, edges.c.target_id).where(concerned)):
+        ours |= set(row)
+    later = select(events).where(
+        events.c.graph == told.graph,
+        events.c.kind == "merge",
+        events.c.undone == 0,
+        events.c.number > told.number,
+    )
+    for row in connection.execute(later):
+        if not ours.isdisjoint(json.loads(row.before)):
+            raise Conflict("merge", str(told.number), f"merge {row.number} builds on it; undo that first")
+
+
+def _lead_back(connection: Connection, merge: int, back: dict[int, str]) -> None:
+    """Have edges lead where they led before the merge; nodes that none is left of stay away."""
+    for row in connection.execute(_MOVED.where(moves.c.event == merge)).all():
+        source = (row.old_source, back.get(row.old_source, row.source_id))
+        target = (row.old_target, back.get(row.old_target, row.target_id))
+        name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
+        _redirect(connection, row.number, name, source=source, target=target)
+    connection.execute(delete(moves).where(moves.c.event == merge))
+    connection.execute(update(edges).where(edges.c.aside == merge).values(aside=HERE))
+    connection.execute(delete(evidence).where(evidence.c.merge == merge))
+    left = exists().where(or_(edges.c.source == nodes.c.number, edges.c.target == nodes.c.number))
+    connection.execute(delete(nodes).where(nodes.c.number.in_(back), nodes.c.passing == 1, ~left))
+
+
+def _call_back(connection: Connection, merge: int, kept: Row[*tuple[Any, ...]]) -> None:
+    """Take away the names that came with a merge."""
+    left = [[number, alias] for number, alias in json.loads(kept.merged) if number != merge]
+    told = json.dumps(left, ensure_ascii=False)
+    connection.execute(update(nodes).where(nodes.c.number == kept.number).values(merged=told))
+    for table, _ in _WORDS:
+        connection.execute(delete(table).where(table.c.node == kept.number, table.c.merge == merge))
 
 
 class SqlGraphs(SqlStore):
