@@ -8,7 +8,7 @@ from conspectus.facades.agent.graph import AsyncContextGraph, Graph
 from conspectus.facades.agent.mapping import shown_node
 from conspectus.facades.agent.session import AsyncPart, is_new
 from conspectus.graph.name_keys import BASE, uri_of
-from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate, NodeEvent
+from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate
 
 THRESHOLD: Final = 0.8
 URI: Final = "uri"
@@ -119,7 +119,7 @@ class AsyncEntityLinker(AsyncPart):
                 node_id, graph=self.graph.name, collection=self.graph.desk.collection
             )
         )
-        return [_event(each) for each in found]
+        return [{name: getattr(each, name) for name in each.__dataclass_fields__} for each in found]
 
     def _linked(self, linking: EntityLink) -> dict[str, Any]:
         mention = linking.mention
@@ -151,7 +151,3 @@ class AsyncEntityLinker(AsyncPart):
             return stored
         node = candidate.node
         return uri_of(node.name, node.type, base=self.base_uri, id=node.id)
-
-
-def _event(event: NodeEvent) -> dict[str, Any]:
-    return {name: getattr(event, name) for name in event.__dataclass_fields__}

@@ -154,7 +154,7 @@ def _put_connection(connection: Connection, wiki: Wiki) -> Wiki:
 def _connections(connection: Connection, collection: CollectionId) -> list[Wiki]:
     """The connections of a collection, by name."""
     chosen = select(connections).where(connections.c.collection == collection)
-    return [_to_wiki(row) for row in connection.execute(chosen.order_by(connections.c.name))]
+    return [Wiki(**_given(row)) for row in connection.execute(chosen.order_by(connections.c.name))]
 
 
 def _delete_connection(connection: Connection, wiki: str) -> bool:
@@ -183,10 +183,6 @@ def _given(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
 
 def _to_job(row: Row[*tuple[Any, ...]]) -> Job:
     return Job(**_given(row))
-
-
-def _to_wiki(row: Row[*tuple[Any, ...]]) -> Wiki:
-    return Wiki(**_given(row))
 
 
 class SqlJobStore(SqlStore):

@@ -9,7 +9,6 @@ from sqlalchemy import (
     ColumnElement,
     Connection,
     Delete,
-    Insert,
     Select,
     Table,
     bindparam,
@@ -171,7 +170,7 @@ class KeyedTable:
         """Store rows; in SQLite, whose constraints stay, each takes the place of what contradicts it."""
         if rows:
             given = [dict(zip(self.columns, row, strict=True)) for row in rows]
-            connection.execute(self._inserting(), given)
+            connection.execute(insert(self._table).prefix_with("OR REPLACE", dialect="sqlite"), given)
 
     def _chosen(self, keys: KeyRange) -> Select[Any]:
         chosen = select(self._table).order_by(*self._key)
@@ -199,9 +198,6 @@ class KeyedTable:
     def _deleting(self) -> Delete:
         pairs = zip(self._key, self._names, strict=True)
         return delete(self._table).where(*(column == bindparam(name) for column, name in pairs))
-
-    def _inserting(self) -> Insert:
-        return insert(self._table).prefix_with("OR REPLACE", dialect="sqlite")
 
 
 def _next_size(rows: int, size: int) -> int:

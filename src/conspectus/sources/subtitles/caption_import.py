@@ -211,7 +211,7 @@ def _unrolled(cues: list[Cue], left: Counter[str]) -> list[Cue]:
             taken[-1].end = _later(taken[-1], cue)
         added = lines[number][shared:]
         if added:
-            taken.append(_with(cue, added))
+            taken.append(replace(cue, text="\n".join(added)))
     for one, after in pairwise(taken):
         _end_before(one, after)
     return taken
@@ -247,10 +247,6 @@ def _shared(before: list[str], here: list[str]) -> int:
 
 def _lines(cue: Cue) -> list[str]:
     return [line for each in cue.text.split("\n") if (line := " ".join(each.split()))]
-
-
-def _with(cue: Cue, lines: list[str]) -> Cue:
-    return replace(cue, text="\n".join(lines))
 
 
 def _later(one: Cue, cue: Cue) -> float | str | None:
