@@ -198,7 +198,16 @@ _MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(_HERE, REME
 Texts = Sequence[tuple[Document, str]]
 
 
-def _homes(connection: Connection, asked: Mapping[str, str]) -> list[Source]:
+def _homes(
+    connection: Connection,
+    collection: CollectionId,
+    *,
+    begins: str,
+    below: str,
+    kind: SourceKind = "memory",
+) -> list[Source]:
+    """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
+    asked = {"of": collection, "kind": kind, "begins": begins, "below": below}
     return [to_source(row) for row in connection.execute(_HOMES, asked)]
 
 
@@ -424,12 +433,7 @@ def _instant(stored: int | None) -> datetime | None:
 class SqlMemories(SqlStore):
     """Every method of the port `Memories` as one transaction; what each means is said there."""
 
-    async def homes(
-        self, collection: CollectionId, *, begins: str, below: str, kind: SourceKind = "memory"
-    ) -> Sequence[Source]:
-        """The sources of memories, or their graphs, with begins ≤ name < below, by name."""
-        asked = {"of": collection, "kind": kind, "begins": begins, "below": below}
-        return await self.transactions.read(partial(_homes, asked=asked))
+    homes = reading(_homes)
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
         """The turns that were stored last, newest first, with their texts."""

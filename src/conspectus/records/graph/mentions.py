@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from typing import Any
 
 from sqlalchemy import (
@@ -108,13 +107,18 @@ def _of(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
 def _passages(
     connection: Connection,
     sources: Sequence[SourceId] | None,
+    collection: CollectionId,
     keys: Sequence[str],
-    wanted: Mapping[str, Any],
+    *,
+    most: int,
+    few: int,
 ) -> dict[str, Mentioned]:
+    """For each name the passages that mention it, as far as not too many do."""
+    wanted = {"of": collection, "most": most, "few": few}
     if sources is None:
         rows = connection.execute(_PASSAGES, {**wanted, "ids": as_list(dict.fromkeys(keys))}).all()
     else:
-        parts = parted(connection, _RARE, keys, sources, of=wanted["of"])
+        parts = parted(connection, _RARE, keys, sources, of=collection)
         ways = ((_PASSAGES_WITHIN[by_name], {**wanted, **asked}) for by_name, asked in parts)
         rows = [row for chosen, asked in ways for row in connection.execute(chosen, asked)]
     found: dict[str, list[ChunkId]] = {}
@@ -240,20 +244,7 @@ class SqlNames(SqlStore):
     """Every method of the port `Names` as one transaction."""
 
     of = reading(_of)
-
-    async def passages(
-        self,
-        sources: Sequence[SourceId] | None,
-        collection: CollectionId,
-        keys: Sequence[str],
-        *,
-        most: int,
-        few: int,
-    ) -> Mapping[str, Mentioned]:
-        """For each name the passages that mention it, as far as not too many do."""
-        wanted = {"of": collection, "most": most, "few": few}
-        return await self.transactions.read(partial(_passages, sources=sources, keys=keys, wanted=wanted))
-
+    passages = reading(_passages)
     counts = reading(_counts)
     put = writing(_put)
     unread = reading(_unread)
