@@ -4,9 +4,20 @@ from typing import Final
 
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.documents import DocumentService
+from conspectus.model.channels import NewMessage
 from conspectus.operations.operation import Operation
 
 CHANNEL_OPERATIONS: Final = (
+    Operation(
+        ChannelService.post,
+        "POST",
+        "/messages",
+        unhurried=True,
+        status=201,
+        listed={"messages": NewMessage},
+        defaults={"link": True, "wait": False},
+        id="post_messages",
+    ),
     Operation(ChannelService.latest, "GET", "/messages", id="latest_messages"),
     Operation(ChannelService.chain, "GET", "/documents/{document}/thread", id="context_chain"),
     Operation(DocumentService.find, "GET", "/documents/by-key", id="find_document"),

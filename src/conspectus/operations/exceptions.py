@@ -15,7 +15,7 @@ ROUTES: Final[Mapping[str, str]] = {
         """,
     "one of two statuses": "create_collection",
     "an unknown collection is refused, not made": "add_documents get_or_create_source",
-    "what has no key is noted, so that nothing is stored twice": "add_documents_to_source post_messages",
+    "what has no key is noted, so that nothing is stored twice": "add_documents_to_source",
     "what is named changes, null too": "update_document update_memory",
     "one of two selections": "delete_documents_of_collection",
     "of two methods, or with another answer": """

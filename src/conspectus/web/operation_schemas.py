@@ -110,7 +110,10 @@ _DAYS: Final = Annotated[float, Limited(ge=0, le=MOST_DAYS, allow_inf_nan=False)
 _BUDGET: Final = Annotated[
     Tokens | BudgetBody, Limited(description="Tokens counted with o200k_base, or a budget.")
 ]
-_MOST: Final[Mapping[str, int]] = {"remember.memories": _MOST_WRITTEN}
+_MOST: Final[Mapping[str, int]] = {
+    "remember.memories": _MOST_WRITTEN,
+    "post_messages.messages": _MOST_WRITTEN,
+}
 """The most elements of a list, by method."""
 _LIMITS: Final[Mapping[str, Any]] = {
     "create_user.name": _ACCOUNT,
@@ -157,6 +160,12 @@ _LIMITS: Final[Mapping[str, Any]] = {
     | None,
     "Scope.agent": Name | None,
     "Scope.conversation": Name | None,
+    "NewMessage.text": Text,
+    "NewMessage.key": Label | None,
+    "NewMessage.author": Label | None,
+    "NewMessage.reply_to": Label | None,
+    "NewMessage.thread": Label | None,
+    "NewMessage.role": Label | None,
     "NewMemory.text": Text,
     "NewMemory.role": Label | None,
     "NewMemory.speaker": Label | None,

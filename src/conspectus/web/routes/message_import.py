@@ -1,44 +1,26 @@
 """Channels: messages, archives, and what a question in a channel needs."""
 
-from collections.abc import Sequence
 from tempfile import TemporaryDirectory
 from typing import Annotated
 
 from fastapi import File, Form, Query, UploadFile
 
 from conspectus.model.channels import ArchiveKind, ChannelWindow, ImportReport
-from conspectus.model.records import Receipt, Written
+from conspectus.model.records import Receipt
 from conspectus.operations import CHANNEL_OPERATIONS
 from conspectus.web.bodies import handed_in
-from conspectus.web.deps import EngineOf, NotingOf, Purge, Unhurried
+from conspectus.web.deps import EngineOf, Purge, Unhurried
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.conversations import (
     ChannelQuestionBody,
-    MessagesBody,
 )
 
 router = Section("conversations")
 Named = Annotated[str, Query(min_length=1, max_length=NAME)]
 Collection = Annotated[str, Query(min_length=1, max_length=NAME)]
-
-
-@router.post(
-    "/messages",
-    response_model=answered(Sequence[Written]),
-    status_code=201,
-    responses=problems(),
-    dependencies=[Unhurried],
-)
-async def post_messages(body: MessagesBody, engine: EngineOf, noting: NotingOf) -> Sequence[Written]:
-    """Store messages in a channel, which is made if it is new."""
-    messages, home = [each.message() for each in body.messages], body.collection
-    with noting(each.key for each in messages):
-        return await engine.channels.post(
-            messages, channel=body.channel, collection=home, link=body.link, wait=body.wait
-        )
 
 
 @router.delete("/messages", response_model=answered(Receipt), responses=problems(), dependencies=[Unhurried])
