@@ -68,6 +68,8 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         value = values.get(each.name, each.default)
         if isinstance(value, str) and get_origin(each.hint) in _LISTS:
             raise InvalidInput(each.name, "must be a list, not a string")
+        if each.is_spread and isinstance(value, str):
+            value = record_of(each.hint)(value)
         told = _filter(each, value) if each.hint == Filter else _told(each.hint, value)
         parts = _flat(record_of(each.hint), told) if each.is_spread else {each.name: told}
         if each.location == "body":

@@ -9,30 +9,21 @@ from pathlib import Path, PurePath
 from typing import Final, Unpack
 
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.encode import budget_json, encoded, metadata_json
+from conspectus.client.encode import encoded, metadata_json
 from conspectus.client.operations import derived
-from conspectus.client.request import Request, ask, get, path_of, remove, work
+from conspectus.client.request import Request, path_of
 from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
 from conspectus.engine.streams import StreamService
 from conspectus.ingest.captions import CaptionImportOptions
 from conspectus.ingest.prepare import batches
-from conspectus.model.filter import filter_to_json
 from conspectus.model.jobs import Upload
-from conspectus.model.query import Budget
-from conspectus.model.records import Json, Receipt, Written
+from conspectus.model.records import Json, Written
 from conspectus.model.streams import (
-    WHOLE,
     CaptionImport,
-    CaptionPage,
     CaptionRange,
     LiveCaption,
-    Moments,
     NewCaption,
-    NewStream,
-    Stream,
-    StreamQuery,
-    StreamWindow,
 )
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
@@ -43,25 +34,6 @@ CAPTION: Final = "caption"
 @derived
 class RemoteStreams(RemoteService, StreamService):
     """Streams of a server."""
-
-    async def put(self, stream: NewStream | str) -> Stream:
-        new = NewStream(stream) if isinstance(stream, str) else stream
-        body: Json = {
-            "name": encoded(new.name),
-            "collection": encoded(new.collection),
-            "title": encoded(new.title),
-            "origin": encoded(new.origin),
-            "zone": encoded(new.zone),
-            "live": new.live,
-            "metadata": None if new.metadata is None else dict(metadata_json(new.metadata)),
-        }
-        return await self._channel.one(Stream, work("/streams", body))
-
-    async def list(self, *, collection: str = "default") -> Sequence[Stream]:
-        return await self._channel.several(Stream, get("/streams", collection=collection))
-
-    async def get(self, stream: str, *, collection: str = "default") -> Stream:
-        return await self._channel.one(Stream, get(in_stream(stream), collection=collection))
 
     async def add_captions(
         self,
@@ -85,38 +57,6 @@ class RemoteStreams(RemoteService, StreamService):
         if wait:
             await self._beside(RemoteDocuments).settle(collection=collection, progress=progress)
         return written
-
-    async def captions(
-        self,
-        *,
-        stream: str,
-        collection: str = "default",
-        within: CaptionRange = WHOLE,
-        after: str | None = None,
-        limit: int = 1000,
-    ) -> CaptionPage:
-        told = {**range_query(within), "collection": collection, "after": after, "limit": limit}
-        return await self._channel.one(CaptionPage, get(in_stream(stream, "captions"), **told))
-
-    async def clear(
-        self,
-        stream: str,
-        *,
-        collection: str = "default",
-        within: CaptionRange = WHOLE,
-        purge: bool = False,
-    ) -> Receipt:
-        told = {**range_query(within), "collection": collection, "purge": purge}
-        return await self._channel.one(Receipt, remove(in_stream(stream, "captions"), **told))
-
-    async def find_moments(self, question: StreamQuery) -> Moments:
-        return await self._channel.one(Moments, ask("/streams/search", question_json(question)))
-
-    async def window(
-        self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
-    ) -> StreamWindow:
-        body = {**question_json(question), "budget": budget_json(budget), "renderer": encoded(renderer)}
-        return await self._channel.one(StreamWindow, ask("/streams/context", body))
 
     async def import_captions(
         self,
@@ -183,21 +123,6 @@ def range_query(within: CaptionRange) -> dict[str, Json]:
     """A range as parameters of an address."""
     told = {name: encoded(getattr(within, name)) for name in ("start", "end", "first", "last")}
     return {**told, "contains": within.contains or None}
-
-
-def question_json(question: StreamQuery) -> dict[str, Json]:
-    """A question as the server takes it."""
-    return {
-        "prompt": encoded(question.prompt),
-        "streams": encoded(question.streams),
-        "collection": encoded(question.collection),
-        "range": encoded(question.range),
-        "read_times": question.read_times,
-        "where": filter_to_json(question.where),
-        "floor": encoded(question.floor),
-        "limit": question.limit,
-        "at": encoded(question.at),
-    }
 
 
 def _together(reports: Iterable[CaptionImport]) -> CaptionImport:

@@ -240,7 +240,7 @@ class StreamService(Service):
         return await self._videos.find_moments(question)
 
     async def window(
-        self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
+        self, question: StreamQuery, budget: int | Budget = 4_000, *, renderer: str = "text"
     ) -> StreamWindow:
         """Build a context window for a query to streams: its moments in the order of time.
 

@@ -26,9 +26,9 @@ ROUTES: Final[Mapping[str, str]] = {
         augment channel_context context explain rerank search search_and_rerank
         """,
     "not in the table yet: streams": """
-        add_captions add_events clear_stream delete_stream entity_timeline find_moments get_stream get_summary
-        keep_summarised list_captions list_entities list_events list_streams put_stream stop_summarising
-        summarise video_context
+        add_captions add_events delete_stream entity_timeline get_summary
+        keep_summarised list_captions list_entities list_events stop_summarising
+        summarise
         """,
 }
 """Ids of operations in the OpenAPI document."""
@@ -56,9 +56,8 @@ METHODS: Final[Mapping[str, str]] = {
         Search.search_and_rerank Search.window
         """,
     "not in the table yet: streams": """
-        Events.add Events.entities Events.entity_timeline Events.list Streams.add_captions Streams.captions
-        Streams.clear Streams.find_moments Streams.get Streams.import_captions Streams.list Streams.put
-        Streams.subscribe Streams.window Summaries.get Summaries.start_job Summaries.summarize
+        Events.add Events.entities Events.entity_timeline Events.list Streams.add_captions
+        Streams.import_captions Streams.subscribe Summaries.get Summaries.start_job Summaries.summarize
         Summaries.summarize_live
         """,
 }

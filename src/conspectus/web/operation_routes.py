@@ -13,6 +13,7 @@ from pydantic import BaseModel, Field, create_model
 
 from conspectus.engine import Engine
 from conspectus.model.filter import Filter, parse_filters
+from conspectus.model.streams import When
 from conspectus.operations import OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import REQUIRED, record_of
 from conspectus.web.deps import (
@@ -33,6 +34,7 @@ from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
 from conspectus.web.operation_schemas import TEXTS, answered, gathered, given, limited
 from conspectus.web.schemas.base import IDENTIFIER, NAME, RequestModel, ResponseModel
+from conspectus.web.streams import Index, Time
 
 SLASHED: Final = frozenset({"collection", "graph", "stream"})
 """Parameters of a path that may hold a slash."""
@@ -156,6 +158,10 @@ def _leaves(operation: Operation) -> Iterator[Parameter]:
 def _kind(operation: Operation, parameter: Parameter) -> Any:
     if parameter.hint == Filter and parameter.location == "query":
         return Filters
+    if parameter.location == "query" and parameter.hint == When | None:
+        return Time
+    if parameter.location == "query" and parameter.owner == "CaptionRange" and parameter.hint == int | None:
+        return Index
     owner = parameter.owner or operation.name
     return limited(owner, parameter.name, parameter.hint, TEXTS.get(parameter.name))
 

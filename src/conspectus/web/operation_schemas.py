@@ -24,6 +24,7 @@ from conspectus.model.memory import Scope as MemoryScope
 from conspectus.model.records import Document, Source
 from conspectus.model.reports import CheckReport
 from conspectus.model.results import Retrieval
+from conspectus.model.streams import Moments, Stream, StreamWindow
 from conspectus.web.schemas.base import (
     CURSOR,
     IDENTIFIER,
@@ -51,12 +52,14 @@ from conspectus.web.schemas.graphs import GraphAskBody
 from conspectus.web.schemas.records import DocumentAnswer, SourceAnswer
 from conspectus.web.schemas.search import (
     MOST_DIMENSIONS,
+    MOST_HITS,
     BudgetBody,
     MinSimilarity,
     Renderer,
     Tokens,
     budget_of,
 )
+from conspectus.web.schemas.streams import MomentsAnswer, StreamAnswer, VideoWindowAnswer
 
 MOST_PARTS: Final = 1_000_000
 """Elements of a list, as far as reading goes; the settings decide how many are accepted."""
@@ -74,6 +77,9 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
 _ANSWERED: Final[Mapping[Any, Any]] = {
     Document: DocumentAnswer,
     Source: SourceAnswer,
+    Stream: Annotated[StreamAnswer, BeforeValidator(StreamAnswer.of)],
+    Moments: Annotated[MomentsAnswer, BeforeValidator(MomentsAnswer.of)],
+    StreamWindow: Annotated[VideoWindowAnswer, BeforeValidator(VideoWindowAnswer.of)],
     Filter: Annotated[JsonObject, BeforeValidator(filter_to_json)],
 }
 
@@ -151,6 +157,16 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "recent_memories.turns": _FEW | None,
     "recent_memories.tokens": _FEW | None,
     "memory_context.budget": _BUDGET,
+    "video_context.budget": _BUDGET,
+    "video_context.renderer": Renderer,
+    "NewStream.title": Label | None,
+    "NewStream.origin": Moment | None,
+    "NewStream.zone": Label | None,
+    "CaptionRange.last": Annotated[Int64, Limited(ge=-1)] | None,
+    "StreamQuery.prompt": Question,
+    "StreamQuery.streams": _STREAMS,
+    "StreamQuery.floor": MinSimilarity | None,
+    "StreamQuery.limit": Annotated[int, Limited(ge=0, le=MOST_HITS)],
     "memory_context.renderer": Renderer,
     "list_memories.entity": Label | None,
     "Fact.subject": Label,

@@ -10,11 +10,13 @@ from fastapi import Depends, File, Form, Request, Response, UploadFile
 from conspectus.engine import Engine
 from conspectus.model.records import Receipt
 from conspectus.model.streams import CaptionImport, LiveCaption
+from conspectus.operations import STREAM_OPERATIONS
 from conspectus.text.times import StreamClock, clock_of
 from conspectus.web.bodies import handed_in
 from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, problems
+from conspectus.web.operation_routes import add_routes
 from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.records import ReceiptAnswer
 from conspectus.web.schemas.streams import (
@@ -24,12 +26,6 @@ from conspectus.web.schemas.streams import (
     CaptionsBody,
     CaptionsWrittenAnswer,
     LiveCaptionAnswer,
-    MomentsAnswer,
-    NewStreamBody,
-    StreamAnswer,
-    VideoContextBody,
-    VideoQuestionBody,
-    VideoWindowAnswer,
 )
 from conspectus.web.sse import frame
 from conspectus.web.streams import CAPTIONS, STREAM, FoundStream, InCollection, StreamName, Within, found_by
@@ -54,31 +50,6 @@ Files = Annotated[list[UploadFile], File(min_length=1, description="Captions: SR
 How = Annotated[Importing, Depends()]
 
 
-@router.post("/streams", response_model=StreamAnswer, responses=problems())
-async def put_stream(body: NewStreamBody, engine: EngineOf) -> StreamAnswer:
-    """Make a stream, or describe one anew."""
-    return StreamAnswer.of(await engine.streams.put(body.stream()))
-
-
-@router.get("/streams", response_model=list[StreamAnswer], responses=problems())
-async def list_streams(engine: EngineOf, *, collection: InCollection = "default") -> Sequence[StreamAnswer]:
-    """List the streams of a collection that you may read, by name."""
-    return [StreamAnswer.of(each) for each in await engine.streams.list(collection=collection)]
-
-
-@router.post("/streams/search", response_model=MomentsAnswer, responses=problems())
-async def find_moments(body: VideoQuestionBody, engine: EngineOf) -> MomentsAnswer:
-    """The stretches of streams that answer a question, best first."""
-    return MomentsAnswer.of(await engine.streams.find_moments(body.question()))
-
-
-@router.post("/streams/context", response_model=VideoWindowAnswer, responses=problems())
-async def video_context(body: VideoContextBody, engine: EngineOf) -> VideoWindowAnswer:
-    """The captions that a question needs, with their times, never over the budget."""
-    found = await engine.streams.window(body.question(), body.allowed(), renderer=body.renderer)
-    return VideoWindowAnswer.of(found)
-
-
 @router.post(
     CAPTIONS, response_model=CaptionsWrittenAnswer, status_code=201, responses=problems(),
     dependencies=[Unhurried], openapi_extra=SENT_AS_LINES,
@@ -101,14 +72,6 @@ async def list_captions(
     """A page of the captions of a range in the order of time; as JSON lines, all of them."""
     page = await engine.streams.captions(**found_by(found), within=within, after=after, limit=limit)
     return CaptionPageAnswer.of(page, clock_of(found.source))
-
-
-@router.delete(CAPTIONS, response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])
-async def clear_stream(
-    found: FoundStream, within: Within, engine: EngineOf, *, purge: Purge = False
-) -> Receipt:
-    """Delete the captions of a range; the stream stays."""
-    return await engine.streams.clear(**found_by(found), within=within, purge=purge)
 
 
 @router.post(
@@ -149,10 +112,7 @@ async def follow_captions(
     return LiveEvents(events, lambda each: _event(each, clock), listeners, after=after, still_good=still_good)
 
 
-@router.get(STREAM, response_model=StreamAnswer, responses=problems())
-async def get_stream(found: FoundStream) -> StreamAnswer:
-    """The stream of that id or name, with the number and the bounds of its captions."""
-    return StreamAnswer.of(found)
+add_routes(router, STREAM_OPERATIONS)
 
 
 @router.delete(STREAM, response_model=ReceiptAnswer, responses=problems(), dependencies=[Unhurried])

@@ -6,8 +6,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from conspectus.model.filter import EVERYTHING, filter_from_json
-from conspectus.model.query import Budget
 from conspectus.model.records import Written
 from conspectus.model.streams import (
     Caption,
@@ -16,9 +14,7 @@ from conspectus.model.streams import (
     Moment,
     Moments,
     NewCaption,
-    NewStream,
     Stream,
-    StreamQuery,
     StreamWindow,
 )
 from conspectus.streams.caption_format import shown
@@ -27,26 +23,17 @@ from conspectus.web.schemas.base import (
     INT64,
     Count,
     Finite,
-    Instant,
     Int64,
     JsonObject,
     Label,
-    Name,
-    Question,
     RequestModel,
     ResponseModel,
     Text,
-    Where,
 )
 from conspectus.web.schemas.records import DocumentAnswer, SourceAnswer, WrittenAnswer
 from conspectus.web.schemas.search import (
     MOST_DIMENSIONS,
-    MOST_HITS,
-    BudgetBody,
-    MinSimilarity,
-    Tokens,
     WindowAnswer,
-    budget_of,
 )
 
 MOST_CAPTIONS = 10_000
@@ -59,26 +46,6 @@ When = Annotated[
     | Annotated[float, Field(strict=True, allow_inf_nan=False)],
     Field(description=WHEN, examples=["00:12:30"]),
 ]
-
-
-class NewStreamBody(RequestModel):
-    """A stream to make, or to describe anew: what is not given stays as it was."""
-
-    name: Name = Field(examples=["lecture-1"])
-    collection: Name = "default"
-    title: Label | None = None
-    origin: Annotated[str, Field(max_length=LONGEST_TIME)] | None = Field(
-        None,
-        description="The instant of second 0; none for a recording.",
-        examples=["2026-03-02T08:00:00Z"],
-    )
-    zone: Label | None = Field(None, examples=["Europe/Berlin"])
-    live: bool | None = Field(None, description="Whether more captions will come.")
-    metadata: JsonObject | None = None
-
-    def stream(self) -> NewStream:
-        """The stream as the engine takes it."""
-        return NewStream(**self.model_dump())
 
 
 class StreamAnswer(ResponseModel):
@@ -228,45 +195,6 @@ class RangeBody(RequestModel):
     def range(self) -> CaptionRange:
         """The range as the engine takes it."""
         return CaptionRange(**self.model_dump())
-
-
-class VideoQuestionBody(RequestModel):
-    """A question to one stream, to several, or with no names to all that can be seen."""
-
-    prompt: Question = Field(examples=["What happened around 12:30?"])
-    streams: list[Name] = Field(default=[], max_length=MOST_STREAMS)
-    collection: Name = "default"
-    range: RangeBody | None = None
-    read_times: bool = Field(True, description="Read times in the question where the range names none.")
-    where: Where | None = None
-    floor: MinSimilarity | None = None
-    limit: int = Field(10, ge=0, le=MOST_HITS, description="Most moments.")
-    at: Instant | None = Field(None, description="When it is asked; by default now.")
-
-    def question(self) -> StreamQuery:
-        """The question as the engine takes it."""
-        return StreamQuery(
-            self.prompt,
-            tuple(self.streams),
-            self.collection,
-            CaptionRange() if self.range is None else self.range.range(),
-            self.read_times,
-            EVERYTHING if self.where is None else filter_from_json(self.where),
-            self.floor,
-            self.limit,
-            self.at,
-        )
-
-
-class VideoContextBody(VideoQuestionBody):
-    """A question, and the tokens for what answers it."""
-
-    budget: Tokens | BudgetBody = Field(4_000, description="Tokens counted with o200k_base, or a budget.")
-    renderer: Literal["text", "xml", "json", "messages", "guarded"] = "text"
-
-    def allowed(self) -> Budget:
-        """The budget as the engine takes it."""
-        return budget_of(self.budget)
 
 
 class MomentAnswer(TimedAnswer):
