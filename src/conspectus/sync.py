@@ -280,6 +280,7 @@ class BlockingRetention(BlockingService[RetentionService]):
     """Rules that delete old memories."""
 
     set = blocking(RetentionService.set)
+    delete = blocking(RetentionService.delete)
     list = blocking(RetentionService.list)
     apply = blocking(RetentionService.apply)
     start_job = blocking(RetentionService.start_job)

@@ -106,7 +106,7 @@ class KeepingContract:
         assert (await self.left(engine), await self.left(engine, TWO)) == (["p", "2", "3"], ["x"])
         assert (await engine.retention.apply()).memories == 0
         for each in (Scope(ONE.user), OTHER):
-            await engine.retention.set(None, scope=each)
+            await engine.retention.delete(scope=each)
         assert await engine.retention.list() == []
         for wrong in (Retention(), Retention(days=-1.0), Retention(most=-1)):
             with pytest.raises(InvalidInput):

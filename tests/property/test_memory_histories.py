@@ -163,7 +163,7 @@ class Life:
 
     async def rule(self, scope: Scope, days: int | None, most: int | None) -> None:
         if days is None and most is None:
-            await self.engine.retention.set(None, scope=scope)
+            await self.engine.retention.delete(scope=scope)
             self.model.rules.pop(scope, None)
         else:
             self.model.rules[scope] = Retention(days, most)

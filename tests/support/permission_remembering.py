@@ -50,7 +50,7 @@ def of_memories() -> Mapping[str, Attempt]:
             MemorySelection(everything=True), scope=ANN, collection=name
         ),
         "rules": lambda view, name: view.retention.list(collection=name),
-        "no rule": lambda view, name: view.retention.set(None, scope=ANN, collection=name),
+        "no rule": lambda view, name: view.retention.delete(scope=ANN, collection=name),
         "apply": lambda view, name: view.retention.apply(collection=name),
         "start": lambda view, name: view.retention.start_job(collection=name),
         "conversations": lambda view, name: view.memory.conversations(scope=ANN, collection=name),
@@ -117,6 +117,7 @@ CHANGING: Mapping[str, Trial] = {
     "memory.update": lambda v, m: v.memory.update(m.mine, scope=ANN, collection=m.collection, role="user"),
     "memory.import_lines": lambda v, m: v.memory.import_lines(m.lines, collection=m.collection),
     "retention.set": lambda v, m: v.retention.set(Retention(most=0), scope=ANN, collection=m.collection),
+    "retention.delete": lambda v, m: v.retention.delete(scope=ANN, collection=m.collection),
     "retention.apply": lambda v, m: v.retention.apply(collection=m.collection, preview=True),
     "retention.start_job": lambda v, m: v.retention.start_job(collection=m.collection),
     "memory.forget": lambda v, m: v.memory.forget(

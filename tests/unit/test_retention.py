@@ -91,7 +91,7 @@ async def test_nothing_goes_without_being_asked(engine: Engine) -> None:
     await remembered(engine)
     await engine.retention.set(Retention(days=1), scope=ANN)
     assert len(await keys(engine, ANN)) == 7
-    await engine.retention.set(None, scope=ANN)
+    await engine.retention.delete(scope=ANN)
     assert await engine.retention.list() == []
     assert (await engine.retention.apply()).memories == 0
 

@@ -249,7 +249,10 @@ def set_retention(
         raise InvalidInput("retention", "give --days, --max-count or both, or --off")
     retention = None if off else Retention(days, max_count)
     with remembering(common, new=True) as session:
-        session.engine.retention.set(retention, **whose.place(session))
+        if retention is None:
+            session.engine.retention.delete(**whose.place(session))
+        else:
+            session.engine.retention.set(retention, **whose.place(session))
     kept = {"scope": whose.scope(), "retention": retention}
     show(
         kept,

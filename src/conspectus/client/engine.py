@@ -11,9 +11,8 @@ from conspectus.client.events import RemoteEvents
 from conspectus.client.graph import RemoteGraph
 from conspectus.client.jobs import RemoteJobs
 from conspectus.client.maintenance import RemoteMaintenance
-from conspectus.client.memory import RemoteMemory
+from conspectus.client.memory import RemoteMemory, RemoteRetention
 from conspectus.client.people import RemotePeople
-from conspectus.client.retention import RemoteRetention
 from conspectus.client.search import RemoteSearch
 from conspectus.client.streams import RemoteStreams
 from conspectus.client.summaries import RemoteSummaries

@@ -8,6 +8,7 @@ from dataclasses import fields, is_dataclass
 from datetime import datetime
 from types import NoneType
 from typing import Any, Final, TypeVar, cast, get_args, get_origin
+from urllib.parse import quote
 
 from conspectus.client.encode import encoded, instant_json, metadata_json
 from conspectus.client.request import Request, path_of, query_of
@@ -15,13 +16,14 @@ from conspectus.client.service import RemoteService
 from conspectus.client.transport import Transport
 from conspectus.engine.context import Service
 from conspectus.errors import InvalidInput, PermissionDenied
+from conspectus.memory.scopes import checked
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_to_json
 from conspectus.model.memory import Scope
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments
 from conspectus.operations import OPERATIONS, Operation, Parameter
-from conspectus.operations.operation import record_of
+from conspectus.operations.operation import OMITTED, record_of
 
 S = TypeVar("S", bound=RemoteService)
 _LISTS: Final = (Sequence, Iterable, list, tuple)
@@ -64,13 +66,19 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
     """The request for a call with these arguments. Raises InvalidInput, or NotFound for what no name is."""
     body: dict[str, Json] = {}
     query: dict[str, Any] = {}
+    headers: dict[str, str] = {}
     for each in operation.parameters:
         value = values.get(each.name, each.default)
+        if value is OMITTED:
+            continue
         if isinstance(value, str) and get_origin(each.hint) in _LISTS:
             raise InvalidInput(each.name, "must be a list, not a string")
         if each.is_spread and isinstance(value, str):
             value = record_of(each.hint)(value)
         told = _filter(each, value) if each.hint == Filter else _told(each.hint, value)
+        if each.location == "header":
+            headers |= {} if value is None else {"If-Match": f'"{quote(value)}"'}
+            continue
         parts = _flat(record_of(each.hint), told) if each.is_spread else {each.name: told}
         if each.location == "body":
             body |= parts
@@ -86,8 +94,10 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         path_of(*path),
         body if any(each.location == "body" for each in operation.parameters) else None,
         query=query_of(query),
+        headers=headers,
         writes=operation.verb != "GET" and not operation.reads,
         once=operation.secret,
+        noted=bool(operation.keyed),
         unhurried=operation.unhurried or operation.verb == "DELETE",
     )
 
@@ -129,6 +139,8 @@ def _told(hint: Any, value: Any) -> Json:
             return cast(Json, metadata_json(value))
         case _ if is_dataclass(value):
             known = hints(type(value))
+            if isinstance(value, Scope):
+                checked(value)
             return {each.name: _told(known[each.name], getattr(value, each.name)) for each in fields(value)}
         case Iterable():
             return [_told(_member(members), each) for each in value]

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Unpack
+from typing import Unpack
 
 from conspectus.access.memory_reader import MemorySources
 from conspectus.access.policy import require_scope
@@ -26,6 +26,7 @@ from conspectus.model.memory import (
     MEMORY,
     ConversationSummary,
     Memory,
+    MemoryChanges,
     MemoryClass,
     MemoryExport,
     MemoryPage,
@@ -47,7 +48,6 @@ from conspectus.ports import Progress
 from conspectus.text.hashing import stable_id
 
 OF_FACTS = frozenset({"fact", "valid_from", "valid_until", "at"})
-FIELDS = NewMemory.__dataclass_fields__.keys() - {"key", "vector"}
 
 
 class MemoryService(Service):
@@ -109,14 +109,12 @@ class MemoryService(Service):
         scope: Scope,
         collection: str = MEMORY,
         expected: str | None = None,
-        **changes: Any,
+        **changes: Unpack[MemoryChanges],
     ) -> Written:
-        """Change any fields of a memory except its key; the old state is kept as a version.
+        """Change the fields of a memory that are named; the old state is kept as a version.
 
         With `expected`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
-        if unknown := changes.keys() - FIELDS:
-            raise InvalidInput(min(unknown), "is not a field that can be changed")
         homes = await self._reader.homes(scope, collection)
         while True:
             before = await self._reader.memory(homes, memory)

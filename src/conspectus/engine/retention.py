@@ -118,27 +118,35 @@ class RetentionService(Service):
         self._queue = queue
         self._answering = answering
 
-    async def set(self, retention: Retention | None, *, scope: Scope, collection: str = MEMORY) -> None:
-        """Set the retention rule of a scope, which replaces its rule; None deletes it.
+    async def set(self, retention: Retention, *, scope: Scope, collection: str = MEMORY) -> None:
+        """Set the retention rule of a scope, which replaces its rule.
 
         Nothing is deleted now: `apply` does, or the background work. If several rules hold for a
         conversation, the strictest applies. Raises InvalidInput or PermissionDenied.
         """
         require_scope(self._person, "write", "keep a retention")
-        rule = None if retention is None else checked_retention(retention)
+        rule = checked_retention(retention)
         checked(scope)
-        if rule is not None and await self._sight.find(collection) is None:
+        if await self._sight.find(collection) is None:
             made = await self._writer.collection(collection)
             await self._context.extract_entities(made.id)
+        home = await self._changeable(scope, collection)
+        begins = written_for(scope)
+        name = stable_id("retention", home, begins)
+        await self._parts.memories.put_retention(KeptRetention(name, home, begins, rule, self._person.id))
+
+    async def delete(self, *, scope: Scope, collection: str = MEMORY) -> None:
+        """Delete the retention rule of a scope, if it has one. Raises PermissionDenied."""
+        require_scope(self._person, "write", "keep a retention")
+        home = await self._changeable(checked(scope), collection)
+        await self._parts.memories.drop_retention(stable_id("retention", home, written_for(scope)))
+
+    async def _changeable(self, scope: Scope, collection: str) -> CollectionId:
+        """The collection in which the person may change the rule of this scope. Raises PermissionDenied."""
         homes = await self._reader.homes(scope, collection)
         for source in homes.ids or (None,):
             homes.place.require("editor", "keep a retention", source=source)
-        home, begins = homes.place.collection.id, written_for(scope)
-        name = stable_id("retention", home, begins)
-        if rule is None:
-            await self._parts.memories.drop_retention(name)
-            return
-        await self._parts.memories.put_retention(KeptRetention(name, home, begins, rule, self._person.id))
+        return homes.place.collection.id
 
     async def list(self, *, collection: str = MEMORY) -> Sequence[RetentionRule]:
         """List the retention rules of a collection: all if you may read all of it, else your own."""

@@ -74,6 +74,22 @@ class NewMemory(Checked):
     vector: tuple[float, ...] | None = None
 
 
+class MemoryChanges(TypedDict, total=False):
+    """The fields of a memory that an update changes; those that are not named stay."""
+
+    text: str
+    role: str | None
+    speaker: str | None
+    at: datetime | str | float | None
+    kind: MemoryClass
+    pinned: bool
+    fact: Fact | None
+    valid_from: datetime | str | None
+    valid_until: datetime | str | None
+    entities: tuple[str, ...]
+    metadata: Mapping[str, object]
+
+
 @dataclass(frozen=True, slots=True)
 class Memory:
     """A memory as it is stored, or an earlier version of it.

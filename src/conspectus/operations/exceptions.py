@@ -16,11 +16,10 @@ ROUTES: Final[Mapping[str, str]] = {
     "one of two statuses": "create_collection",
     "an unknown collection is refused, not made": "add_documents get_or_create_source",
     "what has no key is noted, so that nothing is stored twice": "add_documents_to_source",
-    "what is named changes, null too": "update_document update_memory",
+    "what is named changes, null too": "update_document",
     "one of two selections": "delete_documents_of_collection",
     "of two methods, or with another answer": """
-        delete_document delete_message forget_memory get_job list_documents_of_source reindex retain
-        retain_all
+        delete_document delete_message forget_memory get_job list_documents_of_source reindex
         """,
     "not in the table yet: search": """
         augment channel_context context explain rerank search search_and_rerank
@@ -49,7 +48,7 @@ METHODS: Final[Mapping[str, str]] = {
         Graph.settle_entities Jobs.wait Maintenance.status
         """,
     "the route is written out": """
-        Documents.delete_where Documents.update Jobs.get Maintenance.reindex Memory.update Retention.set
+        Documents.delete_where Documents.update Jobs.get Maintenance.reindex
         """,
     "not in the table yet: search": """
         Channels.window Search.augment Search.explain Search.rerank Search.retrieve

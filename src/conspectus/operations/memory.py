@@ -55,9 +55,20 @@ MEMORY_OPERATIONS: Final = (
         id="import_memories",
     ),
     Operation(RetentionService.list, "GET", _RETENTION, id="list_retentions"),
+    Operation(RetentionService.set, "PUT", _RETENTION, spread="retention", status=204, id="retain"),
+    Operation(RetentionService.delete, "DELETE", _RETENTION, status=204, id="retain_all"),
     Operation(RetentionService.apply, "POST", f"{_RETENTION}/apply", unhurried=True, id="apply_retention"),
     Operation(RetentionService.start_job, "POST", f"{_RETENTION}/start", status=202, id="start_retention"),
     Operation(MemoryService.get, "GET", _MEMORY, tagged=True, id="get_memory"),
+    Operation(
+        MemoryService.update,
+        "PATCH",
+        _MEMORY,
+        query=("scope", "collection"),
+        tagged=True,
+        unhurried=True,
+        id="update_memory",
+    ),
     Operation(MemoryService.versions, "GET", f"{_MEMORY}/versions", id="memory_versions"),
 )
 """In the order in which paths are matched: what is no id comes before `{memory}`."""

@@ -13,8 +13,12 @@ from conspectus.model.checks import hints
 from conspectus.model.memory import Scope
 
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
-Location = Literal["path", "query", "body"]
+Location = Literal["path", "query", "body", "header"]
 REQUIRED: Final = inspect.Parameter.empty
+OMITTED: Final = object()
+"""The default of a parameter that is handed on only where it is given."""
+EXPECTED: Final = "expected"
+"""The parameter of a tagged operation that is the header If-Match."""
 SERVICES: Final = {
     "AlertService": "alerts",
     "ChannelService": "channels",
@@ -86,7 +90,7 @@ class Operation:
     `as_lines`, the body of a POST or the answer to a GET may be JSON lines, for which there is another route.
     `listed` is a list of which the method takes a single element too, with the type of these. Elements that
     may have a key are there twice where they are sent twice without one.
-    `defaults` are those of what `**` stands for, where they are not None.
+    `defaults` are those of what `**` stands for; what has none is handed on only where it is given.
     """
 
     method: Callable[..., Any]
@@ -155,7 +159,7 @@ class Operation:
         if parameter.kind is not parameter.VAR_KEYWORD:
             return [(parameter.name, hint, parameter.default)]
         given = hints(get_args(hint)[0])
-        return [(name, each, self.defaults.get(name)) for name, each in given.items()]
+        return [(name, each, self.defaults.get(name, OMITTED)) for name, each in given.items()]
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:
@@ -171,6 +175,8 @@ class Operation:
     def _location(self, name: str) -> Location:
         if name in re.findall(r"\{(\w+)", self.path):
             return "path"
+        if self.tagged and name == EXPECTED:
+            return "header"
         return "query" if name in self.query or self.verb in {"GET", "DELETE"} else "body"
 
 

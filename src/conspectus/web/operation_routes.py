@@ -15,7 +15,7 @@ from conspectus.engine import Engine
 from conspectus.model.filter import Filter, parse_filters
 from conspectus.model.streams import When
 from conspectus.operations import OPERATIONS, Operation, Parameter
-from conspectus.operations.operation import REQUIRED, record_of
+from conspectus.operations.operation import EXPECTED, OMITTED, REQUIRED, record_of
 from conspectus.web.deps import (
     EngineOf,
     Filters,
@@ -25,6 +25,7 @@ from conspectus.web.deps import (
     NotingOf,
     ShownOnce,
     Unhurried,
+    fingerprint_in,
     require_match,
     tag_of,
     unless_held,
@@ -40,6 +41,9 @@ SLASHED: Final = frozenset({"collection", "graph", "stream"})
 """Parameters of a path that may hold a slash."""
 IDS: Final = frozenset({"alert", "document", "job", "memory", "source"})
 """Parameters of a path that are ids."""
+
+
+_IN_ADDRESS: Final = frozenset({"path", "query"})
 
 
 def add_routes(section: Section, operations: Iterable[Operation]) -> None:
@@ -70,7 +74,7 @@ def _add_route(section: Section, operation: Operation) -> None:
     call.__name__ = operation.name
     call.__doc__ = operation.summary
     signature = [_keyword("engine", EngineOf), *_headers(operation)]
-    signature += [_apart(operation, each) for each in _leaves(operation) if each.location != "body"]
+    signature += [_apart(operation, each) for each in _leaves(operation) if each.location in _IN_ADDRESS]
     if body is not None:
         signature.append(_keyword("body", Annotated[body, Body()]))
     vars(call)["__signature__"] = inspect.Signature(signature)
@@ -118,10 +122,15 @@ def _responses(operation: Operation) -> Responses:
     return problems(*([412] if operation.tagged else []), *operation.problems)
 
 
-async def _require_match(
-    operation: Operation, engine: Engine, values: Mapping[str, Any], header: str
-) -> None:
-    """Raise PreconditionFailed unless what the GET at the same path answers has a tag of this header."""
+async def _require_match(operation: Operation, engine: Engine, values: dict[str, Any], header: str) -> None:
+    """Raise PreconditionFailed unless what the GET at the same path answers has a tag of this header.
+
+    A method that takes the fingerprint raises it itself, so that nothing comes between.
+    """
+    if any(each.name == EXPECTED for each in operation.parameters):
+        (document,) = (values[each.name] for each in operation.parameters if each.location == "path")
+        values[EXPECTED] = await fingerprint_in(header, document, engine)
+        return
     read = next(each for each in OPERATIONS.values() if (each.verb, each.path) == ("GET", operation.path))
     ((kind, name),) = ((each.name, values[each.name]) for each in read.parameters if each.location == "path")
     shown = _answer(read).model_validate(await read.of(engine)(**{kind: name}))
@@ -176,7 +185,7 @@ def _member(kind: Any, parameter: Parameter) -> tuple[Any, Any]:
 
 
 def _default(parameter: Parameter) -> Any:
-    if parameter.hint == Filter:
+    if parameter.hint == Filter or parameter.default is OMITTED:
         return None
     is_made = is_dataclass(parameter.default)
     return Field(default_factory=lambda: parameter.default) if is_made else parameter.default
@@ -206,9 +215,12 @@ def _taken(operation: Operation, told: Mapping[str, Any], body: BaseModel | None
     for each in operation.parameters:
         if each.hint == Filter and each.location == "query":
             named[each.name] = parse_filters(named[each.name] or [])
+    told_of = {name for name in told if told[name] is not None}
+    held = told_of if body is None else told_of | body.model_fields_set
     return {
         each.name: gathered(record_of(each.hint), named)
         if each.is_spread
         else given(each.hint, named[each.name])
         for each in operation.parameters
+        if each.location != "header" and (each.default is not OMITTED or each.name in held)
     }

@@ -14,7 +14,7 @@ from pydantic import Field as Limited
 
 from conspectus.access.keys import LONGEST
 from conspectus.engine.alerts import LONGEST_ADDRESS, LONGEST_GAP, MOST_STREAMS
-from conspectus.memory.retention import MOST_DAYS
+from conspectus.memory.retention import MOST_DAYS, MOST_MEMORIES
 from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, filter_to_json
@@ -111,6 +111,7 @@ _ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=LONGEST)]
 _FEW: Final = Annotated[int, Limited(ge=0, lt=INT64)]
 _MOST_WRITTEN: Final = 10_000
 _ENTITIES: Final = Annotated[list[Label], Limited(max_length=1_000)]
+_MEMORY: Final = {"text": Text, "role": Label | None, "speaker": Label | None, "entities": _ENTITIES}
 _VECTOR: Final = Annotated[list[Finite], Limited(min_length=1, max_length=MOST_DIMENSIONS)] | None
 _DAYS: Final = Annotated[float, Limited(ge=0, le=MOST_DAYS, allow_inf_nan=False)]
 _BUDGET: Final = Annotated[
@@ -182,16 +183,15 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "NewMessage.reply_to": Label | None,
     "NewMessage.thread": Label | None,
     "NewMessage.role": Label | None,
-    "NewMemory.text": Text,
-    "NewMemory.role": Label | None,
-    "NewMemory.speaker": Label | None,
+    **{f"{owner}.{name}": kind for owner in ("NewMemory", "update_memory") for name, kind in _MEMORY.items()},
     "NewMemory.key": Label | None,
-    "NewMemory.entities": _ENTITIES,
     "NewMemory.vector": _VECTOR,
     "MemoryQuery.text": Question,
     "MemoryQuery.notes_share": Share,
     "MemoryQuery.floor": MinSimilarity | None,
     "MemorySelection.ids": Annotated[list[Identifier], Limited(max_length=100_000)],
+    "Retention.days": _DAYS | None,
+    "Retention.most": Annotated[int, Limited(ge=0, le=MOST_MEMORIES)] | None,
     "MemorySelection.older_than_days": _DAYS | None,
     "find_document.source": Name,
     "list_nodes.after": _REQUESTED[str] | None,

@@ -293,10 +293,11 @@ class AsyncAgentMemory(MemoryReads):
         There `max_memories` counts for each conversation. Without a retention, one that it keeps ends.
         """
         scope = scope_of(self.scope, whose)
-        rule = None if self.retention == Retention() else self.retention
-        await self.desk.run(
-            lambda engine: engine.retention.set(rule, scope=scope, collection=self.desk.collection)
-        )
+        rule, home = self.retention, self.desk.collection
+        if rule == Retention():
+            await self.desk.run(lambda engine: engine.retention.delete(scope=scope, collection=home))
+        else:
+            await self.desk.run(lambda engine: engine.retention.set(rule, scope=scope, collection=home))
 
     async def flush(self) -> int:
         """Wait until everything is found by meaning too, and say how many passages came meanwhile."""
