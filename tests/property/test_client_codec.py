@@ -14,7 +14,7 @@ from tests.repetitions import tries
 
 from conspectus.client.decode import decoded
 from conspectus.client.encode import encoded
-from conspectus.model import access, channels, connections, graph, jobs, records, reports, results
+from conspectus.model import access, channels, connections, graph, jobs, records, reports, results, streams
 from conspectus.model.records import Json
 from conspectus.web.operation_schemas import answered
 
@@ -27,6 +27,7 @@ ANSWERS = (
     *(connections.Connection, channels.ChannelMessage, channels.ReplyChain, channels.ImportReport),
     *(graph.NodePage, graph.EdgePage, graph.Neighbor, graph.NodeHit, graph.GraphState, graph.GraphSummary),
     *(graph.GraphWritten, graph.GraphReceipt, graph.EntityLink, graph.EntityCount, graph.NodeEvent),
+    *(streams.AlertEvent, streams.EventSpan, streams.EntitySpan),
 )
 """What a server answers with."""
 TEXTS = st.text(max_size=12)

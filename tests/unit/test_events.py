@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from conspectus.engine.events import Report, entity_spans, event_spans, stretches
 from conspectus.model.ids import SourceId
-from conspectus.text.times import GAP_SECONDS, belongs
+from conspectus.text.times import GAP_SECONDS, StreamClock, belongs
 
 STREAM = SourceId("s")
 
@@ -62,7 +62,7 @@ def test_a_chain_is_one_event_with_all_that_was_said_once() -> None:
         report(8, 9, document="c", text="a man falls"),
         report(8, 9, document="c", text="a man falls"),
     ]
-    [event] = event_spans(STREAM, reversed(reports))
+    [event] = event_spans(STREAM, reversed(reports), StreamClock())
     assert (event.start, event.end, event.stream) == (0, 9, STREAM)
     assert event.descriptions == ("a man falls", "he lies there")
     assert event.entities == ("Ann", "Bo")
@@ -70,7 +70,8 @@ def test_a_chain_is_one_event_with_all_that_was_said_once() -> None:
 
 
 def test_an_entity_has_stretches() -> None:
-    found = entity_spans(STREAM, [report(20, 21, "Ann"), report(0, 1, "Ann"), report(3, 4, "Ann")])
+    reports = [report(20, 21, "Ann"), report(0, 1, "Ann"), report(3, 4, "Ann")]
+    found = entity_spans(STREAM, reports, StreamClock())
     assert [(each.entity, each.start, each.end, len(each.documents)) for each in found] == [
         ("Ann", 0, 4, 2),
         ("Ann", 20, 21, 1),

@@ -384,18 +384,17 @@ def list_events(
 ) -> None:
     """List the events of a stream. Adjacent ones are merged."""
     with opened(common) as session:
-        clock = clock_of(session.engine.streams.get(stream, collection=session.collection).source)
         found = session.engine.events.list(
             stream=stream, collection=session.collection, within=within.range(), type=type
         )
     found = found[:limit]
-    show_found(found, _table(found, clock), "no events", as_json=common.json)
+    show_found(found, _table(found), "no events", as_json=common.json)
 
 
-def _table(found: Iterable[EventSpan], clock: StreamClock) -> RenderableType:
+def _table(found: Iterable[EventSpan]) -> RenderableType:
     table = plain_table("type", "from", "to", "reports", "entities", "description")
     for each in found:
-        times = [cell(shown(second, clock)) for second in (each.start, each.end)]
+        times = [cell(each.start_text), cell(each.end_text)]
         said = cell("; ".join(each.descriptions), limit=TEXT)
         table.add_row(cell(each.type), *times, str(len(each.documents)), cell(", ".join(each.entities)), said)
     return table

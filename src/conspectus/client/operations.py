@@ -62,6 +62,11 @@ def _local(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+def asked(method: Callable[..., Any], **values: Any) -> Request:
+    """The request for a call of a service's method, for a client that makes several of one call."""
+    return request_of(OPERATIONS[method.__qualname__], values)
+
+
 def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
     """The request for a call with these arguments. Raises InvalidInput, or NotFound for what no name is."""
     body: dict[str, Json] = {}

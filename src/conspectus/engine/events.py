@@ -32,6 +32,7 @@ from conspectus.model.streams import (
 from conspectus.ports import Probe
 from conspectus.ports.streams import Span
 from conspectus.streams.alert_checker import Language
+from conspectus.streams.caption_format import shown
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash
 from conspectus.text.times import GAP_SECONDS, StreamClock, canonical, clock_of, runs
@@ -73,7 +74,7 @@ def stretches(reports: Iterable[Report], *, gap: float = GAP_SECONDS) -> list[Re
     return sorted(found, key=lambda each: (each.start, each.end, each.of))
 
 
-def event_spans(stream: SourceId, reports: Iterable[Report]) -> list[EventSpan]:
+def event_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock) -> list[EventSpan]:
     """Events of a stream, given reports of types, with every description and entity once."""
     return [
         EventSpan(
@@ -81,6 +82,8 @@ def event_spans(stream: SourceId, reports: Iterable[Report]) -> list[EventSpan]:
             type=each.of,
             start=each.start,
             end=each.end,
+            start_text=shown(each.start, clock),
+            end_text=shown(each.end, clock),
             descriptions=_distinct(report.text for report in each.reports if report.text),
             entities=_distinct(name for report in each.reports for name in report.entities),
             documents=each.documents,
@@ -89,9 +92,20 @@ def event_spans(stream: SourceId, reports: Iterable[Report]) -> list[EventSpan]:
     ]
 
 
-def entity_spans(stream: SourceId, reports: Iterable[Report]) -> list[EntitySpan]:
+def entity_spans(stream: SourceId, reports: Iterable[Report], clock: StreamClock) -> list[EntitySpan]:
     """When somebody or something is there, given reports of a name."""
-    return [EntitySpan(stream, each.of, each.start, each.end, each.documents) for each in stretches(reports)]
+    return [
+        EntitySpan(
+            stream=stream,
+            entity=each.of,
+            start=each.start,
+            end=each.end,
+            start_text=shown(each.start, clock),
+            end_text=shown(each.end, clock),
+            documents=each.documents,
+        )
+        for each in stretches(reports)
+    ]
 
 
 def _joined(reports: Sequence[Report], gap: float) -> Iterator[ReportGroup]:
@@ -226,7 +240,8 @@ class EventService(Service):
         span = span_of(within, clock)
         found = await self._reader.timeline(place, source, replace(span, start=None, end=None), "event")
         reports = [report for each in found for report in _reports(each)]
-        spans = event_spans(source.id, [each for each in reports if type is None or each.of == type])
+        chosen = [each for each in reports if type is None or each.of == type]
+        spans = event_spans(source.id, chosen, clock)
         return [each for each in spans if _meets(_period(clock, each), span)]
 
     async def entities(
@@ -261,7 +276,7 @@ class EventService(Service):
             for document, when in seen.items()
             if when is not None
         ]
-        return entity_spans(source.id, reports)
+        return entity_spans(source.id, reports, clock)
 
     async def _naming(self, place: SourceRef, source: Source, span: Span, entity: str) -> Sequence[Document]:
         """The captions whose text names somebody: the index says which may, the texts which do."""

@@ -234,13 +234,16 @@ class NewEvent(Checked):
 class EventSpan:
     """One event as people mean it: reports of one type that overlap, or are close, taken together.
 
-    `start` and `end` are seconds on the clock of the stream; `documents` are the reports it is made of.
+    `start` and `end` are seconds on the clock of the stream; `start_text` and `end_text` are timecodes, or
+    instants in its zone. `documents` are the reports it is made of.
     """
 
     stream: SourceId
     type: str
     start: float
     end: float
+    start_text: str
+    end_text: str
     descriptions: tuple[str, ...]
     entities: tuple[str, ...]
     documents: tuple[str, ...]
@@ -254,6 +257,8 @@ class EntitySpan:
     entity: str
     start: float
     end: float
+    start_text: str
+    end_text: str
     documents: tuple[str, ...]
 
 

@@ -7,6 +7,7 @@ from conspectus.operations.alerts import ALERT_OPERATIONS
 from conspectus.operations.channels import CHANNEL_OPERATIONS
 from conspectus.operations.collections import COLLECTION_OPERATIONS, SOURCE_OPERATIONS
 from conspectus.operations.documents import DOCUMENT_OPERATIONS
+from conspectus.operations.events import EVENT_OPERATIONS
 from conspectus.operations.graph import GRAPH_OPERATIONS
 from conspectus.operations.jobs import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTENANCE_OPERATIONS
 from conspectus.operations.memory import MEMORY_OPERATIONS
@@ -18,6 +19,7 @@ OPERATIONS = {
     each.key: each
     for each in (
         *ALERT_OPERATIONS,
+        *EVENT_OPERATIONS,
         *PEOPLE_OPERATIONS,
         *GRANT_OPERATIONS,
         *GRAPH_OPERATIONS,
@@ -41,6 +43,7 @@ __all__ = [
     "CHANNEL_OPERATIONS",
     "COLLECTION_OPERATIONS",
     "DOCUMENT_OPERATIONS",
+    "EVENT_OPERATIONS",
     "GRANT_OPERATIONS",
     "GRAPH_OPERATIONS",
     "INGEST_OPERATIONS",

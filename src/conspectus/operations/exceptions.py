@@ -25,8 +25,8 @@ ROUTES: Final[Mapping[str, str]] = {
         augment channel_context context explain rerank search search_and_rerank
         """,
     "not in the table yet: streams": """
-        add_captions add_events delete_stream entity_timeline get_summary
-        keep_summarised list_captions list_entities list_events stop_summarising
+        add_captions delete_stream get_summary
+        keep_summarised list_captions stop_summarising
         summarise
         """,
 }
@@ -34,7 +34,7 @@ ROUTES: Final[Mapping[str, str]] = {
 METHODS: Final[Mapping[str, str]] = {
     "files, archives or batches of more than one request": """
         Channels.import_chat Channels.post Documents.add Documents.add_files Documents.delete
-        Jobs.ingest_files Memory.import_lines Memory.remember
+        Events.add Jobs.ingest_files Memory.import_lines Memory.remember
         """,
     "a stream, lines or a picture, not one JSON value": "Alerts.subscribe Chat.stream Graph.export",
     "a collection that is made if it is new": """
@@ -55,7 +55,7 @@ METHODS: Final[Mapping[str, str]] = {
         Search.search_and_rerank Search.window
         """,
     "not in the table yet: streams": """
-        Events.add Events.entities Events.entity_timeline Events.list Streams.add_captions
+        Streams.add_captions
         Streams.import_captions Streams.subscribe Summaries.get Summaries.start_job Summaries.summarize
         Summaries.summarize_live
         """,

@@ -40,7 +40,6 @@ from conspectus.web.routes import (
     chat,
     collections,
     documents,
-    events,
     graph_export,
     jobs,
     memories,
@@ -63,7 +62,7 @@ MOST_FIELDS = 20
 GROUPS = (
     people, jobs, message_import, documents, search,
     chat, tasks, alerts, memory_lines, memories, graph_export,
-    caption_lines, events, summaries, streams, collections,
+    caption_lines, summaries, streams, collections,
 )  # fmt: skip
 """Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)

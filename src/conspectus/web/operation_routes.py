@@ -33,7 +33,7 @@ from conspectus.web.deps import (
 from conspectus.web.logs import API
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
-from conspectus.web.operation_schemas import TEXTS, answered, gathered, given, limited
+from conspectus.web.operation_schemas import TEXTS, answered, gathered, given, in_address, limited
 from conspectus.web.schemas.base import IDENTIFIER, NAME, RequestModel, ResponseModel
 from conspectus.web.streams import Index, Time
 
@@ -172,7 +172,8 @@ def _kind(operation: Operation, parameter: Parameter) -> Any:
     if parameter.location == "query" and parameter.owner == "CaptionRange" and parameter.hint == int | None:
         return Index
     owner = parameter.owner or operation.name
-    return limited(owner, parameter.name, parameter.hint, TEXTS.get(parameter.name))
+    hint = in_address(parameter.hint) if parameter.location == "query" else parameter.hint
+    return limited(owner, parameter.name, hint, TEXTS.get(parameter.name))
 
 
 def _member(kind: Any, parameter: Parameter) -> tuple[Any, Any]:

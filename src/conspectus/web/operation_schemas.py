@@ -32,6 +32,7 @@ from conspectus.web.schemas.base import (
     LONGEST_DESCRIPTION,
     LONGEST_QUESTION,
     MOST_IDS,
+    NAME,
     Finite,
     Identifier,
     Instant,
@@ -65,6 +66,13 @@ MOST_PARTS: Final = 1_000_000
 """Elements of a list, as far as reading goes; the settings decide how many are accepted."""
 LONGEST_TIME: Final = 100
 Moment = Annotated[str, Limited(max_length=LONGEST_TIME, examples=["2026-03-02T08:00:00Z"])]
+When = Annotated[
+    Annotated[str, Limited(max_length=LONGEST_TIME)] | Annotated[float, Limited(allow_inf_nan=False)],
+    Limited(
+        description="Seconds or a timecode on the stream's clock, or an ISO 8601 instant.",
+        examples=["00:12:30"],
+    ),
+]
 _LISTS: Final = (Sequence, Iterable, list, tuple)
 _REQUESTED: Final[Mapping[Any, Any]] = {
     str: Annotated[str, Limited(max_length=LONGEST_QUESTION)],
@@ -118,10 +126,11 @@ _BUDGET: Final = Annotated[
     Tokens | BudgetBody, Limited(description="Tokens counted with o200k_base, or a budget.")
 ]
 _MOST: Final[Mapping[str, int]] = {
+    "add_events.events": _MOST_WRITTEN,
     "remember.memories": _MOST_WRITTEN,
     "post_messages.messages": _MOST_WRITTEN,
 }
-"""The most elements of a list, by method."""
+"""The most elements of a list, by method and parameter."""
 _LIMITS: Final[Mapping[str, Any]] = {
     "create_user.name": _ACCOUNT,
     "create_group.name": _ACCOUNT,
@@ -131,6 +140,8 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "list_alert_events.alert": Annotated[str, Limited(min_length=1, max_length=IDENTIFIER)] | None,
     "list_alert_events.after": Annotated[int, Limited(ge=0, lt=INT64)],
     "list_alert_events.limit": _PAGE,
+    "list_events.type": Name | None,
+    "entity_timeline.entity": Name,
     "list_documents.limit": _PAGE,
     "list_jobs.limit": Annotated[int, Limited(ge=1, le=100, description="Most of them on a page.")],
     "list_requests.after": Annotated[int, Limited(ge=0, lt=INT64)] | None,
@@ -197,6 +208,12 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "list_nodes.after": _REQUESTED[str] | None,
     "list_edges.after": _REQUESTED[str] | None,
     "link.threshold": Share | None,
+    "NewEvent.start": When,
+    "NewEvent.end": When | None,
+    "NewEvent.type": Annotated[str, Limited(min_length=1, max_length=NAME)],
+    "NewEvent.description": Text,
+    "NewEvent.entities": _ENTITIES,
+    "NewEvent.key": Label | None,
     "NewAlert.name": Name,
     "NewAlert.collection": Name,
     "NewAlert.streams": _STREAMS,
@@ -215,6 +232,14 @@ def limited(owner: str, name: str, hint: Any, text: Any = None) -> Any:
     return _LIMITS.get(place) or requested(hint, text, most=_MOST.get(place, MOST_PARTS))
 
 
+def in_address(hint: Any) -> Any:
+    """The type of a parameter in the query: where a text may stand for a number, it is a text."""
+    members = get_args(hint)
+    if not {str, float}.issubset(members):
+        return hint
+    return reduce(or_, (each for each in members if each is not float))
+
+
 def requested(hint: Any, text: Any = None, *, most: int = MOST_PARTS) -> Any:
     """What a request has for a value of this type; `text` is what it has for a string."""
     if hint is str and text is not None:
@@ -225,9 +250,10 @@ def requested(hint: Any, text: Any = None, *, most: int = MOST_PARTS) -> Any:
         return _REQUESTED[hint]
     origin, members = get_origin(hint), get_args(hint)
     if origin in {Union, UnionType}:
-        kinds = [each for each in members if not (each is datetime and str in members)]
+        several = {get_args(each)[0] for each in members if get_origin(each) in _LISTS}
+        kinds = [each for each in members if not ((each is datetime and str in members) or each in several)]
         text = Moment if datetime in members else requested(str, text)
-        return reduce(or_, (text if each is str else requested(each) for each in kinds))
+        return reduce(or_, (text if each is str else requested(each, most=most) for each in kinds))
     if origin in _LISTS:
         member: Any = requested(members[0])
         return Annotated[list[member], Limited(max_length=most)]
@@ -325,8 +351,7 @@ def response_model(kind: Any) -> type[BaseModel]:
 
 
 def _default(field: Field[Any]) -> Any:
-    if field.default_factory is not MISSING:
-        return Limited(default_factory=field.default_factory)
-    if field.default is MISSING:
+    made = field.default if field.default_factory is MISSING else field.default_factory()
+    if made is MISSING:
         return ...
-    return list(field.default) if isinstance(field.default, tuple) else field.default
+    return list(made) if isinstance(made, tuple) else made

@@ -10,7 +10,7 @@ from fastapi import Depends, File, Form, Request, Response, UploadFile
 from conspectus.engine import Engine
 from conspectus.model.records import Receipt
 from conspectus.model.streams import CaptionImport, LiveCaption
-from conspectus.operations import STREAM_OPERATIONS
+from conspectus.operations import EVENT_OPERATIONS, STREAM_OPERATIONS
 from conspectus.text.times import StreamClock, clock_of
 from conspectus.web.bodies import handed_in
 from conspectus.web.deps import After, EngineOf, Limit, Purge, Unhurried, without_limits
@@ -48,6 +48,9 @@ class Importing:
 
 Files = Annotated[list[UploadFile], File(min_length=1, description="Captions: SRT, VTT, ASS, JSON, ...")]
 How = Annotated[Importing, Depends()]
+
+
+add_routes(router, EVENT_OPERATIONS)
 
 
 @router.post(
