@@ -155,7 +155,7 @@ def test_the_blocking_engine_raises_them_too(tmp_path: Path) -> None:
     with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         for wrong in (None, 100.5, True, "100", math.nan):
             with pytest.raises(
-                InvalidInput, match=r"^budget: .* cannot be used; give an integer or a Budget$"
+                InvalidInput, match=r"^max_tokens: .* cannot be used; give an integer or a Budget$"
             ):
                 engine.window("x", wrong)  # type: ignore[arg-type]
 

@@ -78,7 +78,7 @@ def test_places_are_those_of_the_text_that_is_sent() -> None:
         ({"metadata": {"a": float("nan")}}, "metadata"),
         ({"metadata": {"a": {1, 2}}}, "metadata"),
         ({"metadata": {1: 2}}, "metadata"),
-        ({"occurred": "yesterday"}, "time"),
+        ({"occurred": "yesterday"}, "occurred"),
         ({"places": (TextPosition(9),)}, "places"),
         ({"spans": ((0, 3),), "text": "\ud83c\udf89"}, "spans"),
     ],
