@@ -358,8 +358,8 @@ async def faults_by_attack(
 async def _faults(engine: Engine, listener: Listener, document: str, form: ContextForm) -> tuple[str, ...]:
     request = ChatRequest(
         QUESTION,
-        where=Eq("document", document),
-        floor=None,
+        filter=Eq("document", document),
+        min_similarity=None,
         form=form,
         allocation=Allocation(context=MOST_TOKENS),
     )

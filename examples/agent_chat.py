@@ -26,7 +26,7 @@ def by_model(engine: BlockingEngine, context: AgentContext, said: str) -> str:
     """The chat model's answer, with what is remembered before it, and the last turns of this conversation."""
     remembered = context.query_with_context(said, max_tokens=ROOM, conversation_id=None)["context"]
     last = tuple(Message(each.role, each.content) for each in context.short_term_memory if each.role)
-    request = ChatRequest(said, history=last, inject=False, instructions=TOLD + remembered)
+    request = ChatRequest(said, history=last, use_context=False, instructions=TOLD + remembered)
     answer = ""
     for event in engine.chat.stream(request):
         match event:

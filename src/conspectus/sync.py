@@ -155,7 +155,7 @@ class BlockingDocuments(BlockingService[DocumentService]):
     update = blocking(DocumentService.update)
     delete = blocking(DocumentService.delete)
     delete_chunks = blocking(DocumentService.delete_chunks)
-    delete_where = blocking(DocumentService.delete_where)
+    delete_by_filter = blocking(DocumentService.delete_by_filter)
 
 
 class BlockingSearch(BlockingService[SearchService]):

@@ -62,7 +62,7 @@ def test_the_answer_as_json(filled: Shell, model: ChatServer) -> None:
     found = done.json
     assert found["answer"] == "The backup runs at two [1].\nSee also [7]."
     assert [each["number"] for each in found["citations"]["cited"]] == [1]
-    assert found["citations"]["invented"] == ["7"]
+    assert found["citations"]["unknown"] == ["7"]
     assert (found["sources"]["outcome"], found["usage"]["output"]) == ("found", 3)
 
 

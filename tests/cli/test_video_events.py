@@ -60,7 +60,7 @@ def test_standing_questions(shell: Shell, remote: Remote) -> None:
             "--json",
         ]
         made = run("alerts", "add", "cars", "red car", *options, "--json").json
-        assert (made["name"], made["query"], made["floor"], made["gap_seconds"]) == (
+        assert (made["name"], made["query"], made["min_similarity"], made["gap_seconds"]) == (
             "cars",
             "red car",
             None,

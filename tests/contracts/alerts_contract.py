@@ -60,7 +60,7 @@ class AlertsContract:
         """Every field comes back; what was written before it is not looked at."""
         newest = await filled(records, "x")
         where = And((Eq(("place",), "gate ü"), Not(Eq("author", "bo"))))
-        asked = replace(PLAIN, where=where, streams=(NOTES,), webhook=HOOK, floor=None)
+        asked = replace(PLAIN, filter=where, streams=(NOTES,), webhook=HOOK, min_similarity=None)
         kept = await alerts.put(asked, most=1)
         assert kept == replace(asked, checked=newest) == await alerts.alert("a")
         assert await alerts.owned(ANNA) == [kept]

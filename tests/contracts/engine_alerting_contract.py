@@ -140,14 +140,16 @@ class AlertingContract:
         """Under its name in its collection; setting it again changes it."""
         home = (await engine.streams.put(CAM)).source
         where = And((Not(Eq(("level",), 3)), Exists("author")))
-        new = NewAlert("Fälle", "somebody falls", streams=(CAM,), where=where, floor=None, gap_seconds=0.5)
+        new = NewAlert(
+            "Fälle", "somebody falls", streams=(CAM,), filter=where, min_similarity=None, gap_seconds=0.5
+        )
         kept = await engine.alerts.put(new)
-        assert (kept.streams, kept.where, kept.collection) == ((home.id,), where, home.collection)
-        assert (kept.floor, kept.gap_seconds, kept.webhook) == (None, 0.5, None)
+        assert (kept.streams, kept.filter, kept.collection) == ((home.id,), where, home.collection)
+        assert (kept.min_similarity, kept.gap_seconds, kept.webhook) == (None, 0.5, None)
         assert await engine.alerts.list() == [kept] == await engine.alerts.list(collection="default")
         assert await engine.alerts.get(kept.id) == kept
-        changed = await engine.alerts.put(replace(new, query="a fire", floor=0.9))
-        assert changed == replace(kept, query="a fire", floor=0.9)
+        changed = await engine.alerts.put(replace(new, query="a fire", min_similarity=0.9))
+        assert changed == replace(kept, query="a fire", min_similarity=0.9)
         await engine.alerts.delete(kept.id)
         assert await engine.alerts.list() == []
         for gone in (engine.alerts.get(kept.id), engine.alerts.delete(kept.id)):
@@ -161,12 +163,12 @@ class AlertingContract:
         for wrong in (
             replace(good, name=" "),
             replace(good, name="x" * 1_001),
-            replace(good, floor=1.5),
+            replace(good, min_similarity=1.5),
             replace(good, gap_seconds=-1.0),
             replace(good, gap_seconds=1e300),
             replace(good, webhook="no address"),
             replace(good, webhook="http://user:pass@example.com/"),
-            replace(good, where=Eq(("n",), "x" * 200_000)),
+            replace(good, filter=Eq(("n",), "x" * 200_000)),
             replace(good, query="x" * 10_001),
         ):
             with pytest.raises(InvalidInput):
@@ -183,7 +185,7 @@ class AlertingContract:
     ) -> None:
         """By words at once, by meaning when there are vectors; a listener goes on where it was."""
         await engine.streams.put(CAM)
-        alert = await engine.alerts.put(NewAlert("fire", "a fire", floor=0.95))
+        alert = await engine.alerts.put(NewAlert("fire", "a fire", min_similarity=0.95))
         await local.alerts.start()
         await engine.streams.add_captions(NewCaption("There is a FIRE!", 0, 5), stream=CAM, wait=True)
         [first] = await heard(engine, 1, after=0)

@@ -26,7 +26,9 @@ TALK = [
         metadata={"edited": False},
     ),
 ]
-ASKED = ChannelQuery("where are the API keys?", "help", at=parse_instant("2026-03-02T13:00:00Z"), floor=0.0)
+ASKED = ChannelQuery(
+    "where are the API keys?", "help", at=parse_instant("2026-03-02T13:00:00Z"), min_similarity=0.0
+)
 
 
 class ConversingContract:

@@ -158,9 +158,9 @@ class DocumentsContract:
         """The same documents in the same order, whole or in pages."""
         await filled(engine)
         for where in FILTERS:
-            page = await engine.documents.list(where=where)
-            assert page == await local.documents.list(where=where)
-            assert await engine.documents.count(where=where) == len(page.documents) > 0
+            page = await engine.documents.list(filter=where)
+            assert page == await local.documents.list(filter=where)
+            assert await engine.documents.count(filter=where) == len(page.documents) > 0
         first = await engine.documents.list(limit=5)
         rest = await engine.documents.list(limit=5, after=first.next)
         assert (*first.documents, *rest.documents) == (await engine.documents.list()).documents
@@ -181,11 +181,11 @@ class DocumentsContract:
         read = await engine.documents.get(written.id)
         await local.documents.update(written.id, title="Changed by another")
         with pytest.raises(PreconditionFailed) as caught:
-            await engine.documents.update(written.id, expected=read.fingerprint, title="Mine")
+            await engine.documents.update(written.id, if_match=read.fingerprint, title="Mine")
         assert (caught.value.kind, caught.value.name) == ("document", written.id)
         read = await engine.documents.get(written.id)
         done = await engine.documents.update(
-            written.id, expected=read.fingerprint, title="Mine", metadata={"n": 2}
+            written.id, if_match=read.fingerprint, title="Mine", metadata={"n": 2}
         )
         assert done.outcome == "replaced"
         await engine.documents.update(written.id, author="ann", occurred="2024-05-01")
@@ -193,7 +193,7 @@ class DocumentsContract:
         assert (changed.title, changed.metadata, changed.author) == ("Mine", {"n": 2}, "ann")
         assert await engine.documents.text(written.id) == NOTES[0].text
         with pytest.raises(PreconditionFailed):
-            await engine.documents.update(written.id, expected='"ä*', title="Nobody's")
+            await engine.documents.update(written.id, if_match='"ä*', title="Nobody's")
 
     async def test_a_change_that_cannot_be_made(self, engine: AnyEngine) -> None:
         """An unknown field, a value that cannot be stored, a document that is not there."""
@@ -215,7 +215,7 @@ class DocumentsContract:
         assert await engine.documents.delete(ids[0]) == Receipt(documents=2, chunks=2, vectors=2)
         assert await engine.documents.delete([*ids[:1], "nobody"]) == Receipt()
         assert await engine.documents.delete([]) == Receipt()
-        gone = await engine.documents.delete_where(Eq("kind", "message"), purge=True)
+        gone = await engine.documents.delete_by_filter(Eq("kind", "message"), purge=True)
         assert (gone.documents, gone.purged) == (2, True)
         assert await engine.documents.count() == len(NOTES) - 3
         assert await engine.documents.delete_chunks(ids[1]) == 1

@@ -131,7 +131,7 @@ class GraphingContract:
             (Traversal(2, min_weight=0.8), {"bo/x?#": 0.9}),
             (Traversal(2, direction="in"), {"far": 0.5}),
             (Traversal(2, at=parse_instant("2019-01-01")), {"bo/x?#": 0.9, "far": 0.5}),
-            (Traversal(2, skip=1, limit=1), {"far": 0.5}),
+            (Traversal(2, offset=1, limit=1), {"far": 0.5}),
         ]
         for walk, reached in walks:
             there, here = [await one.graph.neighbors("ann", walk, graph=GRAPH) for one in (engine, local)]
@@ -205,7 +205,7 @@ class GraphingContract:
             Traversal(-1),
             Traversal(100),
             Traversal(min_weight=2.0),
-            Traversal(skip=-1),
+            Traversal(offset=-1),
             Traversal(limit=0),
         ):
             with pytest.raises(InvalidInput):

@@ -33,11 +33,11 @@ class NamingContract:
         assert await engine.graph.settle_entities(collection="wïki/1") <= 3
         counts = {each.name: each.passages for each in await engine.graph.entities(collection="wïki/1")}
         assert (counts["Ann Lee"], counts["Köln"], counts["Bo Strand"]) == (2, 2, 1)
-        for told in ({"begins": "kö"}, {"limit": 1}, {"source": "other"}, {"limit": 0}):
+        for told in ({"prefix": "kö"}, {"limit": 1}, {"source": "other"}, {"limit": 0}):
             assert await engine.graph.entities(collection="wïki/1", **told) == await local.graph.entities(
                 collection="wïki/1", **told
             )
-        assert [each.name for each in await engine.graph.entities(collection="wïki/1", begins="KOL")] == [
+        assert [each.name for each in await engine.graph.entities(collection="wïki/1", prefix="KOL")] == [
             "Köln"
         ]
         off = await engine.graph.extract_entities(False, collection="wïki/1")

@@ -159,7 +159,7 @@ class LedgerContract:
     async def test_connections_are_kept_by_name(self, ledger: JobStore) -> None:
         """PreconditionFailed by id; a name is taken once in a collection."""
         wiki = Connection("1", SHELF, ANN, "wiki", "markdown", {"path": "/ü"})
-        docs = Connection("2", SHELF, BOB, "docs", "git", cursor="c", state="error", error="e", ran=NOON)
+        docs = Connection("2", SHELF, BOB, "docs", "git", cursor="c", state="error", error="e", last_run=NOON)
         for each in (wiki, docs):
             assert await ledger.put_connection(each) == each
         assert list(await ledger.connections(SHELF)) == [docs, wiki]

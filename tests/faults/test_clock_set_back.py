@@ -159,7 +159,7 @@ async def test_alerts_tell_of_what_comes_after_and_once(engine: Engine, clock: C
 async def test_chats_are_kept_whole(engine: Engine, clock: Clock) -> None:
     questions = ["when is the ferry?", "and the boat?"]
     for question in questions:
-        request = ChatRequest(question, collection="default", keep_in="desk")
+        request = ChatRequest(question, collection="default", store_in="desk")
         told = [event async for event in engine.chat.stream(request)]
         assert "".join(each.text for each in told if isinstance(each, Delta)) == "at noon"
         clock.move(-HOUR)

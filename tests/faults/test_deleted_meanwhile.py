@@ -36,7 +36,7 @@ async def write(engine: Engine, chance: random.Random) -> None:
 
 
 async def empty(engine: Engine, chance: random.Random) -> None:
-    await engine.documents.delete_where(EVERYTHING, collection="shelf", purge=chance.random() < 0.5)
+    await engine.documents.delete_by_filter(EVERYTHING, collection="shelf", purge=chance.random() < 0.5)
 
 
 async def build(engine: Engine, _: random.Random) -> None:

@@ -70,6 +70,6 @@ async def test_processes_that_add_the_same_at_once_have_it_once(tmp_path: Path) 
         nodes, edges = await stored(engine)
         assert nodes == {HUB: 1, "000": SIZE, "001": SIZE}
         assert edges == {"000": EDGES, "001": EDGES}
-        found = await engine.graph.neighbors(HUB, Traversal(hops=2, limit=1_000, skip=900))
+        found = await engine.graph.neighbors(HUB, Traversal(hops=2, limit=1_000, offset=900))
         assert [each.node.id for each in found] == (names(0) + names(1))[900:]
         assert await engine._context.core.records.check() == []

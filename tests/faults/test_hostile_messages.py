@@ -65,7 +65,9 @@ async def test_naughty_channels_come_back(
     assert sum(report.channels.values()) == report.added == await engine.documents.count()
     for name, messages in report.channels.items():
         assert len(await latest(engine, name)) == messages
-        assert (await engine.channels.window(ChannelQuery("said", name, floor=0.0), 300)).tokens <= 300
+        assert (
+            await engine.channels.window(ChannelQuery("said", name, min_similarity=0.0), 300)
+        ).tokens <= 300
     again = await engine.channels.import_chat(tmp_path / "log.jsonl", kind="jsonl")
     assert (again.added, again.replaced) == (0, 0)
 
@@ -79,7 +81,7 @@ async def test_a_message_of_five_megabytes(engine: Engine) -> None:
     assert (await latest(engine))[1] == ("2", text)
     document = await engine.documents.find("2", source=CHANNEL)
     assert [len(each.text) for each in (await engine.channels.chain(document.id)).messages] == [6, len(text)]
-    window = await engine.channels.window(ChannelQuery("deploy", CHANNEL, floor=0.0), 500)
+    window = await engine.channels.window(ChannelQuery("deploy", CHANNEL, min_similarity=0.0), 500)
     assert 0 < window.tokens <= 500
     with pytest.raises(TooLarge):
         await engine.channels.post(NewMessage("x" * (SETTINGS.max_document_characters + 1)), channel=CHANNEL)
@@ -99,7 +101,7 @@ async def test_a_long_thread_is_bounded_and_counted(engine: Engine, size: int) -
     keys = [each.document.key for each in chain.messages]
     assert (len(keys), keys[0], chain.left_out) == (10, "0", size - 9)
     assert {"n", "899"} <= set(keys)
-    window = await engine.channels.window(ChannelQuery("xyzzy", CHANNEL, floor=0.0), 300)
+    window = await engine.channels.window(ChannelQuery("xyzzy", CHANNEL, min_similarity=0.0), 300)
     assert window.tokens <= 300
     assert "xyzzy" in window.window.text
     assert {each.key for each in window.messages} >= {"0", "n", "899"}
@@ -142,7 +144,7 @@ async def test_messages_of_which_little_is_known(engine: Engine, fields: dict[st
     given = [NewMessage(f"note {n}", key=str(n), **fields) for n in range(12)]
     await engine.channels.post(given, channel=CHANNEL, wait=True)
     assert sorted(await latest(engine)) == sorted((str(n), f"note {n}") for n in range(12))
-    window = await engine.channels.window(ChannelQuery("note 7", CHANNEL, floor=0.0), 400)
+    window = await engine.channels.window(ChannelQuery("note 7", CHANNEL, min_similarity=0.0), 400)
     assert "7" in {each.key for each in window.messages}
     for each in window.messages:
         assert len((await engine.channels.chain(each.id)).messages) >= 1
@@ -161,7 +163,7 @@ async def test_a_circle_of_replies_is_read_to_its_end(engine: Engine) -> None:
     for key in ("0", "4"):
         stored = await engine.documents.find(key, source=CHANNEL)
         assert len((await engine.channels.chain(stored.id)).messages) == 5
-    window = await engine.channels.window(ChannelQuery("circle", CHANNEL, floor=0.0), 400)
+    window = await engine.channels.window(ChannelQuery("circle", CHANNEL, min_similarity=0.0), 400)
     assert {each.key for each in window.messages} >= set("01234")
 
 

@@ -48,7 +48,7 @@ async def stored_and_given_back(engine: Engine, texts: list[str]) -> None:
     for text, each in zip(texts, written, strict=True):
         expected = clean(text) if text.strip() else ""
         assert await engine.documents.text(each.id) == expected
-        assert await engine.documents.count(where=Eq(("k",), clean(text[:100]))) >= 1
+        assert await engine.documents.count(filter=Eq(("k",), clean(text[:100]))) >= 1
 
 
 async def asked_about(engine: Engine, texts: list[str]) -> None:

@@ -89,7 +89,7 @@ async def test_documents_are_written_once(tmp_path: Path) -> None:
         assert (cable.lost, await engine.documents.count()) == (2, 2)
         read = await engine.documents.get(written[0].id)
         cable.losing = 1
-        await engine.documents.update(read.id, expected=read.fingerprint, title="changed")
+        await engine.documents.update(read.id, if_match=read.fingerprint, title="changed")
         assert (await engine.documents.get(read.id)).title == "changed"
         cable.losing = 1
         assert await engine.documents.delete(read.id) == Receipt(documents=1, chunks=1)

@@ -103,7 +103,7 @@ async def test_a_reader_of_names_that_is_killed_is_gone_on_with(tmp_path: Path, 
         await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await engine.graph.settle_entities(collection=MEMORY)
-        found = await engine.graph.entities(collection=MEMORY, begins="zol", limit=MANY)
+        found = await engine.graph.entities(collection=MEMORY, prefix="zol", limit=MANY)
         assert {each.name: each.passages for each in found} == {
             f"{first_of(number)} Nagy": 1 for number in range(NAMED)
         }

@@ -273,7 +273,7 @@ class Rooms:
         told = [
             await view.memory.recall(MemoryQuery(text, scope)),
             await view.retrieve(text, collection=MEMORY, graph=GraphExpansion()),
-            await view.graph.entities(collection=MEMORY, begins=word),
+            await view.graph.entities(collection=MEMORY, prefix=word),
             await view.graph.find_mentions(text, collection=MEMORY),
         ]
         return _flat(told).replace(word.casefold(), "word")

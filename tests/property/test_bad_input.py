@@ -194,10 +194,10 @@ async def test_a_mapping_is_a_document_and_a_filter(engine: Engine) -> None:
     assert len(kept) == 5
     for where in ({"kind": "page"}, {"field": "kind", "eq": "page"}, {"kind": ["page", "task"]}, {}):
         assert len((await engine.retrieve("a", filter=where)).hits) == 5
-        assert await engine.documents.count(where=where) == 5
-    assert await engine.documents.count(where={"metadata.year": 1999, "kind": "page"}) == 1
+        assert await engine.documents.count(filter=where) == 5
+    assert await engine.documents.count(filter={"metadata.year": 1999, "kind": "page"}) == 1
     with pytest.raises(InvalidInput, match=r"^filter: 'king' is no field"):
-        await engine.documents.count(where={"king": "page"})
+        await engine.documents.count(filter={"king": "page"})
     with pytest.raises(InvalidInput, match=r"^'titel': is not a field of NewDocument; give text, "):
         await engine.add([{"text": "x", "titel": "y"}])
     assert len((await engine.documents.list()).documents) == 5

@@ -16,7 +16,7 @@ from conspectus.model.streams import NewAlert, NewCaption
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), log_level="critical", alert_poll_interval_ms=1)
-FIRE = NewAlert("fire", "fire", streams=("cam",), floor=None, gap_seconds=0)
+FIRE = NewAlert("fire", "fire", streams=("cam",), min_similarity=None, gap_seconds=0)
 
 
 @pytest.fixture

@@ -111,7 +111,7 @@ class MemoryGraphs(KeptGraphs):
             order += [replace(each, hop=hop) for each in fresh]
             layer = [each.node.id for each in fresh]
             best.update({each.node.id: each for each in fresh})
-        return order[: self._most][walk.skip : walk.skip + walk.limit]
+        return order[: self._most][walk.offset : walk.offset + walk.limit]
 
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete nodes with their edges; unknown ids count 0."""

@@ -107,7 +107,7 @@ class Doing:
             return
         expected = "Conflict" if self.world.clash(leaving.id, heir) else "ok"
         view = await self._as_owner()
-        await self._expect(expected, view.people.delete_user(leaving.id, heir=heir.name))
+        await self._expect(expected, view.people.delete_user(leaving.id, transfer_to=heir.name))
         if expected == "ok":
             self.world.drop_user(leaving.id, heir)
 
@@ -182,9 +182,9 @@ class Doing:
         where, asked = self._matching(room)
         if who.has("read") and not self.world.sees_room(who.user.id, room.id):
             view = await self.door.entered(who)
-            await self._expect("NotFound", view.documents.delete_where(where, collection=room.id))
+            await self._expect("NotFound", view.documents.delete_by_filter(where, collection=room.id))
             return
-        await self._shred(who, asked, lambda view: view.documents.delete_where(where, collection=room.id))
+        await self._shred(who, asked, lambda view: view.documents.delete_by_filter(where, collection=room.id))
 
     async def retitle(self) -> None:
         """Someone gives a document another title."""

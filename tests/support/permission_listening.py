@@ -69,7 +69,7 @@ class Listening(Streaming):
             paper.source,
             paper.collection,
             related=self.chance.random() < 0.5,
-            floor=self.chance.choice([None, 0.0]),
+            min_similarity=self.chance.choice([None, 0.0]),
             chain=self.chance.choice([0, 8]),
         )
         found, window = await outcome(view.channels.window(question, BUDGET))
@@ -88,7 +88,9 @@ class Listening(Streaming):
         near = paper.collection if seen and self.chance.random() < 0.5 else "*"
         events = [
             event
-            async for event in view.chat.stream(ChatRequest(f"What of {word}?", collection=near, floor=None))
+            async for event in view.chat.stream(
+                ChatRequest(f"What of {word}?", collection=near, min_similarity=None)
+            )
         ]
         assert not any(isinstance(event, Failure) for event in events)
         assert self._model.asked

@@ -46,7 +46,7 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
         "change": lambda view, name: view.collections.update(name, description="x"),
         "rename": lambda view, name: view.collections.update(name, rename="x"),
         "delete": lambda view, name: view.collections.delete(name),
-        "delete where": lambda view, name: view.documents.delete_where(EVERYTHING, collection=name),
+        "delete where": lambda view, name: view.documents.delete_by_filter(EVERYTHING, collection=name),
         "reindex": lambda view, name: view.maintenance.reindex(collection=name),
         "reembed": lambda view, name: view.maintenance.reembed("none", collection=name),
         "grants": lambda view, name: view.people.grants(name),
@@ -76,9 +76,11 @@ def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
         "grants": lambda view, name: view.people.grants(home, source=name),
         "grant": lambda view, name: view.people.grant(home, grantee, "viewer", source=name),
         "revoke": lambda view, name: view.people.revoke(home, grantee, source=name),
-        "list": lambda view, name: view.documents.list(collection=home, where=Eq("source", name)),
-        "count": lambda view, name: view.documents.count(collection=home, where=Eq("source", name)),
-        "delete where": lambda view, name: view.documents.delete_where(Eq("source", name), collection=home),
+        "list": lambda view, name: view.documents.list(collection=home, filter=Eq("source", name)),
+        "count": lambda view, name: view.documents.count(collection=home, filter=Eq("source", name)),
+        "delete where": lambda view, name: view.documents.delete_by_filter(
+            Eq("source", name), collection=home
+        ),
         "retrieve": lambda view, name: view.retrieve("x", collection=home, filter=Eq("source", name)),
         "window": lambda view, name: view.window("x", BUDGET, collection=home, filter=Eq("source", name)),
         "post": lambda view, name: view.channels.post(NewMessage("x"), channel=name, collection=home),
@@ -99,14 +101,16 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
         "chain": lambda view, name: view.channels.chain(name),
         "texts": lambda view, name: view.documents.texts([name]),
         "update": lambda view, name: view.documents.update(name, title="x"),
-        "expected": lambda view, name: view.documents.update(name, title="x", expected="y"),
+        "expected": lambda view, name: view.documents.update(name, title="x", if_match="y"),
         "delete": lambda view, name: view.documents.delete(name),
         "delete chunks": lambda view, name: view.documents.delete_chunks(name),
         "explain": lambda view, name: view.explain("x", BUDGET, document=name, collection=home),
-        "children": lambda view, name: view.documents.count(collection=home, where=Eq("parent", name)),
+        "children": lambda view, name: view.documents.count(collection=home, filter=Eq("parent", name)),
         "adopt": lambda view, name: view.add(NewDocument("x", parent=name), source=source, collection=home),
-        "list": lambda view, name: view.documents.list(collection=home, where=In("document", (name,))),
-        "delete where": lambda view, name: view.documents.delete_where(Eq("document", name), collection=home),
+        "list": lambda view, name: view.documents.list(collection=home, filter=In("document", (name,))),
+        "delete where": lambda view, name: view.documents.delete_by_filter(
+            Eq("document", name), collection=home
+        ),
     }
 
 
@@ -183,8 +187,8 @@ class Looking(Watching):
         assert {each.id for each in listed} == papers
         assert await view.documents.count(collection=name) == len(papers)
         where = self._condition(room)
-        matching = await view.documents.list(collection=name, where=where)
-        assert await view.documents.count(collection=name, where=where) == len(matching.documents)
+        matching = await view.documents.list(collection=name, filter=where)
+        assert await view.documents.count(collection=name, filter=where) == len(matching.documents)
         answers = [sources, listed, matching, await view.collections.get(name)]
         links = await view.connections.list(collection=name)
         assert {each.name for each in links} == (

@@ -115,7 +115,7 @@ class Streaming(Talking):
         )
         known = [each.words[0] for each in self.world.papers.values() if each.track == "caption"]
         query = self.chance.choice([SEEN, *known[-1:]])
-        alert = NewAlert(name, query, room.id, streams, floor=None, gap_seconds=0)
+        alert = NewAlert(name, query, room.id, streams, min_similarity=None, gap_seconds=0)
         seen = self.world.sees_room(who.user.id, room.id)
         seen = seen and all(self.world.rank(who.user.id, room.id, each) for each in streams)
         expected = "PermissionDenied" if not who.has("read", "write") else "ok" if seen else "NotFound"

@@ -208,7 +208,7 @@ class Watching(Listening):
         for room, stream, who in self._some(self._listeners()):
             await self._grant(room, stream, who)
             view = await self.door.entered(who)
-            alert = NewAlert(self.word(), SEEN, room.id, (stream,), floor=None, gap_seconds=0)
+            alert = NewAlert(self.word(), SEEN, room.id, (stream,), min_similarity=None, gap_seconds=0)
             made = await view.alerts.put(alert)
             watch = Watch(made.id, alert.name, who.user.id, room.id, alert.streams, alert.query)
             self.world.watches[made.id] = watch

@@ -74,7 +74,7 @@ async def test_a_collection_named_like_anothers_id_opens_nothing(scene: Scene) -
     with pytest.raises(PermissionDenied):
         await scene.bob.add("spoilt", source=scene.shared, collection="alice/wiki")
     with pytest.raises(PermissionDenied):
-        await scene.bob.documents.delete_where(EVERYTHING, collection=scene.wiki)
+        await scene.bob.documents.delete_by_filter(EVERYTHING, collection=scene.wiki)
     assert (await scene.bob.collections.get(scene.wiki)).name == "alice/wiki"
     with pytest.raises(NotFound):
         await scene.bob.collections.get(f"bob/{scene.wiki}")
@@ -128,7 +128,7 @@ async def test_an_index_is_built_from_its_own_collection_whatever_it_is_called(t
         people = [await owner.people.create_user(name) for name in ("alice", "bob")]
         alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
         await alice.add(["old plums", "old pears"], collection="wiki")
-        await owner.people.delete_user("alice", heir="bob")
+        await owner.people.delete_user("alice", transfer_to="bob")
         another = await owner.people.create_user("alice")
         anew = owner.answering(Person("alice", False, another.id))
         await anew.add(["hidden plums", "hidden quinces"], collection="wiki")
@@ -148,7 +148,7 @@ async def test_an_index_that_names_rows_of_others_gives_none_of_them_away(scene:
 
 async def chunks_of(alice: Engine, source: str) -> Sequence[Chunk]:
     found = await alice.collections.get_source(source, collection="wiki")
-    [document] = (await alice.documents.list(collection="wiki", where=Eq("source", found.id))).documents
+    [document] = (await alice.documents.list(collection="wiki", filter=Eq("source", found.id))).documents
     return await alice.documents.chunks(document.id)
 
 
@@ -244,7 +244,7 @@ async def test_a_read_only_key_writes_nothing_at_all(scene: Scene) -> None:
     for work in (
         reader.documents.delete([], purge=True),
         reader.documents.delete("nothing", purge=True),
-        reader.documents.delete_where(EVERYTHING, collection="wiki"),
+        reader.documents.delete_by_filter(EVERYTHING, collection="wiki"),
         reader.add("x", collection="wiki"),
         reader.documents.update(scene.paper, title="x"),
         reader.documents.delete_chunks(scene.paper),
@@ -322,8 +322,8 @@ async def test_jobs_and_connections_are_seen_as_their_sources_are(scene: Scene) 
 async def test_a_filter_cannot_widen_what_is_seen(scene: Scene) -> None:
     await scene.bob_is("viewer")
     for where in (Eq("source", scene.hidden), Eq("document", scene.paper)):
-        assert await scene.bob.documents.count(collection=scene.wiki, where=where) == 0
-        assert (await scene.bob.documents.list(collection=scene.wiki, where=where)).documents == ()
+        assert await scene.bob.documents.count(collection=scene.wiki, filter=where) == 0
+        assert (await scene.bob.documents.list(collection=scene.wiki, filter=where)).documents == ()
         assert (await scene.bob.retrieve("quinces", collection=scene.wiki, filter=where)).hits == ()
     page = await scene.alice.documents.list(collection="wiki", limit=1)
     follow = await scene.bob.documents.list(collection=scene.wiki, after=page.next)

@@ -29,7 +29,7 @@ from conspectus.sources.web.fetcher import WebhookPoster
 from conspectus.streams.alert_checker import Checker
 from conspectus.streams.alert_worker import HIDDEN, Deliverer
 
-FIRE = replace(PLAIN, query="a fire", floor=0.5)
+FIRE = replace(PLAIN, query="a fire", min_similarity=0.5)
 TOWARDS = np.array([1, 0, 0, 0], dtype=np.float32)
 
 
@@ -116,7 +116,7 @@ async def test_words_may_stand_in_different_pieces(store: Store) -> None:
 
 async def test_fields_and_streams_narrow(store: Store) -> None:
     await store.records.put_source(notes("gate"))
-    where = replace(FIRE, id="w", name="w", query="", where=Eq(("n",), 2))
+    where = replace(FIRE, id="w", name="w", query="", filter=Eq(("n",), 2))
     await store.alerts.put(replace(FIRE, streams=(SourceId("gate"),)), most=2)
     await store.alerts.put(where, most=2)
     at_gate = caption("g", "a fire", source=SourceId("gate"))

@@ -323,5 +323,5 @@ async def test_what_no_id_is_is_not_found_without_asking(name: str) -> None:
 async def test_a_filter_that_no_address_can_hold_is_refused() -> None:
     async with remote({}) as (engine, server):
         with pytest.raises(InvalidInput, match="too long to be sent"):
-            await engine.documents.list(where=Eq("thread", "x" * 90_000))
+            await engine.documents.list(filter=Eq("thread", "x" * 90_000))
         assert server.requests == []

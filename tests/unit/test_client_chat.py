@@ -129,8 +129,9 @@ async def test_an_answer_without_an_end_is_given_up() -> None:
 
 FULL = ChatRequest(
     "backups", history=(Message("user", "a\r\n"), Message("assistant", "é")), collection="wiki",
-    where=Eq("kind", "page"), inject=True, instructions="Be terse.", allocation=Allocation(answer=5),
-    floor=None, situation=QueryContext(at=datetime(2026, 1, 1, tzinfo=UTC)), form="tasks", temperature=0.5,
+    filter=Eq("kind", "page"), use_context=True, instructions="Be terse.", allocation=Allocation(answer=5),
+    min_similarity=None, query_context=QueryContext(at=datetime(2026, 1, 1, tzinfo=UTC)), form="tasks",
+    temperature=0.5,
 )  # fmt: skip
 
 
@@ -156,7 +157,7 @@ async def test_it_is_the_same_as_where_the_store_is(tmp_path: Path) -> None:
     model = ScriptedChatModel(["a [1]", "\r\n", " [DONE]", "[DONE]", "\U0001f600 [4]"])
     async with both(tmp_path, model) as (local, remote):
         await local.add("Backups run at two.", collection="wiki", wait=True)
-        for request in (ASKED, FULL, ChatRequest("backups", floor=None)):
+        for request in (ASKED, FULL, ChatRequest("backups", min_similarity=None)):
             here = [event async for event in local.chat.stream(request)]
             there = [event async for event in remote.chat.stream(request)]
             assert here == there

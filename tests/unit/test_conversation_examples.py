@@ -100,5 +100,5 @@ async def test_scores_beyond_the_scale_are_refused(team: Conversations, score: o
 
 
 async def test_a_score_and_a_similarity_are_not_given_together(team: Conversations) -> None:
-    with pytest.raises(InvalidInput, match="floor"):
-        await team.get_context_window("support", "404", min_score=0.7, floor=0.2)
+    with pytest.raises(InvalidInput, match="min_similarity"):
+        await team.get_context_window("support", "404", min_score=0.7, min_similarity=0.2)

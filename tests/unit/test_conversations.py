@@ -98,7 +98,7 @@ async def test_never_a_token_over_and_never_empty_for_one_large_message(stated: 
     long = message("1", "cosine 0.99 " + "and so on. " * 500, minutes=1)
     await stated.channels.post([long, message("2", "cosine 0.9")], channel="here", link=False, wait=True)
     for tokens in (0, 1, 40, 200):
-        window = await stated.channels.window(ChannelQuery("zzz", "here", at=NOW, floor=0.5), tokens)
+        window = await stated.channels.window(ChannelQuery("zzz", "here", at=NOW, min_similarity=0.5), tokens)
         assert window.tokens <= tokens
         assert bool(window.messages) is (tokens >= 40)
 
@@ -140,7 +140,7 @@ async def test_a_hidden_channel_is_never_related(engine: Engine) -> None:
     here = await engine.collections.get_source("here", collection="default")
     await engine.people.grant("default", Principal("user", ann.id), "viewer", source=here.id)
     theirs = engine.answering(Person("ann", id=ann.id))
-    question = ChannelQuery("why did the deploy fail?", "here", related=True, floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "here", related=True, min_similarity=0.0)
     window = await theirs.channels.window(question, 4_000)
     assert window.channels == ("here",)
     assert "secret" not in window.window.text
@@ -156,7 +156,7 @@ async def test_a_member_is_asked_only_what_the_member_may_read(engine: Engine) -
         await engine.channels.post(
             NewMessage(f"the deploy failed, {channel}", key=channel), channel=channel, wait=True
         )
-    question = ChannelQuery("why did the deploy fail?", "here", related=True, floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "here", related=True, min_similarity=0.0)
     assert (await engine.channels.window(replace(question, member="ann"), 4_000)).channels == ("here", "all")
     assert set((await engine.channels.window(replace(question, member="bo"), 4_000)).channels) == {
         "here",
@@ -192,7 +192,7 @@ async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
 async def test_what_the_platform_itself_says_is_no_context(engine: Engine) -> None:
     joined = replace(message("1", "the deploy bot has joined the channel"), role="system")
     await engine.channels.post([joined, message("2", "the deploy failed")], channel="here", wait=True)
-    question = ChannelQuery("the deploy", "here", floor=0.0)
+    question = ChannelQuery("the deploy", "here", min_similarity=0.0)
     assert [each.key for each in (await engine.channels.window(question, 4_000)).messages] == ["2"]
     assert len(await engine.channels.latest(channel="here")) == 2
 

@@ -124,8 +124,8 @@ async def test_a_filter_holds_for_both_arms_and_for_lists(engine: Engine) -> Non
     where = Eq(("team",), "b")
     found = await engine.retrieve("same words", filter=where)
     assert [hit.document.metadata["team"] for hit in found.hits] == ["b", "b"]
-    assert await engine.documents.count(where=where) == 2
-    assert [each.metadata["team"] for each in (await engine.documents.list(where=Not(where))).documents] == [
+    assert await engine.documents.count(filter=where) == 2
+    assert [each.metadata["team"] for each in (await engine.documents.list(filter=Not(where))).documents] == [
         "a"
     ]
 

@@ -58,9 +58,9 @@ async def test_pages_survive_a_new_title(engine: Engine) -> None:
 async def test_a_stored_fingerprint_guards_against_overwriting(engine: Engine) -> None:
     document = (await engine.add(NewDocument(text="one", key="k")))[0].id
     seen = (await engine.documents.get(document)).fingerprint
-    await engine.documents.update(document, text="two", expected=seen)
+    await engine.documents.update(document, text="two", if_match=seen)
     with pytest.raises(PreconditionFailed):
-        await engine.documents.update(document, text="three", expected=seen)
+        await engine.documents.update(document, text="three", if_match=seen)
     assert await engine.documents.text(document) == "two"
 
 

@@ -149,7 +149,12 @@ async def test_a_folder_is_kept_in_step(engine: Engine, tmp_path: Path) -> None:
     job = await synced(engine, "docs")
     assert job.result is not None and (job.result["deleted"], job.result["unchanged"]) == (1, 0)
     [after] = await engine.connections.list()
-    assert (after.id, after.state, after.error, after.ran is not None) == (made.id, "complete", None, True)
+    assert (after.id, after.state, after.error, after.last_run is not None) == (
+        made.id,
+        "complete",
+        None,
+        True,
+    )
     receipt = await engine.connections.delete("docs", delete=True)
     assert (receipt.documents, await engine.documents.count(), await engine.connections.list()) == (1, 0, [])
 

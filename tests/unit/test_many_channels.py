@@ -56,7 +56,7 @@ async def test_a_thousand_channels_are_read_once_at_most(engine: Engine) -> None
     with statements() as seen:
         await engine.channels.post(NewMessage("did it?", key="2", reply_to="1"), channel="channel 1")
     assert listings(seen) == 0
-    question = ChannelQuery("why did the deploy fail?", "channel 1", floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "channel 1", min_similarity=0.0)
     for related in (False, True):
         with statements() as seen:
             window = await engine.channels.window(replace(question, related=related), 4_000)
@@ -73,7 +73,7 @@ async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) ->
             await engine.people.grant("default", Principal("user", ann.id), "viewer", source=source.id)
     await engine.documents.settle()
     theirs = engine.answering(Person("ann", id=ann.id))
-    question = ChannelQuery("why did the deploy fail?", "channel 1", related=True, floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "channel 1", related=True, min_similarity=0.0)
     window = await theirs.channels.window(question, 4_000)
     assert len(window.channels) == 4
     assert all(int(name.split()[1]) % 2 for name in window.channels)
@@ -85,7 +85,7 @@ async def test_sources_that_are_no_channels_are_not_related(engine: Engine) -> N
     await engine.channels.post(
         NewMessage("the deploy failed in the notes", key="1"), channel="notes", wait=True
     )
-    question = ChannelQuery("why did the deploy fail?", "here", related=True, floor=0.0)
+    question = ChannelQuery("why did the deploy fail?", "here", related=True, min_similarity=0.0)
     assert (await engine.channels.window(question, 4_000)).channels == ("here",)
 
 

@@ -157,11 +157,11 @@ async def test_a_hostile_text_of_names_alone_is_kept_in_bounds(filled: Engine) -
 
 async def test_what_is_written_is_looked_through_and_what_is_deleted_goes(filled: Engine) -> None:
     await filled.add([NewDocument("Ada Lovelace wrote.", key="ada")], wait=True)
-    assert [each.name for each in await filled.graph.entities(begins="ADA")] == ["Ada Lovelace"]
+    assert [each.name for each in await filled.graph.entities(prefix="ADA")] == ["Ada Lovelace"]
     await filled.documents.delete([await of(filled, "python")])
     assert "python" not in through(await filled.retrieve("amsterdam", graph=WALK))
     await filled.documents.delete([await of(filled, "ada")])
-    assert await filled.graph.entities(begins="ada") == []
+    assert await filled.graph.entities(prefix="ada") == []
     await filled.graph.extract_entities(False)
     assert await filled.graph.entities() == []
     assert not (await filled.collections.get_or_create()).names

@@ -74,13 +74,13 @@ async def test_names_that_are_taken_are_refused(owner: Engine) -> None:
 
 
 async def test_the_owner_account_stays(owner: Engine) -> None:
-    for work in (owner.people.disable_user("owner"), owner.people.delete_user("local", heir="alice")):
+    for work in (owner.people.disable_user("owner"), owner.people.delete_user("local", transfer_to="alice")):
         with pytest.raises(Conflict):
             await work
     with pytest.raises(InvalidInput):
-        await owner.people.delete_user("alice", heir="alice")
+        await owner.people.delete_user("alice", transfer_to="alice")
     with pytest.raises(NotFound):
-        await owner.people.delete_user("alice", heir="nobody")
+        await owner.people.delete_user("alice", transfer_to="nobody")
 
 
 async def test_only_the_owner_keeps_accounts(enter: Enter) -> None:
@@ -125,7 +125,7 @@ async def test_a_deleted_users_collections_are_the_heirs(owner: Engine, enter: E
     await alice.add("the harvest of plums", collection="wiki")
     with pytest.raises(Conflict):
         await owner.people.delete_user("alice")
-    await owner.people.delete_user("alice", heir="bob")
+    await owner.people.delete_user("alice", transfer_to="bob")
     assert [each.name for each in await bob.collections.list()] == ["bob/wiki"]
     assert (await bob.retrieve("plums", collection="wiki")).hits
     assert await alice.collections.list() == []

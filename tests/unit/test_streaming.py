@@ -214,8 +214,8 @@ async def test_only_the_owner_names_paths(engine: Engine, tmp_path: Path) -> Non
 async def test_metadata_can_be_searched_by(engine: Engine) -> None:
     said = NewCaption("x", 1, entities=("Ann", "car"), metadata={"camera": {"id": 4}})
     await engine.streams.add_captions(said, stream="v")
-    assert await engine.documents.count(where=Eq(("camera", "id"), 4)) == 1
-    assert await engine.documents.count(where=Eq(("entities",), "car")) == 1
+    assert await engine.documents.count(filter=Eq(("camera", "id"), 4)) == 1
+    assert await engine.documents.count(filter=Eq(("entities",), "car")) == 1
 
 
 TIMES = st.tuples(st.integers(0, 50), st.integers(0, 20))

@@ -369,4 +369,4 @@ async def test_the_model_finds_what_shares_no_word(tmp_path: Path) -> None:
         assert [each.task_id for each in found] == ["jwt", "ui"]
         again = await tasks.search("Fix auth JWT token validation", 1)
         assert again[0].similarity > 0.99
-        assert await engine.documents.count(collection="tasks", where=In(("task_id",), ("jwt", "ui"))) == 2
+        assert await engine.documents.count(collection="tasks", filter=In(("task_id",), ("jwt", "ui"))) == 2

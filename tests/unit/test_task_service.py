@@ -163,9 +163,9 @@ async def test_an_update_that_cannot_be_is_refused(tasks: TaskService) -> None:
 async def test_an_update_of_what_was_read_before(tasks: TaskService) -> None:
     await tasks.put(LOGIN)
     read = await tasks.get("auth-1")
-    await tasks.update("auth-1", expected=read.fingerprint, status="in_progress")
+    await tasks.update("auth-1", if_match=read.fingerprint, status="in_progress")
     with pytest.raises(PreconditionFailed):
-        await tasks.update("auth-1", expected=read.fingerprint, status="completed")
+        await tasks.update("auth-1", if_match=read.fingerprint, status="completed")
     assert (await tasks.get("auth-1")).status == "in_progress"
 
 
@@ -199,7 +199,7 @@ async def test_tasks_are_documents_that_everything_else_can_find(engine: Engine,
     assert (await engine.collections.sources(collection="tasks"))[0].kind == "tasks"
     window = await engine.window("password", 100, collection="tasks", filter=Eq("kind", "task"))
     assert "The form forgets the password." in window.text
-    assert await engine.documents.count(collection="tasks", where=Eq(("priority",), "high")) == 1
+    assert await engine.documents.count(collection="tasks", filter=Eq(("priority",), "high")) == 1
 
 
 async def test_what_is_put_beside_them_is_no_task(engine: Engine, tasks: TaskService) -> None:
@@ -283,5 +283,5 @@ async def test_a_child_that_is_none_of_theirs_stays_as_it_is(engine: Engine, tas
     assert await tasks.attachments("auth-1") == []
     assert not (await tasks.get("auth-1")).has_attachments
     where = Eq("author", "ann")
-    assert (await engine.documents.list(collection="tasks", where=where)).documents[0].metadata == {}
+    assert (await engine.documents.list(collection="tasks", filter=where)).documents[0].metadata == {}
     assert (await tasks.delete("auth-1")).documents == 2

@@ -83,7 +83,7 @@ GRAPHS: Sequence[Step] = [
     ("POST", f"{PLACE}/undo-merge?{IN}", {"merge": 99}, 404),
     ("PUT", "/collections/wiki/entities", {"on": True}, 200),
     ("POST", "/collections/wiki/entities/wait", None, 200),
-    ("GET", "/collections/wiki/entities?begins=b&limit=5", None, 200),
+    ("GET", "/collections/wiki/entities?prefix=b&limit=5", None, 200),
     ("POST", "/collections/wiki/entities/extract", {"text": "Ann Lee was here."}, 200),
     ("POST", f"{PLACE}/edges/delete?{IN}", {"edges": ["nothing"]}, 200),
     ("POST", f"{PLACE}/nodes/delete?{IN}", {"nodes": ["ann", "nobody"]}, 200),

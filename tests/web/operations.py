@@ -172,7 +172,7 @@ READS: Final[Mapping[str, Parts]] = {
     "GET /sources/{source}": {},
     "GET /sources/{source}/documents": {},
     "GET /messages": {"params": {**_HERE, "channel": "{channel}"}},
-    "POST /messages/context": {"json": {**_HERE, "channel": "{channel}", "prompt": "quinces"}},
+    "POST /messages/context": {"json": {**_HERE, "channel": "{channel}", "query": "quinces"}},
     "GET /documents/by-key": {"params": {**_HERE, "source": "{channel}", "key": "1"}},
     "GET /documents/{document}/thread": {},
     "GET /collections/{collection}/documents": {},

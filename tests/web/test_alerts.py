@@ -81,8 +81,8 @@ async def test_events_that_cannot_be(api: httpx.AsyncClient, event: dict[str, An
 async def test_an_alert_comes_back_with_its_filter(site: Site, api: httpx.AsyncClient) -> None:
     await site.engine.streams.put("gate")
     where = {"and": [{"field": "metadata.level", "from": 3}, {"not": {"field": "author", "eq": "bo"}}]}
-    made = await set_fire(api, where=where, streams=["gate"], floor=None, gap_seconds=0)
-    assert (made["where"], made["floor"], made["gap_seconds"]) == (where, None, 0.0)
+    made = await set_fire(api, filter=where, streams=["gate"], min_similarity=None, gap_seconds=0)
+    assert (made["filter"], made["min_similarity"], made["gap_seconds"]) == (where, None, 0.0)
     assert (await api.get(f"/alerts/{made['id']}")).json() == made
     assert (await api.get("/alerts")).json() == [made]
     again = await set_fire(api, query="smoke")
@@ -93,9 +93,9 @@ async def test_an_alert_comes_back_with_its_filter(site: Site, api: httpx.AsyncC
 
 @pytest.mark.parametrize(
     "body",
-    [{}, {"name": ""}, {"name": "x" * 1_001}, {**FIRE, "floor": 2}, {**FIRE, "gap_seconds": -1},
+    [{}, {"name": ""}, {"name": "x" * 1_001}, {**FIRE, "min_similarity": 2}, {**FIRE, "gap_seconds": -1},
      {**FIRE, "webhook": ""}, {**FIRE, "webhook": "http://localhost/"}, {**FIRE, "webhook": "x" * 3_000},
-     {**FIRE, "where": {"field": "nothing"}}, {**FIRE, "owner": "me"}],
+     {**FIRE, "filter": {"field": "nothing"}}, {**FIRE, "owner": "me"}],
 )  # fmt: skip
 async def test_alerts_that_cannot_be(site: Site, api: httpx.AsyncClient, body: dict[str, Any]) -> None:
     await site.engine.streams.put("gate")

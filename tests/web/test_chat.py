@@ -25,7 +25,7 @@ async def site(tmp_path: Path) -> AsyncIterator[Chats]:
 
 
 async def test_sources_come_first_and_the_end_last(site: Chats) -> None:
-    events = await site.chat(floor=None)
+    events = await site.chat(min_similarity=None)
     assert [each.name for each in events] == [
         "sources", "message", "message", "message", "citations", "usage", "message",
     ]  # fmt: skip
@@ -34,13 +34,13 @@ async def test_sources_come_first_and_the_end_last(site: Chats) -> None:
     sources, cited, usage = (json.loads(events[place].data) for place in (0, 4, 5))
     assert (sources["outcome"], sources["question"]) == ("found", "When do backups run?")
     assert [each["snippet"] for each in sources["sources"]] == ["Backups run at two each night."]
-    assert (cited["cited"], cited["invented"]) == (sources["sources"], [])
+    assert (cited["cited"], cited["unknown"]) == (sources["sources"], [])
     assert (usage["output"], usage["exact"]) == (3, True)
     assert "Backups run at two each night." in site.model.asked[0].messages[-1].content
 
 
 async def test_as_one_object(site: Chats) -> None:
-    events = await site.chat(floor=None)
+    events = await site.chat(min_similarity=None)
     async with site.client() as client:
         answer = await client.post("/chat", json={**MESSAGE, "floor": None, "stream": False})
     assert answer.headers["content-type"] == "application/json"
@@ -59,11 +59,11 @@ async def test_all_that_can_be_asked_reaches_the_engine(site: Chats) -> None:
         instructions="Be terse.",
         budget={"answer": 2},
         temperature=0.5,
-        inject=False,
+        use_context=False,
         form="tasks",
         collection="*",
-        where={"field": "kind", "eq": "task"},
-        situation={"channel": "general"},
+        filter={"field": "kind", "eq": "task"},
+        query_context={"channel": "general"},
     )
     [asked] = site.model.asked
     assert [(each.role, each.content) for each in asked.messages] == [
@@ -102,9 +102,9 @@ WRONG: list[dict[str, Any]] = [
     {**MESSAGE, "budget": {"answer": -1}},
     {**MESSAGE, "budget": {"other": 1}},
     {**MESSAGE, "form": "prose"},
-    {**MESSAGE, "floor": 2},
+    {**MESSAGE, "min_similarity": 2},
     {**MESSAGE, "temperature": 3},
-    {**MESSAGE, "where": {"field": "x"}},
+    {**MESSAGE, "filter": {"field": "x"}},
     {**MESSAGE, "stream": "perhaps"},
 ]
 
@@ -123,7 +123,7 @@ async def test_what_is_asked_wrongly_is_refused_before_an_event(site: Chats, str
 
 
 async def test_a_message_of_the_greatest_length_is_answered(site: Chats) -> None:
-    events = await site.chat(message="dull " * 2_000, budget={"answer": 9}, inject=False)
+    events = await site.chat(message="dull " * 2_000, budget={"answer": 9}, use_context=False)
     assert text_of(events) == "Backups run at two [1].\n"
 
 
@@ -245,6 +245,6 @@ async def test_who_is_shut_out_meanwhile_keeps_nothing_anywhere(tmp_path: Path) 
 
 async def test_message_and_answer_are_kept_where_that_is_asked_for(site: Chats) -> None:
     await site.engine.collections.get_or_create_source("desk", kind="channel")
-    await site.chat(keep_in="desk", collection="default")
-    said = await site.engine.documents.list(where=Eq("kind", "message"))
+    await site.chat(store_in="desk", collection="default")
+    said = await site.engine.documents.list(filter=Eq("kind", "message"))
     assert {each.role for each in said.documents} == {None, "assistant"}

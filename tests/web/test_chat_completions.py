@@ -101,7 +101,7 @@ async def test_a_conversation_and_instructions_of_ones_own(tmp_path: Path) -> No
             model="x",
             temperature=0.5,
             max_tokens=3,
-            extra_body={"conspectus": {"inject": False}},
+            extra_body={"conspectus": {"use_context": False}},
         )
     [question] = site.model.asked
     assert [each.role for each in question.messages] == ["system", "user", "assistant", "user"]
@@ -160,7 +160,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"temperature": 9}, "temperature"),
     ({"max_tokens": 0}, "max_tokens"),
     ({"stop": ["1", "2", "3", "4", "5"]}, "stop"),
-    ({"extra_body": {"conspectus": {"where": {"field": "x"}}}}, "where"),
+    ({"extra_body": {"conspectus": {"filter": {"field": "x"}}}}, "filter"),
     ({"extra_body": {"conspectus": {"other": 1}}}, "conspectus.other"),
 ]
 

@@ -80,7 +80,7 @@ def test_the_other_events_are_named_and_in_json() -> None:
     assert json.loads(sources.data) == {
         "outcome": "failed", "sources": [], "question": "a\r\nb", "tokens": 0, "notice": "\u2028",
     }  # fmt: skip
-    assert json.loads(citations.data) == {"cited": [], "invented": ["9"]}
+    assert json.loads(citations.data) == {"cited": [], "unknown": ["9"]}
     assert json.loads(usage.data) == {"input": 3, "output": 4, "exact": False}
     assert json.loads(failure.data) == {"code": "LLM_TIMEOUT", "message": "too long"}
 

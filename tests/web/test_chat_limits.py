@@ -162,7 +162,7 @@ async def test_who_is_hidden_from_is_not_given_it_by_the_model(tmp_path: Path) -
         ann = (await site.engine.people.create_key("ann", scopes=("read",))).secret
         source = await site.engine.collections.get_source("open", collection="wiki")
         await site.engine.people.grant("wiki", Principal("user", "ann"), "viewer", source=source.name)
-        events = await site.chat(key=ann, message="quince code", floor=None)
+        events = await site.chat(key=ann, message="quince code", min_similarity=None)
         assert "ripe" in site.model.asked[0].messages[-1].content
         told = "".join(each.data for each in events) + repr(site.model.asked)
         async with site.client(ann) as client:
@@ -179,7 +179,7 @@ async def test_to_chat_a_key_has_to_be_good_for_reading(tmp_path: Path) -> None:
         for scopes, status in ((("read",), 200), (("write", "admin"), 403)):
             key = (await site.engine.people.create_key("owner", scopes=scopes)).secret
             async with site.client(key) as client:
-                answer = await client.post("/chat", json={**MESSAGE, "inject": False})
+                answer = await client.post("/chat", json={**MESSAGE, "use_context": False})
             assert answer.status_code == status
     assert len(site.model.asked) == 1
 

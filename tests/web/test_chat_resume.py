@@ -98,7 +98,7 @@ async def test_what_may_no_longer_be_seen_is_not_told_again(tmp_path: Path) -> N
         ann = (await site.engine.people.create_key("ann")).secret
         user = Principal("user", "ann")
         await site.engine.people.grant("wiki", user, "viewer")
-        events = await site.chat(key=ann, message="quinces", floor=None)
+        events = await site.chat(key=ann, message="quinces", min_similarity=None)
         assert len(json.loads(events[0].data)["sources"]) == 1
         path = f"/chat/{events[0].id.rpartition(':')[0]}"
         async with site.client(ann) as client:

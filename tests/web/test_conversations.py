@@ -47,7 +47,7 @@ async def post(
 
 async def ask(api: httpx.AsyncClient, channel: str, **more: Any) -> httpx.Response:
     return await api.post(
-        "/messages/context", json={"prompt": "deploy", "channel": channel, "floor": 0.0, **more}
+        "/messages/context", json={"query": "deploy", "channel": channel, "min_similarity": 0.0, **more}
     )
 
 
@@ -138,12 +138,12 @@ async def test_what_is_no_question_for_messages(api: httpx.AsyncClient, query: s
     [
         {"budget": -1},
         {"budget": {"max_tokens": 10, "tokenizer": "none"}},
-        {"floor": 2},
+        {"min_similarity": 2},
         {"chain": -1},
         {"chain": 1_001},
         {"profile": "none"},
         {"at": "2026-03-02T12:00:00"},
-        {"prompt": "x" * 10_001},
+        {"query": "x" * 10_001},
         {"related": "maybe"},
         {"unknown": 1},
     ],

@@ -29,7 +29,7 @@ async def test_a_line_says_who_asked_what_and_how_it_went(site: Site, people: Pe
 async def test_nothing_of_the_content_and_no_secret_is_logged(site: Site, people: People) -> None:
     await filled(people.alice, "Quetzal", "Zanzibar is an island.")
     await people.alice.post("/search", json={"query": "Zanzibar", "collection": "Quetzal"})
-    await people.alice.get("/collections/Quetzal/documents?where=metadata.a%3DZanzibar")
+    await people.alice.get("/collections/Quetzal/documents?filter=metadata.a%3DZanzibar")
     await people.alice.post("/search", json={"query": "Zanzibar", "filter": {"field": "Zanzibar"}})
     await people.alice.post("/search", content="Zanzibar")
     await people.alice.get("/Zanzibar")

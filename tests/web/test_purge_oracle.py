@@ -15,7 +15,7 @@ from tests.web.finding import KEPT, in_files, in_store, in_tables
 from tests.web.planting import Planter
 
 PAGE = Answer(b"zqxfetchedqz words of a page")
-ALL = {"where": {"and": []}, "purge": True}
+ALL = {"filter": {"and": []}, "purge": True}
 
 
 @asynccontextmanager

@@ -25,7 +25,7 @@ from tests.web.planting import Planter
 from tests.web.test_serve import Process, serving
 
 PAGE = Answer(b"zqxfetchedqz words of a page")
-EVERY = {"where": {"and": []}}
+EVERY = {"filter": {"and": []}}
 WORKERS = 2
 SHARED = {"replays", "spoken_frames"}
 """Tables of what only several processes keep of their answers."""

@@ -40,8 +40,8 @@ CATALOG: Sequence[Step] = [
     ("POST", "/collections/wiki/documents", {"documents": [LATER], "source": "ships", "wait": True}, 201),
     ("POST", "/collections/wiki/documents", {"documents": []}, 201),
     ("GET", "/sources/{source}/documents?limit=1", None, 200),
-    ("GET", "/collections/wiki/documents?where=metadata.lang%3Den&where=kind%3Dpage", None, 200),
-    ("POST", "/collections/wiki/documents/count", {"where": {"field": "kind", "eq": "page"}}, 200),
+    ("GET", "/collections/wiki/documents?filter=metadata.lang%3Den&filter=kind%3Dpage", None, 200),
+    ("POST", "/collections/wiki/documents/count", {"filter": {"field": "kind", "eq": "page"}}, 200),
     ("GET", "/documents/{document}", None, 200),
     ("PATCH", "/documents/{document}", {"title": "Backup", "occurred": "2024-05-01T00:00:00Z"}, 200),
     ("GET", "/documents/{document}/text", None, 200),
@@ -72,7 +72,7 @@ CONVERSATIONS: Sequence[Step] = [
     ("GET", "/messages?channel=help&collection=wiki&limit=2", None, 200),
     ("GET", "/documents/by-key?key=2&source=help&collection=wiki", None, 200),
     ("GET", "/documents/by-key?key=9&source=help&collection=wiki", None, 404),
-    ("POST", "/messages/context", {"channel": "help", "prompt": "keys?", "collection": "wiki"}, 200),
+    ("POST", "/messages/context", {"channel": "help", "query": "keys?", "collection": "wiki"}, 200),
     ("GET", "/documents/{document}/thread", None, 200),
     ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 200),
     ("DELETE", "/messages?channel=help&key=1&collection=wiki", None, 404),
@@ -139,7 +139,7 @@ ALERTS: Sequence[Step] = [
     ("GET", "/streams/nowhere/timeline?collection=wiki&entity=ann", None, 404),
     ("POST", "/alerts", ALERT, 200),
     ("POST", "/alerts", {**ALERT, "webhook": "http://10.0.0.1/"}, 422),
-    ("POST", "/alerts", {**ALERT, "where": {"field": "no"}}, 422),
+    ("POST", "/alerts", {**ALERT, "filter": {"field": "no"}}, 422),
     ("GET", "/alerts?collection=wiki", None, 200),
     ("GET", "/alerts/{alert}", None, 200),
     ("GET", "/alerts/events?alert={alert}&after=0&limit=5", None, 200),
@@ -172,7 +172,7 @@ END: Sequence[Step] = [
     ("DELETE", "/documents/{document}/chunks", None, 200),
     ("DELETE", "/documents/{document}", None, 200),
     ("POST", "/documents/delete", {"ids": ["unknown"]}, 200),
-    ("POST", "/collections/wiki/documents/delete", {"where": {"field": "kind", "eq": "page"}}, 200),
+    ("POST", "/collections/wiki/documents/delete", {"filter": {"field": "kind", "eq": "page"}}, 200),
     ("DELETE", "/sources/{source}", None, 200),
     ("DELETE", "/collections/wiki?purge=true", None, 200),
 ]
@@ -314,7 +314,7 @@ async def test_an_id_reaches_what_a_name_hides(api: httpx.AsyncClient) -> None:
     assert (await api.get(f"/collections/{made['id']}")).json() == made
 
 
-@pytest.mark.parametrize("body", [{}, {"ids": [], "where": {"and": []}}, {"ids": None, "where": None}])
+@pytest.mark.parametrize("body", [{}, {"ids": [], "filter": {"and": []}}, {"ids": None, "filter": None}])
 async def test_a_deletion_says_what(api: httpx.AsyncClient, body: Any) -> None:
     await filled(api)
     answer = await api.post("/collections/wiki/documents/delete", json=body)

@@ -69,7 +69,7 @@ RULES = {
     "chain": "bounded by the settings",
     "thread_messages": "bounded by the settings",
     "hops": "bounded by the settings",
-    "skip": "bounded by the settings",
+    "offset": "bounded by the settings",
     "min_weight": "0 to 1, as the engine says",
     "threshold": "0 to 1, as the engine says",
     "history": "bounded by the settings",
@@ -85,7 +85,7 @@ RULES = {
     "name": "has characters that can be seen",
     "id": "has characters that can be seen",
     "channel": "has characters that can be seen",
-    "keep_in": "has characters that can be seen",
+    "store_in": "has characters that can be seen",
     "agent": "has characters that can be stored",
     "conversation": "has characters that can be stored",
     "text": "an attachment needs it or a title",
@@ -197,7 +197,17 @@ def remembered(case: Case) -> None:
     if "/memories" not in case.path:
         known["collection"] = "default"
     if isinstance(case.query, dict):
-        for name in ("agent", "conversation", "after", "where", "tokenizer", "source", "limit", "skip"):
+        for name in (
+            "agent",
+            "conversation",
+            "after",
+            "where",
+            "tokenizer",
+            "source",
+            "limit",
+            "offset",
+            "filter",
+        ):
             case.query.pop(name, None)
         case.query.update({name: known[name] for name in case.query if name in known})
     if "{memory}" in case.path:

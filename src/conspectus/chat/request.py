@@ -162,7 +162,7 @@ def drafted(request: ChatRequest, settings: Settings, *, window: int, count: Cou
     message, history, since = _checked(request, settings)
     shares = request.allocation
     look = (
-        settings.chat_use_context == "on" if request.inject is None else request.inject
+        settings.chat_use_context == "on" if request.use_context is None else request.use_context
     ) and shares.context > 0
     silent = shares.system == 0 and request.instructions is None
     prompt = Prompt.of(

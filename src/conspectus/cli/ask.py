@@ -27,7 +27,7 @@ from conspectus.model.chat import (
 )
 
 USUAL: Final = Allocation()
-FLOOR: Final = ChatRequest("").floor
+FLOOR: Final = ChatRequest("").min_similarity
 PASSING: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code, "stopping"}
 """Codes of failures that a retry may solve."""
 NO_MODEL: Final = "CONSPECTUS_CHAT_MODEL is not set; these are the passages that a chat model would receive"
@@ -81,9 +81,9 @@ def ask(
         request = ChatRequest(
             query,
             collection=session.collection,
-            where=session.where(searched),
-            floor=FLOOR if searched.min_similarity is None else searched.min_similarity,
-            inject=not no_context,
+            filter=session.where(searched),
+            min_similarity=FLOOR if searched.min_similarity is None else searched.min_similarity,
+            use_context=not no_context,
             allocation=Allocation(context=max_tokens, answer=max_answer_tokens),
         )
         told = _told(session, request, aloud=not common.json)
@@ -135,8 +135,8 @@ def _finish(told: PrintedAnswer, common: Common) -> None:
         show(citations, sources_table(citations.cited), as_json=False)
     elif told.sources.sources:
         note(f"the answer cites none of its {len(told.sources.sources)} passages")
-    if citations.invented:
-        numbers = ", ".join(f"[{each}]" for each in citations.invented)
+    if citations.unknown:
+        numbers = ", ".join(f"[{each}]" for each in citations.unknown)
         note(f"warning: the answer cites {numbers}, which is not in the context")
     _remark(told.sources)
 
@@ -147,8 +147,8 @@ def _passages(session: Session, request: ChatRequest, sources: Sources, common: 
         request.message,
         request.allocation.context,
         collection=request.collection,
-        filter=request.where,
-        min_similarity=request.floor,
+        filter=request.filter,
+        min_similarity=request.min_similarity,
     )
     if common.json:
         dump({"answer": None, "sources": sources, "citations": None, "usage": None, "passages": window.text})

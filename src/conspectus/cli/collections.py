@@ -127,7 +127,7 @@ def delete_source(name: Name, common: Common, *, purge: Purge = False, yes: Yes 
 
 
 def _count(engine: "BlockingEngine", source: Source) -> int:
-    return engine.documents.count(collection=source.collection, where=Eq("source", source.id))
+    return engine.documents.count(collection=source.collection, filter=Eq("source", source.id))
 
 
 def _collections_table(found: Sequence[Collection]) -> RenderableType:
@@ -206,7 +206,7 @@ def delete_connection(
 def _connections_table(found: Iterable[Connection]) -> RenderableType:
     table = plain_table("name", "connector", "state", "last run", "options", "error")
     for each in found:
-        ran = f"{each.ran:%Y-%m-%d %H:%M:%S}" if each.ran else "-"
+        ran = f"{each.last_run:%Y-%m-%d %H:%M:%S}" if each.last_run else "-"
         options = cell(json.dumps(dict(each.options), ensure_ascii=False))
         table.add_row(cell(each.name), each.connector, each.state, ran, options, cell(each.error or ""))
     return table

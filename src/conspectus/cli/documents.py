@@ -60,7 +60,7 @@ def list_documents(common: Common, chosen: Selection, *, limit: PageLimit = 100,
     with opened(common) as session:
         where = session.where(chosen)
         page = session.engine.documents.list(
-            collection=session.collection, where=where, after=after, limit=limit
+            collection=session.collection, filter=where, after=after, limit=limit
         )
     show(page, documents_table(page.documents), as_json=common.json)
     note_next(page.next, as_json=common.json)
@@ -77,9 +77,9 @@ def delete(
     """Delete documents by id, filter or source."""
     with opened(common) as session:
         where = _chosen(session, ids or [], chosen)
-        count = session.engine.documents.count(collection=session.collection, where=where)
+        count = session.engine.documents.count(collection=session.collection, filter=where)
         confirm(f"Delete {count} documents?", yes=yes or not count)
-        receipt = session.engine.documents.delete_where(where, collection=session.collection, purge=purge)
+        receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
     show(receipt, receipt_line(receipt), as_json=common.json)
     if not receipt.documents:
         raise typer.Exit(NOTHING)

@@ -28,7 +28,7 @@ def entities(
     """List the entities that chunks mention, by frequency."""
     with opened(common) as session:
         found = session.engine.graph.entities(
-            collection=session.collection, begins=prefix, limit=limit, source=source
+            collection=session.collection, prefix=prefix, limit=limit, source=source
         )
     show_found(found, _names_table(found), "no entities", as_json=common.json)
 

@@ -132,7 +132,7 @@ def context(channel: Channel, query: Query, common: Common, wanted: Wanted) -> N
             session.collection,
             at=instant(wanted.at),
             related=wanted.related,
-            floor=wanted.min_similarity,
+            min_similarity=wanted.min_similarity,
         )
         window = session.engine.channels.window
         found = window(question, wanted.max_tokens)

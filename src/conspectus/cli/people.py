@@ -81,7 +81,7 @@ def delete_user(
     with opened(common) as session:
         found = session.engine.people.get_user(user)
         confirm(f"Delete the user {found.name}?", yes=yes)
-        session.engine.people.delete_user(found.id, heir=transfer_to)
+        session.engine.people.delete_user(found.id, transfer_to=transfer_to)
     show({"deleted": found}, cell(f"deleted the user {found.name}"), as_json=common.json)
 
 

@@ -508,7 +508,7 @@ def _told(event: AlertEvent, stream: StoredStream | None) -> str:
 def _alerts_table(found: Iterable[Alert]) -> RenderableType:
     table = plain_table("id", "name", "query", "streams", "min similarity", "webhook")
     for each in found:
-        floor = "keywords" if each.floor is None else f"{each.floor:.2f}"
+        floor = "keywords" if each.min_similarity is None else f"{each.min_similarity:.2f}"
         streams = str(len(each.streams)) if each.streams else "all"
         query = cell(each.query, limit=TEXT)
         table.add_row(cell(each.id), cell(each.name), query, streams, floor, cell(each.webhook or ""))

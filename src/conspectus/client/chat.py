@@ -48,7 +48,7 @@ class RemoteChat(RemoteService, ChatService):
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         if request.since or request.options != ModelOptions():
             raise InvalidInput("options", "are not taken by /chat of a server; use /chat/completions")
-        asked = replace(ask("/chat", chat_json(request)), once=request.keep_in is not None)
+        asked = replace(ask("/chat", chat_json(request)), once=request.store_in is not None)
         async with aclosing(self._events(asked)) as events:
             async for event in events:
                 if (told := self._told(event)) is not None:
@@ -101,6 +101,8 @@ def chat_json(request: ChatRequest) -> dict[str, Json]:
     """A chat as the server takes it. Raises InvalidInput for numbers that JSON does not have."""
     names = (each.name for each in fields(request) if each.name not in ONLY_COMPLETIONS)
     told = {name: getattr(request, name) for name in names}
-    where, allocation = filter_to_json(told.pop("where")), encoded(told.pop("allocation"))
-    given = {name: encoded(value) for name, value in told.items() if value is not None or name == "floor"}
-    return {**given, "where": where, "budget": allocation}
+    chosen, allocation = filter_to_json(told.pop("filter")), encoded(told.pop("allocation"))
+    given = {
+        name: encoded(value) for name, value in told.items() if value is not None or name == "min_similarity"
+    }
+    return {**given, "filter": chosen, "budget": allocation}

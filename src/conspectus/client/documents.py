@@ -77,10 +77,10 @@ class RemoteDocuments(RemoteService, DocumentService):
             await self.settle(collection=home.id, progress=progress)
         return report
 
-    async def update(self, /, document: str, *, expected: str | None = None, **changes: Any) -> Written:
+    async def update(self, /, document: str, *, if_match: str | None = None, **changes: Any) -> Written:
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
-        headers = {} if expected is None else {"If-Match": f'"{quote(expected)}"'}
+        headers = {} if if_match is None else {"If-Match": f'"{quote(if_match)}"'}
         request = Request("PATCH", _path(document), changes_json(changes), headers=headers, writes=True)
         return await self._channel.one(Written, request)
 
@@ -99,10 +99,10 @@ class RemoteDocuments(RemoteService, DocumentService):
             )
         return total
 
-    async def delete_where(
-        self, where: Filter, *, collection: str = "default", purge: bool = False
+    async def delete_by_filter(
+        self, filter: Filter, *, collection: str = "default", purge: bool = False
     ) -> Receipt:
-        body = {"where": filter_to_json(where), "purge": purge}
+        body = {"filter": filter_to_json(filter), "purge": purge}
         return await self._channel.one(Receipt, work(in_collection(collection, "documents", "delete"), body))
 
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:

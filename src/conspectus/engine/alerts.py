@@ -50,7 +50,7 @@ class AlertService(Service):
         require_scope(self._person, "write", "set an alert")
         settings, name = self._parts.settings, clean(alert.name)
         _check(alert, longest_query=settings.max_query_characters)
-        where = _storable(alert.where)
+        where = _storable(alert.filter)
         place = await self._sight.place(alert.collection)
         home = place.collection.id
         streams = [(await self._reader.source(each, home))[1].id for each in alert.streams]
@@ -64,8 +64,8 @@ class AlertService(Service):
             name=name,
             query=clean(alert.query),
             streams=tuple(dict.fromkeys(streams)),
-            where=where,
-            floor=alert.floor,
+            filter=where,
+            min_similarity=alert.min_similarity,
             gap_seconds=float(alert.gap_seconds),
             webhook=alert.webhook,
             created=self._parts.clock(),
@@ -250,8 +250,8 @@ def _check(alert: NewAlert, *, longest_query: int) -> None:
         raise TooLarge("streams", size=len(alert.streams), limit=MOST_STREAMS, unit="streams")
     if alert.webhook is not None and len(alert.webhook) > LONGEST_ADDRESS:
         raise TooLarge("webhook", size=len(alert.webhook), limit=LONGEST_ADDRESS, unit="characters")
-    if alert.floor is not None and not -1.0 <= alert.floor <= 1.0:
-        raise InvalidInput("floor", "must be a similarity from -1 to 1")
+    if alert.min_similarity is not None and not -1.0 <= alert.min_similarity <= 1.0:
+        raise InvalidInput("min_similarity", "must be a similarity from -1 to 1")
     if not math.isfinite(alert.gap_seconds) or not 0.0 <= alert.gap_seconds <= LONGEST_GAP:
         raise InvalidInput("gap_seconds", f"must be from 0 to {LONGEST_GAP:g}")
 
@@ -261,5 +261,5 @@ def _storable(where: Filter) -> Filter:
     told = filter_to_json(where)
     size = len(json.dumps(told))
     if size > LONGEST:
-        raise TooLarge("where", size=size, limit=LONGEST, unit="characters")
+        raise TooLarge("filter", size=size, limit=LONGEST, unit="characters")
     return filter_from_json(told)

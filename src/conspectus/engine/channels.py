@@ -120,7 +120,7 @@ class ChannelService(Service):
         if question.related:
             known |= {each.id: each for each in await self._related(question, place, here)}
         query = Query(
-            question.prompt,
+            question.query,
             collection=place.collection.id,
             filter=_said_in(list(known.values())),
             min_similarity=_floor(question),
@@ -204,7 +204,7 @@ class ChannelService(Service):
         everywhere = len(belongs) == len(everything)
         found = await self._search.retrieve(
             Query(
-                question.prompt,
+                question.query,
                 collection=place.collection.id,
                 filter=SAID if everywhere else _said_in(belongs),
                 limit=CANDIDATES,
@@ -234,7 +234,7 @@ class ChannelService(Service):
 def _floor(question: ChannelQuery) -> float | None:
     """The least similarity asked for; None where the profile has one of its own."""
     own = profile_named(question.profile).min_similarity
-    return MIN_SIMILARITY if question.floor is None and own is None else question.floor
+    return MIN_SIMILARITY if question.min_similarity is None and own is None else question.min_similarity
 
 
 def _said_in(channels: Sequence[Source]) -> Filter:

@@ -76,9 +76,11 @@ class ChatService(Service):
         window = model.window if model else settings.chat_context_tokens
         draft = drafted(request, settings, window=window, count=count)
         channel = None
-        if request.keep_in is not None:
-            with as_field("keep_in", was="source"):
-                channel, _ = await self._writer.writable(request.keep_in, self._home(request), kind="channel")
+        if request.store_in is not None:
+            with as_field("store_in", was="source"):
+                channel, _ = await self._writer.writable(
+                    request.store_in, self._home(request), kind="channel"
+                )
         began = self._parts.clock()
         given = await self._given(request, draft)
         yield given.sources
@@ -185,9 +187,9 @@ def _query(request: ChatRequest, draft: PreparedChat) -> Query:
     return Query(
         draft.question,
         collection=request.collection,
-        filter=request.where,
-        min_similarity=request.floor,
-        query_context=request.situation,
+        filter=request.filter,
+        min_similarity=request.min_similarity,
+        query_context=request.query_context,
     )
 
 

@@ -148,7 +148,7 @@ class DocumentService(Service):
         self,
         *,
         collection: str = "default",
-        where: Filter = EVERYTHING,
+        filter: Filter = EVERYTHING,
         after: str | None = None,
         limit: int = 100,
     ) -> Page:
@@ -156,24 +156,24 @@ class DocumentService(Service):
         if not 1 <= limit <= LIST_LIMIT:
             raise InvalidInput("limit", f"must be from 1 to {LIST_LIMIT}")
         place = await self._sight.place(collection)
-        documents, cursor = await self._sight.list(place, where, after=after, limit=limit)
+        documents, cursor = await self._sight.list(place, filter, after=after, limit=limit)
         return Page(tuple(documents), cursor)
 
-    async def count(self, *, collection: str = "default", where: Filter = EVERYTHING) -> int:
+    async def count(self, *, collection: str = "default", filter: Filter = EVERYTHING) -> int:
         """Count the documents that match."""
-        return await self._sight.count(await self._sight.place(collection), where)
+        return await self._sight.count(await self._sight.place(collection), filter)
 
-    async def update(self, /, document: str, *, expected: str | None = None, **changes: Any) -> Written:
+    async def update(self, /, document: str, *, if_match: str | None = None, **changes: Any) -> Written:
         """Change any fields of a document except `key`; a new text replaces the old one atomically.
 
-        With `expected`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
+        With `if_match`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
         if unknown := changes.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field that can be changed")
         while True:
             stored, place = await self._sight.document(document)
             self._context.may_edit(place, stored, "change a document")
-            if expected not in {None, stored.fingerprint}:
+            if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("document", document)
             source = Source(stored.source, stored.collection, name="")
             current = replace(await self._as_given(stored, source, changes), **changes)
@@ -204,8 +204,8 @@ class DocumentService(Service):
         await self.update(document, text="")
         return before.chunks
 
-    async def delete_where(
-        self, where: Filter, *, collection: str = "default", purge: bool = False
+    async def delete_by_filter(
+        self, filter: Filter, *, collection: str = "default", purge: bool = False
     ) -> Receipt:
         """Delete every document that matches."""
         place = await self._sight.place(collection)
@@ -213,7 +213,7 @@ class DocumentService(Service):
         total = Receipt()
         async with self._context.purging(purge, place.collection.id):
             while page := (
-                await self.list(collection=place.collection.id, where=where, limit=LIST_LIMIT)
+                await self.list(collection=place.collection.id, filter=filter, limit=LIST_LIMIT)
             ).documents:
                 one = await self.delete([each.id for each in page])
                 total = Receipt(

@@ -232,7 +232,7 @@ class GraphService(Service):
         return await self._settle_names(place, progress) if place.collection.names else 0
 
     async def entities(
-        self, *, collection: str = "default", begins: str = "", limit: int = 100, source: str | None = None
+        self, *, collection: str = "default", prefix: str = "", limit: int = 100, source: str | None = None
     ) -> Sequence[EntityCount]:
         """List the most mentioned entities, of a collection or of one of its sources.
 
@@ -248,7 +248,7 @@ class GraphService(Service):
                 raise NotFound("source", source)
             where = among([found.id])
         seen = AuthorizedMentions(self._parts.names.rows, place, where)
-        return list(await seen.counts(begins=key_of(begins), limit=limit))
+        return list(await seen.counts(begins=key_of(prefix), limit=limit))
 
     async def find_mentions(self, text: str, *, collection: str = "default") -> Sequence[Mention]:
         """Find the mentions of entities in a text, in order: names of known nodes, and names found by rules.

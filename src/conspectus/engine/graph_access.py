@@ -129,9 +129,9 @@ def checked(walk: Traversal, settings: Settings) -> Traversal:
         raise InvalidInput("min_weight", "must be from 0 to 1")
     if isinstance(walk.types, str):
         raise InvalidInput("types", "must be a sequence of types")
-    if not 0 <= walk.skip < settings.max_traversal_nodes:
+    if not 0 <= walk.offset < settings.max_traversal_nodes:
         raise InvalidInput(
-            "skip", f"must be from 0 to below {settings.max_traversal_nodes}, where a walk ends"
+            "offset", f"must be from 0 to below {settings.max_traversal_nodes}, where a walk ends"
         )
     page("limit", walk.limit, settings.max_limit)
     return Traversal(
@@ -140,7 +140,7 @@ def checked(walk: Traversal, settings: Settings) -> Traversal:
         min_weight=float(walk.min_weight),
         direction=walk.direction,
         at=None if walk.at is None else parse_instant(walk.at),
-        skip=walk.skip,
+        offset=walk.offset,
         limit=walk.limit,
     )
 

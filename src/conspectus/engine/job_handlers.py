@@ -145,7 +145,7 @@ class JobHandlers:
             raise
         finally:
             await connector.close()
-            await shelf.keep(state=state, error=error, ran=self._parts.clock())
+            await shelf.keep(state=state, error=error, last_run=self._parts.clock())
         return _synced(report)
 
     async def _target(self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None) -> Source:
@@ -202,7 +202,7 @@ class JobHandlers:
         after: str | None = None
         while True:
             page = await self._documents.list(
-                collection=source.collection, where=where, after=after, limit=PAGE
+                collection=source.collection, filter=where, after=after, limit=PAGE
             )
             found += [each.id for each in page.documents]
             after = page.next
@@ -358,7 +358,7 @@ class ConnectionSources:
         after: str | None = None
         while True:
             page = await self._documents.list(
-                collection=self._connection.collection, where=mine, after=after, limit=PAGE
+                collection=self._connection.collection, filter=mine, after=after, limit=PAGE
             )
             for each in page.documents:
                 yield each

@@ -63,7 +63,7 @@ class PeopleService(Service):
         found = await self._other_than_owner(user)
         return await self._parts.accounts.disable_user(found.id, disabled=disabled)
 
-    async def delete_user(self, user: str, *, heir: str | None = None) -> None:
+    async def delete_user(self, user: str, *, transfer_to: str | None = None) -> None:
         """Delete an account with its keys and grants; its collections and jobs go to the heir.
 
         Only the owner account may. Raises NotFound, or Conflict if it owns collections and there is no
@@ -71,9 +71,9 @@ class PeopleService(Service):
         """
         require_owner(self._person, "delete accounts")
         found = await self._other_than_owner(user)
-        follower = None if heir is None else await self._user(heir)
+        follower = None if transfer_to is None else await self._user(transfer_to)
         if follower == found:
-            raise InvalidInput("heir", "is the account that is to be deleted")
+            raise InvalidInput("transfer_to", "is the account that is to be deleted")
         await self._parts.accounts.delete_user(found.id, heir=follower.id if follower else None)
 
     async def create_group(self, name: str) -> Group:

@@ -185,7 +185,7 @@ class StreamService(Service):
         """Delete the captions and events of a range, or all; the stream itself stays."""
         place, source = await self._reader.source(stream, collection)
         if within == WHOLE:
-            return await self._documents.delete_where(
+            return await self._documents.delete_by_filter(
                 And((Eq("source", source.id),)), collection=place.collection.id, purge=purge
             )
         span = span_of(within, clock_of(source))
@@ -317,7 +317,7 @@ class StreamService(Service):
         after: str | None = None
         while True:
             page = await self._documents.list(
-                collection=place.collection.id, where=where, after=after, limit=PAGE
+                collection=place.collection.id, filter=where, after=after, limit=PAGE
             )
             gone += [each.id for each in page.documents if each.id not in kept]
             after = page.next

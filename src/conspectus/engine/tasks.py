@@ -158,7 +158,7 @@ class TaskService:
         tagged = () if tag is None else (Eq(("tags",), tag),)
         chosen = And((Eq("source", source.id), Not(Exists("parent")), where, *tagged))
         page = await self._engine.documents.list(
-            collection=source.collection, where=chosen, after=after, limit=limit
+            collection=source.collection, filter=chosen, after=after, limit=limit
         )
         return TaskPage(tuple(to_task(*each) for each in await self._source.whole(page.documents)), page.next)
 
@@ -167,18 +167,18 @@ class TaskService:
         /,
         task_id: str,
         *,
-        expected: str | None = None,
+        if_match: str | None = None,
         wait: bool = True,
         **changes: Unpack[TaskChanges],
     ) -> TaskWritten:
         """Change the fields of a task that are named.
 
-        With `expected`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
+        With `if_match`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         Raises NotFound or InvalidInput.
         """
 
         def change(stored: StoredTask) -> Task:
-            if expected not in {None, stored.fingerprint}:
+            if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("task", task_id)
             return changed(stored, changes)
 
@@ -452,7 +452,7 @@ class TaskSource:
         within, after = And((Eq("source", source.id), where)), None
         while True:
             page = await self._engine.documents.list(
-                collection=source.collection, where=within, after=after, limit=PAGE
+                collection=source.collection, filter=within, after=after, limit=PAGE
             )
             found += page.documents
             after = page.next
@@ -566,7 +566,7 @@ async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
 async def _require_nothing(engine: TaskEngine, question: TaskQuery) -> None:
     """Raise ProviderUnavailable if there is something that could not be found."""
     home = question.source.collection
-    there = await engine.documents.count(collection=home, where=question.where)
+    there = await engine.documents.count(collection=home, filter=question.where)
     if there:
         raise ProviderUnavailable("embedder", f"none of the {there} texts to look at has its vector yet")
 

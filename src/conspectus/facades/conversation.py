@@ -107,12 +107,12 @@ class Conversations:
         `min_score` is from 0 to 1. 0.7 asks for what the engine takes for relevant by default, a cosine
         similarity of 0.25; from there to 0 and to 1 the scale is linear. Messages of a thread in which one is
         above it count as above it. `asked` are other fields of ChannelQuestion, such as `thread`, `member` or
-        `floor`, the lowest cosine similarity itself.
+        `min_similarity`, the lowest cosine similarity itself.
         """
         if min_score is not None:
-            if "floor" in asked:
-                raise InvalidInput("floor", "is given beside min_score; give one of the two")
-            asked["floor"] = similarity_of(min_score)
+            if "min_similarity" in asked:
+                raise InvalidInput("min_similarity", "is given beside min_score; give one of the two")
+            asked["min_similarity"] = similarity_of(min_score)
         question = ChannelQuery(
             prompt, channel_id, collection=self._collection, related=include_related_channels, **asked
         )

@@ -283,7 +283,7 @@ class KnowledgeBase:
         engine = await self._as(user_id)
         source = await engine.collections.get_source(source_id)
         page = await engine.documents.list(
-            collection=source.collection, where=Eq("source", source.id), limit=LIST_LIMIT
+            collection=source.collection, filter=Eq("source", source.id), limit=LIST_LIMIT
         )
         found = [to_document(each) for each in page.documents]
         return sorted(found, key=lambda each: (each.title, each.id))

@@ -26,7 +26,7 @@ Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
 class Pages(Protocol):
     """Lists the stored documents that match, page by page."""
 
-    def __call__(self, *, where: Filter, after: str | None) -> Awaitable[Page]: ...
+    def __call__(self, *, filter: Filter, after: str | None) -> Awaitable[Page]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +189,7 @@ async def _gone(kept: KnownFile, roots: Sequence[Root], *, prune: bool) -> Async
 async def _documents(kept: KnownFile, where: Filter) -> AsyncIterator[Document]:
     cursor: str | None = None
     while True:
-        page = await kept.pages(where=where, after=cursor)
+        page = await kept.pages(filter=where, after=cursor)
         for document in page.documents:
             yield document
         cursor = page.next

@@ -62,7 +62,7 @@ class Values:
                 return [], None
             where = Eq("source", home)
             page = await engine.documents.list(
-                collection=self.collection, where=where, after=after or None, limit=BATCH
+                collection=self.collection, filter=where, after=after or None, limit=BATCH
             )
             return [each.key for each in page.documents if each.key.startswith(prefix)], page.next
 
@@ -224,7 +224,7 @@ class Texts:
         while source is not None:
             where = selection.condition(source)
             page = await engine.documents.list(
-                collection=self.collection, where=where, after=after, limit=PAGE
+                collection=self.collection, filter=where, after=after, limit=PAGE
             )
             found += page.documents
             after = page.next

@@ -171,7 +171,7 @@ async def find_entities(call: ToolCall, given: FindArguments) -> ToolResult:
     lines = [node_line(each.node, each.score) for each in best]
     if await _may_tell_names(call, given):
         named = await call.engine.graph.entities(
-            collection=given.collection, begins=given.query, limit=given.limit
+            collection=given.collection, prefix=given.query, limit=given.limit
         )
         lines += map(_name_line, named)
     return call.page(ResultPage(lines, "" if lines else NO_NODES, between="\n"))

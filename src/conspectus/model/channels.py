@@ -104,7 +104,7 @@ class ChannelQuery(Checked):
     `floor` that of the `profile` holds, else 0.25; `chain` is the most messages that come along with a hit.
     """
 
-    prompt: str
+    query: str
     channel: str
     collection: str = "default"
     thread: str | None = None
@@ -112,7 +112,7 @@ class ChannelQuery(Checked):
     profile: str = "default"
     related: bool = False
     member: str | None = None
-    floor: float | None = None
+    min_similarity: float | None = None
     chain: int = 8
 
 

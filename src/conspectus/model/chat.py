@@ -90,15 +90,15 @@ class ChatRequest(Validated):
     message: str
     history: tuple[Message, ...] = ()
     collection: str = EVERYWHERE
-    where: Filter = EVERYTHING
-    inject: bool | None = None
+    filter: Filter = EVERYTHING
+    use_context: bool | None = None
     instructions: str | None = None
     allocation: Allocation = field(default_factory=Allocation)
-    floor: float | None = 0.25
-    situation: QueryContext | None = None
+    min_similarity: float | None = 0.25
+    query_context: QueryContext | None = None
     form: ContextForm | None = None
     temperature: float | None = None
-    keep_in: str | None = None
+    store_in: str | None = None
     since: tuple[Turn, ...] = ()
     options: ModelOptions = field(default_factory=ModelOptions)
 
@@ -151,7 +151,7 @@ class Citations:
     """What the answer cites: sources that it was given, and `invented` numbers that it was not given."""
 
     cited: tuple[ChatSource, ...]
-    invented: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

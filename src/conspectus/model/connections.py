@@ -54,7 +54,7 @@ class Connection:
     cursor: str | None = None
     state: SyncState = "idle"
     error: str | None = None
-    ran: datetime | None = None
+    last_run: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -159,7 +159,7 @@ class Traversal(Checked):
     min_weight: float = 0.0
     direction: Direction = "both"
     at: datetime | None = None
-    skip: int = 0
+    offset: int = 0
     limit: int = 100
 
 

@@ -338,8 +338,8 @@ class NewAlert(Validated):
     query: str = ""
     collection: str = "default"
     streams: tuple[str, ...] = ()
-    where: Filter = EVERYTHING
-    floor: float | None = 0.5
+    filter: Filter = EVERYTHING
+    min_similarity: float | None = 0.5
     gap_seconds: float = 4.0
     webhook: str | None = None
 
@@ -354,8 +354,8 @@ class Alert:
     name: str
     query: str
     streams: tuple[SourceId, ...]
-    where: Filter
-    floor: float | None
+    filter: Filter
+    min_similarity: float | None
     gap_seconds: float
     webhook: str | None
     created: datetime

@@ -48,7 +48,7 @@ METHODS: Final[Mapping[str, str]] = {
         Graph.settle_entities Jobs.wait Maintenance.status
         """,
     "the route is written out": """
-        Documents.delete_where Documents.update Jobs.get Maintenance.reindex
+        Documents.delete_by_filter Documents.update Jobs.get Maintenance.reindex
         """,
     "not in the table yet: search": """
         Channels.window Search.augment Search.explain Search.rerank Search.retrieve

@@ -182,7 +182,11 @@ class Checker:
             return Checked(alert, until)
         vector, known = await self._vector(alert, mine, home)
         asked = question(
-            alert.query, alert.where, self._language(home.language), floor=alert.floor, vector=vector
+            alert.query,
+            alert.filter,
+            self._language(home.language),
+            floor=alert.min_similarity,
+            vector=vector,
         )
         matches = await asyncio.to_thread(_matches, asked, mine, shows)
         return Checked(alert, until if known else alert.checked, matches)
@@ -192,7 +196,7 @@ class Checker:
     ) -> tuple[Vectors | None, bool]:
         """The question's vector, where there is anything to compare, and whether that is the last word."""
         comparable = any(each.vectors for each in captions)
-        if home.space is None or alert.floor is None or not alert.query.strip() or not comparable:
+        if home.space is None or alert.min_similarity is None or not alert.query.strip() or not comparable:
             return None, True
         key = (home.space.name, alert.query)
         if key not in self._vectors:

@@ -49,8 +49,8 @@ Filters = Annotated[
 ]
 
 
-def _where(where: Filters = None) -> Filter:
-    return parse_filters(where or [])
+def _filter(filter: Filters = None) -> Filter:
+    return parse_filters(filter or [])
 
 
 EngineOf = Annotated[Engine, Depends(_engine)]
@@ -58,7 +58,7 @@ Unhurried = Depends(_unhurried)
 """The route may take longer than the time limit: what it does grows with the store."""
 ShownOnce = Depends(_shown_once)
 """The answer holds a secret, of which nothing may be kept."""
-Selected = Annotated[Filter, Depends(_where)]
+Selected = Annotated[Filter, Depends(_filter)]
 CollectionName = Annotated[
     str, Path(min_length=1, max_length=NAME, description="The id or the name of a collection.")
 ]

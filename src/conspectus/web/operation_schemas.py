@@ -217,7 +217,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "NewAlert.name": Name,
     "NewAlert.collection": Name,
     "NewAlert.streams": _STREAMS,
-    "NewAlert.floor": Annotated[float, Limited(ge=-1, le=1, allow_inf_nan=False)] | None,
+    "NewAlert.min_similarity": Annotated[float, Limited(ge=-1, le=1, allow_inf_nan=False)] | None,
     "NewAlert.gap_seconds": Annotated[float, Limited(ge=0, le=LONGEST_GAP, allow_inf_nan=False)],
     "NewAlert.webhook": Annotated[str, Limited(min_length=1, max_length=LONGEST_ADDRESS)] | None,
     "NewEdge.weight": Annotated[float, Limited(gt=0, le=1, allow_inf_nan=False)],

@@ -32,6 +32,12 @@ RENAMED: Mapping[str, str] = {
     "renderer": "format",
     "top_n": "limit",
     "search_limit": "candidates",
+    "prompt": "query",
+    "inject": "use_context",
+    "keep_in": "store_in",
+    "skip": "offset",
+    "begins": "prefix",
+    "heir": "transfer_to",
 }
 """Fields of requests by the names that they had before the first release."""
 

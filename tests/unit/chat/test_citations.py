@@ -15,7 +15,7 @@ GIVEN = tuple(
 
 def numbers(answer: str) -> tuple[list[int], list[str]]:
     found = cited(answer, GIVEN)
-    return [each.number for each in found.cited], list(found.invented)
+    return [each.number for each in found.cited], list(found.unknown)
 
 
 @pytest.mark.parametrize(
@@ -106,9 +106,9 @@ def test_only_what_is_cited_is_kept_with_an_answer() -> None:
 def test_any_answer_cites_only_what_was_given(pieces: list[str]) -> None:
     found = cited("".join(pieces), GIVEN)
     assert set(found.cited) <= set(GIVEN)
-    assert all(int(number) not in range(1, 7) for number in found.invented)
+    assert all(int(number) not in range(1, 7) for number in found.unknown)
 
 
 def test_an_answer_made_to_be_slow_is_not() -> None:
     for piece in ("`", "``a", "[", "[1", "[1,", "[1]", "~~~\n", "```\n", "1-", "【"):
-        assert len(cited(piece * 20_000, GIVEN).invented) == 0
+        assert len(cited(piece * 20_000, GIVEN).unknown) == 0

@@ -100,7 +100,7 @@ class Graph(AsyncPart):
             min_weight=walking.get("min_weight", 0.0),
             direction=walking.get("direction", "both"),
             at=instant_of(walking.get("at")),
-            skip=walking.get("skip", 0),
+            offset=walking.get("skip", 0),
             limit=walking.get("limit", 100),
         )
         found = await self.run(lambda engine: engine.graph.neighbors(node_id, walk, **self._place))

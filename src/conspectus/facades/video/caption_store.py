@@ -137,7 +137,7 @@ class CaptionStore:
         after: str | None = None
         while True:
             page = await engine.documents.list(
-                collection=home.collection.id, where=where, after=after, limit=PAGE
+                collection=home.collection.id, filter=where, after=after, limit=PAGE
             )
             texts = await engine.documents.texts([each.id for each in page.documents])
             pairs = [(each, texts[each.id]) for each in page.documents if each.id in texts]
@@ -188,10 +188,10 @@ class CaptionStore:
         if home is None:
             return 0
         chosen = wanted(None, {}) if stream_id is None else of_stream(stream_id, home.names)
-        receipt = await engine.documents.delete_where(chosen, collection=home.collection.id)
+        receipt = await engine.documents.delete_by_filter(chosen, collection=home.collection.id)
         named = None if stream_id is None else home.names.get(stream_name(stream_id))
         for stream in home.streams if stream_id is None else filter(None, [named]):
-            if not await engine.documents.count(collection=home.collection.id, where=Eq("source", stream)):
+            if not await engine.documents.count(collection=home.collection.id, filter=Eq("source", stream)):
                 with suppress(NotFound):
                     await engine.collections.delete_source(stream, collection=home.collection.id)
         return receipt.documents

@@ -392,7 +392,7 @@ def walk(
     bounds: Bounds,
 ) -> list[Neighbor]:
     """What is reached from any of the starts, nearest first and then by decay; at most the first `most`."""
-    wanted = min(asked.skip + asked.limit, bounds.most)
+    wanted = min(asked.offset + asked.limit, bounds.most)
     walker = _Walker(connection, graphs, asked, bounds.known)
     layers = [walker.begin(starts)]
     found = 0
@@ -400,7 +400,7 @@ def walk(
         layers.append(walker.step(layers[-1], wanted - found))
         found += len(layers[-1])
     order = [(name, hop) for hop, names in enumerate(layers) for name in names if hop]
-    return walker.told(order[asked.skip : wanted])
+    return walker.told(order[asked.offset : wanted])
 
 
 class _Walker:

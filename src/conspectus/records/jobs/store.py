@@ -53,7 +53,7 @@ SPANS: Mapping[str, timedelta] = {
     "24h": timedelta(hours=24),
     "7d": timedelta(days=7),
 }
-TIMES = frozenset({"created", "started", "finished", "ran"})
+TIMES = frozenset({"created", "started", "finished", "last_run"})
 DOCUMENTS = frozenset({"arguments", "result", "options"})
 FIELDS = frozenset(Job.__dataclass_fields__)
 

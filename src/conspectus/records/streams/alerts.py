@@ -235,7 +235,7 @@ def _values(alert: Alert) -> dict[str, Any]:
     return {
         **fields,
         "streams": json.dumps(alert.streams),
-        "where": json.dumps(filter_to_json(alert.where), ensure_ascii=False),
+        "filter": json.dumps(filter_to_json(alert.filter), ensure_ascii=False),
         "created": to_microseconds(alert.created),
     }
 
@@ -247,7 +247,7 @@ def _to_alert(row: Sequence[Any]) -> Alert:
         **{
             **fields,
             "streams": tuple(SourceId(each) for each in json.loads(fields["streams"])),
-            "where": filter_from_json(json.loads(fields["where"])),
+            "filter": filter_from_json(json.loads(fields["filter"])),
             "created": from_microseconds(fields["created"]),
         }
     )

@@ -41,7 +41,7 @@ connections = Table(
     Column("cursor", Text),
     Column("state", String, nullable=False),
     Column("error", Text),
-    Column("ran", Number),
+    Column("last_run", Number),
     UniqueConstraint("collection", "name"),
 )
 

@@ -53,7 +53,7 @@ async def list_documents_of_source(
     """A page of the source's documents that match, in order of recording."""
     found = await engine.collections.get_source(source)
     both = And((Eq("source", found.id), where))
-    return await engine.documents.list(collection=found.collection, where=both, after=after, limit=limit)
+    return await engine.documents.list(collection=found.collection, filter=both, after=after, limit=limit)
 
 
 @sources.post(
@@ -100,11 +100,11 @@ async def delete_documents_of_collection(
     collection: CollectionName, body: DeletionBody, engine: EngineOf
 ) -> Receipt:
     """Delete the documents of a collection that are named, or that match."""
-    if (body.ids is None) is (body.where is None):
-        raise InvalidInput("where", "give either ids or where")
+    if (body.ids is None) is (body.filter is None):
+        raise InvalidInput("filter", "give either ids or filter")
     named = In("document", tuple(body.ids or ()))
-    where = named if body.where is None else filter_from_json(body.where)
-    return await engine.documents.delete_where(where, collection=collection, purge=body.purge)
+    where = named if body.filter is None else filter_from_json(body.filter)
+    return await engine.documents.delete_by_filter(where, collection=collection, purge=body.purge)
 
 
 @router.patch(
@@ -118,7 +118,7 @@ async def update_document(
 ) -> Written:
     """Change the fields that are named; with If-Match, only if the document is what was read."""
     expected = await fingerprint_in(if_match, document, engine)
-    return await engine.documents.update(document, expected=expected, **body.given())
+    return await engine.documents.update(document, if_match=expected, **body.given())
 
 
 @router.delete(

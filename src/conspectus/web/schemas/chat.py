@@ -52,17 +52,17 @@ class ChatBody(RequestModel):
     message: str = Field(min_length=1, max_length=LONGEST_QUESTION, examples=["How do we restore a backup?"])
     history: list[TurnBody] = Field(default_factory=list, max_length=MOST_TURNS)
     collection: Name = EVERYWHERE
-    where: Where | None = None
-    inject: bool | None = Field(None, description="Look for context; by default as the server is set.")
+    filter: Where | None = None
+    use_context: bool | None = Field(None, description="Look for context; by default as the server is set.")
     instructions: Question | None = Field(None, description="What the model is told instead of the usual.")
     budget: AllocationBody = Field(default_factory=AllocationBody)
-    floor: MinSimilarity | None = 0.25
-    situation: QueryContextBody | None = None
+    min_similarity: MinSimilarity | None = 0.25
+    query_context: QueryContextBody | None = None
     form: ContextForm | None = Field(
         None, description="How context is written; by default as the server is set."
     )
     temperature: Temperature | None = None
-    keep_in: Name | None = Field(None, description="A channel to store message and answer in.")
+    store_in: Name | None = Field(None, description="A channel to store message and answer in.")
     stream: bool = Field(True, description="Answer with events as they come, not with one object at the end.")
     events: ChatEvents | None = Field(
         None, description="`text`: events with text only, and `[DONE]`; by default as the server is set."
@@ -74,15 +74,15 @@ class ChatBody(RequestModel):
             message=self.message,
             history=tuple(Message(turn.role, turn.content) for turn in self.history),
             collection=self.collection,
-            where=EVERYTHING if self.where is None else filter_from_json(self.where),
-            inject=self.inject,
+            filter=EVERYTHING if self.filter is None else filter_from_json(self.filter),
+            use_context=self.use_context,
             instructions=self.instructions,
             allocation=Allocation(**self.budget.model_dump()),
-            floor=self.floor,
-            situation=None if self.situation is None else self.situation.taken(),
+            min_similarity=self.min_similarity,
+            query_context=None if self.query_context is None else self.query_context.taken(),
             form=self.form,
             temperature=self.temperature,
-            keep_in=self.keep_in,
+            store_in=self.store_in,
         )
 
 
@@ -116,7 +116,7 @@ class CitationsAnswer(ResponseModel):
     """What the answer cites, and the numbers that it made up."""
 
     cited: list[ChatSourceAnswer]
-    invented: list[str]
+    unknown: list[str]
 
 
 class UsageAnswer(ResponseModel):

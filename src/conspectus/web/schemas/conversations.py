@@ -16,7 +16,7 @@ from conspectus.web.schemas.search import BudgetBody, MinSimilarity, Tokens, bud
 class ChannelQuestionBody(RequestModel):
     """A question asked in a channel, and the tokens for what matters to it."""
 
-    prompt: Question
+    query: Question
     channel: Name
     budget: Tokens | BudgetBody = Field(4_000, description="Tokens counted with o200k_base, or a budget.")
     collection: Name = "default"
@@ -25,7 +25,7 @@ class ChannelQuestionBody(RequestModel):
     profile: Name = "default"
     related: bool = Field(False, description="Ask other channels about the same thing, too.")
     member: Name | None = Field(None, description="Only channels that this author may be in.")
-    floor: MinSimilarity | None = None
+    min_similarity: MinSimilarity | None = None
     chain: int = Field(8, ge=0, le=1_000, description="Most messages that come along with each.")
 
     def question(self) -> ChannelQuery:

@@ -180,8 +180,8 @@ class ContextOptionsBody(RequestModel):
     """What may be looked at for an answer, in a field of our own."""
 
     collection: Name = EVERYWHERE
-    where: Where | None = None
-    inject: bool | None = None
+    filter: Where | None = None
+    use_context: bool | None = None
     context: ContextTokens = USUAL.context
 
 
@@ -233,8 +233,8 @@ class CompletionBody(BaseModel):
             since=tuple(since),
             options=self._options(),
             collection=looking.collection,
-            where=EVERYTHING if looking.where is None else filter_from_json(looking.where),
-            inject=looking.inject,
+            filter=EVERYTHING if looking.filter is None else filter_from_json(looking.filter),
+            use_context=looking.use_context,
             instructions=instructions or None,
             allocation=self.allocation(settings.chat_context_tokens, own_instructions=bool(instructions)),
             temperature=self.temperature,
@@ -311,7 +311,7 @@ class GivenAnswer(SourcesAnswer):
     """What the model was given, and what its answer cites of it."""
 
     cited: list[ChatSourceAnswer]
-    invented: list[str]
+    unknown: list[str]
 
 
 class CompletionAnswer(ResponseModel):

@@ -208,8 +208,8 @@ class CountAnswer(ResponseModel):
 
 
 class DeletionBody(RequestModel):
-    """Documents of a collection to delete: by `ids`, or all that match `where`; exactly one of the two."""
+    """Documents of a collection to delete: by `ids`, or all that match `filter`; exactly one of the two."""
 
     ids: list[Identifier] | None = Field(None, max_length=MOST_IDS)
-    where: Where | None = None
+    filter: Where | None = None
     purge: bool = Field(False, description="Answer when no file holds them any more.")
