@@ -81,9 +81,9 @@ async def test_without_weight_it_is_todays_ranking_and_with_all_of_it_the_graph_
 
 async def test_names_of_the_question_are_told_and_none_too(filled: Engine) -> None:
     told = await filled.retrieve("does DJANGO need soup?", graph=WALK)
-    assert told.plan["names of the question"] == "DJANGO, soup"
+    assert told.plan["query_entities"] == "DJANGO, soup"
     nothing = await filled.retrieve("zzz", graph=WALK)
-    assert (nothing.outcome, nothing.plan["names of the question"]) == (
+    assert (nothing.outcome, nothing.plan["query_entities"]) == (
         "no_match",
         "none that is known",
     )
