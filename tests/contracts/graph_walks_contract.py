@@ -103,7 +103,7 @@ class GraphWalksContract:
         found = await walked(shelf, "a", "c", hops=5)
         assert found[0].node.id == "b"
         assert sorted(each.node.id for each in found[1:]) == rim
-        pages = [await walked(shelf, "a", hops=5, skip=start, limit=40) for start in range(0, 160, 40)]
+        pages = [await walked(shelf, "a", hops=5, offset=start, limit=40) for start in range(0, 160, 40)]
         whole = await walked(shelf, "a", hops=5)
         assert [each for page in pages for each in page] == whole
         assert [each.decay for each in whole] == sorted((each.decay for each in whole), reverse=True)

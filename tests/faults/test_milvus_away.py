@@ -39,7 +39,7 @@ async def is_told_why(engine: Engine) -> None:
     async with served(application(engine, SETTINGS)) as url, httpx.AsyncClient(base_url=url) as web:
         key = await engine.people.create_key(scopes=("read",))
         headers = {"Authorization": f"Bearer {key.secret}"}
-        answer = await web.post("/api/v1/search", json={"text": "meanwhile"}, headers=headers)
+        answer = await web.post("/api/v1/search", json={"query": "meanwhile"}, headers=headers)
     assert (answer.status_code, answer.json()["code"]) == (503, "storage_busy")
     assert "ask again" in answer.json()["detail"]
 

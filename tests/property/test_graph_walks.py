@@ -62,7 +62,7 @@ WALKS = st.builds(
     min_weight=st.sampled_from([0.0, 0.3, 0.95]),
     direction=st.sampled_from(DIRECTIONS),
     at=SOME_YEARS,
-    skip=st.integers(0, 4),
+    offset=st.integers(0, 4),
     limit=st.integers(1, 6) | st.just(100),
 )
 STARTS = st.lists(st.sampled_from(NAMES), max_size=3)

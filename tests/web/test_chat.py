@@ -42,7 +42,7 @@ async def test_sources_come_first_and_the_end_last(site: Chats) -> None:
 async def test_as_one_object(site: Chats) -> None:
     events = await site.chat(min_similarity=None)
     async with site.client() as client:
-        answer = await client.post("/chat", json={**MESSAGE, "floor": None, "stream": False})
+        answer = await client.post("/chat", json={**MESSAGE, "min_similarity": None, "stream": False})
     assert answer.headers["content-type"] == "application/json"
     assert answer.json() == {
         "answer": "Backups run at two [1].\n",
@@ -207,7 +207,7 @@ async def test_an_answer_that_could_not_be_kept_is_told_and_so_is_that(tmp_path:
         await site.engine.people.grant("wiki", Principal("user", "ann"), "editor")
         desk = await site.engine.collections.get_or_create_source("desk", collection="wiki", kind="channel")
         async with site.client(key) as client:
-            body = {**MESSAGE, "collection": wiki.id, "keep_in": desk.id, "stream": stream}
+            body = {**MESSAGE, "collection": wiki.id, "store_in": desk.id, "stream": stream}
             asking = asyncio.create_task(client.post("/chat", json=body))
             await until(model.hanging.is_set)
             await site.engine.people.grant("wiki", Principal("user", "ann"), "viewer")
@@ -232,7 +232,7 @@ async def test_who_is_shut_out_meanwhile_keeps_nothing_anywhere(tmp_path: Path) 
         await site.engine.people.grant("wiki", Principal("user", "ann"), "editor")
         await site.engine.collections.get_or_create_source("desk", collection="wiki", kind="channel")
         async with site.client(key) as client:
-            body = {**MESSAGE, "collection": "wiki", "keep_in": "desk", "stream": False}
+            body = {**MESSAGE, "collection": "wiki", "store_in": "desk", "stream": False}
             asking = asyncio.create_task(client.post("/chat", json=body))
             await until(model.hanging.is_set)
             await site.engine.people.revoke("wiki", Principal("user", "ann"))

@@ -191,35 +191,22 @@ def in_a_stream(case: Case) -> None:
         case.body.update({name: known_parts[name] for name in case.body if name in known_parts})
 
 
+UNNAMED = ("agent", "conversation", "after", "where", "tokenizer", "source", "limit", "offset", "filter")
+
+
 def remembered(case: Case) -> None:
     """Let a request ask for memories and a graph that are there."""
     known = {"user": "ann", "collection": "memory", "node": "ann", "at": "2026-01-01T00:00:00Z", "hops": "1"}
     if "/memories" not in case.path:
         known["collection"] = "default"
     if isinstance(case.query, dict):
-        for name in (
-            "agent",
-            "conversation",
-            "after",
-            "where",
-            "tokenizer",
-            "source",
-            "limit",
-            "offset",
-            "filter",
-        ):
+        for name in UNNAMED:
             case.query.pop(name, None)
         case.query.update({name: known[name] for name in case.query if name in known})
     if "{memory}" in case.path:
         case.query = {**(case.query or {}), "user": "ann", "collection": "memory"}
     if isinstance(case.body, dict):
-        parts: dict[str, object] = {
-            **known,
-            "agent": None,
-            "conversation": None,
-            "scope": None,
-            "where": None,
-        }
+        parts: dict[str, object] = {**known, **dict.fromkeys(("agent", "conversation", "scope", "where"))}
         parts |= {"keep": "ann", "others": ["bo"], "edges": [], "nodes": [], "memories": MEMORIES}
         parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
         parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "most": 3, "lines": []}

@@ -138,9 +138,9 @@ async def test_a_client_asks_for_exactly_the_same(tmp_path: Path) -> None:
 async def test_a_live_stream_is_kept_summarised(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
     async with site(tmp_path, model) as (client, remote):
-        kept = await client.put(f"{PLACE}/standing", json={"batch_size": 3})
+        kept = await client.put(f"{PLACE}/live", json={"batch_size": 3})
         assert kept.status_code == 204
         for job in (await remote.jobs.list()).jobs:
             await remote.jobs.wait(job.id)
         assert sorted(asked_about(model)) == [scenes(0, 1, 2), scenes(3, 4, 5), scenes(6, 7, 8)]
-        assert (await client.delete(f"{PLACE}/standing")).status_code == 204
+        assert (await client.delete(f"{PLACE}/live")).status_code == 204

@@ -82,7 +82,7 @@ class ChatRequest(Validated):
 
     `inject` says whether context is looked for, and `form` how it is written (None: as the settings say);
     `instructions` replace the usual ones. `collection`, `where`, `floor` and `situation` are those of Query.
-    `keep_in` is a channel of the collection (for `*`, of the settings' one), in which message and answer are
+    `store_in` is a channel of the collection (for `*`, of the settings' one), in which message and answer are
     stored once it is whole.
     `since` are the calls of tools after the message with their results, the last of which is to be answered.
     """

@@ -98,7 +98,8 @@ NotingOf = Annotated[Noting, Depends(_noting)]
 
 def tag_of(shown: BaseModel) -> str:
     """The ETag of a representation: its fingerprint or that of its document, or else a hash of it."""
-    fingerprint = getattr(getattr(shown, "document", shown), "fingerprint", None)
+    own = getattr(shown, "fingerprint", None)
+    fingerprint = own or getattr(getattr(shown, "document", None), "fingerprint", None)
     return quoted(fingerprint or hashlib.sha256(shown.model_dump_json().encode()).hexdigest()[:32])
 
 
