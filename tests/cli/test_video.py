@@ -189,7 +189,7 @@ def test_streams_without_the_time_of_a_question_are_named(shell: Shell) -> None:
     taken_in(shell, shell.folder, "day.srt", "--start-time", "2026-03-02T08:00:00Z")
     done = shell("streams", "search", "what happened on 2 March 2026?", "--json").json
     assert [each["stream"]["name"] for each in done["moments"]] == ["day"]
-    assert "left out: gate" in shell("streams", "search", "what happened on 2 March 2026?").err
+    assert "skipped streams: gate" in shell("streams", "search", "what happened on 2 March 2026?").err
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ async def test_a_question_of_nothing_but_time_gets_that_time(
 ) -> None:
     await engine.streams.add_captions(captions(30), stream="cam", wait=True)
     found = await asked(engine, prompt, "cam")
-    assert found.plan["time range"] == shown
+    assert found.plan["time_range"] == shown
     [moment] = found.moments
     assert (moment.start, moment.end) == (first, last)
     assert [each.start for each in moment.captions] == [first + 10.0 * n for n in range(len(moment.captions))]
@@ -78,13 +78,13 @@ async def test_of_a_long_time_before_the_last_of_it_is_shown(engine: Engine) -> 
 async def test_what_is_asked_is_looked_for_in_that_time_only(engine: Engine) -> None:
     await engine.streams.add_captions(captions(60), stream="cam", wait=True)
     found = await asked(engine, "Where does the door open in the first two minutes?", "cam", limit=20)
-    assert found.plan["time range"] == "00:00:00 to 00:02:00 (in the first two minutes)"
+    assert found.plan["time_range"] == "00:00:00 to 00:02:00 (in the first two minutes)"
     assert found.moments
     assert all(each.start < 120 for each in found.moments)
     free = await asked(
         engine, "Where does the door open in the first two minutes?", "cam", limit=20, read_times=False
     )
-    assert "time range" not in free.plan
+    assert "time_range" not in free.plan
     assert max(each.start for each in free.moments) > 120
 
 
@@ -92,7 +92,7 @@ async def test_a_given_range_goes_before_what_the_question_says(engine: Engine) 
     await engine.streams.add_captions(captions(60), stream="cam", wait=True)
     within = CaptionRange("3:05", 215, contains=True)
     found = await asked(engine, "the door opens, in the first minute", "cam", range=within)
-    assert found.plan["time range"] == "00:03:05 to 00:03:35"
+    assert found.plan["time_range"] == "00:03:05 to 00:03:35"
     assert {each.document.key for moment in found.moments for each in moment.captions} == {"19", "20"}
     found = await asked(engine, "the door", "cam", range=CaptionRange(first=5, last=7))
     numbers = {each.document.sequence for moment in found.moments for each in moment.captions}
@@ -104,7 +104,7 @@ async def test_a_range_outside_of_the_stream_finds_nothing_and_says_so(engine: E
     await engine.streams.add_captions(captions(10), stream="cam", wait=True)
     found = await asked(engine, "What happened after 50:00?", "cam")
     assert (found.outcome, found.moments) == ("no_match", ())
-    assert found.plan["time range"].startswith("from 00:50:00 on")
+    assert found.plan["time_range"].startswith("from 00:50:00 on")
     window = await engine.streams.window(StreamQuery("What happened after 50:00?", streams=("cam",)), 100)
     assert (window.window.outcome, window.window.text, window.captions) == ("no_match", "", ())
 
@@ -169,8 +169,8 @@ async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None
     found = await asked(engine, "What happens at 12:30?", "gate", "tape")
     by_stream = {each.stream.name: each for each in found.moments}
     assert (by_stream["gate"].start, by_stream["tape"].start) == (1_800.0, 750.0)
-    assert "gate: 2026-03-02 12:30" in found.plan["time range"]
-    assert "tape: 00:12:30" in found.plan["time range"]
+    assert "gate: 2026-03-02 12:30" in found.plan["time_range"]
+    assert "tape: 00:12:30" in found.plan["time_range"]
 
 
 async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engine) -> None:
@@ -181,7 +181,7 @@ async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engin
     at = datetime(2026, 3, 3, 12, tzinfo=UTC)
     found = await asked(engine, "What happened yesterday?", at=at)
     assert {each.stream.name for each in found.moments} == {"gate"}
-    assert "2026-03-02 00:00:00 to 2026-03-03" in found.plan["time range"]
+    assert "2026-03-02 00:00:00 to 2026-03-03" in found.plan["time_range"]
     assert found.plan["skipped_streams"] == (
         "tape 0, tape 1, tape 2, tape 3, tape 4, 2 more (no such time on the clock)"
     )
@@ -192,7 +192,7 @@ async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engin
 async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:
     for number in range(40):
         await engine.streams.add_captions(captions(10 + number % 8), stream=f"tape {number:02}")
-    plan = (await asked(engine, "What happens in the last ten seconds?")).plan["time range"]
+    plan = (await asked(engine, "What happens in the last ten seconds?")).plan["time_range"]
     assert plan.startswith("tape 00, tape 08, tape 16, tape 24, tape 32: from 00:01:30 on")
     assert plan.endswith("; and 3 other stretches")
 

@@ -45,10 +45,8 @@ Stream = Annotated[str, typer.Argument(metavar="STREAM", help="Name or id of a s
 TEXT = 200
 NOTICES = 10
 MOMENT_TEXT = 400
-TIME_RANGE = "time range"
-"""The part of a plan with the time range that was read from the query."""
-LEFT_OUT = "skipped_streams"
-"""The part of a plan with the streams that were skipped."""
+PLAN = {"time_range": "time range", "skipped_streams": "skipped streams"}
+"""Parts of a plan that are shown, and their labels."""
 USUAL = SummaryRequest("")
 
 
@@ -327,9 +325,9 @@ def _end_with_nothing(common: Common) -> None:
 
 
 def _show_plan(plan: Mapping[str, str], notices: tuple[str, ...]) -> None:
-    for part in (TIME_RANGE, LEFT_OUT):
+    for part, label in PLAN.items():
         if part in plan:
-            note(f"{part}: {plan[part]}")
+            note(f"{label}: {plan[part]}")
     for notice in notices:
         note(notice)
 

@@ -312,7 +312,7 @@ class VideoSearch:
         looked = telling(every)
         rest = (each.said.rest for each in looked.values() if each.said is not None)
         shown = ranges(looked)
-        plan = {} if shown is None else {"time range": shown}
+        plan = {} if shown is None else {"time_range": shown}
         without = sorted(each.name for source, each in every.items() if source not in looked)
         if without:
             plan[LEFT_OUT] = f"{named(without)} (no such time on the clock)"
