@@ -12,7 +12,7 @@ import conspectus
 from conspectus import Engine
 from conspectus.errors import Conflict, IndexDamaged, IndexReplaced, NotFound, StorageBusy, StorageError
 from conspectus.index.bm25 import Bm25
-from conspectus.index.segments.build import BuildRequest, BuildResult, LocalBuilder, Options
+from conspectus.index.segments.build import BuildRequest, BuildResult, LocalBuilder, Options, build_segment
 from conspectus.index.segments.manifest import locked, remove
 from conspectus.index.segments.segment import Shape, open_segment
 from conspectus.index.segments.store import SegmentsIndex
@@ -152,6 +152,19 @@ async def test_an_index_that_is_deleted_while_it_is_built(tmp_path: Path) -> Non
     await index.close()
     assert remove(tmp_path)
     assert not tmp_path.exists()
+
+
+class Gone(Journal):
+    """Records without the collection."""
+
+    async def last_sequence(self) -> int:
+        raise NotFound("collection", "shelf")
+
+
+async def test_an_index_that_is_built_while_its_collection_is_deleted(tmp_path: Path) -> None:
+    request = BuildRequest(str(tmp_path), "identity", "rebuild", 0, Options())
+    with pytest.raises(IndexReplaced):
+        await build_segment(Gone(), request, str.split)
 
 
 def test_files_that_go_while_they_are_opened_are_no_fault_of_the_program(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 import numpy as np
 
-from conspectus.errors import IndexDamaged, IndexReplaced, InvalidInput, StorageError
+from conspectus.errors import IndexDamaged, IndexReplaced, InvalidInput, NotFound, StorageError
 from conspectus.index.bm25 import Analyse, Bm25, identity_of
 from conspectus.index.changes import Range, merged, ranges_of, read
 from conspectus.index.segments.manifest import (
@@ -131,9 +131,11 @@ class _Build:
         self._sequence = 0
 
     async def built(self) -> BuildResult:
-        """What `run` gives. Raises IndexReplaced where its files were deleted, the manifest with them."""
+        """What `run` gives. Raises IndexReplaced where its collection or all its files were deleted."""
         try:
             return await self.run()
+        except NotFound as fault:
+            raise IndexReplaced(f"{self._directory}: deleted with its collection meanwhile") from fault
         except (FileNotFoundError, IndexDamaged) as fault:
             if stamp(self._directory) is None:
                 raise IndexReplaced(f"{self._directory}: it was deleted while it was built") from fault
