@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus import Engine
 from conspectus.errors import Conflict, IndexDamaged, IndexReplaced, NotFound, StorageBusy, StorageError
-from conspectus.index.bm25 import Bm25
+from conspectus.index.bm25 import Bm25, identity_of
 from conspectus.index.segments.build import BuildRequest, BuildResult, LocalBuilder, Options, build_segment
 from conspectus.index.segments.manifest import locked, remove
 from conspectus.index.segments.segment import Shape, open_segment
@@ -162,7 +162,7 @@ class Gone(Journal):
 
 
 async def test_an_index_that_is_built_while_its_collection_is_deleted(tmp_path: Path) -> None:
-    request = BuildRequest(str(tmp_path), "identity", "rebuild", 0, Options())
+    request = BuildRequest(str(tmp_path), identity_of(str.split, 0, Bm25()), "rebuild", 0, Options())
     with pytest.raises(IndexReplaced):
         await build_segment(Gone(), request, str.split)
 
