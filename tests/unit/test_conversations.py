@@ -54,7 +54,7 @@ async def test_what_is_below_the_floor_is_left_out(stated: Engine) -> None:
         link=False,
         wait=True,
     )
-    assert await keys(stated, floor=0.7) == ["1"]
+    assert await keys(stated, min_similarity=0.7) == ["1"]
 
 
 async def test_a_reply_below_the_floor_is_kept_when_its_thread_is_above(stated: Engine) -> None:
@@ -68,7 +68,7 @@ async def test_a_reply_below_the_floor_is_kept_when_its_thread_is_above(stated: 
         link=False,
         wait=True,
     )
-    assert await keys(stated, floor=0.7) == ["1", "2"]
+    assert await keys(stated, min_similarity=0.7) == ["1", "2"]
 
 
 async def test_a_match_brings_what_came_before_it(stated: Engine) -> None:
@@ -82,7 +82,7 @@ async def test_a_match_brings_what_came_before_it(stated: Engine) -> None:
         channel="here",
         wait=True,
     )
-    assert await keys(stated, floor=0.7) == ["1", "2", "3", "4"]
+    assert await keys(stated, min_similarity=0.7) == ["1", "2", "3", "4"]
 
 
 @pytest.mark.parametrize("profile", ["default", "multiplicative"])
@@ -91,7 +91,7 @@ async def test_a_perfect_match_is_found_however_old_it_is(stated: Engine, days: 
     old = message("old", "cosine 0.99", minutes=days * 24 * 60)
     noise = [message(str(n), f"cosine 0.3{n}", minutes=n) for n in range(9)]
     await stated.channels.post([old, *noise], channel="here", link=False, wait=True)
-    assert "old" in await keys(stated, floor=0.7, profile=profile)
+    assert "old" in await keys(stated, min_similarity=0.7, profile=profile)
 
 
 async def test_never_a_token_over_and_never_empty_for_one_large_message(stated: Engine) -> None:

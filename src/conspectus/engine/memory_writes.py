@@ -10,7 +10,7 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext
 from conspectus.engine.graph_access import GraphAccess
 from conspectus.engine.memory_reads import MemoryReader
-from conspectus.errors import NotFound, PreconditionFailed
+from conspectus.errors import NotFound, PreconditionFailed, as_field
 from conspectus.ingest.prepare import period
 from conspectus.memory.documents import (
     A_MOMENT,
@@ -61,7 +61,8 @@ class MemoryFacts:
             return
         now = self._parts.clock()
         for each in facts:
-            self._graphs.entries(home, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
+            with as_field("fact", was="node"):
+                self._graphs.entries(home, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
         await self._graphs.writable(graph_name(scope_of(home.name)), place.collection.id)
 
     async def stated(
