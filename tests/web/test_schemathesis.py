@@ -109,6 +109,7 @@ RULES = {
     "types": "have characters that can be seen",
     "collection": "has characters that can be seen",
     "node": "has characters that can be seen",
+    "fact": "its ends have characters that can be seen",
     "title": "has a character that can be seen",
     "label": "has characters that can be seen",
     "tags": "have characters that can be seen",
