@@ -36,7 +36,7 @@ CONSOLE = Console()
 
 
 class Given:
-    """Hands out vectors made beforehand for documents; questions are embedded by the shipped model."""
+    """Hands out vectors made beforehand for documents; other texts are embedded by the shipped model."""
 
     def __init__(self, known: Mapping[str, Vectors]) -> None:
         self._known = known
@@ -47,7 +47,9 @@ class Given:
         return self._model.space
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        return np.stack([self._known[text] for text in texts])
+        if all(text in self._known for text in texts):
+            return np.stack([self._known[text] for text in texts])
+        return await self._model.embed_documents(texts)
 
     async def embed_query(self, text: str) -> Vectors:
         return await self._model.embed_query(text)
