@@ -8,7 +8,7 @@ import pytest
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.model.filter import Eq, Overlaps
 from conspectus.model.graph import GraphExpansion
-from conspectus.model.query import Budget, Query
+from conspectus.model.query import Budget, Query, QueryOptions
 from conspectus.model.records import NewDocument
 from conspectus.text.times import parse_instant
 from tests.support.engine_samples import FILTERS, NOTES, AnyEngine, filled, untimed
@@ -58,10 +58,9 @@ class AskingContract:
         await engine.graph.extract_entities()
         await engine.graph.settle_entities()
         for question in ("who is ann?", Query("every night at two", graph=GraphExpansion(1.0, 5))):
-            there = await engine.retrieve(
-                question, **({} if isinstance(question, Query) else {"graph": WALK})
-            )
-            here = await local.retrieve(question, **({} if isinstance(question, Query) else {"graph": WALK}))
+            options: QueryOptions = {} if isinstance(question, Query) else {"graph": WALK}
+            there = await engine.retrieve(question, **options)
+            here = await local.retrieve(question, **options)
             assert untimed(there) == untimed(here)
             assert any(hit.through for hit in there.hits)
         window = await engine.explain("every night at two", 200, graph=WALK)

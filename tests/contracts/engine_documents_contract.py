@@ -199,7 +199,7 @@ class DocumentsContract:
         """An unknown field, a value that cannot be stored, a document that is not there."""
         [written] = await engine.add("a")
         with pytest.raises(InvalidInput) as caught:
-            await engine.documents.update(written.id, colour="red")
+            await engine.documents.update(written.id, colour="red")  # type: ignore[call-arg]
         assert caught.value.field == "colour"
         for changes in ({"metadata": {"a": object()}}, {"occurred": "soon"}, {"sequence": 2**70}):
             with pytest.raises(InvalidInput):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 from urllib.parse import quote
 from uuid import uuid4
 
@@ -14,16 +14,14 @@ from conspectus.client.operations import derived
 from conspectus.client.request import Request, path_of, post, work
 from conspectus.client.service import RemoteService
 from conspectus.engine.documents import DocumentService
-from conspectus.errors import InvalidInput
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
 from conspectus.ingest.prepare import batches
 from conspectus.model.filter import Filter, filter_to_json
-from conspectus.model.records import Json, NewDocument, Receipt, Source, Written
+from conspectus.model.records import DocumentChanges, Json, NewDocument, Receipt, Source, Written
 from conspectus.model.reports import FilesReport
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
-FIELDS = NewDocument.__dataclass_fields__.keys() - {"key", "expected"}
 
 
 @derived
@@ -77,9 +75,9 @@ class RemoteDocuments(RemoteService, DocumentService):
             await self.settle(collection=home.id, progress=progress)
         return report
 
-    async def update(self, /, document: str, *, if_match: str | None = None, **changes: Any) -> Written:
-        if unknown := changes.keys() - FIELDS:
-            raise InvalidInput(min(unknown), "is not a field that can be changed")
+    async def update(
+        self, /, document: str, *, if_match: str | None = None, **changes: Unpack[DocumentChanges]
+    ) -> Written:
         headers = {} if if_match is None else {"If-Match": f'"{quote(if_match)}"'}
         request = Request("PATCH", _path(document), changes_json(changes), headers=headers, writes=True)
         return await self._channel.one(Written, request)

@@ -2,14 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, Unpack
 
 from conspectus.client.encode import budget_fields, encoded, query_json
 from conspectus.client.operations import derived
 from conspectus.client.request import ask
 from conspectus.client.service import RemoteService
-from conspectus.engine.search import MIN_SIMILARITY, SearchService
-from conspectus.model.query import Budget, Query
+from conspectus.engine.search import SearchService
+from conspectus.model.query import Budget, Query, QueryOptions
 from conspectus.model.records import Json
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 
@@ -20,19 +20,31 @@ LIMIT: Final = Query("").limit
 class RemoteSearch(RemoteService, SearchService):
     """Search on a server."""
 
-    async def retrieve(self, /, query: str | Query, **fields: Any) -> Retrieval:
+    async def retrieve(self, /, query: str | Query, **fields: Unpack[QueryOptions]) -> Retrieval:
         return await self._channel.one(
             Retrieval, ask("/search", {"limit": LIMIT, **query_json(query, fields)})
         )
 
     async def window(
-        self, /, query: str | Query, max_tokens: int | Budget, *, format: str = "text", **fields: Any
+        self,
+        /,
+        query: str | Query,
+        max_tokens: int | Budget,
+        *,
+        format: str = "text",
+        **fields: Unpack[QueryOptions],
     ) -> ContextWindow:
         body = {**_budgeted(query, fields, max_tokens), "format": format}
         return await self._channel.one(ContextWindow, ask("/context", body))
 
     async def explain(
-        self, /, query: str | Query, max_tokens: int | Budget, *, document: str | None = None, **fields: Any
+        self,
+        /,
+        query: str | Query,
+        max_tokens: int | Budget,
+        *,
+        document: str | None = None,
+        **fields: Unpack[QueryOptions],
     ) -> ContextWindow:
         body = {**_budgeted(query, fields, max_tokens), "document": document}
         return await self._channel.one(ContextWindow, ask("/explain", body))
@@ -45,10 +57,10 @@ class RemoteSearch(RemoteService, SearchService):
         return replace(answer, results=tuple(judged))
 
     async def search_and_rerank(
-        self, /, query: str | Query, *, candidates: int = 50, limit: int = 5, **fields: Any
+        self, /, query: str | Query, *, candidates: int = 50, **fields: Unpack[QueryOptions]
     ) -> Reranking:
         asked = query_json(query, fields, only_given={"limit"})
-        body = {**asked, "candidates": candidates, "limit": limit}
+        body = {**asked, "candidates": candidates}
         return await self._channel.one(Reranking, ask("/search-and-rerank", encoded(body)))
 
     async def augment(
@@ -56,12 +68,10 @@ class RemoteSearch(RemoteService, SearchService):
         /,
         query: str | Query,
         max_tokens: int | Budget,
-        *,
-        min_similarity: float = MIN_SIMILARITY,
-        **fields: Any,
+        **fields: Unpack[QueryOptions],
     ) -> ContextWindow:
         asked = query_json(query, fields, only_given={"collection", "min_similarity", "limit"})
-        body = {**asked, **budget_fields(max_tokens), "min_similarity": min_similarity}
+        body = {**asked, **budget_fields(max_tokens)}
         return await self._channel.one(ContextWindow, ask("/augment", encoded(body)))
 
 

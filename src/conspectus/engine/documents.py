@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Unpack
 
 from conspectus.access.policy import require_scope
 from conspectus.engine.context import Service
@@ -22,6 +22,7 @@ from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import (
     Chunk,
     Document,
+    DocumentChanges,
     NewDocument,
     Receipt,
     Source,
@@ -32,7 +33,7 @@ from conspectus.model.reports import FilesReport, Page
 from conspectus.ports import Progress
 
 LIST_LIMIT = 1_000
-FIELDS = NewDocument.__dataclass_fields__.keys() - {"key", "expected"}
+FIELDS = DocumentChanges.__annotations__.keys()
 TEXT = {"text", "places", "spans", "vector"}
 
 
@@ -163,13 +164,13 @@ class DocumentService(Service):
         """Count the documents that match."""
         return await self._sight.count(await self._sight.place(collection), filter)
 
-    async def update(self, /, document: str, *, if_match: str | None = None, **changes: Any) -> Written:
+    async def update(
+        self, /, document: str, *, if_match: str | None = None, **changes: Unpack[DocumentChanges]
+    ) -> Written:
         """Change any fields of a document except `key`; a new text replaces the old one atomically.
 
         With `if_match`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
-        if unknown := changes.keys() - FIELDS:
-            raise InvalidInput(min(unknown), "is not a field that can be changed")
         while True:
             stored, place = await self._sight.document(document)
             self._context.may_edit(place, stored, "change a document")
@@ -221,7 +222,7 @@ class DocumentService(Service):
                 )
         return replace(total, purged=purge)
 
-    async def _as_given(self, stored: Document, source: Source, changes: Mapping[str, Any]) -> NewDocument:
+    async def _as_given(self, stored: Document, source: Source, changes: DocumentChanges) -> NewDocument:
         """A stored document as one that would be stored just so; without the text if that changes."""
         fields = {name: getattr(stored, name) for name in (*FIELDS - TEXT, "key")}
         if "text" in changes:

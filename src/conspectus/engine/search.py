@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import tzinfo
 from time import perf_counter
-from typing import Any
+from typing import Unpack
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from conspectus.graph.expansion import GraphCandidates
 from conspectus.memory.documents import known_at
 from conspectus.model.filter import And, Filter
 from conspectus.model.ids import ChunkId, SourceId
-from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext
+from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext, QueryOptions
 from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Embedder, Index
@@ -32,6 +32,7 @@ from conspectus.window.cost_estimate import Focus
 from conspectus.window.render import renderer_named
 
 FEWEST = 50
+RERANKED = 5
 SHORT = 40
 """Tokens of a window for which one hit is retrieved at first; more are, if they do not fill it."""
 FULL = 0.95
@@ -280,16 +281,22 @@ class SearchService(Service):
         super().__init__(context)
         self._searcher = searcher
 
-    async def retrieve(self, /, query: str | Query, **fields: Any) -> Retrieval:
+    async def retrieve(self, /, query: str | Query, **options: Unpack[QueryOptions]) -> Retrieval:
         """Search a collection and return the best chunks, each with the parts of its score.
 
-        `fields` are those of Query; the collection `*` stands for all that you may read. Raises NotFound for
-        an unknown collection.
+        The options are the fields of Query; the collection `*` stands for all that you may read. Raises
+        NotFound for an unknown collection.
         """
-        return await self._searcher.search(checked_query(query, fields, self._parts.settings))
+        return await self._searcher.search(checked_query(query, options, self._parts.settings))
 
     async def window(
-        self, /, query: str | Query, max_tokens: int | Budget, *, format: str = "text", **fields: Any
+        self,
+        /,
+        query: str | Query,
+        max_tokens: int | Budget,
+        *,
+        format: str = "text",
+        **options: Unpack[QueryOptions],
     ) -> ContextWindow:
         """Build a context window for a query: text within the token budget, with citations and trace.
 
@@ -300,18 +307,26 @@ class SearchService(Service):
 
         async def search(limit: int) -> Retrieval:
             return await self._searcher.search(
-                checked_query(query, {"limit": limit, **fields}, self._parts.settings)
+                checked_query(query, {"limit": limit, **options}, self._parts.settings)
             )
 
-        return await self._searcher.fill_window(search, budget, format, WindowBuilder(once="limit" in fields))
+        return await self._searcher.fill_window(
+            search, budget, format, WindowBuilder(once="limit" in options)
+        )
 
     async def explain(
-        self, /, query: str | Query, max_tokens: int | Budget, *, document: str | None = None, **fields: Any
+        self,
+        /,
+        query: str | Query,
+        max_tokens: int | Budget,
+        *,
+        document: str | None = None,
+        **options: Unpack[QueryOptions],
     ) -> ContextWindow:
         """Build a window whose trace also covers the chunks of one document, found or not."""
         stored = None if document is None else (await self._sight.document(document))[0]
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
-        everything = {"limit": self._parts.settings.max_limit, **fields}
+        everything: QueryOptions = {"limit": self._parts.settings.max_limit, **options}
         found = await self._searcher.search(
             checked_query(query, everything, self._parts.settings), also=stored
         )
@@ -326,7 +341,7 @@ class SearchService(Service):
         found = await self._sight.passages(chunks)
         return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
 
-    async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = 5) -> Reranking:
+    async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = RERANKED) -> Reranking:
         """Rerank hits with the reranker of the settings, and return the best with their relevance.
 
         Without a reranker, or if it fails, returns the first hits in the given order, without relevance and
@@ -336,23 +351,19 @@ class SearchService(Service):
             return await reranked(query, hits, self._parts.reranker, limit=limit)
 
     async def search_and_rerank(
-        self, /, query: str | Query, *, candidates: int = 50, limit: int = 5, **fields: Any
+        self, /, query: str | Query, *, candidates: int = 50, **options: Unpack[QueryOptions]
     ) -> Reranking:
-        """Retrieve candidates and rerank them; falls back as `rerank` does."""
-        found = await self.retrieve(query, **{"limit": candidates, **fields, "rerank": False})
+        """Retrieve candidates and rerank them, by default the best 5; falls back as `rerank` does."""
+        limit = options.get("limit", RERANKED)
+        broad: QueryOptions = {**options, "limit": candidates, "rerank": False}
+        found = await self.retrieve(query, **broad)
         return await self.rerank(query.text if isinstance(query, Query) else query, found.hits, limit=limit)
 
     async def augment(
-        self,
-        /,
-        query: str | Query,
-        max_tokens: int | Budget,
-        *,
-        min_similarity: float = MIN_SIMILARITY,
-        **fields: Any,
+        self, /, query: str | Query, max_tokens: int | Budget, **options: Unpack[QueryOptions]
     ) -> ContextWindow:
-        """Build a window from all collections, of hits with at least `min_similarity`."""
-        given = {"collection": EVERYWHERE, "min_similarity": min_similarity, **fields}
+        """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25."""
+        given: QueryOptions = {"collection": EVERYWHERE, "min_similarity": MIN_SIMILARITY, **options}
         return await self.window(query, max_tokens, **given)
 
 

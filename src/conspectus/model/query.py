@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, get_args
+from typing import Literal, TypedDict, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
@@ -54,6 +54,22 @@ class Query(Validated):
     thread_messages: int = 0
     as_of: datetime | None = None
     graph: GraphExpansion | None = None
+
+
+class QueryOptions(TypedDict, total=False):
+    """The fields of a Query besides its text, as keyword arguments."""
+
+    collection: str
+    filter: Filter
+    limit: int
+    min_similarity: float | None
+    retrievers: tuple[Retriever, ...]
+    vector: tuple[float, ...] | None
+    rerank: bool
+    query_context: QueryContext | None
+    thread_messages: int
+    as_of: datetime | None
+    graph: GraphExpansion | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, TypedDict, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, ChunkId, CollectionId, DocumentId, SourceId, UserId
@@ -145,6 +145,25 @@ class Chunk:
     content_hash: str
     page: int | None = None
     heading: str | None = None
+
+
+class DocumentChanges(TypedDict, total=False):
+    """The fields of a NewDocument that an update may change."""
+
+    text: str
+    title: str
+    kind: Kind
+    metadata: Mapping[str, object]
+    author: str | None
+    role: str | None
+    occurred: datetime | Period | str | float | None
+    sequence: int | None
+    parent: str | None
+    thread: str | None
+    syntax: Syntax
+    places: tuple[TextPosition, ...]
+    spans: tuple[tuple[int, int], ...]
+    vector: tuple[float, ...] | None
 
 
 @dataclass(frozen=True, slots=True)

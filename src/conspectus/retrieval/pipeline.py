@@ -1,10 +1,9 @@
 """The retrieval pipeline, step by step: plan, collect candidates, rank, select, merge, rerank."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import passage
-from conspectus.model.query import RETRIEVERS, Query, QueryContext
+from conspectus.model.query import RETRIEVERS, Query, QueryContext, QueryOptions
 from conspectus.model.results import Hit, QueryTerms, RankedHit, Reranking, Retrieval
 from conspectus.ports import Candidates, Embedder, Index, Probe, Vectors
 from conspectus.ports.web import Reranker
@@ -97,15 +96,9 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
     raise StorageBusy("documents were replaced faster than they could be read; ask again")
 
 
-def checked_query(query: str | Query, fields: Mapping[str, Any], settings: Settings) -> Query:
-    """Return the query with the given fields, checked. Raises InvalidInput or TooLarge."""
-    known = Query.__dataclass_fields__.keys()
-    for name in fields:
-        if name not in known:
-            raise InvalidInput(name, f"is not a part of a query; there are {', '.join(known)}")
-    if "text" in fields and not isinstance(query, Query):
-        raise InvalidInput("text", "is given twice; give it once, as the query")
-    whole = replace(query, **fields) if isinstance(query, Query) else Query(text=query, **fields)
+def checked_query(query: str | Query, options: QueryOptions, settings: Settings) -> Query:
+    """Return the query with the given options, checked. Raises InvalidInput or TooLarge."""
+    whole = replace(query, **options) if isinstance(query, Query) else Query(query, **options)
     _check_choices(whole, settings)
     if whole.graph is not None:
         _check_graph(whole.graph, settings)

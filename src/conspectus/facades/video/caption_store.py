@@ -6,7 +6,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import count
 from time import time_ns
@@ -112,8 +112,8 @@ class CaptionStore:
         where = wanted(chosen, home.names)
         limit = top_k
         while True:
-            asked = {"collection": home.collection.id, "filter": where, "limit": limit}
-            hits = (await engine.search.retrieve(query, **asked)).hits
+            asked = replace(query, collection=home.collection.id, filter=where, limit=limit)
+            hits = (await engine.search.retrieve(asked)).hits
             best: dict[str, Hit] = {}
             for hit in hits:
                 best.setdefault(hit.document.id, hit)

@@ -1,0 +1,36 @@
+"""Options: keywords that are the fields of a dataclass, with their types."""
+
+from typing import Any, get_type_hints
+
+import pytest
+
+import conspectus
+from conspectus.errors import InvalidInput
+from conspectus.model.query import Query, QueryOptions
+from conspectus.model.records import DocumentChanges, NewDocument
+
+
+@pytest.mark.parametrize(
+    ("options", "whole", "besides"),
+    [(QueryOptions, Query, {"text"}), (DocumentChanges, NewDocument, {"key", "expected"})],
+)
+def test_options_are_the_fields_of_their_dataclass(options: Any, whole: Any, besides: set[str]) -> None:
+    known = get_type_hints(whole)
+    fields = {name: known[name] for name in whole.__dataclass_fields__}
+    assert get_type_hints(options) == {name: kind for name, kind in fields.items() if name not in besides}
+
+
+def test_a_keyword_that_is_no_option_is_refused() -> None:
+    with conspectus.open() as engine:
+        [written] = engine.add("Ann bakes bread.")
+        for call, given in (
+            (engine.retrieve, ("bread",)),
+            (engine.search.window, ("bread", 50)),
+            (engine.search.explain, ("bread", 50)),
+            (engine.search.augment, ("bread", 50)),
+            (engine.search.search_and_rerank, ("bread",)),
+            (engine.documents.update, (written.id,)),
+        ):
+            with pytest.raises(InvalidInput, match="is not an argument; give ") as caught:
+                call(*given, colour="red")  # type: ignore[operator]
+            assert caught.value.field == "colour"
