@@ -60,7 +60,7 @@ async def work(url: str, cache: str, answer: float) -> None:
     async with conspectus.open(url, settings=replace(SETTINGS, cache=cache), embedder=model) as engine:
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
-        await engine.documents.settle()
+        await engine.documents.wait_until_embedded()
         print(model.texts, flush=True)
 
 

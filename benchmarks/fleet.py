@@ -103,7 +103,9 @@ async def verify(engine: Engine, truth: Truth) -> None:
         after = None
         while True:
             page = await engine.documents.list(collection=each.id, after=after, limit=1_000)
-            for text in (await engine.documents.texts([document.id for document in page.documents])).values():
+            for text in (
+                await engine.documents.get_texts([document.id for document in page.documents])
+            ).values():
                 kept.update((int(n), int(v), int(s)) for n, v, s in MARK.findall(text))
             after = page.next
             if after is None:

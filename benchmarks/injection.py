@@ -366,7 +366,7 @@ async def _faults(engine: Engine, listener: Listener, document: str, form: Conte
     async with aclosing(engine.chat.stream(request)) as events:
         told = [event async for event in events]
     given = told[0].sources if isinstance(told[0], Sources) else ()
-    whole = await engine.documents.text(document)
+    whole = await engine.documents.get_text(document)
     expected = Expected(
         system=Prompt.of(None, (), QUESTION, rules=True).system,
         question=QUESTION,

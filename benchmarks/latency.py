@@ -84,7 +84,7 @@ async def fill(path: Path, texts: Sequence[str], known: Mapping[str, Vectors]) -
         lap("write")
         await engine.retrieve(texts[-1][:200], retrievers=("keyword",), limit=1)
         lap("first question by words")
-        await engine.documents.settle()
+        await engine.documents.wait_until_embedded()
         lap("vectors")
         await engine.retrieve(texts[-1][:200], limit=1)
         lap("first question by both")
@@ -128,7 +128,7 @@ def resident_megabytes() -> float:
 async def sample(engine: Engine) -> list[str]:
     """Texts of some stored documents, to take questions from."""
     page = await engine.documents.list(limit=1_000)
-    return [await engine.documents.text(document.id) for document in page.documents]
+    return [await engine.documents.get_text(document.id) for document in page.documents]
 
 
 async def timed(engine: Engine, query: Query) -> float:

@@ -178,7 +178,7 @@ async def peps(port: int, key: str) -> tuple[int, float, float]:
     async with conspectus.connect(f"http://127.0.0.1:{port}", key=key) as engine:
         await engine.documents.add_files(files, source="peps", collection="peps", wait=False)
         words = time.perf_counter() - start
-        await engine.documents.settle(collection="peps")
+        await engine.documents.wait_until_embedded(collection="peps")
     return len(files), words, time.perf_counter() - start
 
 

@@ -127,7 +127,7 @@ async def fill(place: Place, cell: Cell, texts: Sequence[str], known: Mapping[st
         await engine.retrieve(texts[-1][:200], retrievers=("keyword",), limit=1)
         cell.words_seconds = time.perf_counter() - start
         start = time.perf_counter()
-        await engine.documents.settle()
+        await engine.documents.wait_until_embedded()
         await engine.retrieve(texts[-1][:200], limit=1)
         cell.vectors_seconds = await built(engine) - start
 

@@ -73,7 +73,7 @@ def ingest(engine: BlockingEngine, console: Console, data: Path | None) -> None:
     started = time.perf_counter()
     with bar(console) as bars:
         task = bars.add_task("embedding", total=None)
-        engine.documents.settle(
+        engine.documents.wait_until_embedded(
             progress=lambda _, done, total: bars.update(task, completed=done, total=total or None)
         )
     said(console, "embed (found by meaning, too)", started)

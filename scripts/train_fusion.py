@@ -100,7 +100,7 @@ async def judged(folder: Path) -> list[Judged]:
             for source, each in documents.items():
                 written = await engine.add(each, source=source)
                 keys |= {one.id: document.key or "" for one, document in zip(written, each, strict=True)}
-            await engine.documents.settle()
+            await engine.documents.wait_until_embedded()
             for question in questions[:: max(1, len(questions) // QUESTIONS)]:
                 terms = len(set(analyse(question.text)))
                 found.append(await candidates(engine, question, keys, terms))

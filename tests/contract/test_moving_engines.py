@@ -41,7 +41,7 @@ async def told(place: str | Path, settings: Settings) -> tuple[object, Sequence[
     """Every document with its text, and what is found for some questions."""
     async with conspectus.open(place, settings=settings, embedder=HashedEmbedder()) as engine:
         documents = (await engine.documents.list(limit=100)).documents
-        texts = await engine.documents.texts([each.id for each in documents])
+        texts = await engine.documents.get_texts([each.id for each in documents])
         answers = [(await engine.retrieve(topic, limit=10)).hits for topic in TOPICS]
         assert (await engine.maintenance.check()).clean
     return (documents, texts), [[(each.chunk.id, each.score) for each in hits] for hits in answers]

@@ -80,7 +80,7 @@ async def fill(engine: Engine, size: int) -> None:
     )
     await engine.tasks.put_many([Task(id=str(each), title=f"Do {each}") for each in range(size)])
     for collection in await engine.collections.list():
-        await engine.documents.settle(collection=collection.name)
+        await engine.documents.wait_until_embedded(collection=collection.name)
 
 
 async def write(engine: Engine, key: str) -> None:
@@ -101,7 +101,7 @@ async def write(engine: Engine, key: str) -> None:
     await tasks.update(key, title="Read")
     await tasks.delete(key)
     for collection in await engine.collections.list():
-        await engine.documents.settle(collection=collection.name)
+        await engine.documents.wait_until_embedded(collection=collection.name)
 
 
 async def work_of_writes(folder: Path, size: int) -> Work:

@@ -162,7 +162,7 @@ class UpkeepContract:
         assert (await engine.maintenance.check()) == (await local.maintenance.check())
         assert (await engine.maintenance.check()).clean
         await engine.maintenance.reindex()
-        assert await engine.documents.settle() == 0
+        assert await engine.documents.wait_until_embedded() == 0
         assert untimed(await engine.retrieve("backup")) == before
 
     async def test_a_collection_moves_only_to_an_embedder(self, engine: AnyEngine) -> None:

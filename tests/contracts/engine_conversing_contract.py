@@ -44,7 +44,7 @@ class ConversingContract:
         assert (last.author, last.key, last.metadata) == ("bo", "4", {"edited": False, REPLY_TO: "3"})
         assert last.occurred is not None
         assert last.occurred.start == parse_instant("2026-03-02T12:03:00Z")
-        assert (await engine.documents.find("4", source="help")) == last
+        assert (await engine.documents.get_by_key("4", source="help")) == last
 
     async def test_a_message_of_a_known_key_is_an_edit(self, engine: AnyEngine) -> None:
         """The new text is found and the old one is not; its thread stays."""
@@ -62,9 +62,9 @@ class ConversingContract:
     async def test_deleting_a_message_leaves_what_was_answered(self, engine: AnyEngine) -> None:
         """Also where it is the first of its thread."""
         await engine.channels.post(TALK, channel="help")
-        first = await engine.documents.find("1", source="help")
+        first = await engine.documents.get_by_key("1", source="help")
         assert (await engine.documents.delete(first.id)).documents == 1
-        fourth = await engine.documents.find("4", source="help")
+        fourth = await engine.documents.get_by_key("4", source="help")
         chain = await engine.channels.chain(fourth.id)
         assert [each.document.key for each in chain.messages] == ["2", "3", "4"]
         assert chain.message == fourth.id
@@ -72,7 +72,7 @@ class ConversingContract:
     async def test_a_chain_is_cut_to_its_limit_and_says_so(self, engine: AnyEngine) -> None:
         """The message itself is always in it."""
         await engine.channels.post(TALK, channel="help")
-        fourth = await engine.documents.find("4", source="help")
+        fourth = await engine.documents.get_by_key("4", source="help")
         chain = await engine.channels.chain(fourth.id, limit=2)
         assert fourth.id in {each.document.id for each in chain.messages}
         assert (len(chain.messages), chain.left_out) == (2, 2)
@@ -103,7 +103,7 @@ class ConversingContract:
         with pytest.raises(NotFound):
             await engine.channels.latest(channel="nowhere")
         with pytest.raises(NotFound):
-            await engine.documents.find("99", source="help")
+            await engine.documents.get_by_key("99", source="help")
         with pytest.raises(NotFound):
             await engine.channels.chain("nothing")
         with pytest.raises(NotFound):

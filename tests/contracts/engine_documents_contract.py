@@ -104,17 +104,19 @@ class DocumentsContract:
     async def test_texts_of_many_documents_come_in_one_answer(self, engine: AnyEngine) -> None:
         """Also empty ones; what does not exist is left out."""
         ids = [each.id for each in await engine.add([*NOTES, *HOSTILE])]
-        texts = await engine.documents.texts([*ids, "unknown"])
-        assert texts == {each: await engine.documents.text(each) for each in ids}
+        texts = await engine.documents.get_texts([*ids, "unknown"])
+        assert texts == {each: await engine.documents.get_text(each) for each in ids}
         with pytest.raises(InvalidInput):
-            await engine.documents.texts(["unknown"] * 1_001)
+            await engine.documents.get_texts(["unknown"] * 1_001)
 
     async def test_what_was_written_comes_back(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Every field of it, as the store has it."""
         for written in await engine.add([*NOTES, *HOSTILE], source="s", wait=True):
             assert await engine.documents.get(written.id) == await local.documents.get(written.id)
-            assert await engine.documents.text(written.id) == await local.documents.text(written.id)
-            assert await engine.documents.chunks(written.id) == await local.documents.chunks(written.id)
+            assert await engine.documents.get_text(written.id) == await local.documents.get_text(written.id)
+            assert await engine.documents.list_chunks(written.id) == await local.documents.list_chunks(
+                written.id
+            )
 
     async def test_the_same_again_changes_nothing(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Neither from here nor from there; another text replaces it."""
@@ -126,7 +128,7 @@ class DocumentsContract:
             assert {each.outcome for each in again} == {"unchanged"}
         [changed] = await engine.add(replace(NOTES[0], text="At three."))
         assert (changed.id, changed.outcome) == (first[0].id, "replaced")
-        assert await engine.documents.text(changed.id) == "At three."
+        assert await engine.documents.get_text(changed.id) == "At three."
 
     async def test_many_are_written_in_batches(self, engine: AnyEngine) -> None:
         """In order, telling how far it is."""
@@ -134,7 +136,7 @@ class DocumentsContract:
         texts = (f"note {number}" for number in range(1_100))
         written = await engine.add(texts, progress=lambda *step: told.append(step))
         assert told == [("writing", 500, 0), ("writing", 1_000, 0), ("writing", 1_100, 0)]
-        assert await engine.documents.text(written[-1].id) == "note 1099"
+        assert await engine.documents.get_text(written[-1].id) == "note 1099"
         assert await engine.documents.count() == len({each.id for each in written}) == 1_100
 
     async def test_nothing_is_written_of_a_batch_at_fault(self, engine: AnyEngine) -> None:
@@ -191,7 +193,7 @@ class DocumentsContract:
         await engine.documents.update(written.id, author="ann", occurred="2024-05-01")
         changed = await local.documents.get(written.id)
         assert (changed.title, changed.metadata, changed.author) == ("Mine", {"n": 2}, "ann")
-        assert await engine.documents.text(written.id) == NOTES[0].text
+        assert await engine.documents.get_text(written.id) == NOTES[0].text
         with pytest.raises(PreconditionFailed):
             await engine.documents.update(written.id, if_match='"ä*', title="Nobody's")
 
@@ -219,11 +221,14 @@ class DocumentsContract:
         assert (gone.documents, gone.purged) == (2, True)
         assert await engine.documents.count() == len(NOTES) - 3
         assert await engine.documents.delete_chunks(ids[1]) == 1
-        assert (await engine.documents.text(ids[1]), (await engine.documents.get(ids[1])).chunks) == ("", 0)
+        assert (await engine.documents.get_text(ids[1]), (await engine.documents.get(ids[1])).chunks) == (
+            "",
+            0,
+        )
         for call in (
             engine.documents.get(ids[0]),
-            engine.documents.text(ids[0]),
-            engine.documents.chunks(ids[0]),
+            engine.documents.get_text(ids[0]),
+            engine.documents.list_chunks(ids[0]),
         ):
             with pytest.raises(NotFound):
                 await call

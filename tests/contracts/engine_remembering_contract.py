@@ -198,7 +198,7 @@ class RememberingContract:
             first.id, scope=ANN, expected=fingerprint, pinned=True, metadata={"a": [1]}, speaker=None
         )
         assert (written.id, written.outcome) == (first.id, "updated")
-        await engine.documents.settle(collection=MEMORY)
+        await engine.documents.wait_until_embedded(collection=MEMORY)
         now = await engine.memory.get(first.id, scope=ANN)
         assert (now.pinned, now.metadata, now.text, now.document.author) == (
             True,

@@ -48,7 +48,7 @@ async def answers(engine: Engine) -> Answers:
         hits = (await engine.retrieve(question, limit=5)).hits
         found[question] = [(hit.document.key, hit.chunk.text) for hit in hits]
         for hit in hits:
-            found[hit.document.id] = await engine.documents.text(hit.document.id)
+            found[hit.document.id] = await engine.documents.get_text(hit.document.id)
     return found
 
 
@@ -104,14 +104,14 @@ async def test_a_text_that_changes_under_an_open_store_is_shown_to_nobody(
         with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
             own = "document = (SELECT number FROM documents WHERE id = ?)"
             database.execute(f"UPDATE chunks SET {change} WHERE {own}", [whole.id])
-        asked = [engine.documents.text(whole.id)]
+        asked = [engine.documents.get_text(whole.id)]
         if change.startswith("text"):
             asked += [engine.retrieve(told, limit=1), engine.window(told, 500)]
-            asked += [engine.documents.chunks(whole.id)]
+            asked += [engine.documents.list_chunks(whole.id)]
         for each in asked:
             with pytest.raises(RecordsDamaged):
                 await each
-        assert await engine.documents.text(other.id) == text_of(2)
+        assert await engine.documents.get_text(other.id) == text_of(2)
 
 
 async def test_no_bit_gives_a_wrong_answer(tmp_path: Path) -> None:

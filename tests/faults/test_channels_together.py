@@ -73,9 +73,9 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
             key = str(chance.randrange(4))
             try:
                 if chance.random() < 0.3:
-                    await engine.documents.delete((await engine.documents.find(key, source=CHANNEL)).id)
+                    await engine.documents.delete((await engine.documents.get_by_key(key, source=CHANNEL)).id)
                 elif chance.random() < 0.3:
-                    document = await engine.documents.find(key, source=CHANNEL)
+                    document = await engine.documents.get_by_key(key, source=CHANNEL)
                     await engine.documents.update(
                         document.id, text=f"changed {name} {number} " * chance.choice([1, 200])
                     )
@@ -92,7 +92,7 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
     assert {type(each).__name__ for each in faults} <= {"NotFound", "PreconditionFailed"}
     for each in await engine.channels.latest(channel=CHANNEL):
         assert len(set(each.text.split())) == 3
-        assert each.text == await engine.documents.text(each.document.id)
+        assert each.text == await engine.documents.get_text(each.document.id)
     assert (await engine.maintenance.check()).clean
 
 

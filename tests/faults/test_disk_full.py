@@ -87,7 +87,7 @@ async def require_recovery(engine: Engine, disk: Path) -> None:
     ballast.unlink()
     await engine.add(batch(stored))
     await engine.maintenance.resume()
-    await engine.documents.settle()
+    await engine.documents.wait_until_embedded()
     await require_whole(engine, stored + 1)
     assert (await engine.maintenance.check()).clean
     assert (await engine.jobs.list()).jobs == ()

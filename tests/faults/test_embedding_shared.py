@@ -68,7 +68,14 @@ async def test_two_machines_embed_one_collection(postgres_url: str, tmp_path: Pa
         one, first = await machines.engine(tmp_path / "one")
         other, second = await machines.engine(tmp_path / "other")
         await one.add(texts(COUNT))
-        assert sum(await asyncio.gather(one.documents.settle(), other.documents.settle())) == COUNT
+        assert (
+            sum(
+                await asyncio.gather(
+                    one.documents.wait_until_embedded(), other.documents.wait_until_embedded()
+                )
+            )
+            == COUNT
+        )
         assert first.texts
         assert second.texts
         await verify(one, first, second)
@@ -80,7 +87,9 @@ async def test_one_process_of_a_machine_embeds(postgres_url: str, tmp_path: Path
         one, first = await machines.engine(tmp_path)
         other, second = await machines.engine(tmp_path)
         await one.add(texts(COUNT))
-        assert sorted(await asyncio.gather(one.documents.settle(), other.documents.settle())) == [0, COUNT]
+        assert sorted(
+            await asyncio.gather(one.documents.wait_until_embedded(), other.documents.wait_until_embedded())
+        ) == [0, COUNT]
         await verify(one, first, second)
 
 
@@ -92,7 +101,7 @@ async def test_what_one_leaves_the_other_embeds(postgres_url: str, tmp_path: Pat
         async with AsyncExitStack() as short:
             other, second = await Machines(short, postgres_url).engine(tmp_path / "other")
             await one.add(texts(COUNT))
-            leaving = asyncio.create_task(other.documents.settle())
+            leaving = asyncio.create_task(other.documents.wait_until_embedded())
 
             async def has_begun() -> bool:
                 return len(second.texts) > 0
@@ -102,7 +111,7 @@ async def test_what_one_leaves_the_other_embeds(postgres_url: str, tmp_path: Pat
             await asyncio.gather(leaving, return_exceptions=True)
         tried = set(second.texts)
         assert 0 < len(tried) < COUNT
-        await one.documents.settle()
+        await one.documents.wait_until_embedded()
         (collection,) = (await one.maintenance.status()).collections
         assert (collection.vectors, collection.pending) == (COUNT, 0)
         assert set(first.texts) | tried == {each.text for each in texts(COUNT)}

@@ -54,9 +54,9 @@ async def verify(path: Path, expected: dict[int, set[int | None]]) -> None:
                 assert None in possible
                 assert texts == []
                 continue
-            version = int((await engine.documents.text(stored.id)).split("x", 1)[1].split(" ", 1)[0])
+            version = int((await engine.documents.get_text(stored.id)).split("x", 1)[1].split(" ", 1)[0])
             assert version in possible
-            assert await engine.documents.text(stored.id) == text_of(key, version)
+            assert await engine.documents.get_text(stored.id) == text_of(key, version)
             assert len(texts) == stored.chunks
             assert all(f"edition{key}x{version} " in text for text in texts)
 

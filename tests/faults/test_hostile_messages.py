@@ -45,7 +45,7 @@ async def test_naughty_strings_come_back(engine: Engine, evaluation: Callable[[s
     visible = [(clean(each.key or ""), clean(each.text)) for each in given if clean(each.text).strip()]
     assert await latest(engine) == visible
     for place, text in enumerate(strings[::9]):
-        stored = await engine.documents.find(f"{text}#{place * 9}", source=CHANNEL)
+        stored = await engine.documents.get_by_key(f"{text}#{place * 9}", source=CHANNEL)
         assert (await engine.channels.chain(stored.id)).message == stored.id
         window = await engine.channels.window(ChannelQuery(text, CHANNEL, thread=text or None), 200)
         assert window.tokens <= 200
@@ -79,7 +79,7 @@ async def test_a_message_of_five_megabytes(engine: Engine) -> None:
     )
     await engine.channels.post(NewMessage("after", key="3"), channel=CHANNEL, link=False)
     assert (await latest(engine))[1] == ("2", text)
-    document = await engine.documents.find("2", source=CHANNEL)
+    document = await engine.documents.get_by_key("2", source=CHANNEL)
     assert [len(each.text) for each in (await engine.channels.chain(document.id)).messages] == [6, len(text)]
     window = await engine.channels.window(ChannelQuery("deploy", CHANNEL, min_similarity=0.0), 500)
     assert 0 < window.tokens <= 500
@@ -96,7 +96,7 @@ async def test_a_long_thread_is_bounded_and_counted(engine: Engine, size: int) -
     ]
     needle = NewMessage("the needle xyzzy", key="n", at=NOON + timedelta(seconds=900.5), reply_to="899")
     await engine.channels.post([root, *replies, needle], channel=CHANNEL, wait=True)
-    document = await engine.documents.find("n", source=CHANNEL)
+    document = await engine.documents.get_by_key("n", source=CHANNEL)
     chain = await engine.channels.chain(document.id, limit=10)
     keys = [each.document.key for each in chain.messages]
     assert (len(keys), keys[0], chain.left_out) == (10, "0", size - 9)
@@ -118,7 +118,7 @@ async def test_a_channel_of_the_future_goes_on(engine: Engine) -> None:
         "ann: run systemctl restart billing", key="2", author="bo", at=NOON + timedelta(seconds=20)
     )
     await engine.channels.post(answer, channel=CHANNEL)
-    stored = await engine.documents.find("2", source=CHANNEL)
+    stored = await engine.documents.get_by_key("2", source=CHANNEL)
     assert (stored.thread, stored.metadata) == ("1", {ANSWERS: "1"})
     assert [key for key, _ in await latest(engine)] == ["1", "2", "f"]
 
@@ -135,8 +135,8 @@ async def test_what_came_later_is_not_answered_by_what_came_before(engine: Engin
     ]
     for each in talk:
         await engine.channels.post(each, channel=CHANNEL)
-    assert (await engine.documents.find("2", source=CHANNEL)).metadata == {ANSWERS: "1"}
-    assert (await engine.documents.find("1", source=CHANNEL)).metadata == {}
+    assert (await engine.documents.get_by_key("2", source=CHANNEL)).metadata == {ANSWERS: "1"}
+    assert (await engine.documents.get_by_key("1", source=CHANNEL)).metadata == {}
 
 
 @pytest.mark.parametrize("fields", [{}, {"at": NOON}, {"author": "ann"}, {"sequence": 4}])
@@ -161,7 +161,7 @@ async def test_a_circle_of_replies_is_read_to_its_end(engine: Engine) -> None:
         [*circle, NewMessage("myself", key="me", reply_to="me")], channel=CHANNEL, wait=True
     )
     for key in ("0", "4"):
-        stored = await engine.documents.find(key, source=CHANNEL)
+        stored = await engine.documents.get_by_key(key, source=CHANNEL)
         assert len((await engine.channels.chain(stored.id)).messages) == 5
     window = await engine.channels.window(ChannelQuery("circle", CHANNEL, min_similarity=0.0), 400)
     assert {each.key for each in window.messages} >= set("01234")
@@ -195,11 +195,11 @@ async def test_replies_name_what_was_deleted(engine: Engine) -> None:
     await engine.channels.post(
         [NewMessage("a", key="1"), NewMessage("b", key="2", reply_to="1")], channel=CHANNEL
     )
-    await engine.documents.delete((await engine.documents.find("1", source=CHANNEL)).id)
+    await engine.documents.delete((await engine.documents.get_by_key("1", source=CHANNEL)).id)
     await engine.channels.post(NewMessage("c", key="3", reply_to="1"), channel=CHANNEL)
     await engine.channels.post(NewMessage("a again", key="1"), channel=CHANNEL)
     found = [
         (each.document.key, each.document.thread) for each in await engine.channels.latest(channel=CHANNEL)
     ]
     assert sorted(found) == [("1", "1"), ("2", "1"), ("3", "1")]
-    assert (await engine.documents.find("3", source=CHANNEL)).metadata == {REPLY_TO: "1"}
+    assert (await engine.documents.get_by_key("3", source=CHANNEL)).metadata == {REPLY_TO: "1"}

@@ -47,7 +47,7 @@ async def stored_and_given_back(engine: Engine, texts: list[str]) -> None:
     written = await engine.add(news, wait=True)
     for text, each in zip(texts, written, strict=True):
         expected = clean(text) if text.strip() else ""
-        assert await engine.documents.text(each.id) == expected
+        assert await engine.documents.get_text(each.id) == expected
         assert await engine.documents.count(filter=Eq(("k",), clean(text[:100]))) >= 1
 
 

@@ -69,7 +69,7 @@ async def verify(engine: Engine, accepted: dict[str, int]) -> None:
     assert set(numbers) >= set(accepted.values())
     assert set(numbers.values()) == {1}
     for each in documents:
-        assert await engine.documents.text(each.id) == text_of(int(each.key.rpartition("/")[2]))
+        assert await engine.documents.get_text(each.id) == text_of(int(each.key.rpartition("/")[2]))
     assert (await engine.maintenance.check()).clean
 
 

@@ -54,7 +54,7 @@ async def main():
     async with conspectus.open(sys.argv[1], settings=settings, embedder=Slow()) as engine:
         print("ready", flush=True)
         await engine.add([NewDocument(f"text {number}", key=str(number)) for number in range(20)])
-        await engine.documents.settle()
+        await engine.documents.wait_until_embedded()
         print("settled", flush=True)
         await asyncio.to_thread(sys.stdin.read)
 
@@ -123,7 +123,7 @@ async def test_vectors_of_who_stood_still_take_the_place_of_none(
         assert await said(frozen) == "embedding"
         assert holder_of(postgres_url, "embedding").endswith(f" {frozen.pid}")
         frozen.send_signal(signal.SIGSTOP)
-        assert await engine.documents.settle() == 20
+        assert await engine.documents.wait_until_embedded() == 20
         before = vectors_in(postgres_url)
         frozen.send_signal(signal.SIGCONT)
         await tell(frozen, "")

@@ -137,4 +137,4 @@ async def test_a_large_batch_goes_through_whole(tmp_path: Path) -> None:
         cable.losing = 1
         text = "Die Fähre legt um zwölf ab. " * 40_000
         [written] = await engine.add(NewDocument(text, key="long"))
-        assert (await engine.documents.text(written.id), cable.lost) == (text, 1)
+        assert (await engine.documents.get_text(written.id), cable.lost) == (text, 1)

@@ -46,7 +46,7 @@ async def test_writers_and_askers_in_two_places(engines: list[Engine]) -> None:
         ]
     await asyncio.gather(*(_adds(engine, name) for engine, name in zip(engines, "ab", strict=True)))
     for engine in engines:
-        await engine.documents.settle()
+        await engine.documents.wait_until_embedded()
         found = await engine.retrieve("together", limit=50)
         assert {hit.document.key for hit in found.hits} >= {f"{name}{n}" for name in "ab" for n in range(8)}
     assert list((await engines[0].maintenance.check()).index.values()) == [()]
@@ -67,7 +67,7 @@ async def test_a_rebuild_beside_writers_and_askers(engines: list[Engine]) -> Non
 async def test_one_generation_is_left(engines: list[Engine], milvus: MilvusProcess, prefix: str) -> None:
     await asyncio.gather(*(_adds(engine, name) for engine, name in zip(engines, "ab", strict=True)))
     for engine in engines:
-        await engine.documents.settle()
+        await engine.documents.wait_until_embedded()
     await asyncio.gather(*(engine.maintenance.reindex() for engine in engines))
     server = MilvusServer(milvus.uri)
     names = [name for name in await server.collections() if name.startswith(prefix)]

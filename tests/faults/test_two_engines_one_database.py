@@ -129,7 +129,7 @@ async def test_what_both_write_at_once_has_numbers_of_its_own(engines: Two) -> N
     await asyncio.gather(
         *(engine.add(each) for engine, batch in zip(engines, batches, strict=True) for each in batch)
     )
-    await asyncio.gather(*(engine.documents.settle() for engine in engines))
+    await asyncio.gather(*(engine.documents.wait_until_embedded() for engine in engines))
     for engine in engines:
         assert (await engine.documents.count()) == 81
         assert (await engine.maintenance.check()).clean

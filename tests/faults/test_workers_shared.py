@@ -104,7 +104,7 @@ def page(number: int) -> list[Answer]:
 async def stored(engine: Engine) -> dict[str, str]:
     """Every document, by its key, with its text."""
     return {
-        each.key: await engine.documents.text(each.id)
+        each.key: await engine.documents.get_text(each.id)
         for each in (await engine.documents.list(limit=1000)).documents
     }
 

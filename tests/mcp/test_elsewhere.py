@@ -11,7 +11,7 @@ from tests.mcp.conftest import client, refused, remembered, said
 async def test_moments_have_their_stream_their_times_and_their_captions(engine: Engine) -> None:
     scenes = [NewCaption("A red car stops at the gate.", 65, 70), NewCaption("A dog sleeps.", 300, 310)]
     await engine.streams.add_captions(scenes, stream="gate")
-    await engine.documents.settle()
+    await engine.documents.wait_until_embedded()
     async with client(engine) as asked:
         found = await said(asked, "find_moments", query="red car", streams=["gate"], limit=1)
         assert found.startswith("gate, 00:01:05 to 00:01:10 (score ")
@@ -24,7 +24,7 @@ async def test_moments_have_their_stream_their_times_and_their_captions(engine: 
 async def test_the_context_of_a_channel_is_of_its_messages(engine: Engine) -> None:
     talk = [NewMessage("How do I reset it?", key="1"), NewMessage("Hold the button.", key="2", reply_to="1")]
     await engine.channels.post(talk, channel="support")
-    await engine.documents.settle()
+    await engine.documents.wait_until_embedded()
     async with client(engine) as asked:
         found = await said(asked, "channel_context", query="How do I reset it?", channel="support")
         assert "How do I reset it?" in found and "document " in found

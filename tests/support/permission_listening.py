@@ -46,7 +46,7 @@ class Listening(Streaming):
         answers = []
         for work in (
             view.channels.latest(channel=paper.source, limit=MOST, **place),
-            view.documents.find(paper.key, source=paper.source, **place),
+            view.documents.get_by_key(paper.key, source=paper.source, **place),
             view.channels.chain(paper.id),
         ):
             found, answer = await outcome(work)
@@ -99,7 +99,7 @@ class Listening(Streaming):
     async def _texts(self, who: Visitor, view: Any, papers: list[Paper]) -> Any:
         """The texts of a few documents at once, of which some are hidden or not there."""
         asked = self.chance.sample(papers, min(4, len(papers)))
-        found = await view.documents.texts([*(each.id for each in asked), self.ghost()])
+        found = await view.documents.get_texts([*(each.id for each in asked), self.ghost()])
         assert set(found) == {each.id for each in asked if self.world.sees_paper(who.user.id, each)}
         return found
 

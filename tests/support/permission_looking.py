@@ -33,7 +33,7 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
         "list": lambda view, name: view.documents.list(collection=name),
         "count": lambda view, name: view.documents.count(collection=name),
         "status": lambda view, name: view.maintenance.status(collection=name),
-        "settle": lambda view, name: view.documents.settle(collection=name),
+        "settle": lambda view, name: view.documents.wait_until_embedded(collection=name),
         "retrieve": lambda view, name: view.retrieve("anything", collection=name),
         "window": lambda view, name: view.window("anything", BUDGET, collection=name),
         "explain": lambda view, name: view.explain("anything", BUDGET, collection=name),
@@ -41,7 +41,7 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
         "augment": lambda view, name: view.search.augment("anything", BUDGET, collection=name),
         "source": lambda view, name: view.collections.get_source("any", collection=name),
         "latest": lambda view, name: view.channels.latest(channel="any", collection=name),
-        "by key": lambda view, name: view.documents.find("any", source="any", collection=name),
+        "by key": lambda view, name: view.documents.get_by_key("any", source="any", collection=name),
         "channel": lambda view, name: view.channels.window(ChannelQuery("x", "any", name), BUDGET),
         "change": lambda view, name: view.collections.update(name, description="x"),
         "rename": lambda view, name: view.collections.update(name, rename="x"),
@@ -85,7 +85,7 @@ def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
         "window": lambda view, name: view.window("x", BUDGET, collection=home, filter=Eq("source", name)),
         "post": lambda view, name: view.channels.post(NewMessage("x"), channel=name, collection=home),
         "latest": lambda view, name: view.channels.latest(channel=name, collection=home),
-        "by key": lambda view, name: view.documents.find("any", source=name, collection=home),
+        "by key": lambda view, name: view.documents.get_by_key("any", source=name, collection=home),
         "channel": lambda view, name: view.channels.window(ChannelQuery("x", name, home), BUDGET),
         "situation": lambda view, name: view.retrieve("x", collection=home, query_context=QueryContext(name)),
     }
@@ -96,10 +96,10 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
     home = room.id
     return {
         "get": lambda view, name: view.documents.get(name),
-        "text": lambda view, name: view.documents.text(name),
-        "chunks": lambda view, name: view.documents.chunks(name),
+        "text": lambda view, name: view.documents.get_text(name),
+        "chunks": lambda view, name: view.documents.list_chunks(name),
         "chain": lambda view, name: view.channels.chain(name),
-        "texts": lambda view, name: view.documents.texts([name]),
+        "texts": lambda view, name: view.documents.get_texts([name]),
         "update": lambda view, name: view.documents.update(name, title="x"),
         "expected": lambda view, name: view.documents.update(name, title="x", if_match="y"),
         "delete": lambda view, name: view.documents.delete(name),
@@ -256,8 +256,8 @@ class Looking(Watching):
         answers = []
         for work in (
             view.documents.get(paper.id),
-            view.documents.text(paper.id),
-            view.documents.chunks(paper.id),
+            view.documents.get_text(paper.id),
+            view.documents.list_chunks(paper.id),
             view.explain(word, BUDGET, document=paper.id, collection="*"),
         ):
             found, answer = await outcome(work)

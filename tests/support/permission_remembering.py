@@ -175,7 +175,7 @@ async def prepared(owner: Any, collection: str) -> Made:
     [edge] = await owner.graph.add_edges([NewEdge("ann", "bo")], graph=HIDDEN_GRAPH, **home)
     await owner.graph.merge_nodes("bo", ["bo2"], graph=HIDDEN_GRAPH, **home)
     [merge] = await owner.graph.node_history(graph=HIDDEN_GRAPH, **home)
-    await owner.documents.settle(**home)
+    await owner.documents.wait_until_embedded(**home)
     await owner.graph.settle_entities(**home)
     page = await owner.memory.export(scope=ANN, **home)
     return Made(collection, mine.id, others.id, page.lines, edge.id, merge.number)

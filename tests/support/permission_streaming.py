@@ -102,7 +102,7 @@ class Streaming(Talking):
             if allowed:
                 paper.id = written[0].id
                 self.world.papers[paper.id] = paper
-                await view.documents.settle(collection=room.id)
+                await view.documents.wait_until_embedded(collection=room.id)
 
     async def wait_for(self) -> None:
         """Someone sets an alert, on streams that may be hidden."""

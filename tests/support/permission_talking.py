@@ -90,6 +90,6 @@ class Talking(Doing):
 
 
 async def _deleted(view: Any, paper: Paper) -> Any:
-    found = await view.documents.find(paper.key, source=paper.source, collection=paper.collection)
+    found = await view.documents.get_by_key(paper.key, source=paper.source, collection=paper.collection)
     assert found.id == paper.id
     return await view.documents.delete(found.id)

@@ -149,7 +149,7 @@ async def test_an_index_that_names_rows_of_others_gives_none_of_them_away(scene:
 async def chunks_of(alice: Engine, source: str) -> Sequence[Chunk]:
     found = await alice.collections.get_source(source, collection="wiki")
     [document] = (await alice.documents.list(collection="wiki", filter=Eq("source", found.id))).documents
-    return await alice.documents.chunks(document.id)
+    return await alice.documents.list_chunks(document.id)
 
 
 async def test_a_renamed_collection_stays_its_accounts(scene: Scene) -> None:
@@ -172,7 +172,9 @@ async def test_nothing_is_told_of_how_much_is_hidden(scene: Scene) -> None:
     new = [NewDocument(f"{THEIRS} {number}") for number in range(99)]
     await scene.alice.add(new, source="hidden", collection="wiki")
     assert (
-        await scene.bob.documents.settle(collection="alice/wiki", progress=lambda *each: told.append(each))
+        await scene.bob.documents.wait_until_embedded(
+            collection="alice/wiki", progress=lambda *each: told.append(each)
+        )
         == 0
     )
     assert (await scene.bob.maintenance.status()).collections == ()
@@ -215,7 +217,7 @@ async def test_a_vendor_that_repeats_a_text_tells_it_to_nobody_else(tmp_path: Pa
             text = THEIRS if told else "pears"
             said = await refusal(person.add(text, source=source, collection=home, wait=True))
             assert ("quinces" in said) is told
-        assert "quinces" not in await refusal(bob.documents.settle(collection="alice/wiki"))
+        assert "quinces" not in await refusal(bob.documents.wait_until_embedded(collection="alice/wiki"))
 
 
 async def test_parents_threads_and_keys_of_other_sources_lead_nowhere(scene: Scene) -> None:
@@ -234,7 +236,7 @@ async def test_parents_threads_and_keys_of_other_sources_lead_nowhere(scene: Sce
         )
     [written] = await scene.bob.add(NewDocument("mine", key="a"), source="shared", collection=scene.wiki)
     assert (written.outcome, written.id == scene.paper) == ("replaced", False)
-    assert await scene.alice.documents.text(scene.paper) == THEIRS
+    assert await scene.alice.documents.get_text(scene.paper) == THEIRS
     window = await scene.bob.window("one two quinces", 500, collection="*")
     assert "hidden" not in repr(window)
 

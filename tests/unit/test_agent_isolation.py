@@ -85,7 +85,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]
 @pytest.fixture(scope="module")
 def filled(engine: BlockingEngine) -> dict[tuple[str | None, ...], str]:
     made = fill(AgentContext(engine))
-    engine.documents.settle(collection="memory")
+    engine.documents.wait_until_embedded(collection="memory")
     engine.graph.settle_entities(collection="memory")
     return made
 

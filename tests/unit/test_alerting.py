@@ -49,7 +49,7 @@ class House:
 
     async def all_checked(self) -> None:
         """Wait until no alert is behind, and no vector is still to come, with which it would look again."""
-        await self.owner.documents.settle()
+        await self.owner.documents.wait_until_embedded()
         for _ in range(3_000):
             if not await self.owner._context.parts.alerts.rows.behind():
                 return

@@ -40,7 +40,7 @@ async def test_one_that_was_changed_keeps_the_others_back(engine: Engine | Remot
     await engine.documents.update(ids[1], title="Changed")
     with pytest.raises(PreconditionFailed):
         await engine.add(new)
-    assert [await engine.documents.text(each) for each in ids] == ["One.", "Two."]
+    assert [await engine.documents.get_text(each) for each in ids] == ["One.", "Two."]
     fresh = replace(new[1], expected=(await engine.documents.get(ids[1])).fingerprint)
     assert [each.outcome for each in await engine.add([new[0], fresh])] == ["replaced", "replaced"]
 

@@ -245,7 +245,7 @@ async def test_silence_has_an_end_and_is_not_asked_again() -> None:
 async def test_work_that_grows_with_the_store_may_take_its_time() -> None:
     slow = replace(ok({"embedded": 3}), delay=0.3)
     async with remote({f"{API}/collections/default/wait": slow}, seconds=0.05) as (engine, _):
-        assert await engine.documents.settle() == 3
+        assert await engine.documents.wait_until_embedded() == 3
 
 
 async def test_nobody_there_is_said_after_a_few_tries() -> None:

@@ -36,7 +36,7 @@ async def team(tmp_path: Path) -> AsyncIterator[Conversations]:
                 at = NOON + timedelta(minutes=place)
                 said = NewMessage(text, key=str(place), author="ab"[place % 2], at=at, thread=thread)
                 await team.send(channel, said)
-        await engine.documents.settle()
+        await engine.documents.wait_until_embedded()
         yield team
 
 

@@ -60,7 +60,7 @@ async def test_with_wait_every_chunk_has_a_vector_on_return(engine: Engine) -> N
 
 async def test_without_wait_the_vectors_come_behind_the_writer(engine: Engine) -> None:
     await engine.add("the tide comes in")
-    assert await engine.documents.settle() >= 0
+    assert await engine.documents.wait_until_embedded() >= 0
     found = await engine.retrieve("tide", retrievers=("vector",))
     assert found.hits[0].similarity is not None
 
@@ -93,7 +93,7 @@ async def test_emptied_text_removes_the_chunks(engine: Engine) -> None:
 async def test_a_new_title_is_found_by_both_arms(engine: Engine) -> None:
     written = await engine.add(NewDocument(text="plain text", title="old"), wait=True)
     await engine.documents.update(written[0].id, title="zephyr")
-    await engine.documents.settle()
+    await engine.documents.wait_until_embedded()
     found = await engine.retrieve("zephyr")
     assert titles(found) == ["zephyr"]
     assert found.hits[0].similarity is not None

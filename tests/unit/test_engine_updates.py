@@ -22,7 +22,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def spans(engine: Engine, document: str) -> list[tuple[int, int]]:
-    return [(each.start, each.end) for each in await engine.documents.chunks(document)]
+    return [(each.start, each.end) for each in await engine.documents.list_chunks(document)]
 
 
 async def test_the_callers_own_chunks_survive_a_new_title(engine: Engine) -> None:
@@ -48,9 +48,9 @@ async def test_pages_survive_a_new_title(engine: Engine) -> None:
         text=text, places=(TextPosition(0, 1, ("Intro",)), TextPosition(12, 2, ("Intro", "More")))
     )
     document = (await engine.add(new))[0].id
-    before = [(each.page, each.heading) for each in await engine.documents.chunks(document)]
+    before = [(each.page, each.heading) for each in await engine.documents.list_chunks(document)]
     await engine.documents.update(document, title="T")
-    assert [(each.page, each.heading) for each in await engine.documents.chunks(document)] == before
+    assert [(each.page, each.heading) for each in await engine.documents.list_chunks(document)] == before
     assert before[0] == (1, "Intro")
     assert before[-1] == (2, "Intro > More")
 
@@ -61,7 +61,7 @@ async def test_a_stored_fingerprint_guards_against_overwriting(engine: Engine) -
     await engine.documents.update(document, text="two", if_match=seen)
     with pytest.raises(PreconditionFailed):
         await engine.documents.update(document, text="three", if_match=seen)
-    assert await engine.documents.text(document) == "two"
+    assert await engine.documents.get_text(document) == "two"
 
 
 async def test_two_who_change_different_fields_both_succeed(engine: Engine) -> None:
@@ -70,7 +70,7 @@ async def test_two_who_change_different_fields_both_succeed(engine: Engine) -> N
     await asyncio.gather(*(engine.documents.update(document, **change) for change in changes))
     found = await engine.documents.get(document)
     assert (found.title, found.author, found.metadata) == ("T", "A", {"a": 1})
-    assert await engine.documents.text(document) == "two"
+    assert await engine.documents.get_text(document) == "two"
 
 
 async def test_a_document_without_chunks_stays(engine: Engine) -> None:

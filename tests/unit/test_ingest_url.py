@@ -109,7 +109,7 @@ async def test_text_of_any_kind_is_stored(
     server.answers["/data"] = Answer(body, type=kind)
     assert (await ended(engine, f"{server.base}/data")).state == "succeeded"
     [document] = await documents(engine)
-    assert await engine.documents.text(document.id) == body.decode()
+    assert await engine.documents.get_text(document.id) == body.decode()
 
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 410])

@@ -136,7 +136,7 @@ async def test_a_shared_source_is_seen_until_it_is_revoked(
     hidden = await base.create_source(collection, {"name": "private"}, ada)
     await base.create_document(hidden.id, {"content": "a heron in the attic"}, ada)
     shared = next(each for each in await base.list_sources(collection, ada) if each.name == "manual")
-    await engine.documents.settle(collection=collection)
+    await engine.documents.wait_until_embedded(collection=collection)
     await engine.people.grant(collection, Principal("user", bob), "viewer", source=shared.id)
     found = await base.search_accessible(collection, "heron", bob)
     assert [each.chunk.content for each in found] == ["a heron in the reeds"]
@@ -154,7 +154,7 @@ async def test_search_measures_the_angle_and_not_the_length(
     base: KnowledgeBase, engine: Engine, ada: str
 ) -> None:
     collection = await stocked(base, ada, ["heron", "heron " * 50, "torque"])
-    await engine.documents.settle(collection=collection)
+    await engine.documents.wait_until_embedded(collection=collection)
     found = await base.search(collection, "heron", ada)
     assert [each.distance for each in found] == sorted(each.distance for each in found)
     by_title = {each.document.title: each.distance for each in found}
@@ -191,7 +191,7 @@ async def test_many_candidates_are_judged_and_few_are_all_given(
     base: KnowledgeBase, engine: Engine, ada: str, *, number: int, judged: int
 ) -> None:
     collection = await stocked(base, ada, [f"heron {place}" for place in range(number)])
-    await engine.documents.settle(collection=collection)
+    await engine.documents.wait_until_embedded(collection=collection)
     found = await base.augment_context("heron", ada)
     assert len(found) == (judged or number)
     assert sum(each.relevance_score is not None for each in found) == judged
@@ -199,7 +199,7 @@ async def test_many_candidates_are_judged_and_few_are_all_given(
 
 async def test_context_has_a_floor_and_a_budget(base: KnowledgeBase, engine: Engine, ada: str) -> None:
     collection = await stocked(base, ada, ["a heron stands in the water", "torque and force " * 20])
-    await engine.documents.settle(collection=collection)
+    await engine.documents.wait_until_embedded(collection=collection)
     assert [each.document.title for each in await base.augment_context("heron water", ada)] == ["note 0"]
     assert await base.augment_context("heron water", ada, max_tokens=3) == []
 
@@ -208,7 +208,7 @@ async def test_a_broken_reranker_costs_the_scores_and_not_the_answer(
     base: KnowledgeBase, engine: Engine, ada: str, reranker: Longest
 ) -> None:
     collection = await stocked(base, ada, ["heron", "heron in the reeds by the lake"])
-    await engine.documents.settle(collection=collection)
+    await engine.documents.wait_until_embedded(collection=collection)
     good = await base.search_and_rerank(collection, "heron", ada)
     assert [each.document.title for each in good] == ["note 1", "note 0"]
     reranker.broken = True

@@ -78,7 +78,7 @@ async def test_a_hit_knows_the_source_of_its_document(engine: Engine, ada: str) 
     base = KnowledgeBase(engine)
     document = await document_in(base, ada, "a heron in the reeds")
     stored = await base.get_document(document, ada)
-    await engine.documents.settle(collection=stored.collection_id)
+    await engine.documents.wait_until_embedded(collection=stored.collection_id)
     near = await base.search(stored.collection_id, "heron", ada)
     best = await base.search_and_rerank(stored.collection_id, "heron", ada)
     around = await base.augment_context("heron", ada)
@@ -134,7 +134,7 @@ async def test_a_call_to_the_model_names_the_user_who_asked(tmp_path: Path, serv
             made = await base.create_collection({"name": "Notes"}, users[-1])
             source = await base.create_source(made.id, {"name": "manual"}, users[-1])
             await base.create_document(source.id, {"content": "a heron"}, users[-1])
-            await engine.documents.settle(collection=made.id)
+            await engine.documents.wait_until_embedded(collection=made.id)
             await base.search(made.id, "heron", users[-1])
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         logged = [each.user_id for each in await engine.jobs.requests()]

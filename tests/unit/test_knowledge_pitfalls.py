@@ -50,7 +50,7 @@ async def test_a_page_whose_new_text_cannot_be_embedded_stays_findable(
     await engine.add(NewDocument(text="a heron and a crane", key="page"))
     found = await engine.retrieve("crane")
     assert [hit.chunk.text for hit in found.hits] == ["a heron and a crane"]
-    await engine.documents.settle()
+    await engine.documents.wait_until_embedded()
     found = await engine.retrieve("crane")
     assert [hit.chunk.text for hit in found.hits] == ["a heron and a crane"]
     document = found.hits[0].document
@@ -70,9 +70,9 @@ async def test_the_same_document_again_is_one_document(engine: Engine) -> None:
     page = NewDocument(text="a heron " * 600, key="https://example.org/")
     await asyncio.gather(*(engine.add(page) for _ in range(5)))
     assert await engine.documents.count() == 1
-    first = await engine.documents.chunks((await engine.documents.list()).documents[0].id)
+    first = await engine.documents.list_chunks((await engine.documents.list()).documents[0].id)
     assert (await engine.add(page))[0].outcome == "unchanged"
-    assert await engine.documents.chunks((await engine.documents.list()).documents[0].id) == first
+    assert await engine.documents.list_chunks((await engine.documents.list()).documents[0].id) == first
 
 
 async def test_a_collection_of_another_size_of_vector_has_its_index_too(

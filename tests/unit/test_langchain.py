@@ -200,7 +200,7 @@ def test_passages_say_where_they_are_from_and_why(told: BlockingEngine) -> None:
     assert best.metadata["stored"] == {"n": 7}
     assert best.metadata["score"] == pytest.approx(sum(best.metadata["parts"].values()))
     cited = best.metadata["citation"]
-    text = told.documents.text(cited["document"])
+    text = told.documents.get_text(cited["document"])
     assert text[cited["start"] : cited["end"]] == best.page_content
     assert best.id == best.metadata["id"]
 
@@ -215,7 +215,9 @@ def test_all_passages_together_fit_into_the_budget(told: BlockingEngine, budget:
     assert count("\n\n".join(texts)) <= budget or not texts
     for document in documents:
         cited = document.metadata["citation"]
-        assert told.documents.text(cited["document"])[cited["start"] : cited["end"]] == document.page_content
+        assert (
+            told.documents.get_text(cited["document"])[cited["start"] : cited["end"]] == document.page_content
+        )
         assert document.metadata["parts"]
 
 

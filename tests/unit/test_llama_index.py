@@ -54,7 +54,7 @@ def test_nodes_say_where_they_are_from_and_why(engine: BlockingEngine) -> None:
     assert (best.metadata["title"], best.metadata["source"]) == ("Plan 7", "plans")
     assert best.score == pytest.approx(sum(best.metadata["parts"].values()))
     cited = best.metadata["citation"]
-    assert engine.documents.text(cited["document"])[cited["start"] : cited["end"]] == best.text
+    assert engine.documents.get_text(cited["document"])[cited["start"] : cited["end"]] == best.text
     assert best.node.get_content(MetadataMode.LLM) == best.text == best.node.get_content(MetadataMode.EMBED)
 
 

@@ -71,7 +71,7 @@ async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) ->
         await engine.channels.post(NewMessage(f"the deploy failed, {number}", key="1"), channel=source.id)
         if number % 2:
             await engine.people.grant("default", Principal("user", ann.id), "viewer", source=source.id)
-    await engine.documents.settle()
+    await engine.documents.wait_until_embedded()
     theirs = engine.answering(Person("ann", id=ann.id))
     question = ChannelQuery("why did the deploy fail?", "channel 1", related=True, min_similarity=0.0)
     window = await theirs.channels.window(question, 4_000)

@@ -132,7 +132,7 @@ async def test_documents_that_were_split_otherwise_stay_until_they_are_added_aga
     async with conspectus.open(tmp_path, settings=Settings(embedder="none")) as engine:
         [written] = await engine.add(replace(new, spans=((0, len(text)),)))
         await engine.documents.update(written.id, title="Title")
-        assert len(await engine.documents.chunks(written.id)) == 1
+        assert len(await engine.documents.list_chunks(written.id)) == 1
         assert (await engine.maintenance.check()).clean
         [again] = await engine.add(new)
         assert (again.id, again.outcome, again.chunks) == (written.id, "replaced", 2)

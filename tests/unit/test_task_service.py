@@ -247,7 +247,7 @@ async def test_updates_at_once_lose_nothing(either: Engine | RemoteEngine) -> No
     assert plain(await tasks.get("ui-1")) == Task(
         "ui-1", "Draw anew", "All of it.", ("ui",), "completed", "critical"
     )
-    await either.documents.settle(collection="tasks")
+    await either.documents.wait_until_embedded(collection="tasks")
     found = await tasks.search("text", 20, status="completed", priority="critical")
     assert len(found) == 6
 

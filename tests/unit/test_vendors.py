@@ -164,7 +164,7 @@ async def test_a_refused_key_condemns_no_document(server: ModelServer, tmp_path,
             await engine.add([f"text {number}" for number in range(20)], wait=True)
         counts = (await engine.maintenance.status()).collections[0]
         assert (counts.pending, counts.errors, len(server.calls)) == (20, 0, 1)
-        assert await engine.documents.settle() == 20
+        assert await engine.documents.wait_until_embedded() == 20
 
 
 async def test_a_wrong_size_condemns_no_document(server: ModelServer, tmp_path) -> None:

@@ -142,7 +142,7 @@ class TestNotReady:
             window = await engine.streams.window(asked, 100)
             assert window.window.notices == early.notices
             embedder.let.set()
-            await engine.documents.settle()
+            await engine.documents.wait_until_embedded()
             late = await engine.streams.find_moments(asked)
             assert (late.outcome, late.notices) == ("found", ())
 
@@ -180,7 +180,7 @@ class TestTimes:
             NewCaption("by instant", iso, "2024-05-01T12:01:00+02:00"), stream="cam"
         )
         await engine.events.add([NewEvent("stop", epoch), NewEvent("stop", iso)], stream="cam")
-        await engine.documents.settle()
+        await engine.documents.wait_until_embedded()
         ranges = [CaptionRange(epoch, epoch + 1), CaptionRange(iso, "2024-05-01T10:00:01Z")]
         ranges += [CaptionRange(str(epoch), "2024-05-01T05:00:01-05:00")]
         answers = []

@@ -106,7 +106,7 @@ async def test_streams_of_odd_names_are_reached_on_a_server(engine: Engine) -> N
 async def test_an_engine_that_embeds_needs_no_embeddings(engine: Engine) -> None:
     manager = ContextManager(engine=engine)
     ids = await manager.add_documents_batch(["A red car arrives.", "A dog barks."], [minute(0), minute(1)])
-    await engine.documents.settle(collection="video")
+    await engine.documents.wait_until_embedded(collection="video")
     found = await manager.retrieve("Which dog barks?")
     assert (found[0]["id"], manager.pending) == (ids[1], ())
     assert (await engine.collections.get("video")).space == HashedEmbedder().space

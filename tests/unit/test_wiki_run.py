@@ -95,7 +95,7 @@ async def stored(shelf: Shelf) -> dict[tuple[str, str], Document]:
 
 async def texts(shelf: Shelf) -> dict[tuple[str, str], str]:
     return {
-        place: await shelf.engine.documents.text(each.id) for place, each in (await stored(shelf)).items()
+        place: await shelf.engine.documents.get_text(each.id) for place, each in (await stored(shelf)).items()
     }
 
 

@@ -30,7 +30,7 @@ async def test_an_embedder_that_refuses_is_left_alone_for_a_while(tmp_path: Path
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
         await engine.add("a ship sails")
         with pytest.raises(ProviderError, match="does not know the key"):
-            await engine.documents.settle()
+            await engine.documents.wait_until_embedded()
         asked = embedder.calls
         for _ in range(3):
             await engine.maintenance.resume(rested=60)
@@ -70,6 +70,6 @@ async def test_who_leaves_the_work_to_others_makes_no_vector_and_finds_no_name(t
         await asyncio.sleep(5 * GATHERING_SECONDS)
         assert embedder.calls == 0
         assert not await engine.graph.entities()
-        await engine.documents.settle()
+        await engine.documents.wait_until_embedded()
         assert embedder.calls
         assert await engine.graph.entities()

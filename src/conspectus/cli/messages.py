@@ -150,7 +150,7 @@ def context(channel: Channel, query: Query, common: Common, wanted: Wanted) -> N
 
 
 def _message(session: Session, channel: str, key: str) -> Document:
-    return session.engine.documents.find(key, source=channel, collection=session.collection)
+    return session.engine.documents.get_by_key(key, source=channel, collection=session.collection)
 
 
 def _kind(name: str | None) -> ArchiveKind | None:

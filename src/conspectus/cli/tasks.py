@@ -354,7 +354,7 @@ def _imported(session: Session, common: Common, rows: Sequence[TaskRow], *, wait
             if bars is not None:
                 bars("tasks", start + len(batch), len(rows))
         if outcomes and wait:
-            session.engine.documents.settle(collection=place, progress=bars)
+            session.engine.documents.wait_until_embedded(collection=place, progress=bars)
     return Imported(dict(outcomes), skipped, tuple(row for row in rows if row.task is None))
 
 

@@ -59,7 +59,9 @@ class RemoteChannels(RemoteService, ChannelService):
             if progress is not None:
                 progress("writing", len(written), 0)
         if how.get("wait", False):
-            await self._beside(RemoteDocuments).settle(collection=target.collection, progress=progress)
+            await self._beside(RemoteDocuments).wait_until_embedded(
+                collection=target.collection, progress=progress
+            )
         return written
 
     async def window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
@@ -95,7 +97,9 @@ class RemoteChannels(RemoteService, ChannelService):
 
         report = await take_in(read, put, how.get("progress"))
         if how.get("wait", False):
-            await self._beside(RemoteDocuments).settle(collection=home.id, progress=how.get("progress"))
+            await self._beside(RemoteDocuments).wait_until_embedded(
+                collection=home.id, progress=how.get("progress")
+            )
         return report
 
 

@@ -45,7 +45,7 @@ class RemoteDocuments(RemoteService, DocumentService):
             if progress is not None:
                 progress("writing", len(written), 0)
         if wait:
-            await self.settle(collection=target.collection, progress=progress)
+            await self.wait_until_embedded(collection=target.collection, progress=progress)
         return written
 
     async def add_files(
@@ -72,7 +72,7 @@ class RemoteDocuments(RemoteService, DocumentService):
         intake = Intake(self._files, self._write, progress)
         report = await take_in(intake, roots, KnownFile(pages, self.delete), prune=prune)
         if wait:
-            await self.settle(collection=home.id, progress=progress)
+            await self.wait_until_embedded(collection=home.id, progress=progress)
         return report
 
     async def update(

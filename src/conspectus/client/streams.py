@@ -55,7 +55,7 @@ class RemoteStreams(RemoteService, StreamService):
             if progress is not None:
                 progress("writing", len(written), 0)
         if wait:
-            await self._beside(RemoteDocuments).settle(collection=collection, progress=progress)
+            await self._beside(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
         return written
 
     async def import_captions(
@@ -80,7 +80,7 @@ class RemoteStreams(RemoteService, StreamService):
             request = Request("POST", "/streams/import", told, uploads=[each], writes=True, unhurried=True)
             reports.append(await self._channel.one(CaptionImport, request))
         if how.get("wait", False) and any(each.streams for each in reports):
-            await self._beside(RemoteDocuments).settle(collection=collection, progress=progress)
+            await self._beside(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
         return _together(reports)
 
     async def subscribe(

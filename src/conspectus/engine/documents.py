@@ -100,7 +100,9 @@ class DocumentService(Service):
         await self._context.embed(home, wait=wait, progress=progress)
         return report
 
-    async def settle(self, *, collection: str = "default", progress: Progress | None = None) -> int:
+    async def wait_until_embedded(
+        self, *, collection: str = "default", progress: Progress | None = None
+    ) -> int:
         """Wait until all chunks are embedded and entities are extracted; return the number of new vectors.
 
         If you may read only some sources, this waits too and returns 0.
@@ -118,7 +120,7 @@ class DocumentService(Service):
         """Return a document without its text. Raises NotFound."""
         return (await self._sight.document(document))[0]
 
-    async def find(self, key: str, *, source: str, collection: str = "default") -> Document:
+    async def get_by_key(self, key: str, *, source: str, collection: str = "default") -> Document:
         """Return the document of a key in a source, such as a message of a channel. Raises NotFound."""
         place = await self._sight.place(collection)
         home = await self._sight.source(place, source)
@@ -129,11 +131,11 @@ class DocumentService(Service):
             raise NotFound("document", key)
         return found[0]
 
-    async def text(self, document: str) -> str:
+    async def get_text(self, document: str) -> str:
         """Return the full text of a document. Raises NotFound."""
         return await self._sight.text(await self.get(document))
 
-    async def texts(self, ids: Sequence[str]) -> Mapping[str, str]:
+    async def get_texts(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the full texts of documents by id, at most 1,000; unknown ids are left out."""
         if len(ids) > LIST_LIMIT:
             raise TooLarge("documents", size=len(ids), limit=LIST_LIMIT, unit="ids")
@@ -141,7 +143,7 @@ class DocumentService(Service):
         found = await self._sight.texts([each for each, _ in seen])
         return {str(name): text for name, text in found.items()}
 
-    async def chunks(self, document: str) -> Sequence[Chunk]:
+    async def list_chunks(self, document: str) -> Sequence[Chunk]:
         """List the chunks of a document by position. Raises NotFound."""
         return [each.chunk for each in await self._sight.chunks(await self.get(document))]
 
@@ -228,7 +230,7 @@ class DocumentService(Service):
         if "text" in changes:
             return NewDocument(text="", **fields)
         new = NewDocument(text=await self._sight.text(stored), **fields)
-        chunks = await self.chunks(stored.id)
+        chunks = await self.list_chunks(stored.id)
         told = stored.syntax not in {"markdown", "rst"} or any(each.page is not None for each in chunks)
         spans = own_spans(chunks, new, self._context.preparation(source))
         return replace(new, places=_places(chunks) if told else (), spans=spans)

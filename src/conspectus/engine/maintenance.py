@@ -68,7 +68,7 @@ class MaintenanceService(Service):
             raise InvalidInput("embedder", "a collection can move to another embedder, not to none")
         home, core = place.collection, self._core
         if home.space == new.space:
-            return await self._documents.settle(collection=home.id, progress=progress)
+            return await self._documents.wait_until_embedded(collection=home.id, progress=progress)
         made = await move(core.records, core.shelves, home, new, progress=progress)
         await self._parts.indexes.forget(home, home.space)
         await self._context.embed((await self._sight.place(home.id)).shown, wait=True)

@@ -133,7 +133,7 @@ class TaskService:
             source = source or await self._source.made()
             written += await self._put_batch(source, batch)
         if source is not None and wait:
-            await self._engine.documents.settle(collection=source.collection)
+            await self._engine.documents.wait_until_embedded(collection=source.collection)
         return written
 
     async def get(self, task_id: str) -> StoredTask:
@@ -313,7 +313,7 @@ class TaskService:
                 )
                 break
         if wait:
-            await self._engine.documents.settle(collection=source.collection)
+            await self._engine.documents.wait_until_embedded(collection=source.collection)
         at = place if name is None else place_of(source, name)
         return TaskWritten(task_id if attachment is None else attachment.id, outcomes[at].outcome, at)
 
@@ -389,7 +389,7 @@ class TaskSource:
         whole = [task_document(task, attachments=number, expected=stored.fingerprint if stored else None)]
         for child in (each for each in children if is_stale(each, task)):
             try:
-                whole.append(restated(child, await self._engine.documents.text(child.id), task))
+                whole.append(restated(child, await self._engine.documents.get_text(child.id), task))
             except NotFound:
                 raise PreconditionFailed("attachment", child.key) from None
         if attachment is not None and stored is not None:
@@ -420,7 +420,7 @@ class TaskSource:
 
     async def _at_one_time(self, document: Document) -> tuple[Document, str]:
         for _ in range(READINGS):
-            text = await self._engine.documents.text(document.id)
+            text = await self._engine.documents.get_text(document.id)
             if content_hash(text) == document.content_hash or not document.chunks:
                 return document, text
             document = await self._engine.documents.get(document.id)
@@ -431,7 +431,7 @@ class TaskSource:
         ours = {each.id: each for each in documents if is_task(each)}
         ids, texts = list(ours), dict[str, str]()
         for start in range(0, len(ids), PAGE):
-            texts |= await self._engine.documents.texts(ids[start : start + PAGE])
+            texts |= await self._engine.documents.get_texts(ids[start : start + PAGE])
         whole = []
         for name, document in ours.items():
             if name in texts and content_hash(texts[name]) == document.content_hash:
@@ -558,7 +558,7 @@ async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
     if hit.chunk.end - hit.chunk.start == hit.document.characters:
         return to_result(hit, hit.chunk.text)
     try:
-        return to_result(hit, await engine.documents.text(hit.document.id))
+        return to_result(hit, await engine.documents.get_text(hit.document.id))
     except NotFound:
         return None
 

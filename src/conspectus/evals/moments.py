@@ -197,7 +197,7 @@ async def _stored(engine: Engine, given: MomentSet, progress: Progress | None) -
         places |= {str(each.id): (video, place) for place, each in enumerate(written)}
         if progress is not None:
             progress("writing videos", done, len(given.videos))
-    await engine.documents.settle(progress=progress)
+    await engine.documents.wait_until_embedded(progress=progress)
     sources = {each.name: str(each.id) for each in await engine.collections.sources()}
     return _Asker(engine, given, sources, places)
 

@@ -168,7 +168,7 @@ async def stored(
         written = await engine.add(documents, source=source, progress=progress)
         pairs = zip(written, documents, strict=True)
         keys[source] = {stored.id: document.key or "" for stored, document in pairs}
-    await engine.documents.settle(progress=progress)
+    await engine.documents.wait_until_embedded(progress=progress)
     return keys
 
 

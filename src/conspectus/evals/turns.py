@@ -91,7 +91,7 @@ async def _filled(
     with tempfile.TemporaryDirectory(prefix="conspectus-eval-") as folder:
         async with bootstrap.open(folder, settings=settings) as engine:
             await engine.add(given.documents, source="corpus", progress=progress)
-            await engine.documents.settle(progress=progress)
+            await engine.documents.wait_until_embedded(progress=progress)
             yield engine
 
 

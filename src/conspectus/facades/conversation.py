@@ -122,7 +122,7 @@ class Conversations:
 
     async def _messages(self, found: ChannelWindow) -> tuple[ContextMessage, ...]:
         """The messages of a window, without those that were deleted meanwhile."""
-        texts = await self._engine.documents.texts([each.id for each in found.messages])
+        texts = await self._engine.documents.get_texts([each.id for each in found.messages])
         shown: dict[str, list[str]] = {}
         for part in found.window.citations:
             shown.setdefault(part.document, []).append(texts.get(part.document, "")[part.start : part.end])
@@ -138,7 +138,7 @@ class Conversations:
         )
 
     async def _id(self, channel: str, message: str) -> str:
-        found = await self._engine.documents.find(message, source=channel, collection=self._collection)
+        found = await self._engine.documents.get_by_key(message, source=channel, collection=self._collection)
         return found.id
 
 

@@ -317,7 +317,7 @@ class KnowledgeBase:
         text, spans = _joined([str(each["content"]) for each in ordered])
         stored = await engine.documents.get(document_id)
         await engine.documents.update(stored.id, text=text, spans=spans)
-        await engine.documents.settle(collection=stored.collection)
+        await engine.documents.wait_until_embedded(collection=stored.collection)
         done = await engine.documents.get(stored.id)
         if done.status == "error":
             provider, _, reason = (done.error or "").partition(": ")
@@ -328,7 +328,7 @@ class KnowledgeBase:
 
     async def list_chunks_for_document(self, document_id: str, user_id: str) -> list[Chunk]:
         """A document's chunks, by position."""
-        return [to_chunk(each) for each in await (await self._as(user_id)).documents.chunks(document_id)]
+        return [to_chunk(each) for each in await (await self._as(user_id)).documents.list_chunks(document_id)]
 
     async def delete_document_chunks(self, document_id: str, user_id: str) -> int:
         """Delete a document's chunks, keep the document, and say how many went."""

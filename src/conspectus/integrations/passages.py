@@ -120,7 +120,7 @@ def _of_hit(hit: Hit) -> RetrievedPassage:
 async def _shown(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPassage]:
     """What a window shows, each place with the score of its best chunk; what is gone by now is out."""
     ids = list(dict.fromkeys(str(cited.document) for cited in window.citations))
-    texts = await engine.documents.texts(ids) if ids else {}
+    texts = await engine.documents.get_texts(ids) if ids else {}
     documents: dict[str, Document] = {}
     for name in texts:
         with suppress(NotFound):

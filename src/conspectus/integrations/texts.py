@@ -35,7 +35,7 @@ class Values:
         ids = [stable_id("document", home, key) for key in keys]
         asked, texts = list(dict.fromkeys(ids)), dict[str, str]()
         for start in range(0, len(asked), BATCH):
-            texts |= await engine.documents.texts(asked[start : start + BATCH])
+            texts |= await engine.documents.get_texts(asked[start : start + BATCH])
         return [self.decoded(texts[each]) if each in texts else None for each in ids]
 
     async def set(self, engine: AnyEngine, pairs: Iterable[tuple[str, bytes]]) -> None:
@@ -166,7 +166,7 @@ class Texts:
         found: list[Text] = []
         for start in range(0, len(documents), PAGE):
             page = documents[start : start + PAGE]
-            texts = await engine.documents.texts([each.id for each in page])
+            texts = await engine.documents.get_texts([each.id for each in page])
             found += [_text(each, texts[each.id]) for each in page if each.id in texts]
         return found
 
@@ -194,7 +194,7 @@ class Texts:
                 break
             depth = min(depth * DEEPER, MOST_HITS)
         chosen = list(best.values())[:limit]
-        texts = await engine.documents.texts([hit.document.id for hit in chosen]) if chosen else {}
+        texts = await engine.documents.get_texts([hit.document.id for hit in chosen]) if chosen else {}
         return [_found(hit, texts[hit.document.id]) for hit in chosen if hit.document.id in texts]
 
     async def _create(self, engine: AnyEngine, vector: Sequence[float] | None) -> None:

@@ -76,7 +76,7 @@ class Listed(BaseModel):
 async def read_document(call: ToolCall, given: ReadArguments) -> ToolResult:
     """A piece of a document's text, as long as there is room for."""
     document = await known_document(call, given.document)
-    text = await call.engine.documents.text(document.id)
+    text = await call.engine.documents.get_text(document.id)
     if given.start > len(text):
         raise InvalidInput("start", f"the document has {len(text)} characters")
     return ToolResult(piece(heading(document, text), text, given.start, call.room))

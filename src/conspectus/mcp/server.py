@@ -165,7 +165,7 @@ class ServerState:
             if not uri.startswith(before):
                 raise NotFound("resource", uri)
             document = await known_document(call, uri.removeprefix(before))
-            text = await call.engine.documents.text(document.id)
+            text = await call.engine.documents.get_text(document.id)
         except ConspectusError as error:
             raise self._failed(error, call) from error
         shown = piece(heading(document, text), text, 0, call.room)

@@ -20,5 +20,5 @@ CHANNEL_OPERATIONS: Final = (
     ),
     Operation(ChannelService.latest, "GET", "/messages", id="latest_messages"),
     Operation(ChannelService.chain, "GET", "/documents/{document}/thread", id="context_chain"),
-    Operation(DocumentService.find, "GET", "/documents/by-key", id="find_document"),
+    Operation(DocumentService.get_by_key, "GET", "/documents/by-key", id="find_document"),
 )

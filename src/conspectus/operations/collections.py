@@ -14,7 +14,14 @@ _BY_ID: Final = ("collection",)
 
 COLLECTION_OPERATIONS: Final = (
     Operation(CollectionService.list, "GET", "/collections", id="list_collections"),
-    Operation(DocumentService.settle, "POST", f"{_COLLECTION}/wait", unhurried=True, wrapped="embedded"),
+    Operation(
+        DocumentService.wait_until_embedded,
+        "POST",
+        f"{_COLLECTION}/wait",
+        unhurried=True,
+        wrapped="embedded",
+        id="settle",
+    ),
     Operation(MaintenanceService.status, "GET", f"{_COLLECTION}/status", id="collection_status"),
     Operation(
         MaintenanceService.reembed,

@@ -16,8 +16,8 @@ DOCUMENT_OPERATIONS: Final = (
     ),
     Operation(DocumentService.delete, "POST", "/documents/delete", unhurried=True, id="delete_documents"),
     Operation(DocumentService.get, "GET", _DOCUMENT, tagged=True, id="get_document"),
-    Operation(DocumentService.text, "GET", f"{_DOCUMENT}/text", wrapped="text", id="get_text"),
-    Operation(DocumentService.texts, "POST", "/documents/texts", reads=True, wrapped="texts", id="get_texts"),
-    Operation(DocumentService.chunks, "GET", _CHUNKS, id="list_chunks"),
+    Operation(DocumentService.get_text, "GET", f"{_DOCUMENT}/text", wrapped="text"),
+    Operation(DocumentService.get_texts, "POST", "/documents/texts", reads=True, wrapped="texts"),
+    Operation(DocumentService.list_chunks, "GET", _CHUNKS),
     Operation(DocumentService.delete_chunks, "DELETE", _CHUNKS, wrapped="deleted"),
 )

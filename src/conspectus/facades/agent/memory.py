@@ -301,7 +301,9 @@ class AsyncAgentMemory(MemoryReads):
 
     async def flush(self) -> int:
         """Wait until everything is found by meaning too, and say how many passages came meanwhile."""
-        return await self.desk.run(lambda engine: engine.documents.settle(collection=self.desk.collection))
+        return await self.desk.run(
+            lambda engine: engine.documents.wait_until_embedded(collection=self.desk.collection)
+        )
 
     async def health(self) -> dict[str, Any]:
         """Whether the store can be read, and how much waits to be found by meaning. Raises what is wrong."""

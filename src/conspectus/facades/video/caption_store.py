@@ -98,7 +98,7 @@ class CaptionStore:
         stored = None if home is None else await self._stored(engine, home, doc_id)
         if home is None or stored is None:
             return None
-        texts = await engine.documents.texts([stored.id])
+        texts = await engine.documents.get_texts([stored.id])
         return home.shown(stored, texts[stored.id]) if stored.id in texts else None
 
     async def search(
@@ -120,7 +120,7 @@ class CaptionStore:
             if len(best) >= top_k or len(hits) < limit or limit >= PAGE:
                 break
             limit = min(PAGE, 4 * limit)
-        texts = await engine.documents.texts(list(best)[:top_k])
+        texts = await engine.documents.get_texts(list(best)[:top_k])
         return [
             (home.shown(hit.document, texts[hit.document.id]), hit.score)
             for hit in best.values()
@@ -139,7 +139,7 @@ class CaptionStore:
             page = await engine.documents.list(
                 collection=home.collection.id, filter=where, after=after, limit=PAGE
             )
-            texts = await engine.documents.texts([each.id for each in page.documents])
+            texts = await engine.documents.get_texts([each.id for each in page.documents])
             pairs = [(each, texts[each.id]) for each in page.documents if each.id in texts]
             found += [(each.key, home.shown(each, text)) for each, text in pairs]
             after = page.next

@@ -42,7 +42,7 @@ async def add_lines(
     pieces = arriving(request.stream(), request.app.state.listeners.settings.request_timeout_seconds)
     taken = await take_lines(pieces, engine, stream=stream, collection=collection, replacing=replace)
     if wait:
-        await engine.documents.settle(collection=collection)
+        await engine.documents.wait_until_embedded(collection=collection)
     return taken
 
 

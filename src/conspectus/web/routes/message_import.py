@@ -28,7 +28,7 @@ async def delete_message(
     channel: Named, key: Named, engine: EngineOf, *, collection: Collection = "default", purge: Purge = False
 ) -> Receipt:
     """Delete a message by its key; what others answered stays."""
-    found = await engine.documents.find(key, source=channel, collection=collection)
+    found = await engine.documents.get_by_key(key, source=channel, collection=collection)
     return await engine.documents.delete(found.id, purge=purge)
 
 
