@@ -21,6 +21,7 @@ from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 from conspectus.window.build import build_window
+from conspectus.window.packer import WORTH_FILLING
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -172,14 +173,17 @@ def test_ten_thousand_random_windows_are_never_over_their_budget(part):
     | st.tuples(st.sampled_from(("xml", "json")), st.integers(1400, 3000)),
 )
 def test_a_window_is_filled_where_there_is_enough_to_say(seed, form_and_budget):
-    """In XML and JSON a document's attributes cost up to 70 tokens, which must be less than five percent."""
+    """To five percent, or to what is too little for one more passage.
+
+    In XML and JSON a document's attributes cost up to 70 tokens, which must be less than five percent.
+    """
     form, tokens = form_and_budget
     divisible = tuple(words for words in VOCABULARIES if words is not EMOJI)
     hits = Corpus(random.Random(seed), vocabularies=divisible).hits(12)
     window = window_of(hits, tokens, form)
     everything = window_of(hits, 10**6, form).tokens
     if everything >= 1.5 * tokens:
-        assert window.tokens >= 0.95 * tokens
+        assert window.tokens >= min(0.95 * tokens, tokens - WORTH_FILLING)
 
 
 @settings(max_examples=tries(100))

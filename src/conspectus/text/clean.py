@@ -86,6 +86,8 @@ def on_one_line(text: str) -> str:
 
 def printable(text: str) -> str:
     """Page breaks become lines, other control characters and lone surrogates U+FFFD."""
+    if text.isprintable():
+        return text
     return _UNPRINTABLE.sub(lambda found: "\n" if found[0] in _PAGE_BREAKS else "\ufffd", text)
 
 

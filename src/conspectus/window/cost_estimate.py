@@ -251,11 +251,20 @@ class Estimator:
         return self._renderer.render(layout).tokens(self._count)
 
     def _empty(self, hit: Hit, number: int) -> WindowPassage:
-        chunk, document = hit.chunk, hit.document
-        answers = self._threads.answers(document)
-        passage = WindowPassage(number, document, 0, 0, "", (), page=chunk.page, heading=chunk.heading)
-        stream, zone = self._threads.stream(document), self._threads.zone(document)
-        return replace(passage, answers=answers, stream=stream, zone=zone)
+        chunk, document, threads = hit.chunk, hit.document, self._threads
+        return WindowPassage(
+            number,
+            document,
+            0,
+            0,
+            "",
+            (),
+            page=chunk.page,
+            heading=chunk.heading,
+            answers=threads.answers(document),
+            stream=threads.stream(document),
+            zone=threads.zone(document),
+        )
 
 
 def _word_end(text: str, begin: int, limit: int) -> int:

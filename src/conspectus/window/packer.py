@@ -1,6 +1,7 @@
 """Select the chunks that fit into the budget: plan with estimates, render, count and plan again."""
 
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -49,6 +50,10 @@ class WindowPlan:
     pieces: dict[int, SelectedChunk] = field(default_factory=dict)
     costs: dict[int, int] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
+
+    def unused(self, room: int) -> int:
+        """How many tokens of a room the plan leaves, by its estimates."""
+        return max(room - sum(self.costs.values()), 0)
 
     @property
     def complete(self) -> bool:
@@ -256,7 +261,7 @@ class _Packer:
             fits, fails = (max(fits, room), fails) if slack >= 0 else (fits, min(fails, room))
             if fails - fits <= 1:
                 break
-            wanted = room + (slack if slack >= 0 else min(slack, -(1 << attempt)))
+            wanted = room + (slack if slack >= 0 else min(slack - packed.plan.unused(room), -(1 << attempt)))
             room = wanted if fits < wanted < fails else (fits + fails) // 2
         while best is None and room > 0:
             room = min(room, fails) // 2
@@ -286,7 +291,12 @@ def _nothing(hits: Sequence[Hit]) -> Packed:
     return Packed(WindowPlan(refused=dict.fromkeys(range(len(hits)), Refusal())), (), Rendered(), 0)
 
 
-_MOST_COMPARED = 32
+@dataclass(slots=True)
+class _Voice:
+    """The shown texts of one voice by rank, each as its words between single spaces, and all their words."""
+
+    texts: dict[int, str] = field(default_factory=dict)
+    words: set[str] = field(default_factory=set)
 
 
 class SeenTexts:
@@ -299,8 +309,7 @@ class SeenTexts:
 
     def __init__(self) -> None:
         self._hashes: dict[tuple[str, str], int] = {}
-        self._texts: dict[int, tuple[str, str]] = {}
-        self._words: dict[str, list[int]] = {}
+        self._voices: dict[str, _Voice] = defaultdict(_Voice)
 
     def rank_of(self, hit: Hit) -> int | None:
         """The rank under which the hit's text was added already."""
@@ -308,13 +317,11 @@ class SeenTexts:
         same = self._hashes.get((hit.chunk.content_hash, voice))
         if same is not None:
             return same
-        words = hit.chunk.text.split()
-        if not words or not all(map(self._words.__contains__, words)):
+        words, shown = hit.chunk.text.split(), self._voices[voice]
+        if not words or not shown.words.issuperset(words):
             return None
-        rarest = min((self._words[word] for word in set(words)), key=len)
         needle = f" {' '.join(words)} "
-        containing = (rank for rank in rarest[:_MOST_COMPARED] if self._texts[rank][0] == voice)
-        return next((rank for rank in containing if needle in self._texts[rank][1]), None)
+        return next((rank for rank, text in shown.texts.items() if needle in text), None)
 
     def add(self, rank: int, hit: Hit, *, whole: bool = True) -> None:
         """Remember a text; a truncated one only by its hash."""
@@ -322,10 +329,9 @@ class SeenTexts:
         self._hashes.setdefault((hit.chunk.content_hash, voice), rank)
         if not whole:
             return
-        words = hit.chunk.text.split()
-        self._texts[rank] = (voice, f" {' '.join(words)} ")
-        for word in set(words):
-            self._words.setdefault(word, []).append(rank)
+        words, shown = hit.chunk.text.split(), self._voices[voice]
+        shown.texts[rank] = f" {' '.join(words)} "
+        shown.words.update(words)
 
 
 def _voice(hit: Hit) -> str:

@@ -184,9 +184,7 @@ def _passages(pieces: Sequence[SelectedChunk], number: int, threads: Threads) ->
         follows = (
             passages[-1].number if passages and passages[-1].document.id == stretch.document.id else None
         )
-        passage = stretch.passage(number + len(passages), follows)
-        document = passage.document
-        passages.append(replace(passage, stream=threads.stream(document), zone=threads.zone(document)))
+        passages.append(stretch.passage(number + len(passages), follows, threads))
     return _with_gaps(passages, threads)
 
 
@@ -243,7 +241,7 @@ class _Stretch:
             self.end = end
             self._cut = piece.stop < len(chunk.text)
 
-    def passage(self, number: int, follows: int | None) -> WindowPassage:
+    def passage(self, number: int, follows: int | None, threads: Threads) -> WindowPassage:
         text = "".join(self._texts)
         blank = _BLANK_LINES.match(text)
         shown = text.rstrip()
@@ -261,6 +259,8 @@ class _Stretch:
             follows=follows,
             page=self._first.hit.chunk.page,
             heading=heading_at(self._first.hit.chunk, self.document.syntax, self._first.start + lead),
+            stream=threads.stream(self.document),
+            zone=threads.zone(self.document),
         )
 
 
