@@ -9,10 +9,10 @@ from typing import Annotated, Final
 import typer
 from rich.table import Table
 
-from conspectus.cli.errors import BUSY, FAILED, NOTHING, fail
-from conspectus.cli.options import Common, Searched
-from conspectus.cli.output import cell, dump, note, plain_table, printable, show, write
-from conspectus.cli.session import Session, opened
+from conspectus.cli.errors import BUSY, FAILED, fail
+from conspectus.cli.options import Searched
+from conspectus.cli.output import cell, dump, note, printable, rows_table, show, write
+from conspectus.cli.session import Session
 from conspectus.errors import ChatNotConfigured, ChatRateLimited, ChatTimedOut, ChatUnreachable
 from conspectus.model.chat import (
     Allocation,
@@ -65,7 +65,7 @@ class PrintedAnswer:
 
 def ask(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Question to answer.")],
-    common: Common,
+    session: Session,
     searched: Searched,
     *,
     max_tokens: Annotated[
@@ -77,33 +77,34 @@ def ask(
     no_context: Annotated[bool, typer.Option("--no-context", help="Send the query without context.")] = False,
 ) -> None:
     """Answer with the chat model, with citations."""
-    with opened(common) as session:
-        request = ChatRequest(
-            query,
-            collection=session.collection,
-            filter=session.where(searched),
-            min_similarity=FLOOR if searched.min_similarity is None else searched.min_similarity,
-            use_context=not no_context,
-            allocation=Allocation(context=max_tokens, answer=max_answer_tokens),
-        )
-        told = _told(session, request, aloud=not common.json)
-        if told.failure is None:
-            _finish(told, common)
-        elif told.failure.code == ChatNotConfigured.code and not no_context:
-            _passages(session, request, told.sources, common)
-        else:
-            fail(told.failure.code, told.failure.message, facts={}, as_json=common.json)
-            raise typer.Exit(BUSY if told.failure.code in PASSING else FAILED)
+    request = ChatRequest(
+        query,
+        collection=session.collection,
+        filter=session.where(searched),
+        min_similarity=FLOOR if searched.min_similarity is None else searched.min_similarity,
+        use_context=not no_context,
+        allocation=Allocation(context=max_tokens, answer=max_answer_tokens),
+    )
+    told = _told(session, request, aloud=not session.json)
+    if told.failure is None:
+        _finish(told, session)
+    elif told.failure.code == ChatNotConfigured.code and not no_context:
+        _passages(session, request, told.sources)
+    else:
+        fail(told.failure.code, told.failure.message, facts={}, as_json=session.json)
+        raise typer.Exit(BUSY if told.failure.code in PASSING else FAILED)
 
 
 def sources_table(sources: Sequence[ChatSource]) -> Table:
     """Numbered sources, one per line."""
-    table = plain_table("", "source", "location", "text")
-    for each in sources:
-        place = ", ".join(_place(each))
-        title = cell(each.title or each.location, limit=60)
-        table.add_row(cell(f"[{each.number}]"), title, cell(place, limit=60), cell(each.snippet, limit=100))
-    return table
+    rows = (
+        (
+            f"[{each.number}]", cell(each.title or each.location, limit=60),
+            cell(", ".join(_place(each)), limit=60), cell(each.snippet, limit=100),
+        )
+        for each in sources
+    )  # fmt: skip
+    return rows_table(("", "source", "location", "text"), rows)
 
 
 def _told(session: Session, request: ChatRequest, *, aloud: bool) -> PrintedAnswer:
@@ -124,9 +125,9 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _finish(told: PrintedAnswer, common: Common) -> None:
+def _finish(told: PrintedAnswer, session: Session) -> None:
     citations = told.citations or Citations(())
-    if common.json:
+    if session.json:
         parts = {"sources": told.sources, "citations": citations, "usage": told.usage}
         dump({"answer": told.answer, **parts})
         return
@@ -138,10 +139,10 @@ def _finish(told: PrintedAnswer, common: Common) -> None:
     if citations.unknown:
         numbers = ", ".join(f"[{each}]" for each in citations.unknown)
         note(f"warning: the answer cites {numbers}, which is not in the context")
-    _remark(told.sources)
+    _remark(session, told.sources)
 
 
-def _passages(session: Session, request: ChatRequest, sources: Sources, common: Common) -> None:
+def _passages(session: Session, request: ChatRequest, sources: Sources) -> None:
     """The passages that a model would receive, if none is set."""
     window = session.engine.window(
         request.message,
@@ -150,24 +151,23 @@ def _passages(session: Session, request: ChatRequest, sources: Sources, common: 
         filter=request.filter,
         min_similarity=request.min_similarity,
     )
-    if common.json:
+    if session.json:
         dump({"answer": None, "sources": sources, "citations": None, "usage": None, "passages": window.text})
     elif window.text:
         write(window.text)
         print()
         show(sources, sources_table(sources.sources), as_json=False)
     note(NO_MODEL)
-    if not common.json:
-        _remark(sources)
+    _remark(session, sources)
     if not window.text:
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
-def _remark(sources: Sources) -> None:
+def _remark(session: Session, sources: Sources) -> None:
     if sources.outcome == "no_match":
-        note("no match")
+        session.note("no match")
     if sources.notice is not None:
-        note(sources.notice)
+        session.note(sources.notice)
 
 
 def _place(source: ChatSource) -> Iterable[str]:

@@ -1,47 +1,47 @@
 """collections, sources and connections: manage them, and sync a collection from elsewhere."""
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+from typing import Annotated, Any
 
 import typer
 from rich.console import RenderableType
 
 from conspectus.cli.documents import receipt_line
-from conspectus.cli.errors import confirm, show_found
-from conspectus.cli.options import Common, Limit, Purge, Yes
-from conspectus.cli.output import cell, plain_table, rows_table, show
-from conspectus.cli.session import opened
-from conspectus.model.filter import Eq
-from conspectus.model.records import Collection, Source
-
-if TYPE_CHECKING:
-    from conspectus.sync import BlockingEngine
-import json
-from collections.abc import Iterable, Mapping
-from pathlib import Path
-from types import MappingProxyType
-from typing import Any
-
+from conspectus.cli.errors import confirm
 from conspectus.cli.jobs import Wait, jobs_table, report
-from conspectus.cli.session import require_here
+from conspectus.cli.options import Limit, Purge, Yes
+from conspectus.cli.output import cell, facts_table, moment, rows_table
+from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.connections import Connection
+from conspectus.model.filter import Eq
 from conspectus.model.jobs import Job
+from conspectus.model.records import Source
 
 Name = Annotated[str, typer.Argument(metavar="NAME", help="Name or id.")]
 NewName = Annotated[str, typer.Argument(metavar="NEW_NAME", help="New name.")]
 
 
-def list_collections(common: Common, *, limit: Limit = 100) -> None:
+def list_collections(session: Session, *, limit: Limit = 100) -> None:
     """List collections."""
-    with opened(common) as session:
-        found = session.engine.collections.list()[:limit]
-    show_found(found, _collections_table(found), "no collections", as_json=common.json)
+    found = session.engine.collections.list()[:limit]
+    rows = (
+        (
+            one.id, one.name, one.language or "none", one.space.name if one.space else "none",
+            f"{one.created:%Y-%m-%d %H:%M}", cell(one.description, limit=60),
+        )
+        for one in found
+    )  # fmt: skip
+    columns = ("id", "name", "language", "embedding model", "created", "description")
+    session.show_found(found, rows_table(columns, rows), "no collections")
 
 
 def create_collection(
     name: Name,
-    common: Common,
+    session: NewSession,
     *,
     embedder: Annotated[
         str | None, typer.Option(help="Embedding model (default: CONSPECTUS_EMBEDDER).")
@@ -50,95 +50,66 @@ def create_collection(
     description: Annotated[str, typer.Option(help="Description.")] = "",
 ) -> None:
     """Create a collection."""
-    with opened(common, new=True) as session:
-        made = session.engine.collections.create(
-            name, embedder=embedder, language=language, description=description
-        )
-    show(made, f"created {made.name}", as_json=common.json)
+    made = session.engine.collections.create(
+        name, embedder=embedder, language=language, description=description
+    )
+    session.show(made, f"created {made.name}")
 
 
-def rename_collection(name: Name, new: NewName, common: Common) -> None:
+def rename_collection(name: Name, new: NewName, session: Session) -> None:
     """Rename a collection."""
-    with opened(common) as session:
-        changed = session.engine.collections.update(name, rename=new)
-    show(changed, f"renamed {name} to {changed.name}", as_json=common.json)
+    changed = session.engine.collections.update(name, rename=new)
+    session.show(changed, f"renamed {name} to {changed.name}")
 
 
-def delete_collection(name: Name, common: Common, *, purge: Purge = False, yes: Yes = False) -> None:
+def delete_collection(name: Name, session: Session, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a collection with all its documents."""
-    with opened(common) as session:
-        found = session.engine.collections.get(name)
-        count = session.engine.documents.count(collection=found.id)
-        confirm(f"Delete the collection {found.name} with {count} documents?", yes=yes)
-        receipt = session.engine.collections.delete(found.id, purge=purge)
-    show(receipt, receipt_line(receipt), as_json=common.json)
+    found = session.engine.collections.get(name)
+    count = session.engine.documents.count(collection=found.id)
+    confirm(f"Delete the collection {found.name} with {count} documents?", yes=yes)
+    receipt = session.engine.collections.delete(found.id, purge=purge)
+    session.show(receipt, receipt_line(receipt))
 
 
-def list_sources(common: Common, *, limit: Limit = 100) -> None:
+def list_sources(session: Session, *, limit: Limit = 100) -> None:
     """List the sources of a collection."""
-    with opened(common) as session:
-        found = session.engine.collections.sources(collection=session.collection)[:limit]
-        counts = {each.id: _count(session.engine, each) for each in found} if not common.json else {}
-    table = plain_table("id", "name", "kind", "documents")
-    for each in found:
-        table.add_row(cell(each.id), cell(each.name), each.kind, str(counts.get(each.id, "")))
-    show_found(found, table, "no sources", as_json=common.json)
+    found = session.engine.collections.sources(collection=session.collection)[:limit]
+    counts = {each.id: str(_count(session, each)) for each in found} if not session.json else {}
+    rows = ((each.id, each.name, each.kind, counts.get(each.id)) for each in found)
+    session.show_found(found, rows_table(("id", "name", "kind", "documents"), rows), "no sources")
 
 
-def get_source(name: Name, common: Common) -> None:
+def get_source(name: Name, session: Session) -> None:
     """Show a source."""
-    with opened(common) as session:
-        found = session.engine.collections.get_source(name, collection=session.collection)
-        count = _count(session.engine, found)
-    table = plain_table("field", "value")
-    facts = {
-        "id": found.id, "name": found.name, "kind": found.kind, "documents": count,
-        **found.metadata,
-    }  # fmt: skip
-    for field, value in facts.items():
-        table.add_row(cell(field), cell(str(value)))
-    show(found, table, as_json=common.json)
+    found = session.engine.collections.get_source(name, collection=session.collection)
+    facts = {"id": found.id, "name": found.name, "kind": found.kind, "documents": _count(session, found)}
+    facts |= {name: str(value) for name, value in found.metadata.items()}
+    session.show(found, facts_table(facts))
 
 
-def create_source(name: Name, common: Common) -> None:
+def create_source(name: Name, session: NewSession) -> None:
     """Create a source. Add documents with `add --source`."""
-    with opened(common, new=True) as session:
-        made = session.engine.collections.get_or_create_source(name, collection=session.collection)
-    show(made, f"created {made.name}", as_json=common.json)
+    made = session.engine.collections.get_or_create_source(name, collection=session.collection)
+    session.show(made, f"created {made.name}")
 
 
-def rename_source(name: Name, new: NewName, common: Common) -> None:
+def rename_source(name: Name, new: NewName, session: Session) -> None:
     """Rename a source."""
-    with opened(common) as session:
-        changed = session.engine.collections.update_source(name, collection=session.collection, rename=new)
-    show(changed, f"renamed {name} to {changed.name}", as_json=common.json)
+    changed = session.engine.collections.update_source(name, collection=session.collection, rename=new)
+    session.show(changed, f"renamed {name} to {changed.name}")
 
 
-def delete_source(name: Name, common: Common, *, purge: Purge = False, yes: Yes = False) -> None:
+def delete_source(name: Name, session: Session, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a source with all its documents."""
-    with opened(common) as session:
-        found = session.engine.collections.get_source(name, collection=session.collection)
-        count = _count(session.engine, found)
-        confirm(f"Delete the source {found.name} with {count} documents?", yes=yes)
-        receipt = session.engine.collections.delete_source(
-            found.id, collection=session.collection, purge=purge
-        )
-    show(receipt, receipt_line(receipt), as_json=common.json)
+    found = session.engine.collections.get_source(name, collection=session.collection)
+    count = _count(session, found)
+    confirm(f"Delete the source {found.name} with {count} documents?", yes=yes)
+    receipt = session.engine.collections.delete_source(found.id, collection=session.collection, purge=purge)
+    session.show(receipt, receipt_line(receipt))
 
 
-def _count(engine: "BlockingEngine", source: Source) -> int:
-    return engine.documents.count(collection=source.collection, filter=Eq("source", source.id))
-
-
-def _collections_table(found: Sequence[Collection]) -> RenderableType:
-    rows = (
-        (
-            one.id, one.name, one.language or "none", one.space.name if one.space else "none",
-            f"{one.created:%Y-%m-%d %H:%M}", cell(one.description, limit=60),
-        )
-        for one in found
-    )  # fmt: skip
-    return rows_table(("id", "name", "language", "embedding model", "created", "description"), rows)
+def _count(session: Session, source: Source) -> int:
+    return session.engine.documents.count(collection=source.collection, filter=Eq("source", source.id))
 
 
 TRUTH: Mapping[str, bool] = MappingProxyType({"true": True, "false": False})
@@ -148,7 +119,7 @@ ConnectionName = Annotated[str, typer.Argument(metavar="NAME", help="Name of a c
 def add_connection(
     name: ConnectionName,
     connector: Annotated[str, typer.Argument(help="markdown, git or mediawiki.")],
-    common: Common,
+    session: NewSession,
     *,
     option: Annotated[
         list[str] | None,
@@ -156,60 +127,56 @@ def add_connection(
     ] = None,
 ) -> None:
     """Connect the collection to Git, MediaWiki or a folder."""
-    with opened(common, new=True) as session:
-        made = session.engine.connections.create(
-            name, connector, _options(option or []), collection=session.collection
-        )
-    show(made, _connections_table([made]), as_json=common.json)
+    made = session.engine.connections.create(
+        name, connector, _options(option or []), collection=session.collection
+    )
+    session.show(made, _connections_table([made]))
 
 
-def list_connections(common: Common, *, limit: Limit = 100) -> None:
+def list_connections(session: Session, *, limit: Limit = 100) -> None:
     """List the connections of the collection with their last runs."""
-    with opened(common) as session:
-        found = session.engine.connections.list(collection=session.collection)[:limit]
-    show(found, _connections_table(found), as_json=common.json)
+    found = session.engine.connections.list(collection=session.collection)[:limit]
+    session.show(found, _connections_table(found))
 
 
-def sync(name: ConnectionName, common: Common, *, wait: Wait = True) -> None:
+def sync(name: ConnectionName, session: Session, *, wait: Wait = True) -> None:
     """Sync a connection now."""
-    with opened(common) as session:
-        report(
-            session, [session.engine.connections.sync(name, collection=session.collection)], common, wait=wait
-        )
+    report(session, [session.engine.connections.sync(name, collection=session.collection)], wait=wait)
 
 
-def watch(name: ConnectionName, common: Common) -> None:
+def watch(name: ConnectionName, session: Session) -> None:
     """Sync a connection now and after every change of its folder."""
-    require_here(common)
+    session.require_here()
 
     def told(job: Job) -> None:
-        show(job, jobs_table([job]), as_json=common.json)
+        session.show(job, jobs_table([job]))
 
-    with opened(common) as session:
-        session.engine.connections.watch(name, collection=session.collection, told=told)
+    session.engine.connections.watch(name, collection=session.collection, told=told)
 
 
 def delete_connection(
     name: ConnectionName,
-    common: Common,
+    session: Session,
     *,
     documents: Annotated[bool, typer.Option("--documents", help="Delete its documents as well.")] = False,
     yes: Yes = False,
 ) -> None:
     """Delete a connection."""
-    with opened(common) as session:
-        confirm("Delete all its documents?", yes=yes or not documents)
-        receipt = session.engine.connections.delete(name, collection=session.collection, delete=documents)
-    show(receipt, f"deleted the connection {name} and {receipt.documents} documents", as_json=common.json)
+    connections = session.engine.connections
+    confirm("Delete all its documents?", yes=yes or not documents)
+    receipt = connections.delete(name, collection=session.collection, delete=documents)
+    session.show(receipt, f"deleted the connection {name} and {receipt.documents} documents")
 
 
 def _connections_table(found: Iterable[Connection]) -> RenderableType:
-    table = plain_table("name", "connector", "state", "last run", "options", "error")
-    for each in found:
-        ran = f"{each.last_run:%Y-%m-%d %H:%M:%S}" if each.last_run else "-"
-        options = cell(json.dumps(dict(each.options), ensure_ascii=False))
-        table.add_row(cell(each.name), each.connector, each.state, ran, options, cell(each.error or ""))
-    return table
+    rows = (
+        (
+            each.name, each.connector, each.state, moment(each.last_run),
+            json.dumps(dict(each.options), ensure_ascii=False), each.error,
+        )
+        for each in found
+    )  # fmt: skip
+    return rows_table(("name", "connector", "state", "last run", "options", "error"), rows)
 
 
 def _options(given: Sequence[str]) -> dict[str, Any]:

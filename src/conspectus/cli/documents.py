@@ -3,29 +3,27 @@
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from itertools import islice
 from typing import Annotated
 
 import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from conspectus.cli.errors import NOTHING, PARTIAL, confirm, note_next
-from conspectus.cli.options import After, Common, PageLimit, Purge, Selection, Wait, Yes
-from conspectus.cli.output import cell, note, plain_table, progress, rows_table, show
-from conspectus.cli.session import Session, opened
+from conspectus.cli.errors import PARTIAL, confirm
+from conspectus.cli.options import After, PageLimit, Purge, Selection, Wait, Yes
+from conspectus.cli.output import cell, progress, rows_table
+from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import EVERYTHING, And, Filter, In
 from conspectus.model.records import Document, Receipt, Written
 from conspectus.model.reports import FilesReport
 
 STDIN = "-"
-NOTICES = 10
 
 
 def add(
     paths: Annotated[list[str], typer.Argument(metavar="PATH...", help="Files and folders; - is stdin.")],
-    common: Common,
+    session: NewSession,
     *,
     source: Annotated[str | None, typer.Option(help="Source to add to (default: one per folder).")] = None,
     prune: Annotated[
@@ -36,7 +34,7 @@ def add(
     """Add files and folders. Unchanged files are skipped."""
     files = [path for path in paths if path != STDIN]
     text = _stdin() if STDIN in paths else None
-    with opened(common, new=True) as session, progress() as bars:
+    with progress() as bars:
         engine, place = session.engine, session.collection
         report = FilesReport()
         if files:
@@ -46,28 +44,25 @@ def add(
         if text is not None:
             written = engine.add(text, source=source or "stdin", collection=place, wait=wait, progress=bars)
             report = _counted(report, written)
-    for name, notice in islice(report.notices.items(), 0 if common.json else NOTICES):
-        note(f"{name}: {notice}")
-    if len(report.notices) > NOTICES and not common.json:
-        note(f"and {len(report.notices) - NOTICES} more notices; --json lists all")
-    show(report, files_table(report), as_json=common.json)
+    session.note_first([f"{name}: {notice}" for name, notice in report.notices.items()])
+    session.show(report, files_table(report))
     if report.failures:
         raise typer.Exit(PARTIAL)
 
 
-def list_documents(common: Common, chosen: Selection, *, limit: PageLimit = 100, after: After = None) -> None:
+def list_documents(
+    session: Session, chosen: Selection, *, limit: PageLimit = 100, after: After = None
+) -> None:
     """List documents in the order they were added."""
-    with opened(common) as session:
-        where = session.where(chosen)
-        page = session.engine.documents.list(
-            collection=session.collection, filter=where, after=after, limit=limit
-        )
-    show(page, documents_table(page.documents), as_json=common.json)
-    note_next(page.next, as_json=common.json)
+    where = session.where(chosen)
+    page = session.engine.documents.list(
+        collection=session.collection, filter=where, after=after, limit=limit
+    )
+    session.show_page(page, documents_table(page.documents))
 
 
 def delete(
-    common: Common,
+    session: Session,
     chosen: Selection,
     *,
     ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.")] = None,
@@ -75,14 +70,13 @@ def delete(
     yes: Yes = False,
 ) -> None:
     """Delete documents by id, filter or source."""
-    with opened(common) as session:
-        where = _chosen(session, ids or [], chosen)
-        count = session.engine.documents.count(collection=session.collection, filter=where)
-        confirm(f"Delete {count} documents?", yes=yes or not count)
-        receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
-    show(receipt, receipt_line(receipt), as_json=common.json)
+    where = _chosen(session, ids or [], chosen)
+    count = session.engine.documents.count(collection=session.collection, filter=where)
+    confirm(f"Delete {count} documents?", yes=yes or not count)
+    receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
+    session.show(receipt, receipt_line(receipt))
     if not receipt.documents:
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
 def documents_table(documents: Iterable[Document]) -> RenderableType:
@@ -90,7 +84,7 @@ def documents_table(documents: Iterable[Document]) -> RenderableType:
     rows = (
         (
             one.id, one.kind, cell(one.title, limit=60), cell(one.location, limit=60), one.status,
-            str(one.chunks), f"{one.recorded:%Y-%m-%d %H:%M:%S}",
+            str(one.chunks), one.recorded,
         )
         for one in documents
     )  # fmt: skip
@@ -102,10 +96,7 @@ def files_table(report: FilesReport) -> RenderableType:
     names = ("added", "replaced", "updated", "unchanged", "pruned", "skipped", "chunks")
     lines: list[RenderableType] = [Text(", ".join(f"{getattr(report, name)} {name}" for name in names))]
     if report.failures:
-        table = plain_table("failed", "reason")
-        for each in report.failures:
-            table.add_row(cell(each.name), cell(each.reason))
-        lines.append(table)
+        lines.append(rows_table(("failed", "reason"), ((each.name, each.reason) for each in report.failures)))
     return Group(*lines)
 
 

@@ -2,13 +2,12 @@
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import typer
-from rich.console import RenderableType
 
-from conspectus.cli.output import dump, note, show
+from conspectus.cli.output import dump, note
 from conspectus.errors import (
     ConspectusError,
     FetchFailed,
@@ -81,22 +80,6 @@ def fail(code: str, message: str, *, facts: dict[str, object], as_json: bool) ->
         dump({"error": {"code": code, "message": message, **facts}})
     else:
         note(f"error: {message}")
-
-
-def show_found(found: Sequence[object], table: RenderableType, nothing: str, *, as_json: bool) -> None:
-    """Print what was found; without any, say so and end with the exit code for it."""
-    if found or as_json:
-        show(found, table, as_json=as_json)
-    if not found:
-        if not as_json:
-            note(nothing)
-        raise typer.Exit(NOTHING)
-
-
-def note_next(cursor: object, *, as_json: bool) -> None:
-    """Say how to list the next page, if there is one."""
-    if cursor and not as_json:
-        note(f"next page: --after {cursor}")
 
 
 def confirm(question: str, *, yes: bool) -> None:

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.options import Common, MaxTokens
-from conspectus.cli.output import plain_table, progress, show, similarity_table
-from conspectus.cli.session import require_here
+from conspectus.cli.options import MaxTokens
+from conspectus.cli.output import plain_table, progress, similarity_table
+from conspectus.cli.session import Session
 from conspectus.evals import run
 from conspectus.evals.asked import profile_without
 from conspectus.evals.asked import similarity as measure_similarity
@@ -28,22 +28,22 @@ Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the
 
 def retrieval(
     directory: Directory,
-    common: Common,
+    session: Session,
     *,
     graph: Annotated[
         bool, typer.Option("--graph", help="Compare results with and without the graph.")
     ] = False,
 ) -> None:
     """Measure ranking: nDCG and recall."""
-    require_here(common)
+    session.require_here()
     with progress() as bars:
         figures = asyncio.run(run.retrieval(directory, graph=_ask(graph), progress=bars))
-    show(figures, ways_table(figures) if graph else figures_table(figures), as_json=common.json)
+    session.show(figures, ways_table(figures) if graph else figures_table(figures))
 
 
 def evidence(
     directory: Directory,
-    common: Common,
+    session: Session,
     *,
     max_tokens: Annotated[
         list[int] | None, typer.Option(min=0, help="Tokens of the window (o200k_base); repeatable.")
@@ -54,18 +54,18 @@ def evidence(
     ] = None,
 ) -> None:
     """Measure how often windows contain the answer."""
-    require_here(common)
+    session.require_here()
     with progress() as bars:
         measuring = measure_evidence(
             directory, budgets=max_tokens or BUDGETS, limit=limit, pages=pages, progress=bars
         )
         figures = asyncio.run(measuring)
-    show(figures, ways_table(figures), as_json=common.json)
+    session.show(figures, ways_table(figures))
 
 
 def conversation(
     directory: Directory,
-    common: Common,
+    session: Session,
     *,
     max_tokens: MaxTokens = 2048,
     profile: Annotated[
@@ -77,43 +77,43 @@ def conversation(
     graph: Annotated[bool, typer.Option("--graph", help="Include graph retrieval.")] = False,
 ) -> None:
     """Measure recall of evidence in conversations."""
-    require_here(common)
+    session.require_here()
     chosen = profile_without(profile or "default", without) if without else profile
     with progress() as bars:
         asking = run.conversation(
             directory, budget=max_tokens, profile=chosen, graph=_ask(graph), progress=bars
         )
         figures = asyncio.run(asking)
-    show(figures, figures_table(figures), as_json=common.json)
+    session.show(figures, figures_table(figures))
 
 
-def turns(directory: Directory, common: Common) -> None:
+def turns(directory: Directory, session: Session) -> None:
     """Measure retrieval for queries with a chat history."""
-    require_here(common)
+    session.require_here()
     with progress() as bars:
         figures = asyncio.run(measure_turns(directory, progress=bars))
     flat = {f"{way} {kind}": report for way, kinds in figures.items() for kind, report in kinds.items()}
-    show(figures, figures_table(flat), as_json=common.json)
+    session.show(figures, figures_table(flat))
 
 
-def moments(directory: Directory, common: Common, *, limit: MaxQueries = None) -> None:
+def moments(directory: Directory, session: Session, *, limit: MaxQueries = None) -> None:
     """Measure search for moments of streams."""
-    require_here(common)
+    session.require_here()
     with progress() as bars:
         figures = asyncio.run(measure_moments(directory, limit=limit, progress=bars))
-    show(figures, ways_table(figures), as_json=common.json)
+    session.show(figures, ways_table(figures))
 
 
 def similarity(
     directories: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="Directories of evaluation sets.")
     ],
-    common: Common,
+    session: Session,
 ) -> None:
     """Measure similarities, to choose a minimum similarity."""
-    require_here(common)
+    session.require_here()
     figures = asyncio.run(measure_similarity(directories))
-    show(figures, similarity_table(figures), as_json=common.json)
+    session.show(figures, similarity_table(figures))
 
 
 def figures_table(figures: Mapping[str, object]) -> RenderableType:

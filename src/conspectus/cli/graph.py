@@ -4,8 +4,6 @@ import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from datetime import datetime
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
 
@@ -13,10 +11,10 @@ import typer
 from rich.console import Group, RenderableType
 from rich.tree import Tree
 
-from conspectus.cli.errors import NOTHING, confirm, note_next, show_found
-from conspectus.cli.options import After, Common, Limit, PageLimit, Query, Yes, instant
-from conspectus.cli.output import cell, note, plain_table, progress, show, write
-from conspectus.cli.session import Session, opened
+from conspectus.cli.errors import confirm
+from conspectus.cli.options import After, Limit, PageLimit, Query, Yes, instant
+from conspectus.cli.output import cell, progress, rows_table, valid, write, written
+from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import (
     ENTITY,
@@ -25,7 +23,6 @@ from conspectus.model.graph import (
     Edge,
     EdgeStep,
     GraphForm,
-    GraphSummary,
     GraphWritten,
     Neighbor,
     NewEdge,
@@ -37,7 +34,7 @@ from conspectus.settings import Settings
 from conspectus.text.times import parse_instant
 
 if TYPE_CHECKING:
-    from conspectus.ports import Progress
+    pass
 
 STDIO: Final = Path("-")
 TEXT: Final = 80
@@ -59,6 +56,10 @@ class OfGraph:
     """A graph."""
 
     graph: Annotated[str, typer.Option(help="Graph (name or id).")] = "default"
+
+    def place(self, session: Session) -> dict[str, Any]:
+        """The graph and the collection, as the engine takes them."""
+        return {"graph": self.graph, "collection": session.collection}
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,32 +185,34 @@ def properties(pairs: Sequence[str]) -> dict[str, Any]:
 
 
 def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> RenderableType:
-    """Nodes, one per line."""
-    table = plain_table(
-        *(["score"] if scores else []), "id", "type", "name", "aliases", "valid", "properties"
-    )
-    for number, each in enumerate(nodes):
-        score = [f"{scores[number]:.3f}"] if scores else []
-        table.add_row(
-            *score,
-            cell(each.id),
-            cell(each.type),
-            cell(each.name if each.name != each.id else ""),
-            cell(", ".join(each.aliases), limit=TEXT),
-            valid(each.valid_from, each.valid_until),
-            cell(_properties_cell(each.properties), limit=TEXT),
+    """Nodes, one per line, after their scores if there are any."""
+    rows = (
+        (
+            each.id, each.type, each.name if each.name != each.id else "",
+            cell(written(each.aliases), limit=TEXT), valid(each.valid_from, each.valid_until),
+            cell(
+                json.dumps(dict(each.properties), ensure_ascii=False) if each.properties else "", limit=TEXT
+            ),
         )
-    return table
+        for each in nodes
+    )  # fmt: skip
+    columns = ("id", "type", "name", "aliases", "valid", "properties")
+    if not scores:
+        return rows_table(columns, rows)
+    scored = ((f"{score:.3f}", *row) for score, row in zip(scores, rows, strict=True))
+    return rows_table(("score", *columns), scored)
 
 
 def edges_table(edges: Sequence[Edge]) -> RenderableType:
     """Edges, one per line."""
-    table = plain_table("source", "type", "target", "weight", "valid", "ended by", "id")
-    for each in edges:
-        ends = [cell(each.source), cell(each.type), cell(each.target)]
-        when = valid(each.valid_from, each.valid_until)
-        table.add_row(*ends, f"{each.weight:g}", when, cell(each.closed_by or ""), cell(each.id))
-    return table
+    rows = (
+        (
+            each.source, each.type, each.target, f"{each.weight:g}", valid(each.valid_from, each.valid_until),
+            each.closed_by, each.id,
+        )
+        for each in edges
+    )  # fmt: skip
+    return rows_table(("source", "type", "target", "weight", "valid", "ended by", "id"), rows)
 
 
 def neighbors_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
@@ -224,89 +227,72 @@ def neighbors_tree(node: str, found: Sequence[Neighbor]) -> RenderableType:
     return tree
 
 
-def valid(start: datetime | None, end: datetime | None) -> str:
-    """The time range in which something is true."""
-    if start is None and end is None:
-        return ""
-    return " to ".join("-" if each is None else f"{each:%Y-%m-%d %H:%M:%S}" for each in (start, end))
-
-
-def list_graphs(common: Common, *, limit: Limit = 100) -> None:
+def list_graphs(session: Session, *, limit: Limit = 100) -> None:
     """List graphs with numbers of nodes and edges."""
-    with opened(common) as session:
-        found = session.engine.graph.list(collection=session.collection)[:limit]
-    show_found(found, _graphs_table(found), "no graphs", as_json=common.json)
+    found = session.engine.graph.list(collection=session.collection)[:limit]
+    rows = (
+        (each.source.name, each.nodes, each.edges, _most(each.types), _most(each.relations)) for each in found
+    )
+    session.show_found(
+        found, rows_table(("graph", "nodes", "edges", "types", "relations"), rows), "no graphs"
+    )
 
 
-def add_nodes(file: File, common: Common, of: OfGraph) -> None:
+def add_nodes(file: File, session: NewSession, of: OfGraph) -> None:
     """Add or update nodes from a file."""
-    nodes = parts_in(file, NewNode)
-    with opened(common, new=True) as session, progress() as bars:
-        add = partial(session.engine.graph.add_nodes, graph=of.graph, collection=session.collection)
-        done = _in_batches(add, nodes, "nodes", bars)
-    _show_written(done, "nodes", common)
+    _add_parts(parts_in(file, NewNode), session.engine.graph.add_nodes, "nodes", session, of)
 
 
-def add_edges(file: File, common: Common, of: OfGraph) -> None:
+def add_edges(file: File, session: NewSession, of: OfGraph) -> None:
     """Add or update edges from a file."""
-    edges = parts_in(file, NewEdge)
-    with opened(common, new=True) as session, progress() as bars:
-        add = partial(session.engine.graph.add_edges, graph=of.graph, collection=session.collection)
-        done = _in_batches(add, edges, "edges", bars)
-    _show_written(done, "edges", common)
+    _add_parts(parts_in(file, NewEdge), session.engine.graph.add_edges, "edges", session, of)
 
 
-def add_node(node: NodeId, common: Common, of: OfGraph, told: NodeOptions) -> None:
+def add_node(node: NodeId, session: NewSession, of: OfGraph, told: NodeOptions) -> None:
     """Add or update a node."""
-    with opened(common, new=True) as session:
-        [done] = session.engine.graph.add_nodes(
-            [told.node(node)], graph=of.graph, collection=session.collection
-        )
-    show(done, f"{done.outcome} {done.id}", as_json=common.json)
+    [done] = session.engine.graph.add_nodes([told.node(node)], **of.place(session))
+    session.show(done, f"{done.outcome} {done.id}")
 
 
 def add_edge(
     source: Annotated[str, typer.Argument(metavar="SOURCE", help="Source node (id).")],
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Target node (id).")],
-    common: Common,
+    session: NewSession,
     of: OfGraph,
     told: EdgeOptions,
 ) -> None:
     """Add or update an edge."""
-    with opened(common, new=True) as session:
-        edge = told.edge(source, target)
-        [done] = session.engine.graph.add_edges([edge], graph=of.graph, collection=session.collection)
+    edge = told.edge(source, target)
+    [done] = session.engine.graph.add_edges([edge], **of.place(session))
     ended = "".join(f"\nended {each}" for each in done.closed)
-    show(done, f"{done.outcome} {done.id}{ended}", as_json=common.json)
+    session.show(done, f"{done.outcome} {done.id}{ended}")
 
 
-def delete(common: Common, of: OfGraph, chosen: Deleted) -> None:
+def delete(session: Session, of: OfGraph, chosen: Deleted) -> None:
     """Delete nodes, edges or a whole graph."""
-    with opened(common) as session:
-        if chosen.node or chosen.edge:
-            counts = _delete_parts(session, of, chosen)
-        else:
-            if not chosen.yes:
-                _ask(session, of)
-            gone = session.engine.graph.delete(of.graph, collection=session.collection)
-            counts = {"nodes": gone.nodes, "edges": gone.edges}
-    show(counts, f"deleted {counts['nodes']:,} nodes, {counts['edges']:,} edges", as_json=common.json)
+    if chosen.node or chosen.edge:
+        counts = _delete_parts(session, of, chosen)
+    else:
+        if not chosen.yes:
+            _ask(session, of)
+        gone = session.engine.graph.delete(of.graph, collection=session.collection)
+        counts = {"nodes": gone.nodes, "edges": gone.edges}
+    session.show(counts, f"deleted {counts['nodes']:,} nodes, {counts['edges']:,} edges")
     if (chosen.node or chosen.edge) and not any(counts.values()):
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
-def get_node(node: NodeId, common: Common, of: OfGraph, *, limit: PageLimit = 100) -> None:
+def get_node(node: NodeId, session: Session, of: OfGraph, *, limit: PageLimit = 100) -> None:
     """Show a node with its edges."""
-    with opened(common) as session:
-        place = {"graph": of.graph, "collection": session.collection}
-        found = session.engine.graph.node(node, **place)
-        page = session.engine.graph.edges(node=node, limit=limit, **place)
+    place = of.place(session)
+    found = session.engine.graph.node(node, **place)
+    page = session.engine.graph.edges(node=node, limit=limit, **place)
     told = {"node": found, "edges": page.edges, "next": page.next}
-    show(told, Group(nodes_table([found]), "", edges_table(page.edges)), as_json=common.json)
+    session.show(told, Group(nodes_table([found]), "", edges_table(page.edges)))
 
 
 def nodes(
-    common: Common,
+    session: Session,
     of: OfGraph,
     *,
     type: Annotated[str | None, typer.Option(help="Type of nodes.")] = None,
@@ -314,16 +300,12 @@ def nodes(
     limit: PageLimit = 100,
 ) -> None:
     """List the nodes of a graph by id."""
-    with opened(common) as session:
-        page = session.engine.graph.nodes(
-            graph=of.graph, collection=session.collection, type=type, after=after, limit=limit
-        )
-    show(page, nodes_table(page.nodes), as_json=common.json)
-    _end(page.next, len(page.nodes), "no nodes", common)
+    page = session.engine.graph.nodes(**of.place(session), type=type, after=after, limit=limit)
+    session.show_page(page, nodes_table(page.nodes), None if page.nodes else "no nodes")
 
 
 def edges(
-    common: Common,
+    session: Session,
     of: OfGraph,
     *,
     node: Annotated[str | None, typer.Option(help="Node of the edges (id).")] = None,
@@ -331,47 +313,35 @@ def edges(
     limit: PageLimit = 100,
 ) -> None:
     """List the edges of a graph in the order they were added."""
-    with opened(common) as session:
-        page = session.engine.graph.edges(
-            graph=of.graph, collection=session.collection, node=node, after=after, limit=limit
-        )
-    show(page, edges_table(page.edges), as_json=common.json)
-    _end(page.next, len(page.edges), "no edges", common)
+    page = session.engine.graph.edges(**of.place(session), node=node, after=after, limit=limit)
+    session.show_page(page, edges_table(page.edges), None if page.edges else "no edges")
 
 
-def neighbors(node: NodeId, common: Common, of: OfGraph, walking: Walking) -> None:
+def neighbors(node: NodeId, session: Session, of: OfGraph, walking: Walking) -> None:
     """Show the neighbors of a node."""
-    with opened(common) as session:
-        found = session.engine.graph.neighbors(
-            node, walking.walk(), graph=of.graph, collection=session.collection
-        )
-    show_found(found, neighbors_tree(node, found), "no neighbors", as_json=common.json)
+    found = session.engine.graph.neighbors(node, walking.walk(), **of.place(session))
+    session.show_found(found, neighbors_tree(node, found), "no neighbors")
 
 
-def search(query: Query, common: Common, of: OfGraph, *, limit: Limit = 10) -> None:
+def search(query: Query, session: Session, of: OfGraph, *, limit: Limit = 10) -> None:
     """Search nodes by the whole words of a query."""
-    with opened(common) as session:
-        found = session.engine.graph.find_nodes(
-            query, graph=of.graph, collection=session.collection, limit=limit
-        )
+    found = session.engine.graph.find_nodes(query, **of.place(session), limit=limit)
     table = nodes_table([each.node for each in found], [each.score for each in found])
-    show_found(found, table, "no match", as_json=common.json)
+    session.show_found(found, table, "no match")
 
 
 def snapshot(
-    time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601 time.")], common: Common, of: OfGraph
+    time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601 time.")], session: Session, of: OfGraph
 ) -> None:
     """Show a graph at a point in time."""
-    with opened(common) as session:
-        found = session.engine.graph.state_at(
-            parse_instant(time), graph=of.graph, collection=session.collection
-        )
-    show(found, Group(nodes_table(found.nodes), "", edges_table(found.edges)), as_json=common.json)
-    _end(None, len(found.nodes), "no nodes", common)
+    found = session.engine.graph.state_at(parse_instant(time), **of.place(session))
+    session.show(found, Group(nodes_table(found.nodes), "", edges_table(found.edges)))
+    if not found.nodes:
+        session.end_with_nothing("no nodes")
 
 
 def export(
-    common: Common,
+    session: Session,
     of: OfGraph,
     *,
     form: Annotated[GraphForm, typer.Option("--format", help="Output format.")] = "json",
@@ -381,26 +351,19 @@ def export(
     ] = None,
 ) -> None:
     """Export a graph as JSON, GraphML or SVG."""
-    with opened(common) as session:
-        text = session.engine.graph.export(
-            form, graph=of.graph, collection=session.collection, at=instant(when)
-        )
+    text = session.engine.graph.export(form, **of.place(session), at=instant(when))
     if output == STDIO:
         sys.stdout.flush()
         write(text)
         return
     output.write_text(text, encoding="utf-8", newline="\n")
     size = output.stat().st_size
-    show({"file": output, "form": form, "bytes": size}, f"wrote {size:,} bytes", as_json=common.json)
+    session.show({"file": output, "form": form, "bytes": size}, f"wrote {size:,} bytes")
 
 
 def _arrow(step: EdgeStep) -> str:
     line = f"{step.type} {step.weight:g}"
     return f"<-[{line}]-" if step.backwards else f"-[{line}]->"
-
-
-def _properties_cell(values: Mapping[str, Any]) -> str:
-    return json.dumps(dict(values), ensure_ascii=False) if values else ""
 
 
 def _objects(file: Path) -> list[dict[str, Any]]:
@@ -409,17 +372,13 @@ def _objects(file: Path) -> list[dict[str, Any]]:
         read = (
             json.loads(text)
             if text.lstrip().startswith("[")
-            else [json.loads(each) for each in _filled_lines(text)]
+            else [json.loads(each) for each in text.splitlines() if each.strip()]
         )
     except (ValueError, RecursionError) as error:
         raise InvalidInput("file", f"is neither a JSON list nor JSON Lines: {error}") from None
     if isinstance(read, list) and all(isinstance(each, dict) for each in read):
         return read
     raise InvalidInput("file", "must hold objects")
-
-
-def _filled_lines(text: str) -> list[str]:
-    return [line for line in text.splitlines() if line.strip()]
 
 
 def _read(file: Path) -> str:
@@ -432,19 +391,24 @@ def _read(file: Path) -> str:
         raise InvalidInput("file", f"{str(file)!r} cannot be read: {error.strerror}") from None
 
 
-def _in_batches(
-    add: Callable[[Sequence[New]], Sequence[GraphWritten]],
+def _add_parts(
     parts: Sequence[New],
+    add: Callable[..., Sequence[GraphWritten]],
     what: str,
-    report: "Progress | None",
-) -> list[GraphWritten]:
+    session: Session,
+    of: OfGraph,
+) -> None:
     """Add in batches of the size that the settings allow; an empty list is one batch."""
     done: list[GraphWritten] = []
-    for start in range(0, max(1, len(parts)), BATCH):
-        done += add(parts[start : start + BATCH])
-        if report is not None:
-            report(f"adding {what}", len(done), len(parts))
-    return done
+    with progress() as bars:
+        for start in range(0, max(1, len(parts)), BATCH):
+            done += add(parts[start : start + BATCH], **of.place(session))
+            if bars is not None:
+                bars(f"adding {what}", len(done), len(parts))
+    outcomes: list[str] = [each.outcome for each in done]
+    counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in ("added", "updated", "unchanged"))
+    ended = sum(len(each.closed) for each in done)
+    session.show(done, f"{what}: {counts}" + (f"; {ended:,} ended" if ended else ""))
 
 
 def _ask(session: Session, of: OfGraph) -> None:
@@ -457,7 +421,7 @@ def _ask(session: Session, of: OfGraph) -> None:
 
 
 def _delete_parts(session: Session, of: OfGraph, chosen: Deleted) -> dict[str, int]:
-    place = {"graph": of.graph, "collection": session.collection}
+    place = of.place(session)
     edges = session.engine.graph.delete_edges(chosen.edge, **place).edges if chosen.edge else 0
     if not chosen.node:
         return {"nodes": 0, "edges": edges}
@@ -465,31 +429,7 @@ def _delete_parts(session: Session, of: OfGraph, chosen: Deleted) -> dict[str, i
     return {"nodes": gone.nodes, "edges": edges + gone.edges}
 
 
-def _show_written(done: Sequence[GraphWritten], what: str, common: Common) -> None:
-    outcomes = [each.outcome for each in done]
-    counts = ", ".join(f"{outcomes.count(name):,} {name}" for name in ("added", "updated", "unchanged"))
-    ended = sum(len(each.closed) for each in done)
-    show(done, f"{what}: {counts}" + (f"; {ended:,} ended" if ended else ""), as_json=common.json)
-
-
-def _graphs_table(found: Sequence[GraphSummary]) -> RenderableType:
-    table = plain_table("graph", "nodes", "edges", "types", "relations")
-    for each in found:
-        kinds = [_most(counts) for counts in (each.types, each.relations)]
-        table.add_row(cell(each.source.name), f"{each.nodes:,}", f"{each.edges:,}", *map(cell, kinds))
-    return table
-
-
 def _most(counts: Mapping[str, int]) -> str:
     """The most frequent names with their counts."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered[:5]) + (", …" if len(ordered) > 5 else "")
-
-
-def _end(next_page: str | None, count: int, nothing: str, common: Common) -> None:
-    """Name the next page, or end with the exit code for no results."""
-    note_next(next_page, as_json=common.json)
-    if not count:
-        if not common.json:
-            note(nothing)
-        raise typer.Exit(NOTHING)

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from conspectus.cli.errors import INTERRUPTED, INVALID, MEANINGS, fail
-from conspectus.cli.options import Common, spread
+from conspectus.cli.options import Common
+from conspectus.cli.session import spread
 
 OLD_COMMANDS: Mapping[str, str] = {
     "wiki": "connections", "wiki connect": "connections add", "wiki remove": "connections delete",

@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from conspectus.cli.errors import DIFFERENT
-from conspectus.cli.options import Common
 from conspectus.cli.output import (
     cell,
     note,
@@ -19,10 +18,9 @@ from conspectus.cli.output import (
     printable,
     progress,
     rows_table,
-    show,
     similarity_table,
 )
-from conspectus.cli.session import opened, require_here
+from conspectus.cli.session import Session
 from conspectus.model.records import Json
 from conspectus.model.reports import CheckReport, Status
 from conspectus.settings import Settings
@@ -42,48 +40,46 @@ class _Speed(ProgressColumn):
         return Text("" if speed is None else f"{speed:,.0f}/s")
 
 
-def status(common: Common) -> None:
+def status(session: Session) -> None:
     """Show the data directory and the size of collections."""
-    with opened(common) as session:
-        report = session.engine.maintenance.status(collection=common.collection)
-    show(report, status_table(report), as_json=common.json)
+    report = session.engine.maintenance.status(collection=session.common.collection)
+    session.show(report, status_table(report))
 
 
-def check(common: Common) -> None:
+def check(session: Session) -> None:
     """Check the index against the records (read-only)."""
-    with opened(common) as session:
-        report = session.engine.maintenance.check()
+    report = session.engine.maintenance.check()
     found: dict[str, Json] = {
         "clean": report.clean,
         "records": plain(report.records),
         "index": plain(report.index),
     }
-    show(found, check_table(report), as_json=common.json)
+    session.show(found, check_table(report))
     if not report.clean:
         raise typer.Exit(DIFFERENT)
 
 
-def reindex(common: Common) -> None:
+def reindex(session: Session) -> None:
     """Rebuild the index from the records."""
-    with opened(common) as session, progress() as bars:
+    with progress() as bars:
         session.engine.maintenance.reindex(collection=session.collection, progress=bars)
         name = session.collection
-    show({"collection": name, "reindexed": True}, f"rebuilt the index of {name}", as_json=common.json)
+    session.show({"collection": name, "reindexed": True}, f"rebuilt the index of {name}")
 
 
 def reembed(
     embedder: Annotated[str, typer.Argument(help="minilm, static:PATH or provider:model@dimensions.")],
-    common: Common,
+    session: Session,
 ) -> None:
     """Change the embedding model of the collection."""
-    with opened(common) as session, progress() as bars:
+    with progress() as bars:
         count = session.engine.maintenance.reembed(embedder, collection=session.collection, progress=bars)
         name = session.collection
-    show({"collection": name, "embedded": count}, f"embedded {count} chunks of {name}", as_json=common.json)
+    session.show({"collection": name, "embedded": count}, f"embedded {count} chunks of {name}")
 
 
 def migrate(
-    common: Common,
+    session: Session,
     *,
     source: Annotated[str, typer.Option("--from", help=f"Data to copy: {PLACE}.")],
     target: Annotated[str, typer.Option("--to", help=f"Empty target: {PLACE}.")],
@@ -92,8 +88,8 @@ def migrate(
     """Copy all data to another directory or database."""
     from conspectus.bootstrap import transfer
 
-    require_here(common)
-    settings = Settings.from_environment()
+    session.require_here()
+    settings = session.settings
     with progress(_Speed()) as bars:
         receipt = transfer.move(source, target, settings=settings, progress=bars)
         if index:
@@ -101,43 +97,43 @@ def migrate(
             note(f"copied and verified as of {moment}; building the indexes.")
             note("If this is interrupted, run `conspectus reindex` for each collection.")
         indexed = _build_indexes(target, settings, bars) if index else []
-    show(_move_json(receipt, indexed), _move_picture(receipt, indexed), as_json=common.json)
+    session.show(_move_json(receipt, indexed), _move_picture(receipt, indexed))
 
 
 def backup(
     file: Annotated[Path, typer.Argument(help="File to write; it must not exist.")],
-    common: Common,
+    session: Session,
     *,
     check: Annotated[bool, typer.Option("--check", help="Only check whether FILE can be restored.")] = False,
 ) -> None:
     """Write a consistent backup to one file."""
     from conspectus.bootstrap import transfer as backups
 
-    require_here(common)
-    settings = Settings.from_environment()
+    session.require_here()
+    settings = session.settings
     if check:
         receipt = backups.check_backup(file, settings=settings)
     else:
         with progress(_Speed()) as bars:
             receipt = backups.back_up(
-                common.data_dir or settings.path, file, settings=settings, progress=bars
+                session.common.data_dir or settings.path, file, settings=settings, progress=bars
             )
-    show(_backup_told(receipt), _backup_picture(receipt), as_json=common.json)
+    session.show(_backup_told(receipt), _backup_picture(receipt))
 
 
 def restore(
     file: Annotated[Path, typer.Argument(help="Backup file.")],
-    common: Common,
+    session: Session,
     *,
     target: Annotated[Path, typer.Option("--to", help="New or empty data directory.")],
 ) -> None:
     """Restore a verified backup to a data directory."""
     from conspectus.bootstrap import transfer as backups
 
-    require_here(common)
-    receipt = backups.restore(file, target, settings=Settings.from_environment())
+    session.require_here()
+    receipt = backups.restore(file, target, settings=session.settings)
     told = {**_backup_told(receipt), "to": str(target)}
-    show(told, _backup_picture(receipt, f"Restored to {target}."), as_json=common.json)
+    session.show(told, _backup_picture(receipt, f"Restored to {target}."))
 
 
 def status_table(status: Status) -> RenderableType:

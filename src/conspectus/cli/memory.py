@@ -1,8 +1,7 @@
 """memory: add memories, recall them and show context from them."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Final
 
 import typer
@@ -10,16 +9,14 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from conspectus.cli.errors import NOTHING, show_found
-from conspectus.cli.options import AsOf, Common, Format, Limit, MaxTokens, MinSimilarity, Query, Wait, instant
-from conspectus.cli.output import cell, dump, note, plain_table, progress, show, write
+from conspectus.cli.options import AsOf, Format, Limit, MaxTokens, MinSimilarity, Query, Wait, instant
+from conspectus.cli.output import cell, dump, moment, progress, rows_table, write
 from conspectus.cli.search import require_shown
-from conspectus.cli.session import Session, opened
+from conspectus.cli.session import MemorySession, NewMemorySession, Session
 from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import scope_of
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
-    MEMORY,
     Memory,
     MemoryClass,
     MemoryHit,
@@ -30,7 +27,6 @@ from conspectus.model.memory import (
     RecentMemory,
     Scope,
 )
-from conspectus.settings import Settings
 
 TEXT: Final = 400
 LINE: Final = 200
@@ -131,17 +127,9 @@ class Recalling:
         )
 
 
-@contextmanager
-def remembering(common: Common, *, new: bool = False) -> Iterator[Session]:
-    """A session in the collection of memories, unless another collection is named."""
-    with opened(common, new=new) as session:
-        usual = common.collection is None and session.collection == Settings().default_collection
-        yield replace(session, collection=MEMORY) if usual else session
-
-
-def note_others(session: Session, whose: InScope) -> None:
+def _note_others(session: Session, whose: InScope) -> None:
     """Name the users whose memories the caller may read, if no user was given."""
-    if whose.user is not None:
+    if whose.user is not None or session.json:
         return
     kept = [
         each.name
@@ -153,7 +141,7 @@ def note_others(session: Session, whose: InScope) -> None:
         f" and {len(users) - SHOWN_USERS} more" if users[SHOWN_USERS:] else ""
     )
     if users:
-        note(f"there are memories of these users: {named}. Select one with --user.")
+        session.note(f"there are memories of these users: {named}. Select one with --user.")
 
 
 def memories_picture(memories: Sequence[Memory]) -> RenderableType:
@@ -162,7 +150,13 @@ def memories_picture(memories: Sequence[Memory]) -> RenderableType:
     lines: list[RenderableType] = []
     for each in memories:
         place = scope_name(each.scope) if several else ""
-        head = (cell(said_at(each)), cell(each.id, style="dim"), who(each), cell(place), marks(each))
+        head = (
+            cell(moment(each.document.occurred)),
+            cell(each.id, style="dim"),
+            who(each),
+            cell(place),
+            marks(each),
+        )
         lines += [Text("  ").join(part for part in head if part), _below(cell(each.text, limit=TEXT))]
     return Group(*lines)
 
@@ -172,7 +166,11 @@ def recalled_picture(found: Sequence[MemoryHit]) -> RenderableType:
     lines: list[RenderableType] = []
     for number, each in enumerate(found, 1):
         memory = each.memory
-        place = cell(f"{number} {', '.join(each.origins)}", style="bold"), cell(said_at(memory)), who(memory)
+        place = (
+            cell(f"{number} {', '.join(each.origins)}", style="bold"),
+            cell(moment(memory.document.occurred)),
+            who(memory),
+        )
         score = cell(f"{each.score:.3f}", style="dim")
         head = Text("  ").join(part for part in (*place, marks(memory), score, cell(memory.id)) if part)
         lines += [head, _below(cell(memory.text, limit=TEXT))]
@@ -182,12 +180,14 @@ def recalled_picture(found: Sequence[MemoryHit]) -> RenderableType:
 
 def recent_table(found: Sequence[RecentMemory]) -> RenderableType:
     """The latest turns, oldest first, with their tokens."""
-    table = plain_table("time", "author", "tokens", "", "text")
-    for each in found:
-        cut = "cut" if each.cut else ""
-        text = cell(each.text, limit=LINE)
-        table.add_row(said_at(each.memory), who(each.memory), f"{each.tokens:,}", cut, text)
-    return table
+    rows = (
+        (
+            moment(each.memory.document.occurred), who(each.memory), each.tokens, "cut" if each.cut else "",
+            cell(each.text, limit=LINE),
+        )
+        for each in found
+    )  # fmt: skip
+    return rows_table(("time", "author", "tokens", "", "text"), rows)
 
 
 def receipt_text(receipt: MemoryReceipt) -> str:
@@ -199,11 +199,6 @@ def receipt_text(receipt: MemoryReceipt) -> str:
     ]
     gone = f"{'would delete' if receipt.preview else 'deleted'} {', '.join(counts)}"
     return gone + ("; erased from disk" if receipt.purged else "")
-
-
-def said_at(memory: Memory) -> str:
-    """When it was said."""
-    return "-" if memory.document.occurred is None else f"{memory.document.occurred.start:%Y-%m-%d %H:%M:%S}"
 
 
 def who(memory: Memory) -> Text:
@@ -218,13 +213,10 @@ def marks(memory: Memory) -> Text:
         "pinned": memory.pinned,
         "fact": memory.fact is not None and memory.closed_by is None,
         "ended": memory.closed_by is not None,
-        "until": memory.known_until is not None,
+        f"until {moment(memory.known_until)}": memory.known_until is not None,
         "near duplicate": bool(memory.near),
     }
-    words = [name for name, holds in told.items() if holds]
-    if memory.known_until is not None:
-        words[words.index("until")] = f"until {memory.known_until:%Y-%m-%d %H:%M:%S}"
-    return cell(", ".join(words), style="dim")
+    return cell(", ".join(name for name, holds in told.items() if holds), style="dim")
 
 
 def scope_name(scope: Scope) -> str:
@@ -235,41 +227,34 @@ def scope_name(scope: Scope) -> str:
 
 def add(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Text, stored word for word.")],
-    common: Common,
+    session: NewMemorySession,
     whose: InScope,
     said: Fields,
     *,
     wait: Wait = True,
 ) -> None:
     """Add a memory."""
-    with remembering(common, new=True) as session, progress() as bars:
+    with progress() as bars:
         [done] = session.engine.memory.remember(
             said.memory(text), **whose.place(session), wait=wait, progress=bars
         )
     lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {each}" for each in done.near)]
     lines += [f"ended the fact of {each}" for each in done.closed]
-    show(done, "\n".join(lines), as_json=common.json)
+    session.show(done, "\n".join(lines))
 
 
-def recall(query: Query, common: Common, whose: InScope, wanted: Recalling) -> None:
+def recall(query: Query, session: MemorySession, whose: InScope, wanted: Recalling) -> None:
     """Search memories."""
-    with remembering(common) as session:
-        found = session.engine.memory.recall(wanted.question(query, session, whose))
-        if not found.memories and not common.json:
-            note_others(session, whose)
-    if not common.json:
-        _note_plan(found)
-    if common.json or found.memories:
-        show(found, recalled_picture(found.memories), as_json=common.json)
+    found = session.engine.memory.recall(wanted.question(query, session, whose))
     if not found.memories:
-        if not common.json:
-            note("no match")
-        raise typer.Exit(NOTHING)
+        _note_others(session, whose)
+    _note_plan(session, found)
+    session.show_found(found, recalled_picture(found.memories), "no match", found=found.memories)
 
 
 def context(
     query: Query,
-    common: Common,
+    session: MemorySession,
     whose: InScope,
     wanted: Recalling,
     *,
@@ -277,28 +262,26 @@ def context(
     form: Format = "text",
 ) -> None:
     """Print the context window for a query on memories."""
-    with remembering(common) as session:
-        asked = wanted.question(query, session, whose)
-        found = session.engine.memory.window(asked, max_tokens, renderer=form)
-        if found.window.outcome == "found":
-            window = session.engine.memory.window
-            require_shown(max_tokens, lambda most: window(asked, most).tokens > 0, shown=found.tokens > 0)
-        elif not common.json:
-            note_others(session, whose)
-    if common.json:
+    asked = wanted.question(query, session, whose)
+    found = session.engine.memory.window(asked, max_tokens, renderer=form)
+    if found.window.outcome == "found":
+        window = session.engine.memory.window
+        require_shown(max_tokens, lambda most: window(asked, most).tokens > 0, shown=found.tokens > 0)
+    else:
+        _note_others(session, whose)
+    if session.json:
         dump(found)
     elif form == "messages":
         dump(found.window.messages)
     elif found.text:
         write(found.text)
-    if not common.json:
-        note(f"{found.tokens} of {max_tokens} tokens")
+    session.note(f"{found.tokens} of {max_tokens} tokens")
     if not found.text:
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
 def recent(
-    common: Common,
+    session: MemorySession,
     whose: InScope,
     *,
     limit: Annotated[
@@ -313,22 +296,21 @@ def recent(
     ] = None,
 ) -> None:
     """List the latest turns, oldest first."""
-    with remembering(common) as session:
-        found = session.engine.memory.recent(**whose.place(session), turns=limit, tokens=max_tokens)
-    show_found(found, recent_table(found), NO_MEMORIES, as_json=common.json)
+    found = session.engine.memory.recent(**whose.place(session), turns=limit, tokens=max_tokens)
+    session.show_found(found, recent_table(found), NO_MEMORIES)
 
 
 def _below(text: Text) -> RenderableType:
     return Padding(text, (0, 0, 0, 2))
 
 
-def _note_plan(found: MemoryRetrieval) -> None:
+def _note_plan(session: Session, found: MemoryRetrieval) -> None:
     """Print notices, and what has changed since the time of the query."""
-    for notice in found.notices:
-        note(notice)
-    if found.since is not None:
-        since = found.since
-        note(f"since then: {since.recorded} recorded, {since.changed} changed, {since.deleted} deleted")
+    session.note(*found.notices)
+    if (since := found.since) is not None:
+        session.note(
+            f"since then: {since.recorded} recorded, {since.changed} changed, {since.deleted} deleted"
+        )
 
 
 def _fact(text: str) -> Fact:

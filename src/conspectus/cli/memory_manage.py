@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
@@ -12,8 +13,9 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from conspectus.cli.errors import NOTHING, confirm, note_next, show_found
+from conspectus.cli.errors import confirm
 from conspectus.cli.memory import (
+    LINE,
     NO_MEMORIES,
     Author,
     Id,
@@ -22,27 +24,30 @@ from conspectus.cli.memory import (
     Role,
     memories_picture,
     receipt_text,
-    remembering,
-    said_at,
     scope_name,
 )
-from conspectus.cli.options import After, Common, DryRun, Filter, Limit, PageLimit, Purge, Yes, instant
-from conspectus.cli.output import cell, note, plain, plain_table, printable, progress, show
-from conspectus.cli.session import Session
+from conspectus.cli.options import After, DryRun, Filter, Limit, PageLimit, Purge, Yes, instant
+from conspectus.cli.output import (
+    cell,
+    moment,
+    note,
+    plain,
+    printable,
+    progress,
+    rows_table,
+    valid,
+)
+from conspectus.cli.session import MemorySession, NewMemorySession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import parse_filters
-from conspectus.model.graph import Fact
 from conspectus.model.memory import (
-    ConversationSummary,
     Memory,
     MemoryClass,
+    MemoryExport,
     MemoryReceipt,
     MemorySelection,
-    MemoryStats,
     MemoryWritten,
     Retention,
-    RetentionRule,
-    Scope,
 )
 
 if TYPE_CHECKING:
@@ -112,63 +117,55 @@ class Deleting:
 
 
 def list_memories(
-    common: Common, whose: InScope, part: Part, *, limit: PageLimit = 100, after: After = None
+    session: MemorySession, whose: InScope, part: Part, *, limit: PageLimit = 100, after: After = None
 ) -> None:
     """List memories by time."""
-    with remembering(common) as session:
-        page = session.engine.memory.list(
-            **whose.place(session),
-            kind=part.kind,
-            entity=part.entity,
-            where=parse_filters(part.filter),
-            after=after,
-            limit=limit,
-            newest_first=part.newest_first,
-        )
-    if page.memories or common.json:
-        show(page, memories_picture(page.memories), as_json=common.json)
-    note_next(page.next, as_json=common.json)
+    page = session.engine.memory.list(
+        **whose.place(session),
+        kind=part.kind,
+        entity=part.entity,
+        where=parse_filters(part.filter),
+        after=after,
+        limit=limit,
+        newest_first=part.newest_first,
+    )
+    if page.memories or session.json:
+        session.show(page, memories_picture(page.memories))
+    session.note_next(page)
     if not page.memories:
-        if not common.json:
-            note(NO_MEMORIES)
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing(NO_MEMORIES)
 
 
-def get_memory(memory: Id, common: Common, whose: InScope) -> None:
+def get_memory(memory: Id, session: MemorySession, whose: InScope) -> None:
     """Show a memory with its metadata."""
-    with remembering(common) as session:
-        found = session.engine.memory.get(memory, **whose.place(session))
-    show(found, _memory_picture(found), as_json=common.json)
+    found = session.engine.memory.get(memory, **whose.place(session))
+    session.show(found, _memory_picture(found))
 
 
-def versions(memory: Id, common: Common, whose: InScope, *, limit: Limit = 100) -> None:
+def versions(memory: Id, session: MemorySession, whose: InScope, *, limit: Limit = 100) -> None:
     """List the versions of a memory, oldest first."""
-    with remembering(common) as session:
-        found = session.engine.memory.versions(memory, **whose.place(session))[-limit:]
-    table = plain_table("known from", "until", "text")
-    for each in found:
-        until = "-" if each.known_until is None else f"{each.known_until:%Y-%m-%d %H:%M:%S}"
-        table.add_row(f"{each.known_from:%Y-%m-%d %H:%M:%S}", until, cell(each.text, limit=200))
-    show(found, table, as_json=common.json)
+    found = session.engine.memory.versions(memory, **whose.place(session))[-limit:]
+    rows = ((each.known_from, moment(each.known_until), cell(each.text, limit=LINE)) for each in found)
+    session.show(found, rows_table(("known from", "until", "text"), rows))
 
 
-def update(memory: Id, common: Common, whose: InScope, changes: Changes) -> None:
+def update(memory: Id, session: MemorySession, whose: InScope, changes: Changes) -> None:
     """Change a memory. The old version is kept."""
-    _change(memory, common, whose, changes.given())
+    _change(memory, session, whose, changes.given())
 
 
-def pin(memory: Id, common: Common, whose: InScope) -> None:
+def pin(memory: Id, session: MemorySession, whose: InScope) -> None:
     """Exclude a memory from retention."""
-    _change(memory, common, whose, {"pinned": True})
+    _change(memory, session, whose, {"pinned": True})
 
 
-def unpin(memory: Id, common: Common, whose: InScope) -> None:
+def unpin(memory: Id, session: MemorySession, whose: InScope) -> None:
     """Include a memory in retention again."""
-    _change(memory, common, whose, {"pinned": False})
+    _change(memory, session, whose, {"pinned": False})
 
 
 def delete(
-    common: Common,
+    session: MemorySession,
     whose: InScope,
     chosen: Deleted,
     deleting: Deleting,
@@ -177,67 +174,80 @@ def delete(
 ) -> None:
     """Delete memories by id, by age, or all of a scope."""
     what = chosen.what(ids or [])
-    with remembering(common) as session:
-        receipt = _delete(session, whose, what, deleting)
-    show(receipt, receipt_text(receipt), as_json=common.json)
+    receipt = _delete(session, whose, what, deleting)
+    session.show(receipt, receipt_text(receipt))
     if not receipt.memories:
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
-def conversations(common: Common, whose: InScope, *, limit: Limit = 100) -> None:
+def conversations(session: MemorySession, whose: InScope, *, limit: Limit = 100) -> None:
     """List the conversations of a scope."""
-    with remembering(common) as session:
-        found = session.engine.memory.conversations(**whose.place(session))[:limit]
-    show_found(found, _conversations_table(found), "no conversations", as_json=common.json)
+    found = session.engine.memory.conversations(**whose.place(session))[:limit]
+    rows = (
+        (
+            each.scope.agent or "-",
+            each.scope.conversation or "-",
+            each.memories,
+            *map(moment, (each.first, each.last)),
+        )
+        for each in found
+    )
+    columns = ("agent", "conversation", "memories", "first", "last")
+    session.show_found(found, rows_table(columns, rows), "no conversations")
 
 
-def stats(common: Common, whose: InScope) -> None:
+def stats(session: MemorySession, whose: InScope) -> None:
     """Show statistics of a scope."""
-    with remembering(common) as session:
-        found = session.engine.memory.stats(**whose.place(session))
-    show(found, _stats_table(found), as_json=common.json)
+    found = session.engine.memory.stats(**whose.place(session))
+    names = (
+        "memories", "notes", "pinned", "facts", "versions", "conversations", "entities", "tokens", "pending",
+    )  # fmt: skip
+    rows = [(name, getattr(found, name)) for name in names]
+    table = rows_table(("", ""), [*rows, ("first", moment(found.first)), ("last", moment(found.last))])
+    table.show_header = False
+    session.show(found, table)
 
 
 def export(
-    common: Common,
+    session: MemorySession,
     whose: InScope,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STDIO,
 ) -> None:
     """Export the memories of a scope as JSON Lines."""
-    with remembering(common) as session, progress() as bars, ExitStack() as files:
-        target = sys.stdout
+    memories, target = session.engine.memory, sys.stdout
+    with progress() as bars, ExitStack() as files:
         if output != STDIO:
             target = files.enter_context(output.open("w", encoding="utf-8", newline="\n"))
-        count = _export(session, whose.scope(), target, bars)
+        count = _export(partial(memories.export, **whose.place(session)), target, bars)
     if output != STDIO:
-        show({"memories": count, "file": output}, f"wrote {count:,} memories", as_json=common.json)
+        session.show({"memories": count, "file": output}, f"wrote {count:,} memories")
     if not count:
         note(NO_MEMORIES)
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
 def import_lines(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Export file; - is stdin.")],
-    common: Common,
+    session: NewMemorySession,
     whose: InScope,
 ) -> None:
     """Import an export, into its scopes or the given scope."""
     if file != STDIO and not file.is_file():
         raise InvalidInput("file", f"{str(file)!r} is not a file")
     scope = None if whose == InScope() else whose.scope()
-    with remembering(common, new=True) as session, progress() as bars, ExitStack() as files:
+    with progress() as bars, ExitStack() as files:
         source = sys.stdin.buffer if file == STDIO else files.enter_context(file.open("rb"))
         done = session.engine.memory.import_lines(
             _lines(source), collection=session.collection, scope=scope, progress=bars
         )
-    show(done, _counted(done), as_json=common.json)
+    session.show(done, _counted(done))
     if not done:
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
 def set_retention(
-    common: Common,
+    session: NewMemorySession,
     whose: InScope,
     *,
     days: Annotated[float | None, typer.Option(help="Maximum age of turns in days.")] = None,
@@ -248,28 +258,23 @@ def set_retention(
     if off is (days is not None or max_count is not None):
         raise InvalidInput("retention", "give --days, --max-count or both, or --off")
     retention = None if off else Retention(days, max_count)
-    with remembering(common, new=True) as session:
-        if retention is None:
-            session.engine.retention.delete(**whose.place(session))
-        else:
-            session.engine.retention.set(retention, **whose.place(session))
+    if retention is None:
+        session.engine.retention.delete(**whose.place(session))
+    else:
+        session.engine.retention.set(retention, **whose.place(session))
     kept = {"scope": whose.scope(), "retention": retention}
-    show(
-        kept,
-        "no retention rule" if off else f"keeps {_bounds(Retention(days, max_count))}",
-        as_json=common.json,
-    )
+    session.show(kept, "no retention rule" if off else f"keeps {_bounds(Retention(days, max_count))}")
 
 
-def list_retentions(common: Common, *, limit: Limit = 100) -> None:
+def list_retentions(session: MemorySession, *, limit: Limit = 100) -> None:
     """List retention rules with their last runs."""
-    with remembering(common) as session:
-        found = session.engine.retention.list(collection=session.collection)[:limit]
-    show_found(found, _retentions_table(found), "no retention rules", as_json=common.json)
+    found = session.engine.retention.list(collection=session.collection)[:limit]
+    rows = ((scope_name(each.scope), _bounds(each.retention), moment(each.ran)) for each in found)
+    session.show_found(found, rows_table(("scope", "keeps", "last run"), rows), "no retention rules")
 
 
 def apply_retention(
-    common: Common,
+    session: MemorySession,
     whose: InScope,
     *,
     dry_run: DryRun = False,
@@ -277,15 +282,14 @@ def apply_retention(
     job: Annotated[bool, typer.Option("--job", help="Apply all rules in a background job.")] = False,
 ) -> None:
     """Apply the retention rule of a scope now."""
-    with remembering(common) as session:
-        if job:
-            started = session.engine.retention.start_job(collection=session.collection)
-            show(started, f"job {started.id}", as_json=common.json)
-            return
-        receipt = session.engine.retention.apply(
-            collection=session.collection, scope=None if every else whose.scope(), preview=dry_run
-        )
-    show(receipt, receipt_text(receipt), as_json=common.json)
+    if job:
+        started = session.engine.retention.start_job(collection=session.collection)
+        session.show(started, f"job {started.id}")
+        return
+    receipt = session.engine.retention.apply(
+        collection=session.collection, scope=None if every else whose.scope(), preview=dry_run
+    )
+    session.show(receipt, receipt_text(receipt))
 
 
 def _delete(session: Session, whose: InScope, what: MemorySelection, deleting: Deleting) -> MemoryReceipt:
@@ -301,54 +305,39 @@ def _delete(session: Session, whose: InScope, what: MemorySelection, deleting: D
     return engine.memory.forget(what, scope=scope, collection=place, purge=deleting.purge)
 
 
-def _change(memory: str, common: Common, whose: InScope, changes: dict[str, Any]) -> None:
-    with remembering(common) as session:
-        written = session.engine.memory.update(memory, **whose.place(session), **changes)
-    show(written, f"{written.outcome} {written.id}", as_json=common.json)
+def _change(memory: str, session: MemorySession, whose: InScope, changes: dict[str, Any]) -> None:
+    written = session.engine.memory.update(memory, **whose.place(session), **changes)
+    session.show(written, f"{written.outcome} {written.id}")
 
 
 def _memory_picture(memory: Memory) -> RenderableType:
-    table = plain_table("", "")
-    table.show_header = False
-    document = memory.document
+    document, fact = memory.document, memory.fact
     told = {
         "id": memory.id,
         "key": document.key,
         "scope": scope_name(memory.scope),
         "kind": memory.kind + (", pinned" if memory.pinned else ""),
-        "time": said_at(memory),
+        "time": moment(document.occurred),
         "role": document.role,
         "author": document.author,
-        "known from": f"{memory.known_from:%Y-%m-%d %H:%M:%S}",
-        "fact": None if memory.fact is None else _fact_line(memory.fact),
-        "valid": _valid(memory),
+        "known from": memory.known_from,
+        "fact": None if fact is None else f"{fact.subject} | {fact.predicate} | {fact.object}",
+        "valid": valid(memory.valid_from, memory.valid_until),
         "ended by": memory.closed_by,
-        "ended": ", ".join(memory.closes),
-        "near duplicates": ", ".join(memory.near),
-        "entities": ", ".join(memory.entities),
+        "ended": memory.closes,
+        "near duplicates": memory.near,
+        "entities": memory.entities,
         "metadata": json.dumps(plain(memory.metadata), ensure_ascii=False) if memory.metadata else None,
     }
-    for name, value in told.items():
-        if value:
-            table.add_row(cell(name, style="bold"), cell(value))
+    table = rows_table(("", ""), ((cell(name, style="bold"), each) for name, each in told.items() if each))
+    table.show_header = False
     return Group(table, "", Text(printable(memory.text)))
 
 
-def _fact_line(fact: Fact) -> str:
-    return f"{fact.subject} | {fact.predicate} | {fact.object}"
-
-
-def _valid(memory: Memory) -> str | None:
-    ends = (memory.valid_from, memory.valid_until)
-    if ends == (None, None):
-        return None
-    return " to ".join("-" if end is None else f"{end:%Y-%m-%d %H:%M:%S}" for end in ends)
-
-
-def _export(session: Session, scope: Scope, target: IO[str], report: "Progress | None") -> int:
+def _export(pages: Callable[..., MemoryExport], target: IO[str], report: "Progress | None") -> int:
     after, count = None, 0
     while True:
-        page = session.engine.memory.export(scope=scope, collection=session.collection, after=after)
+        page = pages(after=after)
         target.writelines(f"{line}\n" for line in page.lines)
         count += len(page.lines)
         if report is not None:
@@ -372,44 +361,6 @@ def _counted(done: Sequence[MemoryWritten]) -> str:
     return ", ".join(
         f"{outcomes.count(name):,} {name}" for name in ("added", "replaced", "updated", "unchanged")
     )
-
-
-def _conversations_table(found: Iterable[ConversationSummary]) -> RenderableType:
-    table = plain_table("agent", "conversation", "memories", "first", "last")
-    for each in found:
-        names = [cell(name or "-") for name in (each.scope.agent, each.scope.conversation)]
-        ends = ["-" if end is None else f"{end:%Y-%m-%d %H:%M:%S}" for end in (each.first, each.last)]
-        table.add_row(*names, f"{each.memories:,}", *ends)
-    return table
-
-
-def _stats_table(found: MemoryStats) -> RenderableType:
-    table = plain_table("", "")
-    table.show_header = False
-    names = (
-        "memories",
-        "notes",
-        "pinned",
-        "facts",
-        "versions",
-        "conversations",
-        "entities",
-        "tokens",
-        "pending",
-    )
-    for name in names:
-        table.add_row(name, f"{getattr(found, name):,}")
-    for name, end in (("first", found.first), ("last", found.last)):
-        table.add_row(name, "-" if end is None else f"{end:%Y-%m-%d %H:%M:%S}")
-    return table
-
-
-def _retentions_table(found: Iterable[RetentionRule]) -> RenderableType:
-    table = plain_table("scope", "keeps", "last run")
-    for each in found:
-        ran = "-" if each.ran is None else f"{each.ran:%Y-%m-%d %H:%M:%S}"
-        table.add_row(cell(scope_name(each.scope)), _bounds(each.retention), ran)
-    return table
 
 
 def _bounds(retention: Retention) -> str:

@@ -1,14 +1,11 @@
 """Options that several commands share. Dataclasses are spread over the signatures of commands."""
 
-import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal
 
 import typer
 
-from conspectus.cli.errors import reported
 from conspectus.errors import InvalidInput
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.query import QueryContext
@@ -116,44 +113,3 @@ class Connected(Situated):
 def instant(text: str | None) -> datetime | None:
     """The time that is given, if any. Raises InvalidInput."""
     return None if text is None else parse_instant(text)
-
-
-def spread(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with each field of its dataclass parameters as a parameter of its own, for Typer.
-
-    A ConspectusError ends it with a message and an exit code.
-    """
-    hints = get_type_hints(command, include_extras=True)
-    bundles = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
-
-    def call(ctx: typer.Context, **given: Any) -> None:
-        for name, bundle in bundles.items():
-            made: object = bundle(**{each.name: given.pop(each.name) for each in fields(bundle)})
-            given[name] = made.within(ctx.obj) if isinstance(made, Common) else made
-        with reported(as_json=given["common"].json):
-            command(**given)
-
-    parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
-    for name, parameter in inspect.signature(command).parameters.items():
-        if name not in bundles:
-            kind = inspect.Parameter.KEYWORD_ONLY
-            parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
-        else:
-            parameters.extend(_options(bundles[name]))
-    vars(call).update(__signature__=inspect.Signature(parameters))
-    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    call.__name__, call.__doc__ = command.__name__, command.__doc__
-    return call
-
-
-def _options(bundle: type[Any]) -> list[inspect.Parameter]:
-    hints = get_type_hints(bundle, include_extras=True)
-    return [
-        inspect.Parameter(
-            each.name,
-            inspect.Parameter.KEYWORD_ONLY,
-            default=[] if each.default is MISSING else each.default,
-            annotation=hints[each.name],
-        )
-        for each in fields(bundle)
-    ]

@@ -16,7 +16,7 @@ from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
-from conspectus.model.records import Json
+from conspectus.model.records import Json, Period
 from conspectus.model.results import Percentiles, Similarity
 
 if TYPE_CHECKING:
@@ -109,12 +109,50 @@ def plain_table(*columns: str) -> Table:
     return table
 
 
-def rows_table(columns: Iterable[str], rows: Iterable[Iterable[str | Text]]) -> Table:
-    """A table of rows; plain text in them becomes cells."""
+def rows_table(columns: Iterable[str], rows: Iterable[Iterable[object]]) -> Table:
+    """A table of rows, each value as `written` has it; Text stays as it is."""
     table = plain_table(*columns)
     for row in rows:
-        table.add_row(*(each if isinstance(each, Text) else cell(each) for each in row))
+        table.add_row(*(each if isinstance(each, Text) else cell(written(each)) for each in row))
     return table
+
+
+def facts_table(facts: Mapping[str, object]) -> Table:
+    """Names and values, one pair per line, without those that are None."""
+    return rows_table(
+        ("field", "value"), ((name, str(each)) for name, each in facts.items() if each is not None)
+    )
+
+
+def written(value: object) -> str:
+    """A value in a table: whole numbers with separators, times to the second, lists with commas."""
+    match value:
+        case None | False:
+            return ""
+        case True:
+            return "yes"
+        case int():
+            return f"{value:,}"
+        case datetime():
+            return f"{value:%Y-%m-%d %H:%M:%S}"
+        case Period():
+            return written(value.start)
+        case tuple() | list():
+            return ", ".join(map(str, value))
+        case _:
+            return str(value)
+
+
+def moment(value: datetime | Period | None) -> str:
+    """When something was or began, to the second, or a dash."""
+    return written(value) or "-"
+
+
+def valid(start: datetime | None, end: datetime | None) -> str:
+    """The time range in which something is true."""
+    if start is None and end is None:
+        return ""
+    return f"{moment(start)} to {moment(end)}"
 
 
 def similarity_table(figures: Mapping[str, Similarity]) -> RenderableType:

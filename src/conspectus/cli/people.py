@@ -8,12 +8,12 @@ from typing import Annotated, get_args
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.errors import NOTHING, confirm
-from conspectus.cli.options import Common, Limit, Yes, instant
-from conspectus.cli.output import cell, note, rows_table, show
-from conspectus.cli.session import Session, opened
+from conspectus.cli.errors import confirm
+from conspectus.cli.options import Limit, Yes, instant
+from conspectus.cli.output import cell, rows_table
+from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
-from conspectus.model.access import SCOPES, Grant, Key, NewKey, Principal, Role, Scope, User
+from conspectus.model.access import SCOPES, Grant, NewKey, Principal, Role, Scope, User
 
 OWNER = "owner"
 UserName = Annotated[str, typer.Argument(metavar="USER", help="Name or id of a user.")]
@@ -36,41 +36,33 @@ class Recipient:
         return Principal("user", self.user) if self.user is not None else Principal("group", self.group or "")
 
 
-def list_users(common: Common, *, limit: Limit = 100) -> None:
+def list_users(session: Session, *, limit: Limit = 100) -> None:
     """List users."""
-    with opened(common) as session:
-        found = session.engine.people.users()[:limit]
-    show(found, _users_table(found), as_json=common.json)
+    found = session.engine.people.users()[:limit]
+    session.show(found, _users_table(found))
 
 
-def add_user(name: Annotated[str, typer.Argument(help="Name of the user.")], common: Common) -> None:
+def add_user(name: Annotated[str, typer.Argument(help="Name of the user.")], session: Session) -> None:
     """Create a user."""
-    with opened(common) as session:
-        made = session.engine.people.create_user(name)
-    show(
-        made,
-        cell(f"Created user {name}. Create a key with: conspectus keys create {name}"),
-        as_json=common.json,
-    )
+    made = session.engine.people.create_user(name)
+    session.show(made, cell(f"Created user {name}. Create a key with: conspectus keys create {name}"))
 
 
-def disable_user(user: UserName, common: Common) -> None:
+def disable_user(user: UserName, session: Session) -> None:
     """Disable a user. Their data is kept."""
-    with opened(common) as session:
-        found = session.engine.people.disable_user(user)
-    show(found, cell(f"disabled the user {found.name}"), as_json=common.json)
+    found = session.engine.people.disable_user(user)
+    session.show(found, cell(f"disabled the user {found.name}"))
 
 
-def enable_user(user: UserName, common: Common) -> None:
+def enable_user(user: UserName, session: Session) -> None:
     """Enable a user."""
-    with opened(common) as session:
-        found = session.engine.people.disable_user(user, disabled=False)
-    show(found, cell(f"enabled the user {found.name}"), as_json=common.json)
+    found = session.engine.people.disable_user(user, disabled=False)
+    session.show(found, cell(f"enabled the user {found.name}"))
 
 
 def delete_user(
     user: UserName,
-    common: Common,
+    session: Session,
     *,
     transfer_to: Annotated[
         str | None, typer.Option(help="User who receives the collections and jobs.")
@@ -78,71 +70,71 @@ def delete_user(
     yes: Yes = False,
 ) -> None:
     """Delete a user with their keys and grants."""
-    with opened(common) as session:
-        found = session.engine.people.get_user(user)
-        confirm(f"Delete the user {found.name}?", yes=yes)
-        session.engine.people.delete_user(found.id, transfer_to=transfer_to)
-    show({"deleted": found}, cell(f"deleted the user {found.name}"), as_json=common.json)
+    found = session.engine.people.get_user(user)
+    confirm(f"Delete the user {found.name}?", yes=yes)
+    session.engine.people.delete_user(found.id, transfer_to=transfer_to)
+    session.show({"deleted": found}, cell(f"deleted the user {found.name}"))
 
 
-def list_groups(common: Common, *, limit: Limit = 100) -> None:
+def list_groups(session: Session, *, limit: Limit = 100) -> None:
     """List groups."""
-    with opened(common) as session:
-        found = session.engine.people.groups()[:limit]
+    found = session.engine.people.groups()[:limit]
     rows = ((each.id, each.name, _when(each.created)) for each in found)
-    show(found, rows_table(("id", "name", "created"), rows), as_json=common.json)
+    session.show(found, rows_table(("id", "name", "created"), rows))
 
 
-def add_group(name: Annotated[str, typer.Argument(help="Name of the group.")], common: Common) -> None:
+def add_group(name: Annotated[str, typer.Argument(help="Name of the group.")], session: Session) -> None:
     """Create a group of users."""
-    with opened(common) as session:
-        made = session.engine.people.create_group(name)
-    show(made, cell(f"created the group {name}"), as_json=common.json)
+    made = session.engine.people.create_group(name)
+    session.show(made, cell(f"created the group {name}"))
 
 
-def delete_group(group: GroupName, common: Common) -> None:
+def delete_group(group: GroupName, session: Session) -> None:
     """Delete a group with its grants. Its members stay."""
-    with opened(common) as session:
-        session.engine.people.delete_group(group)
-    show({"deleted": group}, cell(f"deleted the group {group}"), as_json=common.json)
+    session.engine.people.delete_group(group)
+    session.show({"deleted": group}, cell(f"deleted the group {group}"))
 
 
-def members(group: GroupName, common: Common, *, limit: Limit = 100) -> None:
+def members(group: GroupName, session: Session, *, limit: Limit = 100) -> None:
     """List the members of a group."""
-    with opened(common) as session:
-        found = session.engine.people.members(group)[:limit]
-    show(found, _users_table(found), as_json=common.json)
+    found = session.engine.people.members(group)[:limit]
+    session.show(found, _users_table(found))
 
 
-def add_member(group: GroupName, user: UserName, common: Common) -> None:
+def add_member(group: GroupName, user: UserName, session: Session) -> None:
     """Add a user to a group."""
-    with opened(common) as session:
-        session.engine.people.add_member(group, user)
-    show({"group": group, "user": user}, cell(f"added {user} to {group}"), as_json=common.json)
+    session.engine.people.add_member(group, user)
+    session.show({"group": group, "user": user}, cell(f"added {user} to {group}"))
 
 
-def remove_member(group: GroupName, user: UserName, common: Common) -> None:
+def remove_member(group: GroupName, user: UserName, session: Session) -> None:
     """Remove a user from a group."""
-    with opened(common) as session:
-        session.engine.people.remove_member(group, user)
-    show({"group": group, "user": user}, cell(f"removed {user} from {group}"), as_json=common.json)
+    session.engine.people.remove_member(group, user)
+    session.show({"group": group, "user": user}, cell(f"removed {user} from {group}"))
 
 
 def list_keys(
-    common: Common,
+    session: Session,
     *,
     user: Annotated[str, typer.Argument(metavar="[USER]", help="Name or id of a user (default: all).")] = "*",
     limit: Limit = 100,
 ) -> None:
     """List API keys without their secrets."""
-    with opened(common) as session:
-        found = session.engine.people.keys(user)[:limit]
-        names = _names(session)
-    show(found, _keys_table(found, names), as_json=common.json)
+    found = session.engine.people.keys(user)[:limit]
+    names = _names(session)
+    columns = ("id", "user", "label", "scopes", "created", "expires", "last used", "revoked")
+    rows = (
+        (
+            each.id, names.get(each.user, each.user), each.label, " ".join(each.scopes),
+            *map(_when, (each.created, each.expires, each.last_used, each.revoked)),
+        )
+        for each in found
+    )  # fmt: skip
+    session.show(found, rows_table(columns, rows))
 
 
 def create_key(
-    common: Common,
+    session: Session,
     *,
     user: Annotated[str, typer.Argument(help="Name or id of a user (default: the owner).")] = OWNER,
     label: Annotated[str, typer.Option(help="Label.")] = "",
@@ -153,67 +145,60 @@ def create_key(
 ) -> None:
     """Create an API key. Its secret is shown once."""
     chosen = SCOPES if scopes is None else tuple(_scope(each) for each in scopes)
-    with opened(common, new=user == OWNER) as session:
-        made = session.engine.people.create_key(user, label=label, scopes=chosen, expires=instant(expires))
-    _show_once(made, common)
+    session.new = user == OWNER
+    made = session.engine.people.create_key(user, label=label, scopes=chosen, expires=instant(expires))
+    _show_once(made, session)
 
 
-def revoke_key(key: KeyName, common: Common) -> None:
+def revoke_key(key: KeyName, session: Session) -> None:
     """Revoke an API key."""
-    with opened(common) as session:
-        ended = session.engine.people.revoke_key(key)
-    show(ended, cell(f"revoked the key {key}"), as_json=common.json)
+    ended = session.engine.people.revoke_key(key)
+    session.show(ended, cell(f"revoked the key {key}"))
 
 
-def rotate_key(key: KeyName, common: Common) -> None:
+def rotate_key(key: KeyName, session: Session) -> None:
     """Replace an API key. The new secret is shown once."""
-    with opened(common) as session:
-        made = session.engine.people.rotate_key(key)
-    _show_once(made, common)
+    made = session.engine.people.rotate_key(key)
+    _show_once(made, session)
 
 
-def list_grants(common: Common, *, source: Part = None, limit: Limit = 100) -> None:
+def list_grants(session: Session, *, source: Part = None, limit: Limit = 100) -> None:
     """List the roles on the collection and its sources."""
-    with opened(common) as session:
-        found = session.engine.people.grants(session.collection, source=source)[:limit]
-        names = _names(session)
-        parts = {
-            str(each.id): each.name
-            for each in session.engine.collections.sources(collection=session.collection)
-        }
+    found = session.engine.people.grants(session.collection, source=source)[:limit]
+    names = _names(session)
+    parts = {
+        str(each.id): each.name for each in session.engine.collections.sources(collection=session.collection)
+    }
     rows = (
         (each.role, each.grantee.kind, names.get(each.grantee.id, each.grantee.id), _part(each, parts))
         for each in found
     )
-    show(found, rows_table(("role", "kind", "to", "source"), rows), as_json=common.json)
+    session.show(found, rows_table(("role", "kind", "to", "source"), rows))
 
 
 def add_grant(
     role: Annotated[Role, typer.Argument(metavar="ROLE", help="viewer, editor, manager or owner.")],
-    common: Common,
+    session: Session,
     to: Recipient,
     *,
     source: Part = None,
 ) -> None:
     """Grant a role to a user or a group."""
-    with opened(common) as session:
-        given = session.engine.people.grant(session.collection, to.grantee(), role, source=source)
-    show(given, cell(f"{to.user or to.group} has the role {role}"), as_json=common.json)
+    given = session.engine.people.grant(session.collection, to.grantee(), role, source=source)
+    session.show(given, cell(f"{to.user or to.group} has the role {role}"))
 
 
-def remove_grant(common: Common, to: Recipient, *, source: Part = None) -> None:
+def remove_grant(session: Session, to: Recipient, *, source: Part = None) -> None:
     """Revoke the role of a user or a group."""
-    with opened(common) as session:
-        found = session.engine.people.revoke(session.collection, to.grantee(), source=source)
-    show({"revoked": found}, "Revoked." if found else "No such grant.", as_json=common.json)
+    found = session.engine.people.revoke(session.collection, to.grantee(), source=source)
+    session.show({"revoked": found}, "Revoked." if found else "No such grant.")
     if not found:
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
-def _show_once(made: NewKey, common: Common) -> None:
-    if not common.json:
-        note(f"key {made.key.id}: store the secret now; it is not shown again")
-    show(made, made.secret, as_json=common.json)
+def _show_once(made: NewKey, session: Session) -> None:
+    session.note(f"key {made.key.id}: store the secret now; it is not shown again")
+    session.show(made, made.secret)
 
 
 def _names(session: Session) -> dict[str, str]:
@@ -224,24 +209,10 @@ def _names(session: Session) -> dict[str, str]:
 
 def _users_table(found: Sequence[User]) -> RenderableType:
     rows = (
-        (each.id, each.name, _when(each.created), "owner" if each.owner else "", _yes(each.disabled))
+        (each.id, each.name, _when(each.created), "owner" if each.owner else "", each.disabled)
         for each in found
     )
     return rows_table(("id", "name", "created", "owner", "disabled"), rows)
-
-
-def _keys_table(found: Sequence[Key], names: dict[str, str]) -> RenderableType:
-    rows = (
-        (
-            each.id,
-            names.get(each.user, each.user),
-            each.label,
-            " ".join(each.scopes),
-            *map(_when, (each.created, each.expires, each.last_used, each.revoked)),
-        )
-        for each in found
-    )
-    return rows_table(("id", "user", "label", "scopes", "created", "expires", "last used", "revoked"), rows)
 
 
 def _part(grant: Grant, parts: dict[str, str]) -> str:
@@ -257,7 +228,3 @@ def _scope(name: str) -> Scope:
 
 def _when(instant: datetime | None) -> str:
     return "-" if instant is None else f"{instant:%Y-%m-%d %H:%M}"
-
-
-def _yes(value: bool) -> str:
-    return "yes" if value else ""

@@ -10,10 +10,9 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from conspectus.cli.errors import NOTHING
-from conspectus.cli.options import Common, Connected, Format, Limit, MaxTokens, Query, Tokenizer
-from conspectus.cli.output import cell, dump, note, plain_table, show, write
-from conspectus.cli.session import Session, opened
+from conspectus.cli.options import Connected, Format, Limit, MaxTokens, Query, Tokenizer
+from conspectus.cli.output import cell, dump, plain_table, write
+from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import EVERYWHERE, Budget
@@ -54,23 +53,22 @@ class Listed:
     ] = 20
 
 
-def search(query: Query, common: Common, searched: Connected, *, limit: Limit = 10) -> None:
+def search(query: Query, session: Session, searched: Connected, *, limit: Limit = 10) -> None:
     """Search with keyword and vector search."""
-    with opened(common) as session:
-        found = session.engine.retrieve(query, **_scope(session, searched), limit=limit)
-        sources = (
-            ()
-            if session.collection == EVERYWHERE
-            else session.engine.collections.sources(collection=session.collection)
-        )
+    found = session.engine.retrieve(query, **_scope(session, searched), limit=limit)
+    sources = (
+        ()
+        if session.collection == EVERYWHERE
+        else session.engine.collections.sources(collection=session.collection)
+    )
     names = {str(each.id): each.name for each in sources}
-    show(found, hits_picture(found, query, names), as_json=common.json)
-    _finish(found, common)
+    session.show(found, hits_picture(found, query, names))
+    _finish(session, found)
 
 
 def context(
     query: Query,
-    common: Common,
+    session: Session,
     searched: Connected,
     *,
     max_tokens: MaxTokens,
@@ -78,27 +76,26 @@ def context(
     form: Format = "text",
 ) -> None:
     """Print the context window for a query."""
-    with opened(common) as session:
-        scope = _scope(session, searched)
+    scope = _scope(session, searched)
 
-        def filled(most: int) -> ContextWindow:
-            return session.engine.window(
-                query,
-                Budget(most, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens),
-                format=form,
-                **scope,
-            )
+    def filled(most: int) -> ContextWindow:
+        return session.engine.window(
+            query,
+            Budget(most, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens),
+            format=form,
+            **scope,
+        )
 
-        window = filled(max_tokens)
-        if window.outcome == "found":
-            require_shown(max_tokens, lambda most: filled(most).tokens > 0, shown=window.tokens > 0)
-    print_window(window, window, form, as_json=common.json)
-    _finish(window, common)
+    window = filled(max_tokens)
+    if window.outcome == "found":
+        require_shown(max_tokens, lambda most: filled(most).tokens > 0, shown=window.tokens > 0)
+    print_window(session, window, window, form)
+    _finish(session, window)
 
 
 def explain(
     query: Query,
-    common: Common,
+    session: Session,
     searched: Connected,
     *,
     max_tokens: MaxTokens = 2048,
@@ -106,27 +103,25 @@ def explain(
     listed: Listed,
 ) -> None:
     """Show the score and status of every candidate."""
-    with opened(common) as session:
-        window = session.engine.explain(
-            query, Budget(max_tokens, tokenizer), document=listed.document, **_scope(session, searched)
-        )
-    show(window, trace_table(window, listed.limit), as_json=common.json)
+    window = session.engine.explain(
+        query, Budget(max_tokens, tokenizer), document=listed.document, **_scope(session, searched)
+    )
+    session.show(window, trace_table(window, listed.limit))
     more = len(window.trace) - listed.limit
-    if more > 0 and not common.json:
-        note(f"{more} more candidates: --limit {len(window.trace)}")
-    _finish(window, common)
+    if more > 0:
+        session.note(f"{more} more candidates: --limit {len(window.trace)}")
+    _finish(session, window)
 
 
-def print_window(found: object, window: ContextWindow, form: str = "text", *, as_json: bool) -> None:
+def print_window(session: Session, found: object, window: ContextWindow, form: str = "text") -> None:
     """Print a window on stdout and its tokens on stderr, or as JSON what holds it."""
-    if as_json:
+    if session.json:
         dump(found)
-        return
-    if form == "messages":
+    elif form == "messages":
         dump(window.messages)
     elif window.text:
         write(window.text)
-    note(f"{window.tokens} of {window.max_tokens} tokens")
+    session.note(f"{window.tokens} of {window.max_tokens} tokens")
 
 
 def require_shown(tokens: int, shows: Callable[[int], bool], *, shown: bool) -> None:
@@ -207,15 +202,11 @@ def _scope(session: Session, searched: Connected) -> dict[str, Any]:
     }
 
 
-def _finish(found: Retrieval | ContextWindow, common: Common) -> None:
+def _finish(session: Session, found: Retrieval | ContextWindow) -> None:
     """Print notices; end the command if there is no match."""
-    if not common.json:
-        for notice in found.notices:
-            note(notice)
+    session.note(*found.notices)
     if found.outcome == "no_match":
-        if not common.json:
-            note("no match")
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing("no match")
 
 
 def _terms(found: Retrieval, query: str) -> Mapping[str, QueryTerms]:

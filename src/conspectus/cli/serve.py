@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 import typer
 
 from conspectus.cli.errors import FAILED
-from conspectus.cli.options import Common, Tokenizer
+from conspectus.cli.options import Tokenizer
 from conspectus.cli.output import dump, note
-from conspectus.cli.session import require_here
+from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
 from conspectus.model.memory import Scope
 from conspectus.settings import Settings
@@ -83,7 +83,7 @@ class Listening:
 
 
 def serve(
-    common: Common,
+    session: Session,
     *,
     host: Annotated[
         str | None, typer.Option(help="Address (default: CONSPECTUS_HOST, else 127.0.0.1).")
@@ -103,38 +103,32 @@ def serve(
     ] = False,
 ) -> None:
     """Run the HTTP server. The first start prints the owner's API key."""
-    require_here(common)
-    given = Settings.from_environment()
+    session.require_here()
+    given = _at(session.settings, host, port)
     settings = replace(
         given,
-        host=given.host if host is None else host,
-        port=given.port if port is None else port,
         workers=given.workers if workers is None else workers,
         run_background_jobs="off" if no_jobs else given.run_background_jobs,
     )
-
     with for_good():
         server = importlib.import_module(SERVER if settings.workers <= 1 else SERVERS)
     serving = server.serve if settings.workers <= 1 else server.serve_many
-    asyncio.run(
-        serving(
-            settings, path=common.data_dir, keyless=no_auth, announce=partial(_announce, as_json=common.json)
-        )
-    )
+    announce = partial(_announce, as_json=session.json)
+    asyncio.run(serving(settings, path=session.common.data_dir, keyless=no_auth, announce=announce))
 
 
 def worker(
-    common: Common,
+    session: Session,
     *,
     heartbeat_file: Annotated[
         Path | None, typer.Option(help="File to touch every second while the worker runs.")
     ] = None,
 ) -> None:
     """Run background jobs without serving HTTP."""
-    require_here(common)
-    if common.collection is not None:
+    session.require_here()
+    if session.common.collection is not None:
         raise InvalidInput("collection", "is not an option of a worker, which serves all collections")
-    settings = replace(Settings.from_environment(), run_background_jobs="on")
+    settings = replace(session.settings, run_background_jobs="on")
     logs = importlib.import_module(LOGS)
     log = logs.logger(settings.log_level)
 
@@ -142,32 +136,42 @@ def worker(
         log.error("worker_failed", **logs.fault_facts(fault))
 
     with logs.forwarded(log):
-        went_well = asyncio.run(_work(common.data_dir or settings.path, settings, heartbeat_file, tell))
+        went_well = asyncio.run(
+            _work(session.common.data_dir or settings.path, settings, heartbeat_file, tell)
+        )
     if not went_well:
         raise typer.Exit(FAILED)
 
 
-def mcp(common: Common, fixed: Fixed, listening: Listening) -> None:
+def mcp(session: Session, fixed: Fixed, listening: Listening) -> None:
     """Run an MCP server."""
-    if common.collection is not None:
+    if session.common.collection is not None:
         raise InvalidInput("collection", "is not an option of mcp; each tool call names its collection")
-    settings = Settings.from_environment()
-    options = fixed.options(settings)
+    options = fixed.options(session.settings)
     if listening.http:
-        _listen(common, listening, settings, options)
+        _listen(session, listening, options)
     elif (listening.host, listening.port, listening.no_auth) != (None, None, False):
         raise InvalidInput("http", "is required with --host, --port and --no-auth")
     else:
-        asyncio.run(_speak(common, settings, options))
+        asyncio.run(_speak(session, options))
 
 
-def _announce(opened: "Opened", *, as_json: bool) -> None:
+def _at(settings: Settings, host: str | None, port: int | None) -> Settings:
+    """The settings with the address that was given."""
+    return replace(
+        settings,
+        host=settings.host if host is None else host,
+        port=settings.port if port is None else port,
+    )
+
+
+def _announce(opened: "Opened", *, as_json: bool, path: str = "") -> None:
     if as_json:
         dump(opened)
     elif opened.key is not None:
         print(f"API key of the owner (shown once): {opened.key}")
     sys.stdout.flush()
-    note(f"listening on {opened.address}")
+    note(f"listening on {opened.address}{path}")
 
 
 async def _work(
@@ -216,44 +220,33 @@ def _touch(path: Path) -> None:
     path.touch()
 
 
-async def _speak(common: Common, settings: Settings, options: "ToolOptions") -> None:
-    async with _opened(common, settings) as engine:
+async def _speak(session: Session, options: "ToolOptions") -> None:
+    async with _opened(session) as engine:
         await importlib.import_module(STDIO).serve_stdio(engine, options)
 
 
-def _opened(common: Common, settings: Settings) -> AbstractAsyncContextManager["AnyEngine"]:
+def _opened(session: Session) -> AbstractAsyncContextManager["AnyEngine"]:
     """The data directory, created if new, or the server."""
     from conspectus import bootstrap, client
 
-    if common.url is not None and common.data_dir is not None:
-        raise InvalidInput("url", "give either --url or --data-dir")
-    url = common.url or (settings.url if common.data_dir is None else "")
-    if url:
-        return client.open(url, settings=settings)
-    return bootstrap.open(common.data_dir or settings.path, settings=settings)
+    if url := session.url:
+        return client.open(url, settings=session.settings)
+    return bootstrap.open(session.common.data_dir or session.settings.path, settings=session.settings)
 
 
-def _listen(common: Common, listening: Listening, settings: Settings, options: "ToolOptions") -> None:
-    if common.url is not None:
+def _listen(session: Session, listening: Listening, options: "ToolOptions") -> None:
+    if session.common.url is not None:
         raise InvalidInput("url", "cannot be used with --http; a server serves MCP at /mcp itself")
-    chosen = replace(
-        settings,
-        host=settings.host if listening.host is None else listening.host,
-        port=settings.port if listening.port is None else listening.port,
-    )
-
-    def announce(opened: "Opened") -> None:
-        if common.json:
-            dump(opened)
-        elif opened.key is not None:
-            print(f"API key of the owner (shown once): {opened.key}")
-        sys.stdout.flush()
-        note(f"listening on {opened.address}/mcp")
-
+    chosen = _at(session.settings, listening.host, listening.port)
+    announce = partial(_announce, as_json=session.json, path="/mcp")
     with for_good():
         server = importlib.import_module(SERVER)
     asyncio.run(
         server.serve(
-            chosen, path=common.data_dir, keyless=listening.no_auth, announce=announce, only_models=options
+            chosen,
+            path=session.common.data_dir,
+            keyless=listening.no_auth,
+            announce=announce,
+            only_models=options,
         )
     )

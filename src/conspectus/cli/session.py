@@ -1,28 +1,94 @@
-"""The engine that a command works with, and names of sources as people write them."""
+"""Commands: their options, the engine that one works with, and what it prints."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, replace
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import MISSING, fields, is_dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import (
+    TYPE_CHECKING,
+    Annotated,
+    Any,
+    Final,
+    NoReturn,
+    Protocol,
+    TypedDict,
+    cast,
+    get_args,
+    get_type_hints,
+)
 
+import typer
+from rich.console import RenderableType
+
+from conspectus.cli.errors import NOTHING, reported
 from conspectus.cli.options import Common, Selection
-from conspectus.cli.output import note
+from conspectus.cli.output import note, show
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar, parse_filters
+from conspectus.model.memory import MEMORY
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
     from conspectus.sync import BlockingEngine
 
+NOTICES: Final = 10
 
-@dataclass(frozen=True, slots=True)
+
+class Paged(Protocol):
+    """A page of results."""
+
+    @property
+    def next(self) -> object:
+        """The cursor of the next page, if there is one."""
+
+
 class Session:
-    """An open engine and the collection that was asked for."""
+    """The common options of a command, and its engine, which is opened when it is first used.
 
-    engine: "BlockingEngine"
-    collection: str
+    A store is made only by a command that writes: one with `new`. `usual` is the collection of a command
+    that does not use the default one.
+    """
+
+    def __init__(self, common: Common, closing: ExitStack, *, new: bool = False, usual: str = "") -> None:
+        self.common = common
+        self.json = common.json
+        self.new = new
+        self._usual = usual
+        self._closing = closing
+
+    @cached_property
+    def settings(self) -> Settings:
+        """The settings of the environment. Raises InvalidInput."""
+        return Settings.from_environment()
+
+    @cached_property
+    def engine(self) -> "BlockingEngine":
+        """The data or the server that is named. Raises NotFound for a folder or database without data."""
+        from conspectus import bootstrap, sync
+
+        if url := self.url:
+            return self._closing.enter_context(sync.connect(url, settings=self.settings))
+        place = bootstrap.absolute(self.common.data_dir or self.settings.path)
+        if not self.new:
+            bootstrap.require_store(place, settings=self.settings)
+        return self._closing.enter_context(sync.open(place, settings=self.settings))
+
+    @property
+    def url(self) -> str:
+        """The server that is named, if any. Raises InvalidInput if data are named as well."""
+        if self.common.url is not None and self.common.data_dir is not None:
+            raise InvalidInput("url", "give either --url or --data-dir")
+        return self.common.url or (self.settings.url if self.common.data_dir is None else "")
+
+    @cached_property
+    def collection(self) -> str:
+        """The collection that was asked for, or the usual one."""
+        default = self.settings.default_collection
+        is_set = default != Settings().default_collection
+        return self.common.collection or (default if is_set else self._usual or default)
 
     def where(self, chosen: Selection) -> Filter:
         """The filter of a selection, with the names of sources replaced by their ids.
@@ -43,43 +109,120 @@ class Session:
             raise NotFound("source", chosen.source)
         return And((condition, Eq("source", source)))
 
+    def require_here(self) -> None:
+        """Raise InvalidInput if a server was named for a command that works on this machine."""
+        if self.common.url is not None:
+            raise InvalidInput("url", "this command works on this machine and asks no server")
+
+    def show(self, value: object, picture: RenderableType) -> None:
+        """Print a value: as JSON if that was asked for, or its picture."""
+        show(value, picture, as_json=self.json)
+
+    def show_found(
+        self, value: object, picture: RenderableType, nothing: str, *, found: Sequence[object] | None = None
+    ) -> None:
+        """Print what was found: `value`, or what it holds; without any, end with the exit code for that."""
+        found = cast(Sequence[object], value) if found is None else found
+        if found or self.json:
+            self.show(value, picture)
+        if not found:
+            self.end_with_nothing(nothing)
+
+    def show_page(self, page: Paged, table: RenderableType, nothing: str | None = None) -> None:
+        """Print a page, and how to list the next one, if there is one; end if there is `nothing` on it."""
+        self.show(page, table)
+        self.note_next(page)
+        if nothing is not None:
+            self.end_with_nothing(nothing)
+
+    def note_next(self, page: Paged) -> None:
+        """Say how to list the next page, if there is one."""
+        if page.next:
+            self.note(f"next page: --after {page.next}")
+
+    def note(self, *texts: str) -> None:
+        """Print remarks to stderr, unless JSON was asked for."""
+        for text in () if self.json else texts:
+            note(text)
+
+    def note_first(self, notices: Sequence[str]) -> None:
+        """Print the first of many notices, as `note` does."""
+        self.note(*notices[:NOTICES])
+        if len(notices) > NOTICES:
+            self.note(f"and {len(notices) - NOTICES} more notices; --json lists all")
+
+    def end_with_nothing(self, *texts: str) -> NoReturn:
+        """End the command, after remarks, with the exit code for nothing found."""
+        self.note(*texts)
+        raise typer.Exit(NOTHING)
+
+
+class Opening(TypedDict, total=False):
+    """How the session of a command is not the usual one."""
+
+    new: bool
+    usual: str
+
+
+NewSession = Annotated[Session, Opening(new=True)]
+MemorySession = Annotated[Session, Opening(usual=MEMORY)]
+NewMemorySession = Annotated[Session, Opening(new=True, usual=MEMORY)]
+
+
+def spread(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with each field of its dataclass parameters as a parameter of its own, for Typer.
+
+    Its session stands for the common options. A ConspectusError ends it with a message and an exit code.
+    """
+    hints = get_type_hints(command, include_extras=True)
+    opening: Opening = next(iter(get_args(hints["session"])[1:]), Opening())
+    bundles = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    bundles["session"] = Common
+
+    def call(ctx: typer.Context, **given: Any) -> None:
+        for name, bundle in bundles.items():
+            given[name] = bundle(**{each.name: given.pop(each.name) for each in fields(bundle)})
+        common: Common = given.pop("session").within(ctx.obj)
+        with reported(as_json=common.json), _begun(common, opening) as session:
+            command(session=session, **given)
+
+    parameters = [inspect.Parameter("ctx", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=typer.Context)]
+    for name, parameter in inspect.signature(command).parameters.items():
+        if name not in bundles:
+            kind = inspect.Parameter.KEYWORD_ONLY
+            parameters.append(parameter.replace(kind=kind, annotation=hints[name]))
+        else:
+            parameters.extend(_options(bundles[name]))
+    vars(call).update(__signature__=inspect.Signature(parameters))
+    call.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    call.__name__, call.__doc__ = command.__name__, command.__doc__
+    return call
+
+
+def _options(bundle: type[Any]) -> list[inspect.Parameter]:
+    hints = get_type_hints(bundle, include_extras=True)
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=[] if each.default is MISSING else each.default,
+            annotation=hints[each.name],
+        )
+        for each in fields(bundle)
+    ]
+
 
 @contextmanager
-def opened(common: Common, *, new: bool = False) -> Iterator[Session]:
-    """Open the data or ask the server that is named; a store is made only by a command that writes.
-
-    Raises NotFound for a folder or database that holds no data.
-    """
-    settings = Settings.from_environment()
-    with _engine(common, settings, new=new) as engine:
-        session = Session(engine, common.collection or settings.default_collection)
+def _begun(common: Common, opening: Opening) -> Iterator[Session]:
+    with ExitStack() as closing:
+        session = Session(common, closing, **opening)
         try:
             yield session
         except NotFound as missing:
             if missing.kind == "collection":
-                there = ", ".join(each.name for each in engine.collections.list())
+                there = ", ".join(each.name for each in session.engine.collections.list())
                 note(f"existing collections: {there or 'none'}")
             raise
-
-
-def require_here(common: Common) -> None:
-    """Raise InvalidInput if a server was named for a command that works on this machine."""
-    if common.url is not None:
-        raise InvalidInput("url", "this command works on this machine and asks no server")
-
-
-def _engine(common: Common, settings: Settings, *, new: bool) -> AbstractContextManager["BlockingEngine"]:
-    from conspectus import bootstrap, sync
-
-    if common.url is not None and common.data_dir is not None:
-        raise InvalidInput("url", "give either --url or --data-dir")
-    url = common.url or (settings.url if common.data_dir is None else "")
-    if url:
-        return sync.connect(url, settings=settings)
-    place = bootstrap.absolute(common.data_dir or settings.path)
-    if not new:
-        bootstrap.require_store(place, settings=settings)
-    return sync.open(place, settings=settings)
 
 
 def _by_id(condition: Filter, ids: dict[str, str]) -> Filter:

@@ -13,10 +13,8 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from conspectus.cli.errors import NOTHING
-from conspectus.cli.options import Common
-from conspectus.cli.output import cell, note, show
-from conspectus.cli.session import Session, opened
+from conspectus.cli.output import cell
+from conspectus.cli.session import Session
 from conspectus.cli.streams import Stream, Within, captions_of
 from conspectus.model.streams import EPOCH_YEAR, Caption, CaptionRange
 from conspectus.model.streams import Stream as StoredStream
@@ -117,21 +115,15 @@ class Scale:
         return range(left, max(left + 1, min(self.cells, math.ceil(ends))))
 
 
-def timeline(stream: Stream, common: Common, within: Within, chosen: Shown) -> None:
+def timeline(stream: Stream, session: Session, within: Within, chosen: Shown) -> None:
     """Draw captions, events and entities over time."""
-    with opened(common) as session:
-        found = session.engine.streams.get(stream, collection=session.collection)
-        span = within.range()
-        captions = [*captions_of(session, stream, span)]
-        lanes = [*_events(session, stream, span, chosen), *_entities(session, stream, span, chosen)]
+    found = session.engine.streams.get(stream, collection=session.collection)
+    span = within.range()
+    captions = [*captions_of(session, stream, span)]
+    lanes = [*_events(session, stream, span, chosen), *_entities(session, stream, span, chosen)]
     picture = _picture(found, span, _spans(captions), lanes)
-    drawn = picture.captions or any(lane.spans for lane in lanes)
-    if drawn or common.json:
-        show(_told(picture), picture, as_json=common.json)
-    if not drawn:
-        if not common.json:
-            note("no captions or events with times")
-        raise typer.Exit(NOTHING)
+    drawn = [*picture.captions, *(span for lane in lanes for span in lane.spans)]
+    session.show_found(_told(picture), picture, "no captions or events with times", found=drawn)
 
 
 def density(spans: Iterable[Span], scale: Scale) -> list[float]:

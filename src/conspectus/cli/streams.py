@@ -13,20 +13,18 @@ from rich.padding import Padding
 from rich.text import Text
 
 from conspectus.cli.documents import receipt_line
-from conspectus.cli.errors import FAILED, NOTHING, PARTIAL, confirm, show_found
-from conspectus.cli.options import Common, Filter, Limit, MaxTokens, MinSimilarity, Purge, Query, Wait, Yes
-from conspectus.cli.output import cell, dump, dump_line, note, plain_table, progress, show, write
+from conspectus.cli.errors import FAILED, PARTIAL, confirm
+from conspectus.cli.options import Filter, Limit, MaxTokens, MinSimilarity, Purge, Query, Wait, Yes
+from conspectus.cli.output import cell, dump, dump_line, note, progress, rows_table, write
 from conspectus.cli.search import print_window
-from conspectus.cli.session import Session, opened
+from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import parse_filters
 from conspectus.model.streams import (
-    Alert,
     AlertEvent,
     Caption,
     CaptionImport,
     CaptionRange,
-    EventSpan,
     Moments,
     NewAlert,
     NewEvent,
@@ -43,7 +41,6 @@ PAGE = 1_000
 TIME = "seconds, a timecode such as 00:12:30, or an ISO 8601 time"
 Stream = Annotated[str, typer.Argument(metavar="STREAM", help="Name or id of a stream.")]
 TEXT = 200
-NOTICES = 10
 MOMENT_TEXT = 400
 PLAN = {"time_range": "time range", "skipped_streams": "skipped streams"}
 """Parts of a plan that are shown, and their labels."""
@@ -117,7 +114,7 @@ def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator
 
 def import_files(
     files: Annotated[list[Path], typer.Argument(metavar="FILES...", help="Subtitle files or JSON captions.")],
-    common: Common,
+    session: NewSession,
     *,
     stream: Annotated[str | None, typer.Option(help="Stream to add to (default: one per file).")] = None,
     start_time: Annotated[
@@ -129,9 +126,10 @@ def import_files(
     wait: Wait = True,
 ) -> None:
     """Import captions from subtitle files."""
-    with opened(common, new=True) as session, progress() as bars:
+    with progress() as bars:
         if start_time is not None:
-            _set_start_time(session, start_time, [stream] if stream else _stems(files))
+            for name in [stream] if stream else _stems(files):
+                session.engine.streams.put(NewStream(name, session.collection, origin=start_time))
         report = session.engine.streams.import_captions(
             files,
             stream=stream,
@@ -140,23 +138,29 @@ def import_files(
             wait=wait,
             progress=bars,
         )
-    if not common.json:
-        _note_notices(report.notices)
-    show(report, _report_table(report), as_json=common.json)
+    session.note_first(report.notices)
+    session.show(report, _report_table(report))
     if report.failures:
         raise typer.Exit(PARTIAL if report.streams else FAILED)
 
 
-def list_streams(common: Common, *, limit: Limit = 100) -> None:
+def list_streams(session: Session, *, limit: Limit = 100) -> None:
     """List streams with their captions and time ranges."""
-    with opened(common) as session:
-        streams = session.engine.streams.list(collection=session.collection)[:limit]
-    show_found(streams, _streams_table(streams), "no streams", as_json=common.json)
+    streams = session.engine.streams.list(collection=session.collection)[:limit]
+    titled, lively = any(each.title for each in streams), any(each.live for each in streams)
+    names = [*(["title"] if titled else []), "captions", "from", "to", *(["live"] if lively else [])]
+    rows = []
+    for each in streams:
+        clock = clock_of(each.source)
+        times = ["-" if end is None else shown(clock.seconds(end), clock) for end in (each.first, each.last)]
+        live = ["live" if each.live else ""] if lively else []
+        rows.append([each.source.name, *([each.title] if titled else []), each.captions, *times, *live])
+    session.show_found(streams, rows_table(["stream", *names], rows), "no streams")
 
 
 def captions(
     stream: Stream,
-    common: Common,
+    session: Session,
     within: Within,
     *,
     contains: Annotated[
@@ -170,66 +174,59 @@ def captions(
     ] = False,
 ) -> None:
     """List the captions of a stream by time."""
-    with opened(common) as session:
-        clock = clock_of(session.engine.streams.get(stream, collection=session.collection).source)
-        found = islice(captions_of(session, stream, within.range(contains=contains)), limit)
-        if ndjson:
-            count = _export(found)
-            if not count:
-                raise typer.Exit(NOTHING)
-        else:
-            listed = list(found)
-            show_found(listed, captions_table(listed, clock), "no captions", as_json=common.json)
+    clock = clock_of(session.engine.streams.get(stream, collection=session.collection).source)
+    found = islice(captions_of(session, stream, within.range(contains=contains)), limit)
+    if ndjson:
+        count = 0
+        for each in found:
+            write(line_of(each))
+            count += 1
+        if not count:
+            session.end_with_nothing()
+    else:
+        listed = list(found)
+        session.show_found(listed, captions_table(listed, clock), "no captions")
 
 
-def delete(stream: Stream, common: Common, *, purge: Purge = False, yes: Yes = False) -> None:
+def delete(stream: Stream, session: Session, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a stream with all its captions and events."""
-    with opened(common) as session:
-        found = session.engine.streams.get(stream, collection=session.collection)
-        confirm(f"Delete the stream {found.source.name!r} with {found.captions:,} captions?", yes=yes)
-        receipt = session.engine.collections.delete_source(found.source.id, purge=purge)
-    show(receipt, receipt_line(receipt), as_json=common.json)
+    found = session.engine.streams.get(stream, collection=session.collection)
+    confirm(f"Delete the stream {found.source.name!r} with {found.captions:,} captions?", yes=yes)
+    receipt = session.engine.collections.delete_source(found.source.id, purge=purge)
+    session.show(receipt, receipt_line(receipt))
 
 
 def captions_table(found: Sequence[Caption], clock: StreamClock) -> RenderableType:
     """Captions with their times, and their speakers if known."""
     spoken = any(each.document.author for each in found)
-    table = plain_table("from", "to", *(["speaker"] if spoken else []), "text")
+    rows = []
     for each in found:
-        times = [cell("-" if second is None else shown(second, clock)) for second in (each.start, each.end)]
-        speaker = [cell(each.document.author or "")] if spoken else []
-        table.add_row(*times, *speaker, cell(each.text, limit=TEXT))
-    return table
+        times = ["-" if second is None else shown(second, clock) for second in (each.start, each.end)]
+        rows.append([*times, *([each.document.author] if spoken else []), cell(each.text, limit=TEXT)])
+    return rows_table(("from", "to", *(["speaker"] if spoken else []), "text"), rows)
 
 
-def search(query: Query, common: Common, within: Within, wanted: Wanted) -> None:
+def search(query: Query, session: Session, within: Within, wanted: Wanted) -> None:
     """Search streams for the moments that answer a query."""
-    with opened(common) as session:
-        found = session.engine.streams.find_moments(wanted.question(query, session, within))
-    if not common.json:
-        _show_plan(found.plan, found.notices)
-    if common.json or found.moments:
-        show(found, _moments_picture(found), as_json=common.json)
-    if not found.moments:
-        _end_with_nothing(common)
+    found = session.engine.streams.find_moments(wanted.question(query, session, within))
+    _note_plan(session, found.plan, found.notices)
+    session.show_found(found, _moments_picture(found), "no match", found=found.moments)
 
 
 def context(
-    query: Query, common: Common, within: Within, wanted: Wanted, *, max_tokens: MaxTokens = 4_000
+    query: Query, session: Session, within: Within, wanted: Wanted, *, max_tokens: MaxTokens = 4_000
 ) -> None:
     """Print the context window for a query on streams."""
-    with opened(common) as session:
-        found = session.engine.streams.window(wanted.question(query, session, within), max_tokens)
-    print_window(found, found.window, as_json=common.json)
-    if not common.json:
-        _show_plan(found.plan, found.window.notices)
+    found = session.engine.streams.window(wanted.question(query, session, within), max_tokens)
+    print_window(session, found, found.window)
+    _note_plan(session, found.plan, found.window.notices)
     if not found.captions:
-        _end_with_nothing(common)
+        session.end_with_nothing("no match")
 
 
-def summarize(stream: Stream, common: Common, within: Within, how: How) -> None:
+def summarize(stream: Stream, session: Session, within: Within, how: How) -> None:
     """Summarize a stream, or a time range of it."""
-    with opened(common) as session, progress() as bars:
+    with progress() as bars:
         request = SummaryRequest(
             stream,
             session.collection,
@@ -242,29 +239,14 @@ def summarize(stream: Stream, common: Common, within: Within, how: How) -> None:
         )
         made = session.engine.summaries.summarize(request, progress=bars)
         clock = clock_of(session.engine.streams.get(stream, collection=session.collection).source)
-    if common.json:
+    if session.json:
         dump(made)
     else:
         _show_summary(made, clock)
     if made.outcome == "empty":
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
     if made.failures:
         raise typer.Exit(PARTIAL if made.text else FAILED)
-
-
-def _export(found: Iterable[Caption]) -> int:
-    count = 0
-    for each in found:
-        write(line_of(each))
-        count += 1
-    return count
-
-
-def _note_notices(notices: Sequence[str]) -> None:
-    for notice in notices[:NOTICES]:
-        note(notice)
-    if len(notices) > NOTICES:
-        note(f"and {len(notices) - NOTICES} more notices; --json lists all")
 
 
 def _stems(files: Iterable[Path]) -> list[str]:
@@ -275,34 +257,11 @@ def _stems(files: Iterable[Path]) -> list[str]:
     return [each.stem for each in files]
 
 
-def _set_start_time(session: Session, start_time: str, names: Iterable[str]) -> None:
-    for name in names:
-        session.engine.streams.put(NewStream(name, session.collection, origin=start_time))
-
-
-def _streams_table(streams: Sequence[StoredStream]) -> RenderableType:
-    titled, lively = any(each.title for each in streams), any(each.live for each in streams)
-    names = [*(["title"] if titled else []), "captions", "from", "to", *(["live"] if lively else [])]
-    table = plain_table("stream", *names)
-    for each in streams:
-        clock = clock_of(each.source)
-        times = ["-" if end is None else shown(clock.seconds(end), clock) for end in (each.first, each.last)]
-        title = [cell(each.title)] if titled else []
-        live = ["live" if each.live else ""] if lively else []
-        table.add_row(cell(each.source.name), *title, f"{each.captions:,}", *map(cell, times), *live)
-    return table
-
-
 def _report_table(report: CaptionImport) -> RenderableType:
-    table = plain_table("stream", "captions")
-    for name, count in report.streams.items():
-        table.add_row(cell(name), f"{count:,}")
     names = ("added", "replaced", "unchanged", "skipped")
     counts = ", ".join(f"{getattr(report, name)} {name}" for name in names)
-    failed = plain_table("failed", "reason")
-    for name, reason in report.failures:
-        failed.add_row(cell(name), cell(reason))
-    return Group(table, counts, failed) if report.failures else Group(table, counts)
+    failed = [rows_table(("failed", "reason"), report.failures)] if report.failures else []
+    return Group(rows_table(("stream", "captions"), report.streams.items()), counts, *failed)
 
 
 def _show_summary(made: Summary, clock: StreamClock) -> None:
@@ -318,18 +277,8 @@ def _show_summary(made: Summary, clock: StreamClock) -> None:
     note("no captions" if made.outcome == "empty" else f"{by} {captions:,} captions")
 
 
-def _end_with_nothing(common: Common) -> None:
-    if not common.json:
-        note("no match")
-    raise typer.Exit(NOTHING)
-
-
-def _show_plan(plan: Mapping[str, str], notices: tuple[str, ...]) -> None:
-    for part, label in PLAN.items():
-        if part in plan:
-            note(f"{label}: {plan[part]}")
-    for notice in notices:
-        note(notice)
+def _note_plan(session: Session, plan: Mapping[str, str], notices: Sequence[str]) -> None:
+    session.note(*(f"{label}: {plan[part]}" for part, label in PLAN.items() if part in plan), *notices)
 
 
 def _moments_picture(found: Moments) -> RenderableType:
@@ -360,42 +309,38 @@ class EventOptions:
 def add_event(
     stream: Stream,
     type: Annotated[str, typer.Argument(metavar="TYPE", help="Type of the event.")],
-    common: Common,
+    session: NewSession,
     told: EventOptions,
     *,
     start: Annotated[str, typer.Option("--from", help=f"Start: {TIME}.")],
 ) -> None:
     """Add an event to a stream."""
     event = NewEvent(type, start, told.end, told.description, tuple(told.entity), told.key)
-    with opened(common, new=True) as session:
-        [written] = session.engine.events.add(event, stream=stream, collection=session.collection)
-    show(written, f"{written.outcome} {written.id}", as_json=common.json)
+    [written] = session.engine.events.add(event, stream=stream, collection=session.collection)
+    session.show(written, f"{written.outcome} {written.id}")
 
 
 def list_events(
     stream: Stream,
-    common: Common,
+    session: Session,
     within: Within,
     *,
     type: Annotated[str | None, typer.Option(help="Type of events.")] = None,
     limit: Limit = 100,
 ) -> None:
     """List the events of a stream. Adjacent ones are merged."""
-    with opened(common) as session:
-        found = session.engine.events.list(
-            stream=stream, collection=session.collection, within=within.range(), type=type
+    found = session.engine.events.list(
+        stream=stream, collection=session.collection, within=within.range(), type=type
+    )
+    rows = (
+        (
+            each.type, each.start_text, each.end_text, str(len(each.documents)), each.entities,
+            cell("; ".join(each.descriptions), limit=TEXT),
         )
-    found = found[:limit]
-    show_found(found, _table(found), "no events", as_json=common.json)
-
-
-def _table(found: Iterable[EventSpan]) -> RenderableType:
-    table = plain_table("type", "from", "to", "reports", "entities", "description")
-    for each in found:
-        times = [cell(each.start_text), cell(each.end_text)]
-        said = cell("; ".join(each.descriptions), limit=TEXT)
-        table.add_row(cell(each.type), *times, str(len(each.documents)), cell(", ".join(each.entities)), said)
-    return table
+        for each in found[:limit]
+    )  # fmt: skip
+    columns = ("type", "from", "to", "reports", "entities", "description")
+    session.show_found(found[:limit], rows_table(columns, rows), "no events")
 
 
 USUAL_GAP = NewAlert("")
@@ -422,43 +367,49 @@ class Watched:
 def add_alert(
     name: Annotated[str, typer.Argument(metavar="NAME", help="Name.")],
     query: Annotated[str, typer.Argument(metavar="QUERY", help="Query to match new captions with.")],
-    common: Common,
+    session: NewSession,
     watched: Watched,
 ) -> None:
     """Create an alert for new captions."""
-    with opened(common, new=True) as session:
-        alert = NewAlert(
-            name,
-            query,
-            session.collection,
-            tuple(watched.stream),
-            parse_filters(watched.filter),
-            None if watched.keywords_only else watched.min_similarity,
-            watched.merge_seconds,
-            watched.webhook,
-        )
-        made = session.engine.alerts.put(alert)
-    show(made, f"created {made.id}", as_json=common.json)
+    alert = NewAlert(
+        name,
+        query,
+        session.collection,
+        tuple(watched.stream),
+        parse_filters(watched.filter),
+        None if watched.keywords_only else watched.min_similarity,
+        watched.merge_seconds,
+        watched.webhook,
+    )
+    made = session.engine.alerts.put(alert)
+    session.show(made, f"created {made.id}")
 
 
-def list_alerts(common: Common, *, limit: Limit = 100) -> None:
+def list_alerts(session: Session, *, limit: Limit = 100) -> None:
     """List your alerts."""
-    with opened(common) as session:
-        found = session.engine.alerts.list(collection=common.collection)[:limit]
-    show_found(found, _alerts_table(found), "no alerts", as_json=common.json)
+    found = session.engine.alerts.list(collection=session.common.collection)[:limit]
+    rows = (
+        (
+            each.id, each.name, cell(each.query, limit=TEXT),
+            str(len(each.streams)) if each.streams else "all",
+            "keywords" if each.min_similarity is None else f"{each.min_similarity:.2f}", each.webhook,
+        )
+        for each in found
+    )  # fmt: skip
+    columns = ("id", "name", "query", "streams", "min similarity", "webhook")
+    session.show_found(found, rows_table(columns, rows), "no alerts")
 
 
 def delete_alert(
-    alert: Annotated[str, typer.Argument(metavar="ALERT", help="Id of an alert.")], common: Common
+    alert: Annotated[str, typer.Argument(metavar="ALERT", help="Id of an alert.")], session: Session
 ) -> None:
     """Delete an alert with its matches."""
-    with opened(common) as session:
-        session.engine.alerts.delete(alert)
-    show({"deleted": alert}, f"deleted {alert}", as_json=common.json)
+    session.engine.alerts.delete(alert)
+    session.show({"deleted": alert}, f"deleted {alert}")
 
 
 def watch_alerts(
-    common: Common,
+    session: Session,
     *,
     alert: Annotated[str | None, typer.Option(help="Id of an alert (default: all).")] = None,
     after: Annotated[int | None, typer.Option(help="Number of the last match to skip.")] = None,
@@ -468,17 +419,14 @@ def watch_alerts(
     ] = None,
 ) -> None:
     """Print alert matches until interrupted."""
-    with (
-        opened(common) as session,
-        closing(session.engine.alerts.subscribe(alert=alert, after=after)) as events,
-    ):
+    with closing(session.engine.alerts.subscribe(alert=alert, after=after)) as events:
         from conspectus.engine import Engine
 
         if isinstance(session.engine.asynchronous, Engine):
             session.engine.alerts.start()
         streams: dict[str, StoredStream] = {}
         for number, event in enumerate(events, 1):
-            if common.json:
+            if session.json:
                 dump_line(event)
             else:
                 write(_told(event, _stream_of(event, session, streams)))
@@ -501,13 +449,3 @@ def _told(event: AlertEvent, stream: StoredStream | None) -> str:
     when = "" if event.start is None else f" at {shown(event.start, clock)}"
     where = "" if stream is None else f" in {stream.source.name}"
     return f"{event.number} {event.name}{where}{when}: {' '.join(event.text.split())} ({event.reason})"
-
-
-def _alerts_table(found: Iterable[Alert]) -> RenderableType:
-    table = plain_table("id", "name", "query", "streams", "min similarity", "webhook")
-    for each in found:
-        floor = "keywords" if each.min_similarity is None else f"{each.min_similarity:.2f}"
-        streams = str(len(each.streams)) if each.streams else "all"
-        query = cell(each.query, limit=TEXT)
-        table.add_row(cell(each.id), cell(each.name), query, streams, floor, cell(each.webhook or ""))
-    return table

@@ -15,14 +15,14 @@ import typer
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from conspectus.cli.errors import INVALID, NOTHING, PARTIAL, confirm, note_next
-from conspectus.cli.options import After, Common, PageLimit, Query, Wait, Yes
-from conspectus.cli.output import cell, plain_table, progress, show
-from conspectus.cli.session import Session, opened
+from conspectus.cli.errors import INVALID, PARTIAL, confirm
+from conspectus.cli.options import After, PageLimit, Query, Wait, Yes
+from conspectus.cli.output import cell, facts_table, progress, rows_table, written
+from conspectus.cli.session import NewSession, Session
 from conspectus.engine.task_documents import checked
 from conspectus.engine.tasks import BATCH, TaskService
 from conspectus.errors import InvalidInput, UnreadableFile
-from conspectus.model.tasks import Attachment, StoredAttachment, StoredTask, Task, TaskResult, TaskWritten
+from conspectus.model.tasks import Attachment, StoredAttachment, StoredTask, Task, TaskWritten
 from conspectus.settings import Settings
 
 FIELDS = frozenset(Task.__dataclass_fields__)
@@ -205,18 +205,15 @@ class Imported:
     failures: tuple[TaskRow, ...]
 
 
-def add(task: TaskName, title: Title, common: Common, fields: Fields, *, wait: Wait = True) -> None:
+def add(task: TaskName, title: Title, session: NewSession, fields: Fields, *, wait: Wait = True) -> None:
     """Add a task, or replace the task with this id."""
-    with opened(common, new=True) as session:
-        written = session.engine.run(
-            _tasks(session, common).put(Task(task, title, **fields.given()), wait=wait)
-        )
-    show(written, _outcome(written), as_json=common.json)
+    written = session.engine.run(_tasks(session).put(Task(task, title, **fields.given()), wait=wait))
+    session.show(written, _outcome(written))
 
 
 def update(
     task: TaskName,
-    common: Common,
+    session: Session,
     fields: Fields,
     *,
     title: Annotated[str | None, typer.Option(help="New title.")] = None,
@@ -226,15 +223,14 @@ def update(
     changes = fields.given() | ({} if title is None else {"title": title})
     if not changes:
         raise InvalidInput("update", "give at least one field")
-    with opened(common) as session:
-        written = session.engine.run(_tasks(session, common).update(task, wait=wait, **changes))
-    show(written, _outcome(written), as_json=common.json)
+    written = session.engine.run(_tasks(session).update(task, wait=wait, **changes))
+    session.show(written, _outcome(written))
 
 
 def attach(
     task: TaskName,
     path: Annotated[str, typer.Argument(metavar="FILE", help="Text file; - is stdin.")],
-    common: Common,
+    session: Session,
     *,
     name: Annotated[str | None, typer.Option(help="Id of the attachment (default: file name).")] = None,
     wait: Wait = True,
@@ -242,14 +238,13 @@ def attach(
     """Add or replace an attachment of a task."""
     text = _text(path)
     called = name or Path(path).name
-    with opened(common) as session:
-        new = Attachment(called, text, "" if path == STDIN else Path(path).name)
-        written = session.engine.run(_tasks(session, common).attach(task, new, wait=wait))
-    show(written, _outcome(written), as_json=common.json)
+    new = Attachment(called, text, "" if path == STDIN else Path(path).name)
+    written = session.engine.run(_tasks(session).attach(task, new, wait=wait))
+    session.show(written, _outcome(written))
 
 
 def list_tasks(
-    common: Common,
+    session: Session,
     *,
     status: StatusOption = None,
     priority: PriorityOption = None,
@@ -258,18 +253,22 @@ def list_tasks(
     after: After = None,
 ) -> None:
     """List tasks in the order they were added."""
-    with opened(common) as session:
-        tasks = _tasks(session, common)
-        page = session.engine.run(
-            tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit)
+    tasks = _tasks(session)
+    page = session.engine.run(tasks.list(status=status, priority=priority, tag=tag, after=after, limit=limit))
+    rows = (
+        (
+            each.id, each.status, each.priority or "-", cell(each.title, limit=80),
+            cell(written(each.tags), limit=40), each.has_attachments, f"{each.updated:%Y-%m-%d %H:%M}",
         )
-    show(page, _tasks_table(page.tasks), as_json=common.json)
-    note_next(page.next, as_json=common.json)
+        for each in page.tasks
+    )  # fmt: skip
+    columns = ("id", "status", "priority", "title", "tags", "attached", "updated")
+    session.show_page(page, rows_table(columns, rows))
 
 
 def search(
     query: Query,
-    common: Common,
+    session: Session,
     *,
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, max=100, help="Maximum number of results.")
@@ -281,45 +280,50 @@ def search(
     ] = 0.0,
 ) -> None:
     """Search tasks and attachments with vector search."""
-    with opened(common) as session:
-        tasks = _tasks(session, common)
-        found = session.engine.run(
-            tasks.search(query, limit, status=status, priority=priority, min_similarity=min_similarity)
+    tasks = _tasks(session)
+    found = session.engine.run(
+        tasks.search(query, limit, status=status, priority=priority, min_similarity=min_similarity)
+    )
+    rows = (
+        (
+            str(number), f"{each.similarity:.2%}", each.task_id, each.attachment_id, each.status,
+            each.priority or "-", cell(each.document, limit=TEXT),
         )
-    show(found, _results_table(found), as_json=common.json)
+        for number, each in enumerate(found, 1)
+    )  # fmt: skip
+    columns = ("#", "similarity", "task", "attachment", "status", "priority", "text")
+    session.show(found, rows_table(columns, rows))
     if not found:
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
-def get_task(task: TaskName, common: Common) -> None:
+def get_task(task: TaskName, session: Session) -> None:
     """Show a task with its attachments."""
-    with opened(common) as session:
-        tasks = _tasks(session, common)
-        found = session.engine.run(tasks.get(task))
-        attachments = session.engine.run(tasks.attachments(task))
-    show({"task": found, "attachments": attachments}, _picture(found, attachments), as_json=common.json)
+    tasks = _tasks(session)
+    found = session.engine.run(tasks.get(task))
+    attachments = session.engine.run(tasks.attachments(task))
+    session.show({"task": found, "attachments": attachments}, _picture(found, attachments))
 
 
 def delete(
     ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of tasks.")],
-    common: Common,
+    session: Session,
     *,
     yes: Yes = False,
 ) -> None:
     """Delete tasks with their attachments."""
     confirm(f"Delete {len(ids)} tasks?", yes=yes)
-    with opened(common) as session:
-        tasks = _tasks(session, common)
-        receipts = {name: session.engine.run(tasks.delete(name)) for name in ids}
+    tasks = _tasks(session)
+    receipts = {name: session.engine.run(tasks.delete(name)) for name in ids}
     gone = sum(each.documents for each in receipts.values())
-    show(receipts, f"deleted {gone} tasks and attachments", as_json=common.json)
+    session.show(receipts, f"deleted {gone} tasks and attachments")
     if not gone:
-        raise typer.Exit(NOTHING)
+        session.end_with_nothing()
 
 
 def import_tasks(
     path: Annotated[str, typer.Argument(metavar="FILE", help="JSON, JSON Lines or CSV; - is stdin.")],
-    common: Common,
+    session: NewSession,
     *,
     kind: Annotated[
         str | None, typer.Option("--format", help="json, jsonl or csv (default: by file name).")
@@ -328,19 +332,18 @@ def import_tasks(
 ) -> None:
     """Import tasks from a file."""
     rows = list(read_tasks(_text(path), kind or KINDS.get(Path(path).suffix.lower(), "")))
-    with opened(common, new=True) as session:
-        report = _imported(session, common, rows, wait=wait)
-    show(report, _report(report), as_json=common.json)
+    report = _imported(session, rows, wait=wait)
+    session.show(report, _report(report))
     if report.failures:
         raise typer.Exit(PARTIAL if report.outcomes else INVALID)
 
 
-def _tasks(session: Session, common: Common) -> TaskService:
-    return session.engine.asynchronous.tasks.using(collection=common.collection or COLLECTION)
+def _tasks(session: Session) -> TaskService:
+    return session.engine.asynchronous.tasks.using(collection=session.common.collection or COLLECTION)
 
 
-def _imported(session: Session, common: Common, rows: Sequence[TaskRow], *, wait: bool) -> Imported:
-    tasks, place = _tasks(session, common), common.collection or COLLECTION
+def _imported(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Imported:
+    tasks, place = _tasks(session), session.common.collection or COLLECTION
     outcomes: Counter[str] = Counter()
     skipped = 0
     with progress() as bars:
@@ -376,35 +379,14 @@ def _outcome(written: TaskWritten) -> RenderableType:
     return cell(f"{written.outcome} {written.id}")
 
 
-def _tasks_table(tasks: Iterable[StoredTask]) -> RenderableType:
-    table = plain_table("id", "status", "priority", "title", "tags", "attached", "updated")
-    for each in tasks:
-        state = (each.status, each.priority or "-")
-        attached = "yes" if each.has_attachments else ""
-        tags = cell(", ".join(each.tags), limit=40)
-        updated = f"{each.updated:%Y-%m-%d %H:%M}"
-        table.add_row(cell(each.id), *state, cell(each.title, limit=80), tags, attached, updated)
-    return table
-
-
-def _results_table(found: Iterable[TaskResult]) -> RenderableType:
-    table = plain_table("#", "similarity", "task", "attachment", "status", "priority", "text")
-    for number, each in enumerate(found, 1):
-        names = (cell(each.task_id), cell(each.attachment_id or ""))
-        state = (each.status, each.priority or "-")
-        table.add_row(str(number), f"{each.similarity:.2%}", *names, *state, cell(each.document, limit=TEXT))
-    return table
-
-
 def _picture(task: StoredTask, attachments: Iterable[StoredAttachment]) -> RenderableType:
-    table = plain_table("field", "value")
     facts = {
         "id": task.id, "title": task.title, "status": task.status, "priority": task.priority or "none",
-        "tags": ", ".join(task.tags), "description": task.description, **task.metadata,
-        "created": f"{task.created:%Y-%m-%d %H:%M:%S}", "updated": f"{task.updated:%Y-%m-%d %H:%M:%S}",
+        "tags": written(task.tags), "description": task.description,
+        **{name: str(value) for name, value in task.metadata.items()},
+        "created": written(task.created), "updated": written(task.updated),
     }  # fmt: skip
-    for name, value in facts.items():
-        table.add_row(cell(name), cell(str(value)))
+    table = facts_table(facts)
     for each in attachments:
         table.add_row("attachment", cell(f"{each.id}: {each.title} {each.text}", limit=TEXT))
     return table
@@ -414,9 +396,9 @@ def _report(report: Imported) -> RenderableType:
     told = ", ".join(f"{number} {outcome}" for outcome, number in report.outcomes.items()) or "nothing stored"
     if not report.failures:
         return Text(told)
-    table = plain_table("line", "problem")
-    for row in report.failures[:SHOWN_FAILURES]:
-        table.add_row(str(row.line), cell(row.problem or ""))
+    table = rows_table(
+        ("line", "problem"), ((str(row.line), row.problem) for row in report.failures[:SHOWN_FAILURES])
+    )
     more = len(report.failures) - SHOWN_FAILURES
     rest = [Text(f"and {more} more; --json lists all")] if more > 0 else []
     return Group(
