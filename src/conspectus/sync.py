@@ -15,9 +15,9 @@ from collections.abc import AsyncGenerator, Callable, Coroutine, Generator, Iter
 from contextlib import AbstractAsyncContextManager, aclosing, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
-from typing import Any, Concatenate, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, TypeVar
 
-from conspectus import bootstrap, client
+from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.alerts import AlertService
 from conspectus.engine.channels import ChannelService
@@ -43,9 +43,12 @@ from conspectus.ports.chat import ChatModel
 from conspectus.ports.web import Reranker
 from conspectus.settings import Settings
 
+if TYPE_CHECKING:
+    from conspectus.client import RemoteEngine
+
 P = ParamSpec("P")
 S = TypeVar("S")
-E = TypeVar("E", bound=Engine | client.RemoteEngine)
+E = TypeVar("E", bound="Engine | RemoteEngine")
 T = TypeVar("T")
 
 
@@ -384,7 +387,7 @@ class BlockingEngine:
     It may be used from many threads.
     """
 
-    def __init__(self, engine: Engine | client.RemoteEngine, loop: asyncio.AbstractEventLoop) -> None:
+    def __init__(self, engine: "Engine | RemoteEngine", loop: asyncio.AbstractEventLoop) -> None:
         self._engine = engine
         self._bridge = bridge = Bridge(loop)
         self.collections = BlockingCollections(engine.collections, bridge)
@@ -410,7 +413,7 @@ class BlockingEngine:
         return self._bridge.run(work)
 
     @property
-    def asynchronous(self) -> Engine | client.RemoteEngine:
+    def asynchronous(self) -> "Engine | RemoteEngine":
         """The engine itself, for what is made of several operations and then given to `run`."""
         return self._engine
 
@@ -466,17 +469,19 @@ def open(
 
 def connect(
     url: str | None = None, *, key: str | None = None, settings: Settings | None = None
-) -> Opening[client.RemoteEngine]:
+) -> "Opening[RemoteEngine]":
     """Use the server at `url` with an API key; what is not given comes from the settings.
 
     Nothing is asked yet. Raises InvalidInput for an address or a key that cannot be one.
     """
+    from conspectus import client
+
     return Opening(client.open(url, key=key, settings=settings))
 
 
 @contextmanager
 def _blocking_until_closed(
-    opened: AbstractAsyncContextManager[Engine | client.RemoteEngine],
+    opened: "AbstractAsyncContextManager[Engine | RemoteEngine]",
 ) -> Iterator[BlockingEngine]:
     loop, process = asyncio.new_event_loop(), os.getpid()
     thread = threading.Thread(target=loop.run_forever, name="conspectus", daemon=True)

@@ -151,7 +151,7 @@ class ChannelService(Service):
         with TemporaryDirectory() as folder:
             path = await asyncio.to_thread(self._at_hand, archive, Path(folder))
             with named(archive):
-                read = await asyncio.to_thread(self._parts.archives.read, path, kind=kind)
+                read = await asyncio.to_thread(self._parts.make_archives().read, path, kind=kind)
 
         async def put(channel: ChannelArchive, messages: Iterable[NewMessage]) -> Sequence[Written]:
             target = (await self._writer.source(channel.name, home.id, channel.metadata or None, "channel"))[

@@ -106,10 +106,10 @@ class IndexRegistry(Protocol):
 class EngineComponents:
     """The adapters and functions behind an engine; `bootstrap` chooses, tests may choose otherwise.
 
-    `embedder_named` makes the embedder of a setting, `embedder_for` the one of a space (None: it cannot
-    be had here), `size` says how many bytes the store takes; `keeping` is held by the process that carries
-    retentions out, `purging` by one that erases; `release` is awaited when all work has stopped and the
-    stores are still open.
+    What `make_…` makes is loaded when it is first used. `embedder_named` makes the embedder of a setting,
+    `embedder_for` the one of a space (None: it cannot be had here), `size` says how many bytes the store
+    takes; `keeping` is held by the process that carries retentions out, `purging` by one that erases;
+    `release` is awaited when all work has stopped and the stores are still open.
     """
 
     path: str
@@ -117,9 +117,9 @@ class EngineComponents:
     settings: Settings
     records: Records
     accounts: Accounts
-    files: Files
-    archives: Archives
-    captions: CaptionReader
+    make_files: Callable[[], Files]
+    make_archives: Callable[[], Archives]
+    make_captions: Callable[[], CaptionReader]
     clock: Clock
     embedding: EmbeddingParts
     open_index: IndexOpener

@@ -87,7 +87,7 @@ class DocumentService(Service):
         if not self._person.owner:
             raise PermissionDenied("read files of the machine that holds the store", "its owner account")
         home = await self._writer.collection(collection)
-        intake = Intake(self._parts.files, self._context.write, progress)
+        intake = Intake(self._parts.make_files(), self._context.write, progress)
         roots = []
         targets: dict[str, Source] = {}
         for path in paths:

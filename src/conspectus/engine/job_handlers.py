@@ -70,7 +70,7 @@ class JobHandlers:
         fetched = checked(await self._core.fetcher().fetch(url, method=str(given["method"]), headers=sent))
         tell(1, 3)
         parsed = await asyncio.to_thread(
-            self._parts.files.parse_bytes, fetched.body, file_name(fetched), charset=fetched.charset
+            self._parts.make_files().parse_bytes, fetched.body, file_name(fetched), charset=fetched.charset
         )
         source = await self._target(job, str(given["source"]), "web")
         documents = _page_documents(parsed, fetched, page_key(url))
@@ -106,7 +106,7 @@ class JobHandlers:
 
     async def _take_file(self, job: Job, source: Source, name: str, path: Path) -> Counter[str]:
         found = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
-        parsed = await asyncio.to_thread(self._parts.files.parse, found)
+        parsed = await asyncio.to_thread(self._parts.make_files().parse, found)
         documents = [
             replace(each, key=each.key or name, metadata={**each.metadata, "path": name})
             for each in parsed.documents

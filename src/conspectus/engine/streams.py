@@ -292,7 +292,7 @@ class StreamService(Service):
     ) -> None:
         """The captions of one file in the place of those that it had before."""
         raw = await asyncio.to_thread(self._bytes_of, data)
-        read = self._parts.captions.read
+        read = self._parts.make_captions().read
         track = await asyncio.to_thread(read, raw, name, sentences=how.get("sentences", True))
         if track.notice:
             taken.notices.append(f"{name}: {track.notice}")
@@ -337,7 +337,7 @@ class StreamService(Service):
             elif not self._person.owner:
                 raise PermissionDenied("read files of the machine that holds the store", "its owner account")
             else:
-                inside = self._parts.files.discover([Path(each).expanduser()])
+                inside = self._parts.make_files().discover([Path(each).expanduser()])
                 found += [(one.name, one.path, one.is_named) for one in inside]
         return found
 
