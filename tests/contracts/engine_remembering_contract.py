@@ -186,16 +186,16 @@ class RememberingContract:
         assert [each.document.key for each in named] == ["4"]
         where = Eq("role", "user")
         assert [
-            each.document.key for each in (await engine.memory.list(scope=ANN, where=where)).memories
+            each.document.key for each in (await engine.memory.list(scope=ANN, filter=where)).memories
         ] == ["1"]
-        assert await engine.memory.count(scope=ANN, where=where) == 1
+        assert await engine.memory.count(scope=ANN, filter=where) == 1
 
     async def test_changes_keep_the_id_and_what_was_before(self, engine: AnyEngine) -> None:
         """Any field but the key; with a fingerprint, only of what was read."""
         [first, *_] = await self.told(engine)
         fingerprint = first.document.fingerprint
         written = await engine.memory.update(
-            first.id, scope=ANN, expected=fingerprint, pinned=True, metadata={"a": [1]}, speaker=None
+            first.id, scope=ANN, if_match=fingerprint, pinned=True, metadata={"a": [1]}, speaker=None
         )
         assert (written.id, written.outcome) == (first.id, "updated")
         await engine.documents.wait_until_embedded(collection=MEMORY)
@@ -207,7 +207,7 @@ class RememberingContract:
             None,
         )
         with pytest.raises(PreconditionFailed):
-            await engine.memory.update(first.id, scope=ANN, expected=fingerprint, text="x")
+            await engine.memory.update(first.id, scope=ANN, if_match=fingerprint, text="x")
         for wrong in ({"key": "x"}, {"colour": "red"}, {"vector": (1.0,)}, {"text": " "}, {"kind": "odd"}):
             with pytest.raises(InvalidInput):
                 await engine.memory.update(first.id, scope=ANN, **wrong)

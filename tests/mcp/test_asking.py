@@ -27,11 +27,11 @@ async def test_search_within_a_source_and_a_time(engine: Engine, shelf: dict[str
         assert "Delay" not in await said(asked, "search", source="handbook", **fields)
         assert "Ferry" not in await said(asked, "search", since="2026-01-01", **fields)
         assert "Delay" not in await said(asked, "search", until="2026-01-01", **fields)
-        assert "Delay" in await said(asked, "search", where=["kind=page"], **fields)
+        assert "Delay" in await said(asked, "search", filter=["kind=page"], **fields)
         assert (await refused(asked, "search", query="ferry", source="handbook")).startswith("invalid_input")
         assert (await refused(asked, "search", source="nowhere", **fields)).startswith("not_found")
         assert (await refused(asked, "search", since="soon", **fields)).startswith("invalid_input")
-        assert (await refused(asked, "search", where=["nonsense"], **fields)).startswith("invalid_input")
+        assert (await refused(asked, "search", filter=["nonsense"], **fields)).startswith("invalid_input")
 
 
 async def test_nothing_relevant_is_no_error_and_a_collection_that_is_none_is(engine: Engine) -> None:

@@ -36,7 +36,7 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
     graph = {"graph": graph_name(BOB), "collection": MEMORY}
     everywhere = [{"query": SECRET, "collection": each} for each in ("*", MEMORY)]
     return {
-        "search": [*everywhere, {"query": SECRET, "where": ["kind=memory"]}],
+        "search": [*everywhere, {"query": SECRET, "filter": ["kind=memory"]}],
         "context": everywhere,
         "explain": [*everywhere, {"query": SECRET, "document": secret}],
         "find_moments": [

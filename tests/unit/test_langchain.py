@@ -208,7 +208,7 @@ def test_passages_say_where_they_are_from_and_why(told: BlockingEngine) -> None:
 @pytest.mark.parametrize("budget", [0, 5, 60, 100, 333, 1_000, 100_000])
 def test_all_passages_together_fit_into_the_budget(told: BlockingEngine, budget: int) -> None:
     told.add("Thursday is the day of meetings. " * 2_000, source="plans")
-    documents = ConspectusRetriever(engine=told, budget=budget).invoke("meeting on Thursday")
+    documents = ConspectusRetriever(engine=told, max_tokens=budget).invoke("meeting on Thursday")
     texts = [document.page_content for document in documents]
     count = told.asynchronous.counter()
     assert sum(map(count, texts)) <= budget if texts else budget < 60
@@ -222,9 +222,9 @@ def test_all_passages_together_fit_into_the_budget(told: BlockingEngine, budget:
 
 
 def test_filters_limits_and_options_are_those_of_a_query(told: BlockingEngine) -> None:
-    narrow = ConspectusRetriever(engine=told, where=Eq(("n",), 4))
+    narrow = ConspectusRetriever(engine=told, filter=Eq(("n",), 4))
     assert [each.metadata["stored"] for each in narrow.invoke("meeting")] == [{"n": 4}]
-    assert len(ConspectusRetriever(engine=told, budget=5_000, limit=2).invoke("meeting")) == 2
+    assert len(ConspectusRetriever(engine=told, max_tokens=5_000, limit=2).invoke("meeting")) == 2
     assert ConspectusRetriever(engine=told, limit=0).invoke("meeting") == []
     assert ConspectusRetriever(engine=told, options={"min_similarity": 0.999}).invoke("zebra crossing") == []
     assert len(ConspectusRetriever(engine=told, collection="*").invoke("meeting")) == 10
@@ -236,7 +236,7 @@ def test_failures_are_never_empty_answers(told: BlockingEngine) -> None:
     with pytest.raises(InvalidInput):
         ConspectusRetriever(engine=told, limit=-1).invoke("meeting")
     with pytest.raises(InvalidInput):
-        ConspectusRetriever(engine=told, budget=-1).invoke("meeting")
+        ConspectusRetriever(engine=told, max_tokens=-1).invoke("meeting")
 
 
 async def test_a_retriever_works_in_and_beside_a_loop(tmp_path: Path) -> None:
@@ -273,7 +273,7 @@ def test_a_chain_of_langchain_looks_up_answers_and_keeps_the_talk(told: Blocking
     prompt = ChatPromptTemplate.from_messages(
         [("system", "Use: {context}"), MessagesPlaceholder("before"), ("user", "{question}")]
     )
-    look_up = itemgetter("question") | ConspectusRetriever(engine=told, budget=100)
+    look_up = itemgetter("question") | ConspectusRetriever(engine=told, max_tokens=100)
     model = FakeListChatModel(responses=["In room 7.", "In room 8."])
     chain = RunnableWithMessageHistory(
         RunnablePassthrough.assign(context=look_up) | prompt | model,

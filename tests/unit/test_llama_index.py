@@ -59,12 +59,12 @@ def test_nodes_say_where_they_are_from_and_why(engine: BlockingEngine) -> None:
 
 
 def test_the_ask_holds(engine: BlockingEngine) -> None:
-    narrow = ConspectusRetriever(engine, Ask(where=Eq(("n",), 4)))
+    narrow = ConspectusRetriever(engine, Ask(filter=Eq(("n",), 4)))
     assert [each.metadata["stored"] for each in narrow.retrieve(QueryBundle("meeting"))] == [{"n": 4}]
-    nodes = ConspectusRetriever(engine, Ask(budget=150)).retrieve("meeting")
+    nodes = ConspectusRetriever(engine, Ask(max_tokens=150)).retrieve("meeting")
     count = engine.asynchronous.counter()
     assert 0 < count("\n\n".join(each.text for each in nodes)) <= 150
-    assert ConspectusRetriever(engine, Ask(budget=0)).retrieve("meeting") == []
+    assert ConspectusRetriever(engine, Ask(max_tokens=0)).retrieve("meeting") == []
     with pytest.raises(NotFound):
         ConspectusRetriever(engine, Ask("nowhere")).retrieve("meeting")
 
@@ -78,7 +78,7 @@ async def test_a_server_gives_the_same(tmp_path: Path) -> None:
             served(application(local, SETTINGS)) as url,
             conspectus.connect(url, key=owner.secret, settings=SETTINGS) as remote,
         ):
-            for ask in (Ask(limit=3), Ask(budget=80)):
+            for ask in (Ask(limit=3), Ask(max_tokens=80)):
                 here = await ConspectusRetriever(local, ask).aretrieve("room 7")
                 assert here
                 assert await ConspectusRetriever(remote, ask).aretrieve("room 7") == here
@@ -230,7 +230,7 @@ def test_what_is_not_json_is_refused(engine: BlockingEngine) -> None:
 
 async def test_a_block_gives_what_answers_within_its_budget(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
-        block = ConspectusMemoryBlock(engine=engine, user="ann", budget=60)
+        block = ConspectusMemoryBlock(engine=engine, user="ann", max_tokens=60)
         asked = [ChatMessage(content="Where is the meeting?")]
         assert (await block.aget(asked), await block.aget([]), await block.aget(None)) == ("", "", "")
         said = [ChatMessage(content=f"The meeting {n} is in room {n}. " * 3) for n in range(9)]

@@ -111,11 +111,11 @@ async def test_a_filter_never_empties_a_page(engine: Engine) -> None:
     many = [NewMemory(f"turn {n}", metadata={"topic": "a" if n % 100 else "b"}) for n in range(1_201)]
     await engine.memory.remember(many, scope=ANN)
     where = Eq(("own", "topic"), "b")
-    page = await engine.memory.list(scope=ANN, where=where, limit=10)
+    page = await engine.memory.list(scope=ANN, filter=where, limit=10)
     assert [each.text for each in page.memories] == [f"turn {n}" for n in range(0, 1_000, 100)]
-    rest = await engine.memory.list(scope=ANN, where=where, limit=10, after=page.next)
+    rest = await engine.memory.list(scope=ANN, filter=where, limit=10, after=page.next)
     assert [each.text for each in rest.memories] == [f"turn {n}" for n in (1_000, 1_100, 1_200)]
-    assert await engine.memory.count(scope=ANN, where=where) == 13
+    assert await engine.memory.count(scope=ANN, filter=where) == 13
 
 
 async def test_the_last_turns_are_first_in_first_out(engine: Engine) -> None:
@@ -186,7 +186,7 @@ async def test_an_update_of_what_changed_meanwhile_is_refused(engine: Engine) ->
     read = (await engine.memory.get(done.id, scope=ANN)).document.fingerprint
     await engine.memory.update(done.id, scope=ANN, text="two")
     with pytest.raises(PreconditionFailed):
-        await engine.memory.update(done.id, scope=ANN, text="three", expected=read)
+        await engine.memory.update(done.id, scope=ANN, text="three", if_match=read)
     with pytest.raises(InvalidInput):
         await engine.memory.update(done.id, scope=ANN, key="x")
     assert await said(engine, ANN) == ["two"]

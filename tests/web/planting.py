@@ -20,7 +20,7 @@ FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("where", "filter", "schema", "range", "vector", "places", "spans", "headers"), OMITTED),
     **dict.fromkeys(("retrievers", "syntax", "language", "embedder", "tokenizer", "zone", "origin"), OMITTED),
     **dict.fromkeys(("valid_from", "valid_until", "occurred", "role", "webhook", "graphs"), OMITTED),
-    **dict.fromkeys(("parent", "evidence", "expected", "document", "rerank", "model", "method"), OMITTED),
+    **dict.fromkeys(("parent", "evidence", "if_match", "document", "rerank", "model", "method"), OMITTED),
     **dict.fromkeys(("profile", "chunk_size", "overlap", "stop", "tool_calls", "function_call"), OMITTED),
     **dict.fromkeys(("tools", "tool_choice", "response_format", "tool_call_id"), OMITTED),
     **{

@@ -55,7 +55,6 @@ ALLOWED = ["2xx", "3xx", "404", "409", "412", "503"]
 RULES = {
     "after": "a page gives it",
     "Last-Event-ID": "an event has it",
-    "where": "a language of its own",
     "filter": "a language of its own",
     "schema": "JSON in a parameter",
     "tokenizer": "a name that is installed",
@@ -184,7 +183,6 @@ def in_a_stream(case: Case) -> None:
         known_parts = {
             "collection": "default",
             "streams": [],
-            "where": None,
             "filter": None,
             "range": None,
             "schema": None,
@@ -192,7 +190,7 @@ def in_a_stream(case: Case) -> None:
         case.body.update({name: known_parts[name] for name in case.body if name in known_parts})
 
 
-UNNAMED = ("agent", "conversation", "after", "where", "tokenizer", "source", "limit", "offset", "filter")
+UNNAMED = ("agent", "conversation", "after", "tokenizer", "source", "limit", "offset", "filter")
 
 
 def remembered(case: Case) -> None:
@@ -207,7 +205,7 @@ def remembered(case: Case) -> None:
     if "{memory}" in case.path:
         case.query = {**(case.query or {}), "user": "ann", "collection": "memory"}
     if isinstance(case.body, dict):
-        parts: dict[str, object] = {**known, **dict.fromkeys(("agent", "conversation", "scope", "where"))}
+        parts: dict[str, object] = {**known, **dict.fromkeys(("agent", "conversation", "scope", "filter"))}
         parts |= {"keep": "ann", "others": ["bo"], "edges": [], "nodes": [], "memories": MEMORIES}
         parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
         parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "most": 3, "lines": []}

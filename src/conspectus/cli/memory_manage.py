@@ -124,7 +124,7 @@ def list_memories(
         **whose.place(session),
         kind=part.kind,
         entity=part.entity,
-        where=parse_filters(part.filter),
+        filter=parse_filters(part.filter),
         after=after,
         limit=limit,
         newest_first=part.newest_first,

@@ -230,13 +230,13 @@ class EngineContext:
         batch: Sequence[NewDocument],
         source: Source,
         *,
-        expected: str | None = None,
+        if_match: str | None = None,
         stored: Sequence[Document] | None = None,
         home: Collection | None = None,
     ) -> Sequence[Written]:
         """Write documents; with `home`, their collection, its index follows while the caller goes on."""
         by = self.preparation(source)
-        written = await write(self.core.records, batch, by, expected=expected, stored=stored)
+        written = await write(self.core.records, batch, by, if_match=if_match, stored=stored)
         if home is None:
             home = await self.core.shelves.keep_up(source.collection)
         else:

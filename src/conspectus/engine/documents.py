@@ -181,7 +181,7 @@ class DocumentService(Service):
             source = Source(stored.source, stored.collection, name="")
             current = replace(await self._as_given(stored, source, changes), **changes)
             try:
-                written = await self._context.write([current], source, expected=stored.fingerprint)
+                written = await self._context.write([current], source, if_match=stored.fingerprint)
             except PreconditionFailed:
                 continue
             await self._context.embed(place.collection, wait=False)

@@ -108,17 +108,17 @@ class MemoryService(Service):
         *,
         scope: Scope,
         collection: str = MEMORY,
-        expected: str | None = None,
+        if_match: str | None = None,
         **changes: Unpack[MemoryChanges],
     ) -> Written:
         """Change the fields of a memory that are named; the old state is kept as a version.
 
-        With `expected`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
+        With `if_match`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
         homes = await self._reader.homes(scope, collection)
         while True:
             before = await self._reader.memory(homes, memory)
-            if expected not in {None, before.document.fingerprint}:
+            if if_match not in {None, before.document.fingerprint}:
                 raise PreconditionFailed("memory", memory)
             new = replace(as_given(before), **changes)
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
@@ -159,18 +159,18 @@ class MemoryService(Service):
     ) -> MemoryPage:
         """List a page of the memories of a scope that match, by time."""
         limit, newest_first = paging.get("limit", 100), paging.get("newest_first", False)
-        after, where = paging.get("after"), paging.get("where", EVERYTHING)
+        after, filter = paging.get("after"), paging.get("filter", EVERYTHING)
         if not 1 <= limit <= LIMIT:
             raise InvalidInput("limit", f"must be from 1 to {LIMIT}")
         homes = await self._reader.homes(scope, collection)
-        wanted = And((remembered(kind, entity), where))
+        wanted = And((remembered(kind, entity), filter))
         rows, cursor = await homes.page(wanted, after=after, limit=limit, newest_first=newest_first)
         found = await self._reader.present(homes, [in_homes(homes, each, text) for each, text in rows])
         return MemoryPage(tuple(found), cursor)
 
-    async def count(self, *, scope: Scope, collection: str = MEMORY, where: Filter = EVERYTHING) -> int:
+    async def count(self, *, scope: Scope, collection: str = MEMORY, filter: Filter = EVERYTHING) -> int:
         """Count the memories of a scope that match."""
-        return await (await self._reader.homes(scope, collection)).count(where)
+        return await (await self._reader.homes(scope, collection)).count(filter)
 
     async def recent(
         self,

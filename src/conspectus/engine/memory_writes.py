@@ -174,7 +174,7 @@ class MemoryFacts:
         fresh = document_of(
             as_given(after), before.scope, now=self._parts.clock(), beside=beside_of(after) | known
         )
-        await self._context.write([replace(fresh, expected=before.document.fingerprint)], source)
+        await self._context.write([replace(fresh, if_match=before.document.fingerprint)], source)
 
     async def revise(
         self,

@@ -49,7 +49,7 @@ def attachment_key(task_id: str, attachment_id: str) -> str:
     return f"{task_key(task_id)}/{task_key(attachment_id)}"
 
 
-def task_document(task: Task, *, attachments: int, expected: str | None) -> NewDocument:
+def task_document(task: Task, *, attachments: int, if_match: str | None) -> NewDocument:
     """The document of a checked task. What is searched is its title, its description and its tags."""
     tags = f"Tags: {', '.join(task.tags)}" if task.tags else ""
     text = "\n\n".join(part for part in (task.description, tags) if part)
@@ -65,7 +65,7 @@ def task_document(task: Task, *, attachments: int, expected: str | None) -> NewD
         kind="task",
         key=task_key(task.id),
         metadata={**task.metadata, "task_id": task.id, **_state(task), **facts},
-        expected=expected,
+        if_match=if_match,
     )
 
 
@@ -101,7 +101,7 @@ def restated(attachment: Document, text: str, task: Task) -> NewDocument:
         key=attachment.key,
         metadata={**kept, **_state(task)},
         parent=attachment.parent,
-        expected=attachment.fingerprint,
+        if_match=attachment.fingerprint,
     )
 
 

@@ -386,7 +386,7 @@ class TaskSource:
         Its number of attachments makes sure that none comes or goes unseen while the others are read.
         """
         number = len(children) + (attachment is not None)
-        whole = [task_document(task, attachments=number, expected=stored.fingerprint if stored else None)]
+        whole = [task_document(task, attachments=number, if_match=stored.fingerprint if stored else None)]
         for child in (each for each in children if is_stale(each, task)):
             try:
                 whole.append(restated(child, await self._engine.documents.get_text(child.id), task))

@@ -113,7 +113,7 @@ def describe(new: NewDocument, by: Preparation) -> Document:
 
 
 def prepare(
-    new: NewDocument, document: Document, by: Preparation, *, expected: str | None = None
+    new: NewDocument, document: Document, by: Preparation, *, if_match: str | None = None
 ) -> PreparedDocument:
     """Split the text of a described document; text without any visible character has no chunks."""
     text = clean(new.text)
@@ -122,7 +122,7 @@ def prepare(
     began = [0, *(piece.end for piece in pieces)]
     return PreparedDocument(
         document=document,
-        expected=expected,
+        if_match=if_match,
         vector=_packed(new),
         chunks=tuple(
             _chunk(piece, place_at(places, _first_visible(text, piece, began[piece.position])), by.count)
@@ -286,12 +286,12 @@ async def write(
     batch: Sequence[NewDocument],
     by: Preparation,
     *,
-    expected: str | None = None,
+    if_match: str | None = None,
     stored: Sequence[Document] | None = None,
 ) -> list[Written]:
     """Write a batch in one transaction; documents that are stored just so already cost nothing.
 
-    `stored` are those of them that were just read, if they were. With `expected`, every document must be
+    `stored` are those of them that were just read, if they were. With `if_match`, every document must be
     stored with that fingerprint. Raises InvalidInput, TooLarge,
     NotFound or PreconditionFailed, with the document's place as a note; then nothing is written.
     """
@@ -303,14 +303,14 @@ async def write(
     fresh = [
         (new, document)
         for new, document in zip(batch, described, strict=True)
-        if (new.expected if expected is None else expected) is not None
+        if (new.if_match if if_match is None else if_match) is not None
         or document.id not in known
         or known[document.id].fingerprint != document.fingerprint
     ]
     if is_short:
-        prepared = _prepare_all(fresh, by, expected)
+        prepared = _prepare_all(fresh, by, if_match)
     else:
-        prepared = await asyncio.to_thread(_prepare_all, fresh, by, expected)
+        prepared = await asyncio.to_thread(_prepare_all, fresh, by, if_match)
     written = {each.id: each for each in await records.write(prepared)} if prepared else {}
     return [written.get(document.id) or _unchanged(document.id, known) for document in described]
 
@@ -327,10 +327,10 @@ def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[Documen
 
 
 def _prepare_all(
-    fresh: Sequence[tuple[NewDocument, Document]], by: Preparation, expected: str | None
+    fresh: Sequence[tuple[NewDocument, Document]], by: Preparation, if_match: str | None
 ) -> list[PreparedDocument]:
     return [
-        prepare(new, document, by, expected=new.expected if expected is None else expected)
+        prepare(new, document, by, if_match=new.if_match if if_match is None else if_match)
         for new, document in fresh
     ]
 

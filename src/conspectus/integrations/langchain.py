@@ -1,7 +1,7 @@
 """Conspectus for programs made with LangChain: a retriever, a vector store, a chat history, a store of bytes.
 
     with conspectus.open("notes") as engine:
-        retriever = ConspectusRetriever(engine=engine, budget=1_000)
+        retriever = ConspectusRetriever(engine=engine, max_tokens=1_000)
         documents = retriever.invoke("When is the meeting?")
 
 The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
@@ -122,18 +122,19 @@ class ConspectusByteStore(Closing, ByteStore):
 class ConspectusRetriever(Closing, BaseRetriever):
     """Passages for a question, as documents with their id, score, parts, source and citation as metadata.
 
-    With a `budget`, all texts together, with a blank line between them, cost at most so many tokens.
-    `options` are other fields of a Query, such as `floor`, `situation` or `graph`. The collection `*` stands
-    for all of them. `invoke` also takes every argument but `engine`, for this one query.
+    All texts together, with a blank line between them, cost at most `max_tokens`.
+    `options` are other fields of a Query, such as `min_similarity`, `query_context` or `graph`. The
+    collection `*` stands for all of them. `invoke` also takes every argument but
+    `engine`, for this one query.
     """
 
     model_config = ConfigDict(extra="forbid")
 
     engine: Any = None
     collection: str = "default"
-    where: Any = EVERYTHING
+    filter: Any = EVERYTHING
     limit: int | None = None
-    budget: int | None = None
+    max_tokens: int | None = None
     tokenizer: str = "o200k_base"
     options: dict[str, Any] = Field(default_factory=dict)
     _calls: Calls = PrivateAttr()
@@ -159,8 +160,8 @@ class ConspectusRetriever(Closing, BaseRetriever):
 
     @property
     def _ask(self) -> Ask:
-        where: Filter = self.where
-        return Ask(self.collection, where, self.limit, self.budget, self.tokenizer, self.options)
+        chosen: Filter = self.filter
+        return Ask(self.collection, chosen, self.limit, self.max_tokens, self.tokenizer, self.options)
 
 
 class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
@@ -403,7 +404,7 @@ class ConspectusVectorStore(Closing, VectorStore):
         self, query: str, k: int, vector: Vector | None, fields: dict[str, Any]
     ) -> Work[list[FoundText]]:
         given = dict(fields)
-        selection = Selection(where=_filter(given.pop("filter", None)))
+        selection = Selection(filter=_filter(given.pop("filter", None)))
         if taken := given.keys() & {"collection", "limit", "filter"}:
             raise InvalidInput(
                 min(taken), "is not an argument of a search; use k, filter, and the constructor"

@@ -1,7 +1,7 @@
 """Conspectus for programs made with LlamaIndex: retriever, vector store, chat stores, long-term memory.
 
     with conspectus.open("notes") as engine:
-        retriever = ConspectusRetriever(engine, budget=1_000)
+        retriever = ConspectusRetriever(engine, Ask(max_tokens=1_000))
         nodes = retriever.retrieve("When is the meeting?")
 
 The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not, or the path of a store.
@@ -309,7 +309,7 @@ class ConspectusRetriever(Closing, BaseRetriever):
     """Passages for a question, as nodes with their score, parts, source and citation as metadata.
 
     `ask` says what is asked for with every question: the collection (`*` stands for all of them), a filter,
-    a limit, and a budget in tokens that all texts together, with a blank line between them, cost at most.
+    a limit, and the most tokens that all texts together, with a blank line between them, may cost.
     Only the texts of nodes are shown to models and embedded, not their metadata.
     """
 
@@ -338,7 +338,7 @@ class ConspectusMemoryBlock(OnEngine, BaseMemoryBlock[str]):
     user: str | None = None
     agent: str | None = None
     collection: str = MEMORY
-    budget: int = 1_000
+    max_tokens: int = 1_000
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
         text = messages[-1].content if messages else None
@@ -348,7 +348,7 @@ class ConspectusMemoryBlock(OnEngine, BaseMemoryBlock[str]):
 
         async def work(engine: AnyEngine) -> str:
             with nothing_yet():
-                return (await engine.memory.window(question, self.budget)).text
+                return (await engine.memory.window(question, self.max_tokens)).text
             return ""
 
         return await self._calls.run(work)
@@ -445,12 +445,12 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
     def delete(self, ref_doc_id: str, **unknown: Any) -> None:
         """Delete the nodes of a document."""
         refuse(unknown)
-        self._calls.wait(self._delete(Selection(where=Eq((REFERENCE,), ref_doc_id))))
+        self._calls.wait(self._delete(Selection(filter=Eq((REFERENCE,), ref_doc_id))))
 
     async def adelete(self, ref_doc_id: str, **unknown: Any) -> None:
         """As delete."""
         refuse(unknown)
-        await self._calls.run(self._delete(Selection(where=Eq((REFERENCE,), ref_doc_id))))
+        await self._calls.run(self._delete(Selection(filter=Eq((REFERENCE,), ref_doc_id))))
 
     def delete_nodes(
         self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **unknown: Any

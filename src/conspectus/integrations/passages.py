@@ -21,14 +21,14 @@ BETWEEN = "\n\n"
 class Ask:
     """What is asked for with every question.
 
-    `budget` (None: no bound) is how many tokens all passages may cost together; `limit` (None: 10, or as many
-    as fill the budget) how many hits are looked at; `options` are other fields of a Query.
+    `max_tokens` (None: no bound) is the most tokens that all passages may cost together; `limit` (None: 10,
+    or as many as fill `max_tokens`) the number of hits; `options` are other fields of a Query.
     """
 
     collection: str = "default"
-    where: Filter = EVERYTHING
+    filter: Filter = EVERYTHING
     limit: int | None = None
-    budget: int | None = None
+    max_tokens: int | None = None
     tokenizer: str = "o200k_base"
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -36,21 +36,21 @@ class Ask:
         """The best passages, best first; within a budget in the order in which they read."""
         if self.limit == 0:
             return []
-        fields: dict[str, Any] = {"collection": self.collection, "filter": self.where, **self.options}
-        if self.budget is None:
+        fields: dict[str, Any] = {"collection": self.collection, "filter": self.filter, **self.options}
+        if self.max_tokens is None:
             found = await engine.search.retrieve(question, limit=self.limit or LIMIT, **fields)
             return await _named(engine, map(_of_hit, found.hits))
         fields |= {} if self.limit is None else {"limit": self.limit}
-        window = await engine.search.window(question, Budget(self.budget, self.tokenizer), **fields)
+        window = await engine.search.window(question, Budget(self.max_tokens, self.tokenizer), **fields)
         shown = await _shown(engine, window)
-        return await _named(engine, self._fitting(engine, shown, self.budget))
+        return await _named(engine, self._fitting(engine, shown, self.max_tokens))
 
     def _fitting(
-        self, engine: AnyEngine, passages: Sequence["RetrievedPassage"], budget: int
+        self, engine: AnyEngine, passages: Sequence["RetrievedPassage"], max_tokens: int
     ) -> Sequence["RetrievedPassage"]:
         """Nearly always all: a window that fits holds the same texts and more."""
         count = engine.counter(self.tokenizer)
-        while passages and count(BETWEEN.join(each.text for each in passages)) > budget:
+        while passages and count(BETWEEN.join(each.text for each in passages)) > max_tokens:
             passages = passages[:-1]
         return passages
 

@@ -133,11 +133,11 @@ class Selection:
     """Which texts: those with these ids (None: any) that match a filter."""
 
     ids: Sequence[str] | None = None
-    where: Filter = EVERYTHING
+    filter: Filter = EVERYTHING
 
     def condition(self, source: str) -> Filter:
         """As a filter over the documents of a source."""
-        parts = [Eq("source", source), self.where]
+        parts = [Eq("source", source), self.filter]
         if self.ids is not None:
             parts.append(In("document", tuple(stable_id("document", source, each) for each in self.ids)))
         return And(tuple(parts))

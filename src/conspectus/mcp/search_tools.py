@@ -182,7 +182,7 @@ class QueryArguments(Arguments):
     source: Name | None = Field(None, description="Only of this source (name or id) of the collection.")
     since: Instant | None = Field(None, description=f"Only what happened at or after this time ({ISO}).")
     until: Instant | None = Field(None, description="Only what happened before this time.")
-    where: list[Condition] = Field(
+    filter: list[Condition] = Field(
         default_factory=list,
         max_length=MOST_FILTERS,
         description="More conditions: field=value (kind, author, thread, metadata.KEY) or a JSON filter.",
@@ -214,7 +214,7 @@ class QueryArguments(Arguments):
         return tuple(str(each.id) for each in inside if each.kind == "graph" and not is_of_memory(each))
 
     async def _where(self, call: ToolCall) -> Filter:
-        parts: list[Filter] = [Not(In("kind", REMEMBERED)), parse_filters(self.where)]
+        parts: list[Filter] = [Not(In("kind", REMEMBERED)), parse_filters(self.filter)]
         if self.source is not None:
             if self.collection == EVERYWHERE:
                 raise InvalidInput("source", "needs the collection that it is in")

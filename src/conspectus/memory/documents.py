@@ -173,7 +173,7 @@ def remade(memory: Memory, new: NewMemory, *, now: datetime, beside: Mapping[str
     made = document_of(
         replace(new, key=memory.document.key), memory.scope, now=now, beside={**beside, **known}
     )
-    return replace(made, expected=memory.document.fingerprint)
+    return replace(made, if_match=memory.document.fingerprint)
 
 
 def known_at(instant: datetime | None) -> Filter:

@@ -151,8 +151,8 @@ def _prepared(
         recorded = before[-1].document.recorded if before else line.recorded
         since = newest.known.known_from
         new = current_of(newest, line.scope, ids, first=since == recorded)
-        expected = before[-1].document.fingerprint if before else None
-        ready.append(_ready(new, by, (recorded, since), expected))
+        if_match = before[-1].document.fingerprint if before else None
+        ready.append(_ready(new, by, (recorded, since), if_match))
     for step in earlier:
         if not step.stays and step.until is not None:
             new = earlier_of(step, memory, line.scope, ids)
@@ -179,9 +179,9 @@ def _fact_of(line: Line) -> Fact:
 
 
 def _ready(
-    new: NewDocument, by: Preparation, times: tuple[datetime, datetime], expected: str | None = None
+    new: NewDocument, by: Preparation, times: tuple[datetime, datetime], if_match: str | None = None
 ) -> PreparedDocument:
     """A document as it was recorded and updated at these times."""
     recorded, updated = times
     described = replace(describe(new, by), recorded=recorded, updated=updated)
-    return prepare(new, described, by, expected=expected)
+    return prepare(new, described, by, if_match=if_match)

@@ -80,8 +80,9 @@ class Allocation(Checked):
 class ChatRequest(Validated):
     """A message to a chat model, with earlier turns, oldest first (roles user and assistant).
 
-    `inject` says whether context is looked for, and `form` how it is written (None: as the settings say);
-    `instructions` replace the usual ones. `collection`, `where`, `floor` and `situation` are those of Query.
+    `use_context` says whether context is looked for, and `form` how it is written (None: as the settings
+    say); `instructions` replace the usual ones. `collection`, `filter`, `min_similarity` and `query_context`
+    are those of Query.
     `store_in` is a channel of the collection (for `*`, of the settings' one), in which message and answer are
     stored once it is whole.
     `since` are the calls of tools after the message with their results, the last of which is to be answered.

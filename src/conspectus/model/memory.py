@@ -220,7 +220,7 @@ class MemoryWindow:
 class Paging(TypedDict, total=False):
     """Which memories: `after` is the `next` of the page before, `limit` from 1 to 1,000 (else 100)."""
 
-    where: Filter
+    filter: Filter
     after: str | None
     limit: int
     newest_first: bool

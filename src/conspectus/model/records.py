@@ -173,7 +173,7 @@ class NewDocument(Checked):
     With a `key`, writing the same key into the same source replaces what was there. Without one the document
     is new each time. `places`, in order, say where pages and sections begin; the sections of Markdown and
     reStructuredText (`rst`) are found without. `spans`, where given, are the chunks to cut the text into:
-    they begin at 0, leave no gap, and end with the text. With `expected`, the fingerprint that the caller
+    they begin at 0, leave no gap, and end with the text. With `if_match`, the fingerprint that the caller
     read, nothing of the batch is written unless the stored one still has it. `vector` is one of the
     collection's space that the caller has already: it stands for every chunk, at unit length, and nothing is
     left to embed. Written again without one, the same text keeps the vector that it has.
@@ -193,7 +193,7 @@ class NewDocument(Checked):
     syntax: Syntax = "plain"
     places: tuple[TextPosition, ...] = ()
     spans: tuple[tuple[int, int], ...] = ()
-    expected: str | None = None
+    if_match: str | None = None
     vector: tuple[float, ...] | None = None
 
 
@@ -215,13 +215,13 @@ class PreparedChunk:
 class PreparedDocument:
     """A document with its chunks, ready to be written in one transaction.
 
-    `expected` is the fingerprint that the stored one must still have (None: any, or none stored), `vector` is
+    `if_match` is the fingerprint that the stored one must still have (None: any, or none stored), `vector` is
     that of every chunk as little-endian float16 (None: what is stored stays).
     """
 
     document: Document
     chunks: tuple[PreparedChunk, ...]
-    expected: str | None = None
+    if_match: str | None = None
     vector: bytes | None = None
 
 

@@ -25,7 +25,7 @@ MEMORY_OPERATIONS: Final = (
         MemoryService.list,
         "GET",
         _MEMORIES,
-        defaults={"where": EVERYTHING, "limit": 100, "newest_first": False},
+        defaults={"filter": EVERYTHING, "limit": 100, "newest_first": False},
         id="list_memories",
     ),
     Operation(

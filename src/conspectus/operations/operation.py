@@ -17,7 +17,7 @@ Location = Literal["path", "query", "body", "header"]
 REQUIRED: Final = inspect.Parameter.empty
 OMITTED: Final = object()
 """The default of a parameter that is handed on only where it is given."""
-EXPECTED: Final = "expected"
+IF_MATCH: Final = "if_match"
 """The parameter of a tagged operation that is the header If-Match."""
 SERVICES: Final = {
     "AlertService": "alerts",
@@ -175,7 +175,7 @@ class Operation:
     def _location(self, name: str) -> Location:
         if name in re.findall(r"\{(\w+)", self.path):
             return "path"
-        if self.tagged and name == EXPECTED:
+        if self.tagged and name == IF_MATCH:
             return "header"
         return "query" if name in self.query or self.verb in {"GET", "DELETE"} else "body"
 

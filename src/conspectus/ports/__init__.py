@@ -222,7 +222,7 @@ class Records(Timelines, Protocol):
         A document whose title, author, kind and chunks are the stored ones (by content hash, span, page
         and heading) keeps its chunks and vectors, and only its other fields change. Raises NotFound for
         an unknown source, or a parent that is not in the same source; PreconditionFailed where a document is
-        not `expected`.
+        not `if_match`.
         """
         ...
 

@@ -9,6 +9,7 @@ from fastapi.routing import APIRoute
 
 from conspectus.errors import InvalidInput
 from conspectus.model.memory import MEMORY, Scope
+from conspectus.web.problem_details import RENAMED
 from conspectus.web.schemas.base import IDENTIFIER, NAME
 
 MEMORIES: Final = "/memories"
@@ -56,6 +57,8 @@ def spelt(request: Request) -> None:
     for name in request.query_params:
         if name not in known:
             there = f"; there are {', '.join(sorted(known))}" if known else ""
+            if RENAMED.get(name) in known:
+                there = f"; use `{RENAMED[name]}`"
             raise InvalidInput(name, f"is no parameter here{there}")
 
 

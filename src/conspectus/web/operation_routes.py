@@ -15,7 +15,7 @@ from conspectus.engine import Engine
 from conspectus.model.filter import Filter, parse_filters
 from conspectus.model.streams import When
 from conspectus.operations import OPERATIONS, Operation, Parameter
-from conspectus.operations.operation import EXPECTED, OMITTED, REQUIRED, record_of
+from conspectus.operations.operation import IF_MATCH, OMITTED, REQUIRED, record_of
 from conspectus.web.deps import (
     EngineOf,
     Filters,
@@ -127,9 +127,9 @@ async def _require_match(operation: Operation, engine: Engine, values: dict[str,
 
     A method that takes the fingerprint raises it itself, so that nothing comes between.
     """
-    if any(each.name == EXPECTED for each in operation.parameters):
+    if any(each.name == IF_MATCH for each in operation.parameters):
         (document,) = (values[each.name] for each in operation.parameters if each.location == "path")
-        values[EXPECTED] = await fingerprint_in(header, document, engine)
+        values[IF_MATCH] = await fingerprint_in(header, document, engine)
         return
     read = next(each for each in OPERATIONS.values() if (each.verb, each.path) == ("GET", operation.path))
     ((kind, name),) = ((each.name, values[each.name]) for each in read.parameters if each.location == "path")

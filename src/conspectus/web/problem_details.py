@@ -24,6 +24,7 @@ MOST_NAMED = 20
 RENAMED: Mapping[str, str] = {
     "text": "query",
     "where": "filter",
+    "expected": "if_match",
     "floor": "min_similarity",
     "arms": "retrievers",
     "situation": "query_context",

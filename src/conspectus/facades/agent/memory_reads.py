@@ -189,7 +189,7 @@ class MemoryReads(AsyncPart):
 
     async def _count_where(self, scope: Scope, where: Filter) -> int:
         return await self.desk.run(
-            lambda engine: engine.memory.count(scope=scope, collection=self.desk.collection, where=where)
+            lambda engine: engine.memory.count(scope=scope, collection=self.desk.collection, filter=where)
         )
 
     async def _find(self, memory_id: str, scope: Scope) -> Memory | None:
@@ -232,7 +232,7 @@ class MemoryReads(AsyncPart):
                 scope=scope,
                 collection=self.desk.collection,
                 kind=kind,
-                where=where,
+                filter=where,
                 after=after,
                 limit=PAGE,
                 newest_first=newest_first,

@@ -177,7 +177,7 @@ def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> list[Plan
     _check_references(connection, [prepared.document for prepared in part], stored)
     for prepared in part:
         known = stored.get(prepared.document.id)
-        if prepared.expected is not None and (known is None or known.fingerprint != prepared.expected):
+        if prepared.if_match is not None and (known is None or known.fingerprint != prepared.if_match):
             raise PreconditionFailed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
     return [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]

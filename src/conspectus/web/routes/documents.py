@@ -117,8 +117,8 @@ async def update_document(
     document: DocumentId, body: DocumentChange, engine: EngineOf, if_match: IfMatch = None
 ) -> Written:
     """Change the fields that are named; with If-Match, only if the document is what was read."""
-    expected = await fingerprint_in(if_match, document, engine)
-    return await engine.documents.update(document, if_match=expected, **body.given())
+    read = await fingerprint_in(if_match, document, engine)
+    return await engine.documents.update(document, if_match=read, **body.given())
 
 
 @router.delete(

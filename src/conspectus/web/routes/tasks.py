@@ -195,8 +195,8 @@ async def update_task(
     wait: Wait = True,
 ) -> StoredTask:
     """Change the fields that are named; with If-Match, only if the task is what was read."""
-    expected = await fingerprint_in(if_match, (await tasks.get(task)).document, engine)
-    await tasks.update(task, if_match=expected, wait=wait, **body.given())
+    read = await fingerprint_in(if_match, (await tasks.get(task)).document, engine)
+    await tasks.update(task, if_match=read, wait=wait, **body.given())
     return await tasks.get(task)
 
 

@@ -154,7 +154,7 @@ class DocumentBody(DocumentFields):
 
     text: Text = Field(examples=["The backup runs every night at two."])
     key: Label | None = None
-    expected: Label | None = Field(
+    if_match: Label | None = Field(
         None, description="The fingerprint that was read; if it is another one by now, nothing is written."
     )
 

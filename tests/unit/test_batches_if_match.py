@@ -36,19 +36,19 @@ async def engine(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
 async def test_one_that_was_changed_keeps_the_others_back(engine: Engine | RemoteEngine) -> None:
     ids = [each.id for each in await engine.add(OLD)]
     read = [(await engine.documents.get(each)).fingerprint for each in ids]
-    new = [NewDocument("Uno.", key="a", expected=read[0]), NewDocument("Due.", key="b", expected=read[1])]
+    new = [NewDocument("Uno.", key="a", if_match=read[0]), NewDocument("Due.", key="b", if_match=read[1])]
     await engine.documents.update(ids[1], title="Changed")
     with pytest.raises(PreconditionFailed):
         await engine.add(new)
     assert [await engine.documents.get_text(each) for each in ids] == ["One.", "Two."]
-    fresh = replace(new[1], expected=(await engine.documents.get(ids[1])).fingerprint)
+    fresh = replace(new[1], if_match=(await engine.documents.get(ids[1])).fingerprint)
     assert [each.outcome for each in await engine.add([new[0], fresh])] == ["replaced", "replaced"]
 
 
 async def test_one_that_would_not_change_is_compared_too(engine: Engine | RemoteEngine) -> None:
     await engine.add(OLD)
     with pytest.raises(PreconditionFailed):
-        await engine.add([replace(OLD[0], expected="other"), NewDocument("Three.", key="c")])
+        await engine.add([replace(OLD[0], if_match="other"), NewDocument("Three.", key="c")])
     with pytest.raises(PreconditionFailed):
-        await engine.add(NewDocument("Four.", key="d", expected="not there"))
+        await engine.add(NewDocument("Four.", key="d", if_match="not there"))
     assert await engine.documents.count() == 2
