@@ -222,7 +222,7 @@ async def run(folder: Path, minutes: float) -> list[Agent]:
         await engine.memory.remember("the store begins", scope=Scope("nobody"))
     assert made is not None
     with server(folder) as url:
-        async with conspectus.connect(url, key=made.secret) as remote:
+        async with conspectus.connect(url, api_key=made.secret) as remote:
             names = [f"user{number}x" for number in range(THREADS + SERVED)]
             agents = [Agent(name, remote, random.Random(name)) for name in names]
             await all_at_work(folder, agents, time.monotonic() + minutes * 60)

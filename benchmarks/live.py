@@ -185,7 +185,7 @@ async def run(folder: Path, captions: list[NewCaption], speed: float) -> tuple[S
     server.start()
     due = arrivals(captions, random.Random(3))
     try:
-        async with conspectus.connect(f"http://127.0.0.1:{PORT}", key=made.secret) as remote:
+        async with conspectus.connect(f"http://127.0.0.1:{PORT}", api_key=made.secret) as remote:
             others = [asyncio.create_task(each) for each in (ask(remote, due, seen), listen(remote, seen))]
             killing = asyncio.create_task(kill(server, DAY / speed, seen))
             sending = asyncio.create_task(send(remote, due, speed, seen))

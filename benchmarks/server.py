@@ -175,7 +175,7 @@ async def peps(port: int, key: str) -> tuple[int, float, float]:
     """Files sent, seconds until all are found by words, and until all are embedded."""
     files = sorted(PEPS.glob("*.rst"))
     start = time.perf_counter()
-    async with conspectus.connect(f"http://127.0.0.1:{port}", key=key) as engine:
+    async with conspectus.connect(f"http://127.0.0.1:{port}", api_key=key) as engine:
         await engine.documents.add_files(files, source="peps", collection="peps", wait=False)
         words = time.perf_counter() - start
         await engine.documents.wait_until_embedded(collection="peps")

@@ -4,8 +4,8 @@ with conspectus.open("notes") as engine:
     engine.add("The meeting moved to Thursday.", wait=True)
     window = engine.window("When is the meeting?", 200)
 
-`async with` gives the same engine, awaited. With `conspectus.connect("http://localhost:8642", key=...)` in
-place of `open`, the same code asks a server.
+`async with` gives the same engine, awaited. With `conspectus.connect("http://localhost:8642", api_key=...)`
+in place of `open`, the same code asks a server.
 """
 
 import importlib

@@ -468,7 +468,7 @@ def open(
 
 
 def connect(
-    url: str | None = None, *, key: str | None = None, settings: Settings | None = None
+    url: str | None = None, *, api_key: str | None = None, settings: Settings | None = None
 ) -> "Opening[RemoteEngine]":
     """Use the server at `url` with an API key; what is not given comes from the settings.
 
@@ -476,7 +476,7 @@ def connect(
     """
     from conspectus import client
 
-    return Opening(client.open(url, key=key, settings=settings))
+    return Opening(client.open(url, api_key=api_key, settings=settings))
 
 
 @contextmanager

@@ -62,7 +62,7 @@ class TestRemote(EngineContract):
         assert first is not None
         async with (
             served(application(local, SETTINGS)) as url,
-            conspectus.connect(url, key=first.secret, settings=SETTINGS) as remote,
+            conspectus.connect(url, api_key=first.secret, settings=SETTINGS) as remote,
         ):
             yield remote
 
@@ -118,7 +118,7 @@ async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
     here = local.answering(await local.people.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
-        conspectus.connect(url, key=secret, settings=SETTINGS) as there,
+        conspectus.connect(url, api_key=secret, settings=SETTINGS) as there,
     ):
         assert await there.people.whoami() == await here.people.whoami()
         assert (
@@ -154,7 +154,7 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
     here = local.answering(await local.people.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
-        conspectus.connect(url, key=secret, settings=SETTINGS) as there,
+        conspectus.connect(url, api_key=secret, settings=SETTINGS) as there,
     ):
         await sees_only_the_gate(here)
         await sees_only_the_gate(there)

@@ -55,7 +55,7 @@ loop.run_until_complete(opened.__aexit__(None, None, None))
 print("parent ended", flush=True)
 """
 SETTINGS = "settings=Settings(embedder='none')"
-REMOTE = "connect('http://127.0.0.1:9', key='k')"
+REMOTE = "connect('http://127.0.0.1:9', api_key='k')"
 
 
 def printed(program: str, folder: Path) -> list[str]:

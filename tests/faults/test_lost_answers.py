@@ -75,7 +75,7 @@ async def connected(folder: Path) -> AsyncIterator[tuple[RemoteEngine, Cable]]:
             cable = Cable(int(url.rpartition(":")[2]))
             async with (
                 cable.laid() as way,
-                conspectus.connect(way, key=first.secret, settings=SETTINGS) as remote,
+                conspectus.connect(way, api_key=first.secret, settings=SETTINGS) as remote,
             ):
                 yield remote, cable
 

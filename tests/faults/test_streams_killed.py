@@ -64,7 +64,7 @@ async def one_life(
     """A server that is killed in the middle of what it is sent, and while somebody listens."""
     async with AsyncExitStack() as alive:
         address = await alive.enter_async_context(serving(path))
-        async with conspectus.connect(address.removesuffix("/api/v1"), key=key) as remote:
+        async with conspectus.connect(address.removesuffix("/api/v1"), api_key=key) as remote:
             sending = asyncio.create_task(send(remote, waiting, chance))
             listening = asyncio.create_task(listen(remote, heard))
             await asyncio.wait([sending], timeout=chance.uniform(0.3, 1.5))

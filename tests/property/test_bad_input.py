@@ -146,7 +146,7 @@ async def test_a_remote_engine_raises_errors_of_ours_alone(engine: Engine) -> No
     assert first is not None
     async with (
         served(application(engine, SETTINGS)) as url,
-        conspectus.connect(url, key=first.secret, settings=SETTINGS) as remote,
+        conspectus.connect(url, api_key=first.secret, settings=SETTINGS) as remote,
     ):
         assert await faults(remote, share=13) == {}
 

@@ -29,7 +29,7 @@ async def entering(engine: Engine, *, remote: bool) -> AsyncIterator[Enter]:
             secret = (await engine.people.create_key(user, scopes=("read", "write"))).secret
             if not remote:
                 return engine.answering(await engine.people.authenticate(secret))
-            return await stack.enter_async_context(conspectus.connect(url, key=secret, settings=SETTINGS))
+            return await stack.enter_async_context(conspectus.connect(url, api_key=secret, settings=SETTINGS))
 
         yield enter
 

@@ -77,7 +77,7 @@ async def views(engine: Engine, *, remote: bool) -> AsyncIterator[View]:
             secret = (await engine.people.create_key(name, scopes=scopes)).secret
             if not remote:
                 return engine.answering(await engine.people.authenticate(secret))
-            return await stack.enter_async_context(conspectus.connect(url, key=secret, settings=SETTINGS))
+            return await stack.enter_async_context(conspectus.connect(url, api_key=secret, settings=SETTINGS))
 
         yield view
 

@@ -28,7 +28,7 @@ async def engine(tmp_path: Path, request: pytest.FixtureRequest) -> AsyncIterato
         assert first is not None
         async with (
             served(application(local, SETTINGS)) as url,
-            conspectus.connect(url, key=first.secret, settings=SETTINGS) as remote,
+            conspectus.connect(url, api_key=first.secret, settings=SETTINGS) as remote,
         ):
             yield remote
 

@@ -274,8 +274,9 @@ async def test_an_address_that_is_none_is_refused(url: str) -> None:
 @pytest.mark.parametrize("key", ["a b", "clé", "a\nb"])
 async def test_a_key_that_is_none_is_refused_and_not_shown(key: str) -> None:
     with pytest.raises(InvalidInput) as caught:
-        async with conspectus.connect("http://host", key=key, settings=Settings()):
+        async with conspectus.connect("http://host", api_key=key, settings=Settings()):
             pass
+    assert caught.value.field == "api_key"
     assert key not in str(caught.value)
 
 

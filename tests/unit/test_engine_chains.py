@@ -120,7 +120,7 @@ async def test_chains_come_over_http_as_they_are(engine: Engine) -> None:
     quiet = Settings(log_level="critical")
     async with (
         served(application(engine, quiet)) as url,
-        conspectus.connect(url, key=first.secret, settings=quiet) as remote,
+        conspectus.connect(url, api_key=first.secret, settings=quiet) as remote,
     ):
         far, near = [
             await each.retrieve("developer keys", limit=1, thread_messages=8) for each in (remote, engine)

@@ -16,11 +16,11 @@ LOADED = f"import sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules
 REMOTE = """
 import asyncio, conspectus
 async def main():
-    async with conspectus.connect("http://localhost:8642", key="k"):
+    async with conspectus.connect("http://localhost:8642", api_key="k"):
         pass
 asyncio.run(main())
 """
-BLOCKING_REMOTE = "import conspectus\nwith conspectus.connect('http://localhost:8642', key='k'): pass"
+BLOCKING_REMOTE = "import conspectus\nwith conspectus.connect('http://localhost:8642', api_key='k'): pass"
 COMMAND = """
 import contextlib, io, sys
 from conspectus.cli.entry import main

@@ -76,7 +76,7 @@ async def test_a_server_gives_the_same(tmp_path: Path) -> None:
         assert owner is not None
         async with (
             served(application(local, SETTINGS)) as url,
-            conspectus.connect(url, key=owner.secret, settings=SETTINGS) as remote,
+            conspectus.connect(url, api_key=owner.secret, settings=SETTINGS) as remote,
         ):
             for ask in (Ask(limit=3), Ask(max_tokens=80)):
                 here = await ConspectusRetriever(local, ask).aretrieve("room 7")

@@ -40,7 +40,7 @@ async def either(engine: Engine, request: pytest.FixtureRequest) -> AsyncIterato
     assert first is not None
     async with (
         served(application(engine, SETTINGS)) as url,
-        conspectus.connect(url, key=first.secret, settings=SETTINGS) as remote,
+        conspectus.connect(url, api_key=first.secret, settings=SETTINGS) as remote,
     ):
         yield remote
 

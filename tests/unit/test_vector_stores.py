@@ -187,7 +187,7 @@ async def test_an_index_of_llama_index_over_a_server(tmp_path: Path) -> None:
         assert owner is not None
         async with (
             served(application(local, SETTINGS)) as url,
-            conspectus.connect(url, key=owner.secret, settings=SETTINGS) as remote,
+            conspectus.connect(url, api_key=owner.secret, settings=SETTINGS) as remote,
         ):
             store = llama_index.ConspectusVectorStore(engine=remote)
             context = StorageContext.from_defaults(vector_store=store)

@@ -50,7 +50,7 @@ async def test_what_reaches_the_vendor_is_what_the_person_may_see(
         key = (await engine.people.create_key("ann", scopes=("read",))).secret
         await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
     with chatting(tmp_path, vendor, monkeypatch, accounts=True) as process:
-        async with conspectus.connect(process.address, key=key) as engine:
+        async with conspectus.connect(process.address, api_key=key) as engine:
             request = ChatRequest("backup code backups", min_similarity=None)
             events = [event async for event in engine.chat.stream(request)]
         bodies = json.dumps([call.body for call in vendor.calls])

@@ -18,7 +18,7 @@ from conspectus.settings import Settings
 @asynccontextmanager
 @checked_arguments
 async def open(
-    url: str | None = None, *, key: str | None = None, settings: Settings | None = None
+    url: str | None = None, *, api_key: str | None = None, settings: Settings | None = None
 ) -> AsyncIterator[RemoteEngine]:
     """Ask the server at `url` with an API key, and let go of it at the end of the block.
 
@@ -28,7 +28,7 @@ async def open(
     chosen = Settings.from_environment() if settings is None else settings
     address = checked(url or chosen.url)
     limits = TransportLimits(seconds=chosen.client_timeout_seconds, answer_bytes=chosen.max_response_bytes)
-    headers = authorization(chosen.api_key if key is None else key)
+    headers = authorization(chosen.api_key if api_key is None else api_key)
     async with httpx.AsyncClient(
         headers=headers, timeout=chosen.client_timeout_seconds, verify=_trusted()
     ) as http:
@@ -51,14 +51,14 @@ def checked(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.host:
         raise InvalidInput("url", f"{url!r:.200} does not begin with http:// or https:// and a name")
     if parts.userinfo or parts.query or parts.fragment:
-        raise InvalidInput("url", "holds more than a server and a path; give the key as the key")
+        raise InvalidInput("url", "holds more than a server and a path; give the key as `api_key`")
     return str(parts).rstrip("/")
 
 
-def authorization(key: str) -> dict[str, str]:
+def authorization(api_key: str) -> dict[str, str]:
     """The header that carries the key, if there is one. Raises InvalidInput."""
-    if not key:
+    if not api_key:
         return {}
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise InvalidInput("key", "has characters that no key has")
-    return {"Authorization": f"Bearer {key}"}
+    if not (api_key.isascii() and api_key.isprintable()) or " " in api_key:
+        raise InvalidInput("api_key", "has characters that no key has")
+    return {"Authorization": f"Bearer {api_key}"}
