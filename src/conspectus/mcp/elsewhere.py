@@ -1,7 +1,5 @@
 """Tools that ask streams, channels and tasks: find_moments, channel_context, find_tasks."""
 
-from typing import Any
-
 from pydantic import Field
 
 from conspectus.mcp.formatting import content, notices, short, sources
@@ -14,7 +12,7 @@ from conspectus.mcp.tool import (
     ResultPage,
     ToolCall,
     ToolResult,
-    ToolSpec,
+    tool,
 )
 from conspectus.model.channels import ChannelQuery
 from conspectus.model.query import Budget
@@ -63,8 +61,9 @@ class TaskArguments(Arguments):
     limit: int = Field(5, ge=1, le=MOST_FOUND, description="Most tasks.")
 
 
+@tool("Find moments in streams")
 async def find_moments(call: ToolCall, given: MomentArguments) -> ToolResult:
-    """The best moments, each with its stream, its times and its captions."""
+    """Find the moments of videos and streams that answer a question, with their captions."""
     for stream in given.streams:
         call.require_inside(await call.engine.collections.get_source(stream, collection=given.collection))
     asked = StreamQuery(
@@ -79,8 +78,9 @@ async def find_moments(call: ToolCall, given: MomentArguments) -> ToolResult:
     return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
 
 
+@tool("Build context from a channel")
 async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult:
-    """The right messages for a question in a channel, and the documents that they are."""
+    """Build the context for a question asked in a channel: messages, reply chains, threads."""
     call.require_inside(await call.engine.collections.get_source(given.channel, collection=given.collection))
     told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
     at = None if given.at is None else parse_instant(given.at)
@@ -92,8 +92,9 @@ async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult
     )
 
 
+@tool("Find tasks")
 async def find_tasks(call: ToolCall, given: TaskArguments) -> ToolResult:
-    """The tasks and attachments that are most similar to the query."""
+    """Find the tasks, and their attachments, that are about something, with status."""
     tasks = call.engine.tasks.using(collection=given.collection)
     found = await tasks.search(given.query, given.limit, status=given.status, priority=given.priority)
     return call.page(ResultPage(list(map(_task, found)), "" if found else NOTHING))
@@ -111,28 +112,3 @@ def _task(found: TaskResult) -> str:
     named = f"attachment {short(found.attachment_id)} of " if found.attachment_id else ""
     head = f"{named}task {short(found.task_id)}: {short(found.title)} ({', '.join(facts)})"
     return f"{head}\n{content(found.document)}"
-
-
-TASK_TOOLS: tuple[ToolSpec[Any], ...] = (
-    ToolSpec(
-        name="find_moments",
-        title="Find moments in streams",
-        description="Find the moments of videos and streams that answer a question, with their captions.",
-        arguments=MomentArguments,
-        run=find_moments,
-    ),
-    ToolSpec(
-        name="channel_context",
-        title="Build context from a channel",
-        description="Build the context for a question asked in a channel: messages, reply chains, threads.",
-        arguments=ChannelArguments,
-        run=channel_context,
-    ),
-    ToolSpec(
-        name="find_tasks",
-        title="Find tasks",
-        description="Find the tasks, and their attachments, that are about something, with status.",
-        arguments=TaskArguments,
-        run=find_tasks,
-    ),
-)

@@ -1,7 +1,6 @@
-"""Tools that look at graphs and write them: find_entities, neighbours, add_facts."""
+"""Tools that look at graphs and write them: find_entities, neighbors, add_facts."""
 
 from collections.abc import Sequence
-from typing import Any
 from urllib.parse import quote
 
 from pydantic import BaseModel, Field
@@ -21,8 +20,8 @@ from conspectus.mcp.tool import (
     ScopedArguments,
     ToolCall,
     ToolResult,
-    ToolSpec,
     is_of_memory,
+    tool,
 )
 from conspectus.memory.scopes import GRAPHS, MEMORIES, holds, scope_of
 from conspectus.model.graph import (
@@ -160,8 +159,11 @@ class FactsAnswer(BaseModel):
     left_out: int
 
 
+@tool("Find entities")
 async def find_entities(call: ToolCall, given: FindArguments) -> ToolResult:
-    """Nodes of the graph, and names in the passages of the collection."""
+    """Find nodes of a knowledge graph, with ids and types, and names in documents. Start here before
+    neighbours and add_facts.
+    """
     found = [
         hit
         for place in await given.places(call)
@@ -177,8 +179,9 @@ async def find_entities(call: ToolCall, given: FindArguments) -> ToolResult:
     return call.page(ResultPage(lines, "" if lines else NO_NODES, between="\n"))
 
 
-async def neighbours(call: ToolCall, given: NeighbourArguments) -> ToolResult:
-    """What is connected with a node, nearest first, with the way there."""
+@tool("Look around a node")
+async def neighbors(call: ToolCall, given: NeighbourArguments) -> ToolResult:
+    """Show what a node of a knowledge graph is connected with, and over which path, nearest first."""
     around = [await _around(call, given, place) for place in await given.places(call)]
     if all(each is None for each in around):
         raise NotFound("node", given.node)
@@ -189,8 +192,11 @@ async def neighbours(call: ToolCall, given: NeighbourArguments) -> ToolResult:
     return call.page(ResultPage(lines, f"{count} around {short(given.node)}", between="\n"))
 
 
+@tool("Add facts to a graph", effect="changes", gives=FactsAnswer)
 async def add_facts(call: ToolCall, given: AddArguments) -> ToolResult:
-    """Write them as edges, with the nodes that are new."""
+    """Write facts into a knowledge graph as relations between named things. For facts about the user, use
+    remember with a fact.
+    """
     if "/" in given.graph.removeprefix(f"{GRAPHS}/"):
         raise InvalidInput("graph", "must be a name without a slash; facts of memories are given to remember")
     if is_of_memory(await call.engine.graph.get_or_create(given.graph, collection=given.collection)):
@@ -242,38 +248,3 @@ def _nodes(facts: Sequence[FactToAdd], missing: Sequence[str]) -> list[NewNode]:
 
 def _name_line(named: EntityCount) -> str:
     return f"“{short(named.name)}” ({short(named.type)}) is mentioned in {named.passages} passages"
-
-
-GRAPH_TOOLS: tuple[ToolSpec[Any], ...] = (
-    ToolSpec(
-        name="find_entities",
-        title="Find entities",
-        description=(
-            "Find nodes of a knowledge graph, with ids and types, and names in documents. Start here "
-            "before neighbours and add_facts."
-        ),
-        arguments=FindArguments,
-        run=find_entities,
-    ),
-    ToolSpec(
-        name="neighbors",
-        title="Look around a node",
-        description=(
-            "Show what a node of a knowledge graph is connected with, and over which path, nearest first."
-        ),
-        arguments=NeighbourArguments,
-        run=neighbours,
-    ),
-    ToolSpec(
-        name="add_facts",
-        title="Add facts to a graph",
-        description=(
-            "Write facts into a knowledge graph as relations between named things. For facts about the "
-            "user, use remember with a fact."
-        ),
-        arguments=AddArguments,
-        run=add_facts,
-        effect="changes",
-        gives=FactsAnswer,
-    ),
-)

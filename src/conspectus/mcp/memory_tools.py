@@ -18,8 +18,8 @@ from conspectus.mcp.tool import (
     ScopedArguments,
     ToolCall,
     ToolResult,
-    ToolSpec,
     filled,
+    tool,
 )
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
@@ -166,8 +166,11 @@ class ForgottenAnswer(BaseModel):
     next: str | None = None
 
 
+@tool("Remember", effect="adds", gives=RememberedAnswer, repeatable=False)
 async def remember(call: ToolCall, given: RememberArguments) -> ToolResult:
-    """Store them, and say under which ids."""
+    """Store in long-term memory what will matter later: turns, facts, preferences (kind note). One memory
+    for each thing.
+    """
     scope = given.scope(call.options.scope)
     stored = await call.engine.memory.remember([each.memory() for each in given.memories], scope=scope)
 
@@ -177,15 +180,21 @@ async def remember(call: ToolCall, given: RememberArguments) -> ToolResult:
     return call.data(stored, made)
 
 
+@tool("Update a memory", effect="changes", gives=UpdatedAnswer)
 async def update_memory(call: ToolCall, given: UpdateArguments) -> ToolResult:
-    """Change what is given."""
+    """Correct a memory; it keeps its id and its earlier versions. If something has changed in the world,
+    remember the new fact instead.
+    """
     scope = given.scope(call.options.scope)
     written = await call.engine.memory.update(given.memory, scope=scope, **given.changes())
     return call.data((), lambda *_: UpdatedAnswer(id=str(written.id), outcome=written.outcome))
 
 
+@tool("Forget", effect="deletes", gives=ForgottenAnswer)
 async def forget(call: ToolCall, given: ForgetArguments) -> ToolResult:
-    """Delete what is meant, or only count it."""
+    """Delete memories for good with confirm=true; without it, only say what would be deleted. Give exactly
+    one of ids, before, older_than_days and everything.
+    """
     scope = given.scope(call.options.scope)
     preview = not given.confirm
     asked = call.engine.memory.forget(given.what(), scope=scope, preview=preview)
@@ -215,47 +224,6 @@ def _receipt(receipt: MemoryReceipt, ids: Sequence[str], left: int) -> Forgotten
     return ForgottenAnswer(
         preview=receipt.preview, ids=[str(each) for each in ids], left_out=left, next=following, **counts
     )
-
-
-MEMORY_WRITE_TOOLS: tuple[ToolSpec[Any], ...] = (
-    ToolSpec(
-        name="remember",
-        title="Remember",
-        description=(
-            "Store in long-term memory what will matter later: turns, facts, preferences (kind note). One "
-            "memory for each thing."
-        ),
-        arguments=RememberArguments,
-        run=remember,
-        effect="adds",
-        gives=RememberedAnswer,
-        repeatable=False,
-    ),
-    ToolSpec(
-        name="update_memory",
-        title="Update a memory",
-        description=(
-            "Correct a memory; it keeps its id and its earlier versions. If something has changed in the "
-            "world, remember the new fact instead."
-        ),
-        arguments=UpdateArguments,
-        run=update_memory,
-        effect="changes",
-        gives=UpdatedAnswer,
-    ),
-    ToolSpec(
-        name="forget",
-        title="Forget",
-        description=(
-            "Delete memories for good with confirm=true; without it, only say what would be deleted. Give "
-            "exactly one of ids, before, older_than_days and everything."
-        ),
-        arguments=ForgetArguments,
-        run=forget,
-        effect="deletes",
-        gives=ForgottenAnswer,
-    ),
-)
 
 
 MOST_MEMORIES = 50
@@ -325,8 +293,11 @@ class HistoryArguments(ScopedArguments):
     )
 
 
+@tool("Recall memories")
 async def recall(call: ToolCall, given: RecallArguments) -> ToolResult:
-    """The memories that answer, best first."""
+    """Find memories about something, best first, each with its id, time and speaker. Use it before asking
+    the user again.
+    """
     nothing = MemoryRetrieval("no_match", ())
     found = await call.remembered(call.engine.memory.recall(given.question(call)), nothing)
     head = NOTHING if found.outcome == "no_match" else ""
@@ -334,8 +305,11 @@ async def recall(call: ToolCall, given: RecallArguments) -> ToolResult:
     return call.page(ResultPage(list(map(recalled_lines, found.memories)), head, foot, between="\n"))
 
 
+@tool("Build context from memory")
 async def memory_context(call: ToolCall, given: WindowArguments) -> ToolResult:
-    """Standing notes, what is recalled and the last turns, within the budget."""
+    """Build the context for the next turn from memory: notes, what is relevant to the query, and the last
+    turns. Call it at the start of a turn.
+    """
     told = min(call.room.tokens // FOOT_SHARE, FOOT_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     asked = call.engine.memory.window(given.question(call), budget)
@@ -345,8 +319,11 @@ async def memory_context(call: ToolCall, given: WindowArguments) -> ToolResult:
     return call.page(ResultPage((), made.text, notices(made.window.notices)))
 
 
+@tool("Conversation history")
 async def history(call: ToolCall, given: HistoryArguments) -> ToolResult:
-    """The newest memories in the order of time, and the cursor of those before them."""
+    """Read what was said in order of time, the newest last, each with its id. The cursor leads to older
+    ones.
+    """
     fields: dict[str, Any] = {"scope": given.scope(call.options.scope), "kind": given.kind}
     limit = given.limit
     while True:
@@ -370,37 +347,3 @@ def _since(found: MemoryRetrieval) -> str:
         return ""
     since = found.since
     return f"Since then: {since.recorded} recorded, {since.changed} changed, {since.deleted} deleted."
-
-
-MEMORY_READ_TOOLS: tuple[ToolSpec[Any], ...] = (
-    ToolSpec(
-        name="recall",
-        title="Recall memories",
-        description=(
-            "Find memories about something, best first, each with its id, time and speaker. Use it before "
-            "asking the user again."
-        ),
-        arguments=RecallArguments,
-        run=recall,
-    ),
-    ToolSpec(
-        name="memory_context",
-        title="Build context from memory",
-        description=(
-            "Build the context for the next turn from memory: notes, what is relevant to the query, and "
-            "the last turns. Call it at the start of a turn."
-        ),
-        arguments=WindowArguments,
-        run=memory_context,
-    ),
-    ToolSpec(
-        name="history",
-        title="Conversation history",
-        description=(
-            "Read what was said in order of time, the newest last, each with its id. The cursor leads to "
-            "older ones."
-        ),
-        arguments=HistoryArguments,
-        run=history,
-    ),
-)

@@ -20,8 +20,8 @@ from conspectus.mcp.tool import (
     ToolBudget,
     ToolCall,
     ToolResult,
-    ToolSpec,
     is_of_memory,
+    tool,
 )
 from conspectus.memory.scopes import GRAPHS
 from conspectus.model.filter import And, Eq, Filter, In, Not, Overlaps, parse_filters
@@ -73,8 +73,11 @@ class Listed(BaseModel):
     left_out: int
 
 
+@tool("Read a document")
 async def read_document(call: ToolCall, given: ReadArguments) -> ToolResult:
-    """A piece of a document's text, as long as there is room for."""
+    """Read the text of a document by its id. Of a long one you get the piece that fits into max_tokens, and
+    where to go on.
+    """
     document = await known_document(call, given.document)
     text = await call.engine.documents.get_text(document.id)
     if given.start > len(text):
@@ -115,8 +118,9 @@ def _piece(head: str, text: str, start: int, end: int) -> str:
     return f"{head}{from_}\n\n{content(text[start:end])}{rest}"
 
 
+@tool("List collections", gives=Listed)
 async def list_collections(call: ToolCall, given: ListArguments) -> ToolResult:
-    """What can be asked; sources of memories are not told of."""
+    """List the collections of documents that you can see. With collection, list its sources, too."""
     found = await call.engine.collections.list()
     rows: list[CollectionRow | SourceRow] = []
     if given.collection is not None:
@@ -137,30 +141,6 @@ async def list_collections(call: ToolCall, given: ListArguments) -> ToolResult:
 def _called(source: Source) -> str:
     """What a source is called in a call: of a graph, its own name."""
     return unquote(source.name.removeprefix(f"{GRAPHS}/")) if source.kind == GRAPHS else source.name
-
-
-DOCUMENT_TOOLS: tuple[ToolSpec[Any], ...] = (
-    ToolSpec(
-        name="read_document",
-        title="Read a document",
-        description=(
-            "Read the text of a document by its id. Of a long one you get the piece that fits into "
-            "max_tokens, and where to go on."
-        ),
-        arguments=ReadArguments,
-        run=read_document,
-    ),
-    ToolSpec(
-        name="list_collections",
-        title="List collections",
-        description=(
-            "List the collections of documents that you can see. With collection, list its sources, too."
-        ),
-        arguments=ListArguments,
-        run=list_collections,
-        gives=Listed,
-    ),
-)
 
 
 MOST_HITS = 50
@@ -250,15 +230,21 @@ class ExplainArguments(QueryArguments):
     budget: int = Field(EXPLAINED, ge=0, le=100_000, description="Tokens of the explained context.")
 
 
+@tool("Search documents")
 async def search(call: ToolCall, given: SearchArguments) -> ToolResult:
-    """The best passages."""
+    """Find the passages of documents that answer a question best, each with its score and document id. To
+    answer from documents, use context.
+    """
     found = await call.engine.search.retrieve(given.query, limit=given.limit, **await given.asked(call))
     lines = [hit_lines(number, hit) for number, hit in enumerate(found.hits, 1)]
     return call.page(ResultPage(lines, head=_head(found), foot=notices(found.notices)))
 
 
+@tool("Build context")
 async def context(call: ToolCall, given: ContextArguments) -> ToolResult:
-    """What fits into the budget, with the ids of what it is from."""
+    """Build the context for answering a question: the right passages of documents within max_tokens,
+    numbered for citation as [1]. The first step before answering from documents.
+    """
     told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     window = await call.engine.search.window(
@@ -269,8 +255,11 @@ async def context(call: ToolCall, given: ContextArguments) -> ToolResult:
     return call.page(ResultPage(sources(window.citations), head, foot, between="\n", rest=_unnamed))
 
 
+@tool("Explain a result")
 async def explain(call: ToolCall, given: ExplainArguments) -> ToolResult:
-    """Every candidate with its score and its fate; those of the document in question first."""
+    """Say why passages, or those of one document, are in the context for a question or not: each
+    candidate's rank, score parts and status.
+    """
     if given.document is not None:
         await known_document(call, given.document)
     budget = Budget(given.budget, call.options.tokenizer)
@@ -289,37 +278,3 @@ def _head(found: Retrieval | ContextWindow) -> str:
 
 def _unnamed(number: int) -> str:
     return f"[{number} more documents not named]"
-
-
-SEARCH_TOOLS: tuple[ToolSpec[Any], ...] = (
-    ToolSpec(
-        name="search",
-        title="Search documents",
-        description=(
-            "Find the passages of documents that answer a question best, each with its score and document "
-            "id. To answer from documents, use context."
-        ),
-        arguments=SearchArguments,
-        run=search,
-    ),
-    ToolSpec(
-        name="context",
-        title="Build context",
-        description=(
-            "Build the context for answering a question: the right passages of documents within "
-            "max_tokens, numbered for citation as [1]. The first step before answering from documents."
-        ),
-        arguments=ContextArguments,
-        run=context,
-    ),
-    ToolSpec(
-        name="explain",
-        title="Explain a result",
-        description=(
-            "Say why passages, or those of one document, are in the context for a question or not: each "
-            "candidate's rank, score parts and status."
-        ),
-        arguments=ExplainArguments,
-        run=explain,
-    ),
-)

@@ -42,17 +42,19 @@ from conspectus.errors import (
     StorageBusy,
     StorageError,
 )
-from conspectus.mcp.elsewhere import TASK_TOOLS
-from conspectus.mcp.graph_tools import GRAPH_TOOLS
-from conspectus.mcp.memory_tools import MEMORY_READ_TOOLS, MEMORY_WRITE_TOOLS
+from conspectus.mcp.elsewhere import channel_context, find_moments, find_tasks
+from conspectus.mcp.graph_tools import add_facts, find_entities, neighbors
+from conspectus.mcp.memory_tools import forget, history, memory_context, recall, remember, update_memory
 from conspectus.mcp.search_tools import (
-    DOCUMENT_TOOLS,
-    SEARCH_TOOLS,
     ContextArguments,
     context,
+    explain,
     heading,
     known_document,
+    list_collections,
     piece,
+    read_document,
+    search,
 )
 from conspectus.mcp.tool import (
     LEAST,
@@ -189,7 +191,7 @@ class ServerState:
             asked = ContextArguments.model_validate(
                 {"query": given.get("question"), "collection": given.get("collection") or EVERYWHERE}
             )
-            found = await context(call, asked)
+            found = await context.run(call, asked)
         except ValidationError as error:
             raise self._failed(unfit(error), call) from error
         except ConspectusError as error:
@@ -228,12 +230,10 @@ def unfit(error: ValidationError) -> InvalidInput:
 OFFERS: Mapping[str, ToolSpec[Any]] = {
     each.name: each
     for each in (
-        *SEARCH_TOOLS,
-        *TASK_TOOLS,
-        *DOCUMENT_TOOLS,
-        *MEMORY_READ_TOOLS,
-        *MEMORY_WRITE_TOOLS,
-        *GRAPH_TOOLS,
+        *(search, context, explain, find_moments, channel_context, find_tasks),
+        *(read_document, list_collections),
+        *(recall, memory_context, history, remember, update_memory, forget),
+        *(find_entities, neighbors, add_facts),
     )
 }
 INSTRUCTIONS = (

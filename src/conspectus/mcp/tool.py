@@ -4,7 +4,7 @@ import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from typing import Annotated, Any, Generic, Literal, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
@@ -271,6 +271,19 @@ class ToolSpec(Generic[A]):
     effect: Effect = "reads"
     gives: type[BaseModel] | None = None
     repeatable: bool = True
+
+
+def tool(
+    title: str, *, effect: Effect = "reads", gives: type[BaseModel] | None = None, repeatable: bool = True
+) -> Callable[[Callable[[ToolCall, A], Awaitable[ToolResult]]], ToolSpec[A]]:
+    """Make a tool of the function that runs it, whose docstring is what the tool says of itself."""
+
+    def made(run: Callable[[ToolCall, A], Awaitable[ToolResult]]) -> ToolSpec[A]:
+        description = " ".join((run.__doc__ or "").split())
+        arguments: type[A] = get_type_hints(run)["given"]
+        return ToolSpec(run.__name__, title, description, arguments, run, effect, gives, repeatable)
+
+    return made
 
 
 def is_of_memory(source: Source) -> bool:
