@@ -6,11 +6,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
+from typing import TypeVar
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.records import NewDocument
 from conspectus.text.times import parse_instant
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,31 +25,22 @@ class Row:
 
     def id(self, name: str) -> str:
         """A name or number, as a string."""
-        value = self.values.get(name)
-        if isinstance(value, bool) or not isinstance(value, str | int):
-            raise InvalidInput(self.place, f"{name!r} must be a string or a whole number")
-        return str(value)
+        return str(self._value(name, (str, int), "a string or a whole number"))
 
     def number(self, name: str) -> int:
         """A whole number."""
-        value = self.values.get(name)
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise InvalidInput(self.place, f"{name!r} must be a whole number")
-        return value
+        return self._value(name, int, "a whole number")
 
     def real(self, name: str) -> float:
         """A finite number."""
-        value = self.values.get(name)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
+        value = self._value(name, (int, float), "a number")
+        if not isfinite(value):
             raise InvalidInput(self.place, f"{name!r} must be a number")
         return float(value)
 
     def text(self, name: str) -> str:
         """A string."""
-        value = self.values.get(name)
-        if not isinstance(value, str):
-            raise InvalidInput(self.place, f"{name!r} must be a string")
-        return value
+        return self._value(name, str, "a string")
 
     def optional(self, name: str) -> str | None:
         """A name or number, None where it is missing or null."""
@@ -54,20 +48,17 @@ class Row:
 
     def mapping(self, name: str) -> Mapping[str, object]:
         """An object, an empty one where it is missing or null."""
-        value = self.values.get(name)
-        if value is None:
-            return {}
-        if not isinstance(value, dict):
-            raise InvalidInput(self.place, f"{name!r} must be an object")
-        return value
+        return {} if self.values.get(name) is None else self._value(name, dict, "an object")
 
     def items(self, name: str) -> list[object]:
         """A list, an empty one where it is missing or null."""
+        return [] if self.values.get(name) is None else self._value(name, list, "a list")
+
+    def _value(self, name: str, kind: type[T] | tuple[type[T], ...], what: str) -> T:
+        """A value of this type, of which a truth value is none. Raises InvalidInput."""
         value = self.values.get(name)
-        if value is None:
-            return []
-        if not isinstance(value, list):
-            raise InvalidInput(self.place, f"{name!r} must be a list")
+        if isinstance(value, bool) or not isinstance(value, kind):
+            raise InvalidInput(self.place, f"{name!r} must be {what}")
         return value
 
     def ids(self, name: str) -> frozenset[str]:
@@ -81,6 +72,12 @@ class Row:
             for name, value in self.values.items()
             if name not in without and isinstance(value, str | int | float)
         }
+
+
+def spread(questions: Sequence[T], limit: int | None) -> list[T]:
+    """At most so many, the first and then one after every so many."""
+    count = len(questions) if limit is None else min(limit, len(questions))
+    return [questions[place * len(questions) // count] for place in range(count)]
 
 
 def rows(path: Path) -> Iterator[Row]:

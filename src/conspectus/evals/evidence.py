@@ -12,7 +12,7 @@ import regex
 from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput
-from conspectus.evals.datasets import Row, read_documents, read_retrieval_set, rows
+from conspectus.evals.datasets import Row, read_documents, read_retrieval_set, rows, spread
 from conspectus.evals.run import fresh_engine, percent, stored
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.query import Budget, Query
@@ -160,13 +160,7 @@ def by_kind(questions: Sequence[EvidenceQuestion], limit: int | None) -> dict[st
     kinds: dict[str, list[EvidenceQuestion]] = defaultdict(list)
     for question in questions:
         kinds[question.kind].append(question)
-    return {kind: _spread(asked, limit) for kind, asked in kinds.items()}
-
-
-def _spread(asked: list[EvidenceQuestion], limit: int | None) -> list[EvidenceQuestion]:
-    if limit is None or limit >= len(asked):
-        return asked
-    return [asked[number * len(asked) // limit] for number in range(limit)]
+    return {kind: spread(asked, limit) for kind, asked in kinds.items()}
 
 
 BUDGETS = (128, 256, 512, 1024)

@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
-from conspectus.evals.datasets import Row, rows
+from conspectus.evals.datasets import Row, rows, spread
 from conspectus.evals.run import fresh_engine, percent
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.results import Hit
@@ -71,7 +71,7 @@ def read_moment_set(directory: Path, *, limit: int | None = None) -> MomentSet:
     if not known:
         raise InvalidInput(name, "has no question about a video of captions.jsonl")
     in_order = {video: sorted(captions, key=_by_time) for video, captions in videos.items()}
-    return MomentSet(in_order, tuple(_spread(known, limit)), inside)
+    return MomentSet(in_order, tuple(spread(known, limit)), inside)
 
 
 def _caption(row: Row) -> TimedText:
@@ -89,12 +89,6 @@ def _question(row: Row) -> TimedQuestion:
     start, end = (Row(row.place, {"window": each}).real("window") for each in window)
     text = row.text("question" if "question" in row.values else "query")
     return TimedQuestion(row.id("id"), text, row.id("video"), start, end)
-
-
-def _spread(questions: Sequence[TimedQuestion], limit: int | None) -> list[TimedQuestion]:
-    """At most so many, the first and then one after every so many."""
-    count = len(questions) if limit is None else min(limit, len(questions))
-    return [questions[place * len(questions) // count] for place in range(count)]
 
 
 def _by_time(caption: TimedText) -> tuple[float, float]:

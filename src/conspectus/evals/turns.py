@@ -1,19 +1,16 @@
 """Questions in conversations: what is found by the last turn alone, with earlier ones, and rewritten."""
 
-import tempfile
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import TypeAlias, TypedDict
 
-from conspectus import bootstrap
 from conspectus.chat.query_rewriting import standalone
 from conspectus.engine import Engine
-from conspectus.evals.datasets import JudgedQuery, RetrievalSet, Row, read_retrieval_set, rows
-from conspectus.evals.run import ndcg, percent, recall
+from conspectus.evals.datasets import JudgedQuery, Row, read_retrieval_set, rows
+from conspectus.evals.run import fresh_engine, ndcg, percent, recall, stored
 from conspectus.model.query import Query
 from conspectus.model.results import Message
 from conspectus.ports import Progress
@@ -80,19 +77,9 @@ async def turns(
     known = [row for row in rows(folder / "queries.jsonl") if row.id("id") in judged]
     asked = [_asked(row, judged[row.id("id")]) for row in known]
     asked += _switched(asked)
-    async with _filled(given, settings or Settings.from_environment(), progress) as engine:
+    async with fresh_engine(settings or Settings.from_environment()) as engine:
+        await stored(engine, {"corpus": given.documents}, progress)
         return {name: await _measured(engine, asked, way) for name, way in WAYS.items()}
-
-
-@asynccontextmanager
-async def _filled(
-    given: RetrievalSet, settings: Settings, progress: Progress | None
-) -> AsyncIterator[Engine]:
-    with tempfile.TemporaryDirectory(prefix="conspectus-eval-") as folder:
-        async with bootstrap.open(folder, settings=settings) as engine:
-            await engine.add(given.documents, source="corpus", progress=progress)
-            await engine.documents.wait_until_embedded(progress=progress)
-            yield engine
 
 
 def _asked(row: Row, judged: JudgedQuery) -> _Asked:
