@@ -2,20 +2,19 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Unpack
+from typing import Final, Unpack
 
 from conspectus.client.collections import RemoteCollections
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.encode import budget_json, encoded, metadata_json
-from conspectus.client.operations import derived
-from conspectus.client.request import ask, work
+from conspectus.client.encode import budget_json, encoded
+from conspectus.client.operations import derived, request_of
+from conspectus.client.request import ask
 from conspectus.client.service import RemoteService
 from conspectus.engine.channels import ChannelService
 from conspectus.ingest.messages import MessageImportOptions, handed_in, named, take_in
-from conspectus.ingest.prepare import batches, period
+from conspectus.ingest.prepare import batches
 from conspectus.model.channels import (
     ArchiveKind,
     ChannelArchive,
@@ -26,7 +25,10 @@ from conspectus.model.channels import (
 )
 from conspectus.model.jobs import Upload
 from conspectus.model.query import Budget
-from conspectus.model.records import Json, Written
+from conspectus.model.records import Written
+from conspectus.operations import OPERATIONS
+
+POST: Final = OPERATIONS["ChannelService.post"]
 
 
 @derived
@@ -48,13 +50,15 @@ class RemoteChannels(RemoteService, ChannelService):
         )
         written: list[Written] = []
         for batch in batches(given):
-            body: Json = {
-                "channel": target.id,
-                "collection": target.collection,
-                "messages": [_message_json(each) for each in batch],
-                "link": how.get("link", True),
-            }
-            request = replace(work("/messages", body), noted=True)
+            request = request_of(
+                POST,
+                {
+                    "messages": batch,
+                    "channel": target.id,
+                    "collection": target.collection,
+                    "link": how.get("link", True),
+                },
+            )
             written += await self._channel.several(Written, request)
             if progress is not None:
                 progress("writing", len(written), 0)
@@ -101,18 +105,3 @@ class RemoteChannels(RemoteService, ChannelService):
                 collection=home.id, progress=how.get("progress")
             )
         return report
-
-
-def _message_json(message: NewMessage) -> dict[str, Json]:
-    told = period(message.at)
-    return {
-        "text": encoded(message.text),
-        "key": encoded(message.key),
-        "author": encoded(message.author),
-        "at": None if told is None else told.start.isoformat(),
-        "reply_to": encoded(message.reply_to),
-        "thread": encoded(message.thread),
-        "role": encoded(message.role),
-        "metadata": dict(metadata_json(message.metadata)),
-        "sequence": message.sequence,
-    }
