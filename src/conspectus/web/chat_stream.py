@@ -134,7 +134,7 @@ class ChatStream:
     async def read_by(self, receive: Receive, first: int = 0) -> AsyncIterator["Reader"]:
         """The same for a client, who is gone when the server says so."""
         with self.reading(first) as reader:
-            watching = asyncio.create_task(_disconnected(receive))
+            watching = asyncio.create_task(disconnected(receive))
             watching.add_done_callback(lambda task: None if task.cancelled() else reader.leave())
             try:
                 yield reader
@@ -230,7 +230,8 @@ class Reader:
         self._stream.tell()
 
 
-async def _disconnected(receive: Receive) -> None:
+async def disconnected(receive: Receive) -> None:
+    """Wait until the client has left."""
     while (await receive())["type"] != "http.disconnect":
         pass
 

@@ -1,11 +1,12 @@
 """JSON lines over HTTP: routes that are there only for them, and a body that is read as it comes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable
-from typing import Any, Final
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
+from typing import Any, Final, Protocol, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match
 from starlette.types import Scope
 
@@ -21,6 +22,17 @@ BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
 SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
 """What the document says of routes that give and take them, too."""
+
+
+class Paged(Protocol):
+    """A page, and the cursor of the next one."""
+
+    @property
+    def next(self) -> str | None:
+        """The cursor, if there is a next page."""
+
+
+P = TypeVar("P", bound=Paged)
 
 
 class LinesRoute(BodyRoute):
@@ -51,6 +63,31 @@ async def lines_in(
         _read(rest, number + 1, longest)
     if line := _read(rest, number + 1, longest):
         yield number + 1, line
+
+
+async def sent_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]) -> Response:
+    """The lines of all pages, as they are read. What goes wrong with the first is answered as such."""
+    pages = _pages(read, lines)
+    begun = await anext(pages)
+
+    async def all_of_them() -> AsyncGenerator[bytes, None]:
+        yield begun
+        async for page in pages:
+            yield page
+
+    return StreamingResponse(all_of_them(), media_type=MEDIA_TYPE)
+
+
+async def _pages(
+    read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]
+) -> AsyncGenerator[bytes, None]:
+    after = None
+    while True:
+        page = await read(after=after)
+        yield "".join(f"{each}\n" for each in lines(page)).encode("utf-8", "replace")
+        after = page.next
+        if after is None:
+            return
 
 
 async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerator[bytes, None]:

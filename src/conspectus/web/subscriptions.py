@@ -6,7 +6,7 @@ ends after a while in any case, and clients go on with another one.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import aclosing, asynccontextmanager
 from http import HTTPStatus
 from time import monotonic
@@ -20,6 +20,7 @@ from structlog.typing import FilteringBoundLogger
 from conspectus.errors import ConspectusError, InvalidInput, Overloaded
 from conspectus.model.access import Person
 from conspectus.settings import Settings
+from conspectus.web.chat_stream import disconnected
 from conspectus.web.logs import fault_facts
 from conspectus.web.openapi import Responses, problems
 from conspectus.web.problem_details import internal, problem_of
@@ -70,7 +71,7 @@ class Listeners:
             await _cancelled(ending)
 
     async def _end(self, receive: Receive) -> None:
-        leaving = asyncio.create_task(_disconnected(receive))
+        leaving = asyncio.create_task(disconnected(receive))
         stopping = asyncio.create_task(self._stopped.wait())
         longest = self.settings.subscription_seconds or None
         try:
@@ -178,11 +179,12 @@ LastEvent = Annotated[
 ]
 
 
-def streamed() -> Responses:
-    """What a route that answers with live events may answer."""
+def streamed(*statuses: int, headers: Mapping[str, Any] | None = None) -> Responses:
+    """What a route that answers with events may answer."""
     event = {name: {"type": "string"} for name in ("id", "event", "data")}
     schema = {"type": "object", "properties": event, "required": ["data"]}
-    return {200: {"content": {MEDIA_TYPE: {"schema": schema}}}, **problems()}
+    sent = {"content": {MEDIA_TYPE: {"schema": schema}}} | ({"headers": headers} if headers else {})
+    return {200: sent, **problems(*statuses)}
 
 
 def resumed(last: str | None) -> int | None:
@@ -192,11 +194,6 @@ def resumed(last: str | None) -> int | None:
     if not (last.isascii() and last.isdecimal() and len(last) <= len(str(2**63))):
         raise InvalidInput("Last-Event-ID", "is no id of an event of this stream")
     return int(last)
-
-
-async def _disconnected(receive: Receive) -> None:
-    while (await receive())["type"] != "http.disconnect":
-        pass
 
 
 async def _cancelled(task: "asyncio.Future[Any]") -> None:

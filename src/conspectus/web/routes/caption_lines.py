@@ -1,11 +1,11 @@
 """Captions as JSON lines: taken in as they arrive, and given out as they are read."""
 
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncIterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import Request, Response
-from fastapi.responses import StreamingResponse
 from pydantic import ValidationError
 
 from conspectus.engine import Engine
@@ -14,11 +14,11 @@ from conspectus.ingest.captions import caption_document
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Source
-from conspectus.model.streams import CaptionRange, NewCaption, Stream
+from conspectus.model.streams import NewCaption
 from conspectus.streams.caption_format import line_of
 from conspectus.text.times import clock_of
 from conspectus.web.deps import EngineOf, Unhurried
-from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving, lines_in
+from conspectus.web.ndjson import LinesRoute, arriving, lines_in, sent_as_lines
 from conspectus.web.openapi import Section
 from conspectus.web.problem_details import Problem, Refused, invalid, problem_of
 from conspectus.web.schemas.streams import CaptionBody, CaptionsWrittenAnswer, counted
@@ -48,26 +48,9 @@ async def add_lines(
 
 @router.get(CAPTIONS, include_in_schema=False, dependencies=[Unhurried])
 async def export_lines(found: FoundStream, within: Within, engine: EngineOf) -> Response:
-    """All captions of a range. What goes wrong with the first of them is answered as such."""
-    pages = _pages(engine, found, within)
-    begun = await anext(pages)
-
-    async def all_of_them() -> AsyncGenerator[bytes, None]:
-        yield begun
-        async for page in pages:
-            yield page
-
-    return StreamingResponse(all_of_them(), media_type=MEDIA_TYPE)
-
-
-async def _pages(engine: Engine, found: Stream, within: CaptionRange) -> AsyncGenerator[bytes, None]:
-    after = None
-    while True:
-        page = await engine.streams.captions(**found_by(found), within=within, after=after, limit=PAGE)
-        yield "".join(f"{line_of(each)}\n" for each in page.captions).encode("utf-8", "replace")
-        after = page.next
-        if after is None:
-            return
+    """All captions of a range."""
+    read = partial(engine.streams.captions, **found_by(found), within=within, limit=PAGE)
+    return await sent_as_lines(read, lambda page: map(line_of, page.captions))
 
 
 class ImportedCaptions:

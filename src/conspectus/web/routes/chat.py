@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Annotated
 
-from fastapi import Depends, Header, Request, Response
+from fastapi import Depends, Request, Response
 
 from conspectus.access.policy import require_scope
 from conspectus.engine import Engine
@@ -15,7 +15,7 @@ from conspectus.web.chat_handover import CHAT, ChatStreams, Elsewhere, Overheari
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.deps import EngineOf, IdInPath, without_limits
 from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
-from conspectus.web.openapi import Responses, Section, problems
+from conspectus.web.openapi import Responses, Section
 from conspectus.web.problem_details import failed, shown
 from conspectus.web.schemas.chat import ChatAnswer, ChatBody
 from conspectus.web.schemas.embeddings import (
@@ -31,11 +31,10 @@ from conspectus.web.schemas.openai_chat import (
     ModelsAnswer,
     OpenAIProblem,
 )
-from conspectus.web.sse import MEDIA_TYPE, STREAM, EventStream, Frames, Plain
-from conspectus.web.subscriptions import Listeners
+from conspectus.web.sse import STREAM, EventStream, Frames, Plain
+from conspectus.web.subscriptions import LastEvent, Listeners, streamed
 
 router = Section("chat")
-LONGEST_EVENT_ID = 100
 BEFORE_THE_HEAD = 2
 """Events, of which the second is the model's first: until then, what goes wrong can have a status."""
 LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
@@ -47,21 +46,10 @@ def _streams(request: Request) -> ChatStreams:
 
 
 StreamsOf = Annotated[ChatStreams, Depends(_streams)]
-LastEvent = Annotated[
-    str | None,
-    Header(alias="Last-Event-ID", max_length=LONGEST_EVENT_ID, description="The id of the last event read."),
-]
+NAMED = {STREAM: {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}}
 
 
-def _streamed(*statuses: int) -> Responses:
-    """What a route that answers with events may answer."""
-    event = {name: {"type": "string"} for name in ("id", "event", "data")}
-    events = {MEDIA_TYPE: {"schema": {"type": "object", "properties": event, "required": ["data"]}}}
-    name = {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}
-    return {200: {"content": events, "headers": {STREAM: name}}, **problems(*statuses)}
-
-
-@router.post("/chat", response_model=ChatAnswer, responses=_streamed(429))
+@router.post("/chat", response_model=ChatAnswer, responses=streamed(429, headers=NAMED))
 async def chat(
     body: ChatBody, request: Request, engine: EngineOf, streams: StreamsOf
 ) -> Response | ChatAnswer:
@@ -74,7 +62,10 @@ async def chat(
     return await whole(stream, request.receive)
 
 
-@router.get("/chat/{stream}", responses={204: {"description": "There is no more of it."}, **_streamed()})
+@router.get(
+    "/chat/{stream}",
+    responses={204: {"description": "There is no more of it."}, **streamed(headers=NAMED)},
+)
 async def go_on(
     stream: IdInPath, request: Request, engine: EngineOf, streams: StreamsOf, last: LastEvent = None
 ) -> Response:

@@ -1,12 +1,12 @@
 """Memories as JSON lines: taken in as they arrive, and given out as they are read."""
 
 from collections import Counter
-from collections.abc import AsyncGenerator, AsyncIterable
+from collections.abc import AsyncIterable
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from fastapi import Depends, Request, Response
-from fastapi.responses import StreamingResponse
 
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput
@@ -14,8 +14,8 @@ from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.memory.jsonl import renumber
 from conspectus.model.memory import Scope
 from conspectus.web.deps import EngineOf, Unhurried
-from conspectus.web.memories import MEMORIES, MemoryScopeQuery, OfScope, spelt
-from conspectus.web.ndjson import MEDIA_TYPE, LinesRoute, arriving, lines_in
+from conspectus.web.memories import MEMORIES, OfScope, spelt
+from conspectus.web.ndjson import LinesRoute, arriving, lines_in, sent_as_lines
 from conspectus.web.openapi import Section
 from conspectus.web.problem_details import Refused, problem_of
 from conspectus.web.schemas.base import Count, ResponseModel
@@ -44,26 +44,8 @@ async def import_lines(whose: OfScope, request: Request, engine: EngineOf) -> Im
 
 @router.get(f"{MEMORIES}/export", include_in_schema=False, dependencies=[Unhurried])
 async def export_lines(whose: OfScope, engine: EngineOf) -> Response:
-    """All memories of a scope. What goes wrong with the first of them is answered as such."""
-    pages = _pages(engine, whose)
-    begun = await anext(pages)
-
-    async def all_of_them() -> AsyncGenerator[bytes, None]:
-        yield begun
-        async for page in pages:
-            yield page
-
-    return StreamingResponse(all_of_them(), media_type=MEDIA_TYPE)
-
-
-async def _pages(engine: Engine, whose: MemoryScopeQuery) -> AsyncGenerator[bytes, None]:
-    after = None
-    while True:
-        page = await engine.memory.export(**whose.told, after=after)
-        yield "".join(f"{each}\n" for each in page.lines).encode("utf-8", "replace")
-        after = page.next
-        if after is None:
-            return
+    """All memories of a scope."""
+    return await sent_as_lines(partial(engine.memory.export, **whose.told), lambda page: page.lines)
 
 
 class TakenMemories:

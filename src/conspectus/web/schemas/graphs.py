@@ -4,13 +4,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from conspectus.model.graph import Fact, GraphExpansion
-from conspectus.web.schemas.base import (
-    Label,
-    Name,
-    RequestModel,
-    Share,
-)
+from conspectus.model.graph import GraphExpansion
+from conspectus.web.schemas.base import Name, RequestModel, Share
 
 MOST_HOPS = 1_000
 MOST_GRAPHS = 1_000
@@ -30,16 +25,3 @@ class GraphAskBody(RequestModel):
     def asked(self) -> GraphExpansion:
         """As the engine takes it."""
         return GraphExpansion(self.alpha, self.hops, None if self.graphs is None else tuple(self.graphs))
-
-
-class FactBody(RequestModel):
-    """Subject, relation, object; with `single` the subject has one object at a time."""
-
-    subject: Label = Field(examples=["Ann"])
-    predicate: Label = Field(examples=["lives in"])
-    object: Label = Field(examples=["Köln"])
-    single: bool = True
-
-    def fact(self) -> Fact:
-        """As the engine takes it."""
-        return Fact(**self.model_dump())

@@ -201,12 +201,6 @@ class ReceiptAnswer(ResponseModel):
     purged: bool
 
 
-class CountAnswer(ResponseModel):
-    """A number of documents."""
-
-    count: Count
-
-
 class DeletionBody(RequestModel):
     """Documents of a collection to delete: by `ids`, or all that match `filter`; exactly one of the two."""
 
