@@ -219,6 +219,7 @@ class BlockingStreams(BlockingService[StreamService]):
     put = blocking(StreamService.put)
     list = blocking(StreamService.list)
     get = blocking(StreamService.get)
+    delete = blocking(StreamService.delete)
     add_captions = blocking(StreamService.add_captions)
     captions = blocking(StreamService.captions)
     clear = blocking(StreamService.clear)
@@ -245,6 +246,7 @@ class BlockingSummaries(BlockingService[SummaryService]):
     get = blocking(SummaryService.get)
     start_job = blocking(SummaryService.start_job)
     summarize_live = blocking(SummaryService.summarize_live)
+    stop_live = blocking(SummaryService.stop_live)
 
 
 class BlockingAlerts(BlockingService[AlertService]):

@@ -57,7 +57,7 @@ def on_a_stream(home: str) -> Mapping[str, Attempt]:
         "summary": lambda view, name: view.summaries.get(SummaryRequest(name, home)),
         "summarise": lambda view, name: view.summaries.summarize(SummaryRequest(name, home, extractive=True)),
         "job": lambda view, name: view.summaries.start_job(SummaryRequest(name, home)),
-        "keep": lambda view, name: view.summaries.summarize_live(None, stream=name, collection=home),
+        "keep": lambda view, name: view.summaries.stop_live(name, collection=home),
         "follow": lambda view, name: first_of(view.streams.subscribe(stream=name, collection=home, after=0)),
         "follow on": lambda view, name: first_of(view.streams.subscribe(stream=name, collection=home)),
         "alert": lambda view, name: view.alerts.put(NewAlert("x", "x", home, (name,))),

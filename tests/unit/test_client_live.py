@@ -1,7 +1,6 @@
 """The client's side of live events: lost connections, and servers that are none."""
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
@@ -18,7 +17,7 @@ from conspectus.errors import NotFound, ServerUnavailable
 from conspectus.model.streams import LiveCaption
 from conspectus.settings import Settings
 from conspectus.text.times import StreamClock
-from conspectus.web.schemas.streams import CaptionAnswer
+from conspectus.web.operation_schemas import response_model
 
 SETTINGS = Settings(embedder="none", log_level="critical")
 PATH = "/api/v1/streams/gate/stream"
@@ -28,9 +27,9 @@ Answers = Answer | Sequence[Answer]
 
 
 def event(number: int) -> bytes:
-    shown = CaptionAnswer.of(caption(f"scene {number}", 0.0, 1.0, StreamClock()), StreamClock())
-    told = {"sequence": number, "caption": json.loads(shown.model_dump_json())}
-    return f"id: {number}\nevent: caption\ndata: {json.dumps(told)}\n\n".encode()
+    live = LiveCaption(number, caption(f"scene {number}", 0.0, 1.0, StreamClock()))
+    shown = response_model(LiveCaption).model_validate(live).model_dump_json()
+    return f"id: {number}\nevent: caption\ndata: {shown}\n\n".encode()
 
 
 def stream(*frames: bytes) -> Answer:

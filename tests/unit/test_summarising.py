@@ -85,7 +85,8 @@ async def test_a_late_caption_takes_its_batch_and_the_whole_again(tmp_path: Path
         await engine.summaries.summarize(REQUEST)
         before = len(model.asked)
         await engine.streams.add_captions(timed[8], stream="film")
-        assert await engine.summaries.get(REQUEST) is None
+        with pytest.raises(NotFound):
+            await engine.summaries.get(REQUEST)
         made = await engine.summaries.summarize(REQUEST)
         assert made.calls == 2
         assert asked_about(model)[before] == scenes(6, 7, 8, 9, 10, 11, 12)
@@ -139,7 +140,8 @@ async def test_an_empty_answer_is_asked_for_again_and_then_a_failure(tmp_path: P
         with pytest.raises(ChatBadAnswer):
             await engine.summaries.summarize(REQUEST)
         assert len(model.asked) == SETTINGS.summary_max_attempts
-        assert await engine.summaries.get(REQUEST) is None
+        with pytest.raises(NotFound):
+            await engine.summaries.get(REQUEST)
         model.says = told
         assert (await engine.summaries.summarize(REQUEST)).outcome == "complete"
 

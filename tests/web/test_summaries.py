@@ -13,7 +13,7 @@ import pytest
 
 import conspectus
 from conspectus import RemoteEngine, bootstrap
-from conspectus.errors import ChatAuthFailed, ChatBadAnswer
+from conspectus.errors import ChatAuthFailed, ChatBadAnswer, NotFound
 from conspectus.model.streams import CaptionRange, SummaryRequest
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
@@ -67,7 +67,7 @@ async def test_the_same_write_sent_twice_leaves_no_copy_of_a_summary(tmp_path: P
 
 async def test_a_job_is_answered_at_once_and_the_summary_read_later(tmp_path: Path) -> None:
     async with site(tmp_path, ScriptedChatModel(told)) as (client, _):
-        started = await client.post(PLACE, json={"wait": False, "range": {"start": "00:00", "end": 360}})
+        started = await client.post(f"{PLACE}/start", json={"range": {"start": "00:00", "end": 360}})
         assert started.status_code == 202
         place = started.headers["location"].removeprefix(API)
         job = (await client.get(place, params={"wait": 30})).json()
@@ -127,12 +127,11 @@ async def test_a_client_asks_for_exactly_the_same(tmp_path: Path) -> None:
         prompt="who? \u00fc&=#", schema=schema,
     )  # fmt: skip
     async with site(tmp_path, model) as (_, remote):
-        steps: list[str] = []
-        made = await remote.summaries.summarize(request, progress=lambda what, _, __: steps.append(what))
+        made = await remote.summaries.summarize(request)
         assert made.data == {"who": "J\u00fcrgen & <co>"}
         assert await remote.summaries.get(request) == replace(made, calls=0)
-        assert await remote.summaries.get(replace(request, prompt="else")) is None
-        assert steps
+        with pytest.raises(NotFound):
+            await remote.summaries.get(replace(request, prompt="else"))
 
 
 async def test_a_live_stream_is_kept_summarised(tmp_path: Path) -> None:

@@ -151,8 +151,7 @@ def list_streams(session: Session, *, limit: Limit = 100) -> None:
     names = [*(["title"] if titled else []), "captions", "from", "to", *(["live"] if lively else [])]
     rows = []
     for each in streams:
-        clock = clock_of(each.source)
-        times = ["-" if end is None else shown(clock.seconds(end), clock) for end in (each.first, each.last)]
+        times = [text or "-" for text in (each.first_text, each.last_text)]
         live = ["live" if each.live else ""] if lively else []
         rows.append([each.source.name, *([each.title] if titled else []), each.captions, *times, *live])
     session.show_found(streams, rows_table(["stream", *names], rows), "no streams")
@@ -174,7 +173,6 @@ def captions(
     ] = False,
 ) -> None:
     """List the captions of a stream by time."""
-    clock = clock_of(session.engine.streams.get(stream, collection=session.collection).source)
     found = islice(captions_of(session, stream, within.range(contains=contains)), limit)
     if ndjson:
         count = 0
@@ -185,23 +183,23 @@ def captions(
             session.end_with_nothing()
     else:
         listed = list(found)
-        session.show_found(listed, captions_table(listed, clock), "no captions")
+        session.show_found(listed, captions_table(listed), "no captions")
 
 
 def delete(stream: Stream, session: Session, *, purge: Purge = False, yes: Yes = False) -> None:
     """Delete a stream with all its captions and events."""
     found = session.engine.streams.get(stream, collection=session.collection)
     confirm(f"Delete the stream {found.source.name!r} with {found.captions:,} captions?", yes=yes)
-    receipt = session.engine.collections.delete_source(found.source.id, purge=purge)
+    receipt = session.engine.streams.delete(found.source.id, collection=found.source.collection, purge=purge)
     session.show(receipt, receipt_line(receipt))
 
 
-def captions_table(found: Sequence[Caption], clock: StreamClock) -> RenderableType:
+def captions_table(found: Sequence[Caption]) -> RenderableType:
     """Captions with their times, and their speakers if known."""
     spoken = any(each.document.author for each in found)
     rows = []
     for each in found:
-        times = ["-" if second is None else shown(second, clock) for second in (each.start, each.end)]
+        times = [text or "-" for text in (each.start_text, each.end_text)]
         rows.append([*times, *([each.document.author] if spoken else []), cell(each.text, limit=TEXT)])
     return rows_table(("from", "to", *(["speaker"] if spoken else []), "text"), rows)
 
@@ -238,11 +236,10 @@ def summarize(stream: Stream, session: Session, within: Within, how: How) -> Non
             sentences=how.sentences,
         )
         made = session.engine.summaries.summarize(request, progress=bars)
-        clock = clock_of(session.engine.streams.get(stream, collection=session.collection).source)
     if session.json:
         dump(made)
     else:
-        _show_summary(made, clock)
+        _show_summary(made)
     if made.outcome == "empty":
         session.end_with_nothing()
     if made.failures:
@@ -264,11 +261,11 @@ def _report_table(report: CaptionImport) -> RenderableType:
     return Group(rows_table(("stream", "captions"), report.streams.items()), counts, *failed)
 
 
-def _show_summary(made: Summary, clock: StreamClock) -> None:
+def _show_summary(made: Summary) -> None:
     if made.text:
         write(made.text)
     for each in made.failures:
-        start, end = ("-" if second is None else shown(second, clock) for second in (each.start, each.end))
+        start, end = (text or "-" for text in (each.start_text, each.end_text))
         note(f"left out: {each.captions} captions, {start} to {end}: {each.error}")
     captions = sum(each.captions for each in made.batches if each.state == "done")
     from conspectus.engine.summary_pipeline import EXTRACTIVE
@@ -285,9 +282,8 @@ def _moments_picture(found: Moments) -> RenderableType:
     """Each moment with its stream and times, and its captions below."""
     lines: list[RenderableType] = []
     for number, each in enumerate(found.moments, 1):
-        clock = clock_of(each.stream)
-        start, end = (shown(second, clock) for second in (each.start, each.end))
-        place = cell(f"{number} {each.stream.name}", style="bold"), cell(f"{start} to {end}")
+        times = cell(f"{each.start_text} to {each.end_text}")
+        place = cell(f"{number} {each.stream.name}", style="bold"), times
         head = Text("  ").join([*place, cell(f"{each.score:.3f}", style="dim")])
         text = " ".join(caption.text for caption in each.captions)
         lines += [head, Padding(cell(text, limit=MOMENT_TEXT), (0, 0, 0, 2))]

@@ -84,11 +84,9 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         if each.location == "header":
             headers |= {} if value is None else {"If-Match": f'"{quote(value)}"'}
             continue
-        parts = _flat(record_of(each.hint), told) if each.is_spread else {each.name: told}
-        if each.location == "body":
-            body |= parts
-        else:
-            query |= parts
+        parts = _flat(each, told) if each.is_spread else {each.name: told}
+        for leaf in each.leaves:
+            (body if leaf.location == "body" else query)[leaf.name] = parts[leaf.name]
     words = operation.path[1:].split("/")
     path = [
         (_kind(each, before), str(query.pop(each[1:-1]))) if each.startswith("{") else each
@@ -112,12 +110,11 @@ def _kind(word: str, before: str) -> str:
     return before.removesuffix("s") if word == "{name}" else word[1:-1]
 
 
-def _flat(hint: Any, told: Json) -> dict[str, Json]:
-    """The fields of a dataclass, those of a scope in it among them."""
+def _flat(parameter: Parameter, told: Json) -> dict[str, Json]:
+    """The leaves of a parameter, those of dataclasses in it among them."""
     members = dict(cast(Mapping[str, Json], told))
-    for name, kind in hints(hint).items():
-        if kind is Scope:
-            members |= cast(Mapping[str, Json], members.pop(name))
+    for name in members.keys() - {each.name for each in parameter.leaves}:
+        members |= cast(Mapping[str, Json], members.pop(name))
     return members
 
 

@@ -111,4 +111,6 @@ def query_of(query: Mapping[str, object]) -> dict[str, str | Sequence[str]]:
 
 
 def _text(value: object) -> str:
+    if isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
     return str(value).lower() if isinstance(value, bool) else clean(str(value))

@@ -9,8 +9,7 @@ from pathlib import Path, PurePath
 from typing import Final, Unpack
 
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.encode import encoded, metadata_json
-from conspectus.client.operations import derived
+from conspectus.client.operations import asked, derived
 from conspectus.client.request import Request, path_of
 from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
@@ -19,12 +18,7 @@ from conspectus.ingest.captions import CaptionImportOptions
 from conspectus.ingest.prepare import batches
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Json, Written
-from conspectus.model.streams import (
-    CaptionImport,
-    CaptionRange,
-    LiveCaption,
-    NewCaption,
-)
+from conspectus.model.streams import CaptionImport, LiveCaption, NewCaption
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
 
@@ -46,12 +40,16 @@ class RemoteStreams(RemoteService, StreamService):
         progress: Progress | None = None,
     ) -> Sequence[Written]:
         given = [captions] if isinstance(captions, NewCaption) else captions
-        path, query = in_stream(stream, "captions"), {"collection": clean(collection)}
         written: list[Written] = []
         for batch in batches(given):
-            body: Json = {"captions": [_caption_json(each) for each in batch], "replace": replace}
-            request = Request("POST", path, body, query=query, writes=True, unhurried=True)
-            written += await self._channel.member(tuple[Written, ...], "written", request)
+            request = asked(
+                StreamService.add_captions,
+                captions=batch,
+                stream=stream,
+                collection=collection,
+                replace=replace,
+            )
+            written += await self._channel.several(Written, request)
             if progress is not None:
                 progress("writing", len(written), 0)
         if wait:
@@ -86,8 +84,8 @@ class RemoteStreams(RemoteService, StreamService):
     async def subscribe(
         self, *, stream: str, collection: str = "default", after: int | None = None
     ) -> AsyncGenerator[LiveCaption, None]:
-        query = {"collection": clean(collection)}
-        async with aclosing(live(self._channel, in_stream(stream, "stream"), query, after=after)) as events:
+        path, query = path_of("streams", ("stream", stream), "stream"), {"collection": clean(collection)}
+        async with aclosing(live(self._channel, path, query, after=after)) as events:
             async for event in events:
                 if event.name == CAPTION:
                     yield read_event(self._channel, LiveCaption, event)
@@ -114,17 +112,6 @@ class RemoteStreams(RemoteService, StreamService):
         return named, inside
 
 
-def in_stream(stream: str, *parts: str) -> str:
-    """The path of something in a stream. Raises NotFound for what no name of a stream is."""
-    return path_of("streams", ("stream", stream), *parts)
-
-
-def range_query(within: CaptionRange) -> dict[str, Json]:
-    """A range as parameters of an address."""
-    told = {name: encoded(getattr(within, name)) for name in ("start", "end", "first", "last")}
-    return {**told, "contains": within.contains or None}
-
-
 def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
     """What became of all files."""
     streams: Counter[str] = Counter()
@@ -141,17 +128,3 @@ def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
             total.skipped + each.skipped,
         )
     return total
-
-
-def _caption_json(caption: NewCaption) -> Json:
-    return {
-        "text": encoded(caption.text),
-        "start": encoded(caption.start),
-        "end": encoded(caption.end),
-        "index": caption.index,
-        "key": encoded(caption.key),
-        "speaker": encoded(caption.speaker),
-        "entities": encoded(caption.entities),
-        "metadata": dict(metadata_json(caption.metadata)),
-        "vector": encoded(caption.vector),
-    }

@@ -97,7 +97,7 @@ class Engine:
         """Streams, their captions and moments."""
         videos = VideoSearch(self._context, self._searcher, self._streams)
         live = self._live_summaries
-        return StreamService(self._context, self.documents, self._streams, videos, live)
+        return StreamService(self._context, self.collections, self.documents, self._streams, videos, live)
 
     @cached_property
     def events(self) -> EventService:

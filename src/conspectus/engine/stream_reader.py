@@ -6,6 +6,7 @@ from conspectus.errors import NotFound
 from conspectus.model.records import Document, Kind, Source
 from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, Stream
 from conspectus.ports.streams import Extent, Span
+from conspectus.streams.caption_format import shown
 from conspectus.text.times import StreamClock, clock_of
 
 PAGE = 1_000
@@ -53,15 +54,21 @@ class StreamReader:
 def stream_of(source: Source, extent: Extent) -> Stream:
     """The stream that a source is, which goes as far as its captions do."""
     title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
+    clock = clock_of(source)
+    ends = [
+        None if each is None else shown(clock.seconds(each), clock) for each in (extent.first, extent.last)
+    ]
     return Stream(
         source=source,
         title=title if isinstance(title, str) else "",
-        origin=clock_of(source).origin,
+        origin=clock.origin,
         zone=zone if isinstance(zone, str) else "UTC",
         live=source.metadata.get(LIVE) is True,
         captions=extent.captions,
         first=extent.first,
         last=extent.last,
+        first_text=ends[0],
+        last_text=ends[1],
     )
 
 
@@ -70,4 +77,5 @@ def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:
     period = document.occurred
     if period is None:
         return Caption(document, text, None, None)
-    return Caption(document, text, clock.seconds(period.start), clock.seconds(period.end))
+    start, end = clock.seconds(period.start), clock.seconds(period.end)
+    return Caption(document, text, start, end, shown(start, clock), shown(end, clock))

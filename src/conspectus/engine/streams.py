@@ -8,6 +8,7 @@ from time import monotonic
 from typing import Unpack
 
 from conspectus.access.reader import SourceRef
+from conspectus.engine.collections import CollectionService
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.documents import DocumentService
 from conspectus.engine.stream_reader import StreamReader, as_caption
@@ -71,12 +72,14 @@ class StreamService(Service):
     def __init__(
         self,
         context: EngineContext,
+        collections: CollectionService,
         documents: DocumentService,
         reader: StreamReader,
         videos: VideoSearch,
         live: LiveSummaries,
     ) -> None:
         super().__init__(context)
+        self._collections = collections
         self._documents = documents
         self._reader = reader
         self._videos = videos
@@ -121,6 +124,11 @@ class StreamService(Service):
         """Return the stream of that id or name. Raises NotFound."""
         place, source = await self._reader.source(stream, collection)
         return await self._reader.stream(place, source)
+
+    async def delete(self, stream: str, *, collection: str = "default", purge: bool = False) -> Receipt:
+        """Delete a stream with its captions and events. Raises NotFound."""
+        place, source = await self._reader.source(stream, collection)
+        return await self._collections.delete_source(source.id, collection=place.collection.id, purge=purge)
 
     async def add_captions(
         self,

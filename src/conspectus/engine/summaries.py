@@ -1,6 +1,7 @@
 """Summaries of streams: asked for, kept, and for live streams made as they grow."""
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import replace as changed
 
 from conspectus.access.policy import require_scope
@@ -8,9 +9,9 @@ from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.jobs import JobQueue
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.engine.summary_pipeline import ResolvedSummaryRequest, SummaryOptions, SummaryPipeline
-from conspectus.errors import ChatNotConfigured, InvalidInput
+from conspectus.errors import ChatNotConfigured, InvalidInput, NotFound
 from conspectus.model.jobs import Job
-from conspectus.model.records import Json
+from conspectus.model.records import Json, Source
 from conspectus.model.streams import Stream, Summary, SummaryRequest
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobPlace, JobScope
@@ -125,38 +126,29 @@ class SummaryService(Service):
             await self._pipeline.resolved(request), SummaryOptions(progress=progress)
         )
 
-    async def get(self, request: SummaryRequest) -> Summary | None:
-        """Return a stored summary without calling a model; None if there is none, or it is outdated.
+    async def get(self, request: SummaryRequest) -> Summary:
+        """Return a stored summary without calling a model.
 
-        A batch that is not stored is in `failures`.
+        A batch that is not stored is in `failures`. Raises NotFound if there is none, or it is outdated.
         """
-        try:
-            made = await self._pipeline.summarize(
-                await self._pipeline.resolved(request), SummaryOptions(reading=True)
-            )
-        except NotKept:
-            return None
-        return made if made.text or made.outcome == "empty" else None
+        asked = await self._pipeline.resolved(request)
+        with suppress(NotKept):
+            made = await self._pipeline.summarize(asked, SummaryOptions(reading=True))
+            if made.text or made.outcome == "empty":
+                return made
+        raise NotFound("summary", asked.source.name)
 
     async def start_job(self, request: SummaryRequest) -> Job:
         """Summarize in a background job, which is returned at once; `get` then returns the summary."""
         require_scope(self._person, "write", "have a summary made by a job")
         return await self._queue.submit(self._live.job(await self._pipeline.resolved(request)))
 
-    async def summarize_live(
-        self, request: SummaryRequest | None, *, stream: str, collection: str = "default"
-    ) -> None:
+    async def summarize_live(self, request: SummaryRequest) -> None:
         """Summarize each batch of a live stream when it is full, and the last one when the stream ends.
 
-        This ends when `put` of streams ends the live stream, or with None.
+        This ends when `put` of streams ends the live stream, or with `stop_live`.
         """
-        require_scope(self._person, "write", "write")
-        place, source = await self._reader.source(stream, collection)
-        place.require("editor", "have a stream summarised", source=source.id)
-        store = self._parts.summaries
-        if request is None:
-            await store.stand(source.id, None)
-            return
+        source = await self._live_stream(request.stream, request.collection)
         if self._parts.chat_model is None:
             raise ChatNotConfigured
         if request.extractive:
@@ -167,5 +159,16 @@ class SummaryService(Service):
             changed(request, stream=source.id, collection=source.collection)
         )
         standing = SavedSummary(self._person.id, request_to_json(asked.request), self._parts.clock())
-        await store.stand(source.id, standing)
+        await self._parts.summaries.stand(source.id, standing)
         await self._live.fill(asked, standing)
+
+    async def stop_live(self, stream: str, *, collection: str = "default") -> None:
+        """Stop summarizing a live stream; stored summaries stay."""
+        source = await self._live_stream(stream, collection)
+        await self._parts.summaries.stand(source.id, None)
+
+    async def _live_stream(self, stream: str, collection: str) -> Source:
+        require_scope(self._person, "write", "write")
+        place, source = await self._reader.source(stream, collection)
+        place.require("editor", "have a stream summarized", source=source.id)
+        return source

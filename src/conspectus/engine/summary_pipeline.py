@@ -62,7 +62,7 @@ from conspectus.text.analyzer import Analyzer
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 from conspectus.text.prompt_escaping import disarm
-from conspectus.text.times import clock_of
+from conspectus.text.times import StreamClock, clock_of
 
 SILENT: Final = (ChatRateLimited, ChatUnreachable, ChatTimedOut)
 PASSING: Final = (*SILENT, ChatBadAnswer)
@@ -270,7 +270,8 @@ class SummaryPipeline:
             finished = await in_batches(writer, parts, done, workers=workers, together=not how.filling)
         if not how.reading and not how.filling and finished.fault is None:
             await store.tidy(asked.source.id, name, scribe.used)
-        return reported(finished, model.name, asked.form, calls=scribe.calls)
+        made = reported(finished, model.name, asked.form, calls=scribe.calls)
+        return replace(made, batches=tuple(timed(each, clock_of(asked.source)) for each in made.batches))
 
     async def _batches(
         self, asked: ResolvedSummaryRequest, name: str, captions: Sequence[Caption], how: SummaryOptions
@@ -334,7 +335,7 @@ class SummaryPipeline:
         text = "\n".join(lines)
         start, end = Batch(0, tuple(captions), full=True).times
         only = BatchSummary(0, start, end, len(captions), "done", text)
-        return Summary("complete", text, EXTRACTIVE, (only,))
+        return Summary("complete", text, EXTRACTIVE, (timed(only, clock),))
 
     async def _caption_vectors(self, place: SourceRef, captions: Sequence[Caption]) -> Vectors | None:
         """One row for each caption; None where not all have a vector."""
@@ -347,6 +348,12 @@ class SummaryPipeline:
             return None
         joined = b"".join(found[each] for each in ids)
         return np.frombuffer(joined, "<f2").astype(np.float32).reshape(len(ids), -1)
+
+
+def timed(batch: BatchSummary, clock: StreamClock) -> BatchSummary:
+    """A batch with its times as people read them."""
+    start, end = (None if each is None else shown(each, clock) for each in (batch.start, batch.end))
+    return replace(batch, start_text=start, end_text=end)
 
 
 def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, calls: int) -> Summary:

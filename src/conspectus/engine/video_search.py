@@ -33,6 +33,7 @@ from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQue
 from conspectus.ports.streams import Extent, Span
 from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, MomentSpan, Seen, moments
 from conspectus.retrieval.pipeline import checked_query
+from conspectus.streams.caption_format import shown
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_microseconds
 from conspectus.time_expressions import ClockFace, TimeExpression, described, time_said
@@ -207,10 +208,13 @@ def caption_of(asked: ResolvedStreams, document: Document, text: str) -> Caption
 
 def moment_of(asked: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Caption | None]) -> Moment:
     """A stretch with those of its captions that are there."""
+    found = asked.streams[stretch.stream]
     return Moment(
-        stream=asked.streams[stretch.stream].stream.source,
+        stream=found.stream.source,
         start=stretch.start,
         end=stretch.end,
+        start_text=shown(stretch.start, found.clock),
+        end_text=shown(stretch.end, found.clock),
         captions=tuple(each for each in captions if each is not None),
         score=stretch.score,
         parts=stretch.parts,
@@ -227,8 +231,8 @@ def whole_ranges(asked: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
         captions.sort(key=lambda each: (each.start or 0.0, each.end or 0.0, each.document.id))
         first = min(each.start or 0.0 for each in captions)
         last = max(each.end or 0.0 for each in captions)
-        source = asked.streams[name].stream.source
-        moments.append(Moment(source, first, last, tuple(captions), 1.0, {IN_RANGE: 1.0}))
+        stretch = MomentSpan(name, first, last, (), 1.0, {IN_RANGE: 1.0})
+        moments.append(moment_of(asked, stretch, captions))
     return moments
 
 

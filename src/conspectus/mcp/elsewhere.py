@@ -18,8 +18,7 @@ from conspectus.model.channels import ChannelQuery
 from conspectus.model.query import Budget
 from conspectus.model.streams import CaptionRange, Moment, StreamQuery
 from conspectus.model.tasks import Priority, TaskResult, TaskStatus
-from conspectus.streams.caption_format import shown
-from conspectus.text.times import clock_of, parse_instant
+from conspectus.text.times import parse_instant
 
 MOST_FOUND = 20
 MOST_STREAMS = 20
@@ -101,8 +100,7 @@ async def find_tasks(call: ToolCall, given: TaskArguments) -> ToolResult:
 
 
 def _moment(moment: Moment) -> str:
-    clock = clock_of(moment.stream)
-    times = f"{shown(moment.start, clock)} to {shown(moment.end, clock)}"
+    times = f"{moment.start_text} to {moment.end_text}"
     head = f"{short(moment.stream.name)}, {times} (score {moment.score:.3g})"
     return "\n".join((head, *(content(each.text) for each in moment.captions)))
 

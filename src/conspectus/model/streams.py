@@ -69,7 +69,8 @@ class NewStream(Checked):
 class Stream:
     """A stream as it is stored: `first` and `last` bound the times of its captions, None without any.
 
-    `wall` says that its times are instants of the calendar, and not seconds of a recording.
+    `first_text` and `last_text` are these as timecodes, or as instants in its zone. `wall` says that its
+    times are instants of the calendar, and not seconds of a recording.
     """
 
     source: Source
@@ -80,6 +81,8 @@ class Stream:
     captions: int
     first: datetime | None
     last: datetime | None
+    first_text: str | None = None
+    last_text: str | None = None
 
     @property
     def wall(self) -> bool:
@@ -92,12 +95,17 @@ EPOCH_YEAR = 1970
 
 @dataclass(frozen=True, slots=True)
 class Caption:
-    """A stored caption (or event) with its text; `start` and `end` are seconds on its stream's clock."""
+    """A stored caption (or event) with its text; `start` and `end` are seconds on its stream's clock.
+
+    `start_text` and `end_text` are timecodes, or instants in the zone of the stream.
+    """
 
     document: Document
     text: str
     start: float | None
     end: float | None
+    start_text: str | None = None
+    end_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,6 +173,8 @@ class Moment:
     stream: Source
     start: float
     end: float
+    start_text: str
+    end_text: str
     captions: tuple[Caption, ...]
     score: float
     parts: Mapping[str, float]
@@ -302,6 +312,8 @@ class BatchSummary:
     text: str
     code: str | None = None
     error: str | None = None
+    start_text: str | None = None
+    end_text: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from conspectus.operations.jobs import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTE
 from conspectus.operations.memory import MEMORY_OPERATIONS
 from conspectus.operations.operation import Operation, Parameter
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
-from conspectus.operations.streams import CAPTION_OPERATIONS, STREAM_OPERATIONS
+from conspectus.operations.streams import STREAM_OPERATIONS
 
 OPERATIONS = {
     each.key: each
@@ -32,14 +32,12 @@ OPERATIONS = {
         *MAINTENANCE_OPERATIONS,
         *MEMORY_OPERATIONS,
         *STREAM_OPERATIONS,
-        *CAPTION_OPERATIONS,
     )
 }
 """Every operation by its method, such as `PeopleService.whoami`."""
 
 __all__ = [
     "ALERT_OPERATIONS",
-    "CAPTION_OPERATIONS",
     "CHANNEL_OPERATIONS",
     "COLLECTION_OPERATIONS",
     "DOCUMENT_OPERATIONS",

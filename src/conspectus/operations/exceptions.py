@@ -24,19 +24,17 @@ ROUTES: Final[Mapping[str, str]] = {
     "not in the table yet: search": """
         augment channel_context context explain rerank search search_and_rerank
         """,
-    "not in the table yet: streams": """
-        add_captions delete_stream get_summary
-        keep_summarised list_captions stop_summarising
-        summarise
-        """,
 }
 """Ids of operations in the OpenAPI document."""
 METHODS: Final[Mapping[str, str]] = {
     "files, archives or batches of more than one request": """
         Channels.import_chat Channels.post Documents.add Documents.add_files Documents.delete
-        Events.add Jobs.ingest_files Memory.import_lines Memory.remember
+        Events.add Jobs.ingest_files Memory.import_lines Memory.remember Streams.add_captions
+        Streams.import_captions
         """,
-    "a stream, lines or a picture, not one JSON value": "Alerts.subscribe Chat.stream Graph.export",
+    "a stream, lines or a picture, not one JSON value": """
+        Alerts.subscribe Chat.stream Graph.export Streams.subscribe
+        """,
     "a collection that is made if it is new": """
         Collections.create Collections.get_or_create Collections.get_or_create_source
         """,
@@ -53,11 +51,6 @@ METHODS: Final[Mapping[str, str]] = {
     "not in the table yet: search": """
         Channels.window Search.augment Search.explain Search.rerank Search.retrieve
         Search.search_and_rerank Search.window
-        """,
-    "not in the table yet: streams": """
-        Streams.add_captions
-        Streams.import_captions Streams.subscribe Summaries.get Summaries.start_job Summaries.summarize
-        Summaries.summarize_live
         """,
 }
 """Methods of the client, by service."""

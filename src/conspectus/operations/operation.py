@@ -53,10 +53,15 @@ class Parameter:
     """The class that it is a field of."""
     is_spread: bool = False
     """Whether a request has its fields instead."""
+    apart: Mapping[str, Location] = field(default_factory=dict)
+    """Where fields stand that stand elsewhere."""
 
     @property
     def leaves(self) -> Sequence["Parameter"]:
-        """What a request has for it: the fields of a dataclass, those of a scope in it among them."""
+        """What a request has for it: the fields of a dataclass, those of a scope in it among them.
+
+        In the query, those of every dataclass in it.
+        """
         if not self.is_spread:
             return [self]
         owner = record_of(self.hint)
@@ -66,9 +71,10 @@ class Parameter:
                 each.name,
                 known[each.name],
                 default_of(each),
-                self.location,
+                self.apart.get(each.name, self.location),
                 owner.__name__,
-                is_spread=known[each.name] is Scope,
+                is_spread=known[each.name] is Scope
+                or (self.location == "query" and is_dataclass(known[each.name])),
             )
             for each in fields(owner)
         ]
@@ -81,15 +87,16 @@ class Operation:
 
     Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET
     or DELETE, and in the body otherwise; those in `local` do not travel. Of a scope, of a dataclass in the
-    query and of the dataclass `spread`, a request has the fields. `reads` says that a POST changes nothing,
-    `unhurried` that it may take longer than the time limit of requests, `secret` that its answer is given
-    once and never stored. An answer that is no object is the member `wrapped` of one. `id` is the operation's
-    id in the OpenAPI document, where that is not the method's name. With `tagged`, a GET answers with an
-    ETag, and a PATCH takes that of the GET at its path as If-Match. With the status 202 the answer is a job,
-    whose address is in `Location`. `problems` are statuses that not every operation answers with. With
-    `as_lines`, the body of a POST or the answer to a GET may be JSON lines, for which there is another route.
-    `listed` is a list of which the method takes a single element too, with the type of these. Elements that
-    may have a key are there twice where they are sent twice without one.
+    query and of the dataclass `spread`, a request has the fields, each where its name stands. `reads` says
+    that a POST changes nothing, `unhurried` that it may take longer than the time limit of requests, `secret`
+    that its answer is given once and never stored, `asks_model` that it waits for a chat model. An answer
+    that is no object is the member `wrapped` of one. `id` is the operation's id in the OpenAPI document,
+    where that is not the method's name. With `tagged`, a GET answers with an ETag, and a PATCH takes that of
+    the GET at its path as If-Match. With the status 202 the answer is a job, whose address is in `Location`.
+    `problems` are statuses that not every operation answers with. With `as_lines`, the body of a POST or the
+    answer to a GET may be JSON lines, for which there is another route. `listed` is a list of which the
+    method takes a single element too, with the type of these. Elements that may have a key are there twice
+    where they are sent twice without one.
     `defaults` are those of what `**` stands for; what has none is handed on only where it is given.
     """
 
@@ -101,6 +108,7 @@ class Operation:
     unhurried: bool = False
     status: int = 200
     secret: bool = False
+    asks_model: bool = False
     wrapped: str = ""
     id: str = ""
     tagged: bool = False
@@ -147,7 +155,14 @@ class Operation:
         """The parameters that travel, in the order of the method."""
         apart = LOCAL.union(self.local)
         return [
-            Parameter(name, hint, default, self._location(name), is_spread=self._is_spread(name, hint))
+            Parameter(
+                name,
+                hint,
+                default,
+                self._location(name),
+                is_spread=self._is_spread(name, hint),
+                apart=self._apart,
+            )
             for each in inspect.signature(self.method).parameters.values()
             for name, hint, default in self._named(each)
             if name not in apart
@@ -172,12 +187,15 @@ class Operation:
         in_query = is_dataclass(hint) and self._location(name) == "query"
         return in_query or hint is Scope or name == self.spread
 
+    @cached_property
+    def _apart(self) -> Mapping[str, Location]:
+        named: dict[str, Location] = dict.fromkeys(self.query, "query")
+        return {**named, **dict.fromkeys(re.findall(r"\{(\w+)", self.path), "path")}
+
     def _location(self, name: str) -> Location:
-        if name in re.findall(r"\{(\w+)", self.path):
-            return "path"
         if self.tagged and name == IF_MATCH:
             return "header"
-        return "query" if name in self.query or self.verb in {"GET", "DELETE"} else "body"
+        return self._apart.get(name, "query" if self.verb in {"GET", "DELETE"} else "body")
 
 
 def record_of(hint: Any) -> Any:

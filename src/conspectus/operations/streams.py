@@ -3,21 +3,59 @@
 from typing import Final
 
 from conspectus.engine.streams import StreamService
+from conspectus.engine.summaries import SummaryService
 from conspectus.operations.operation import Operation
 
 _STREAM: Final = "/streams/{stream}"
 _CAPTIONS: Final = f"{_STREAM}/captions"
 
+_SUMMARY: Final = f"{_STREAM}/summary"
+_LIVE: Final = f"{_SUMMARY}/live"
+_IN: Final = ("collection",)
+
 STREAM_OPERATIONS: Final = (
+    Operation(
+        SummaryService.summarize,
+        "POST",
+        _SUMMARY,
+        query=_IN,
+        spread="request",
+        reads=True,
+        unhurried=True,
+        secret=True,
+        asks_model=True,
+        problems=(429,),
+    ),
+    Operation(SummaryService.get, "GET", _SUMMARY, id="get_summary"),
+    Operation(
+        SummaryService.start_job,
+        "POST",
+        f"{_SUMMARY}/start",
+        query=_IN,
+        spread="request",
+        status=202,
+        id="start_summary",
+    ),
+    Operation(SummaryService.summarize_live, "PUT", _LIVE, query=_IN, spread="request", status=204),
+    Operation(SummaryService.stop_live, "DELETE", _LIVE, status=204, id="stop_live_summary"),
     Operation(StreamService.put, "POST", "/streams", spread="stream", id="put_stream"),
     Operation(StreamService.list, "GET", "/streams", id="list_streams"),
     Operation(StreamService.find_moments, "POST", "/streams/search", spread="question", reads=True),
     Operation(
         StreamService.window, "POST", "/streams/context", spread="question", reads=True, id="video_context"
     ),
+    Operation(
+        StreamService.add_captions,
+        "POST",
+        _CAPTIONS,
+        query=_IN,
+        unhurried=True,
+        status=201,
+        as_lines=True,
+    ),
+    Operation(StreamService.captions, "GET", _CAPTIONS, as_lines=True, id="list_captions"),
     Operation(StreamService.clear, "DELETE", _CAPTIONS, unhurried=True, id="clear_stream"),
     Operation(StreamService.get, "GET", _STREAM, id="get_stream"),
+    Operation(StreamService.delete, "DELETE", _STREAM, unhurried=True, id="delete_stream"),
 )
 """In the order in which paths are matched: a name may hold a slash, so the shorter path comes last."""
-CAPTION_OPERATIONS: Final = (Operation(StreamService.captions, "GET", _CAPTIONS, id="list_captions"),)
-"""Those whose routes are written out, as their answers need the clock of the stream."""

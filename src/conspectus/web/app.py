@@ -50,7 +50,6 @@ from conspectus.web.routes import (
     search,
     server,
     streams,
-    summaries,
     tasks,
 )
 from conspectus.web.sse import STREAM
@@ -62,7 +61,7 @@ MOST_FIELDS = 20
 GROUPS = (
     people, jobs, message_import, documents, search,
     chat, tasks, alerts, memory_lines, memories, graph_export,
-    caption_lines, summaries, streams, collections,
+    caption_lines, streams, collections,
 )  # fmt: skip
 """Graphs, streams and collections come last: names may hold a slash, so their routes match all below."""
 HANDLED = (ConspectusError, Refused, RequestValidationError, HTTPException)

@@ -7,8 +7,9 @@ from dataclasses import is_dataclass
 from http import HTTPStatus
 from types import NoneType
 from typing import Annotated, Any, Final
+from warnings import catch_warnings, filterwarnings
 
-from fastapi import Body, Path, Query, Response
+from fastapi import Body, Depends, Path, Query, Response
 from pydantic import BaseModel, Field, create_model
 
 from conspectus.engine import Engine
@@ -29,6 +30,7 @@ from conspectus.web.deps import (
     require_match,
     tag_of,
     unless_held,
+    without_limits,
 )
 from conspectus.web.logs import API
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
@@ -88,6 +90,7 @@ def _add_route(section: Section, operation: Operation) -> None:
         openapi_extra=SENT_AS_LINES if operation.as_lines and operation.verb == "POST" else None,
         dependencies=[
             *([Unhurried] if operation.unhurried else []),
+            *([Depends(without_limits)] if operation.asks_model else []),
             *([ShownOnce] if operation.secret else []),
         ],
     )
@@ -156,7 +159,9 @@ def _body(operation: Operation) -> type[BaseModel] | None:
     leaves = [each for each in _leaves(operation) if each.location == "body"]
     members: dict[str, Any] = {each.name: _member(_kind(operation, each), each) for each in leaves}
     name = "".join(part.title() for part in (operation.name).split("_"))
-    return create_model(f"{name}Body", __base__=RequestModel, **members) if members else None
+    with catch_warnings():
+        filterwarnings("ignore", "Field name .* shadows an attribute")
+        return create_model(f"{name}Body", __base__=RequestModel, **members) if members else None
 
 
 def _leaves(operation: Operation) -> Iterator[Parameter]:

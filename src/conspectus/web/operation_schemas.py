@@ -1,6 +1,7 @@
 """Schemas of requests and answers, derived from the types of an operation's method."""
 
 import inspect
+import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
@@ -9,7 +10,7 @@ from operator import or_
 from types import GenericAlias, NoneType, UnionType
 from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_origin
 
-from pydantic import BaseModel, BeforeValidator, create_model
+from pydantic import AfterValidator, BaseModel, BeforeValidator, create_model
 from pydantic import Field as Limited
 
 from conspectus.access.keys import LONGEST
@@ -20,11 +21,11 @@ from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, filter_to_json
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.jobs import JobRates, RequestTotals
-from conspectus.model.memory import Scope as MemoryScope
 from conspectus.model.records import Document, Source
 from conspectus.model.reports import CheckReport
 from conspectus.model.results import Retrieval
-from conspectus.model.streams import Moments, Stream, StreamWindow
+from conspectus.model.streams import Stream, StreamWindow
+from conspectus.streams.summary_runner import MOST_BATCH, MOST_SENTENCES
 from conspectus.web.schemas.base import (
     CURSOR,
     IDENTIFIER,
@@ -60,7 +61,7 @@ from conspectus.web.schemas.search import (
     Tokens,
     budget_of,
 )
-from conspectus.web.schemas.streams import MomentsAnswer, StreamAnswer, VideoWindowAnswer
+from conspectus.web.schemas.streams import VideoWindowAnswer
 
 MOST_PARTS: Final = 1_000_000
 """Elements of a list, as far as reading goes; the settings decide how many are accepted."""
@@ -85,8 +86,6 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
 _ANSWERED: Final[Mapping[Any, Any]] = {
     Document: DocumentAnswer,
     Source: SourceAnswer,
-    Stream: Annotated[StreamAnswer, BeforeValidator(StreamAnswer.of)],
-    Moments: Annotated[MomentsAnswer, BeforeValidator(MomentsAnswer.of)],
     StreamWindow: Annotated[VideoWindowAnswer, BeforeValidator(VideoWindowAnswer.of)],
     Filter: Annotated[JsonObject, BeforeValidator(filter_to_json)],
 }
@@ -95,6 +94,7 @@ _SHOWN: Final[Mapping[Any, Sequence[str]]] = {
     CheckReport: ("clean",),
     JobRates: ("failure_rate", "retry_rate"),
     RequestTotals: ("error_rate",),
+    Stream: ("wall",),
 }
 """Properties that an answer has besides the fields of a dataclass."""
 _HIDDEN: Final[Mapping[Any, Sequence[str]]] = {Person: ("key",), Retrieval: ("terms", "nearest")}
@@ -126,6 +126,7 @@ _BUDGET: Final = Annotated[
     Tokens | BudgetBody, Limited(description="Tokens counted with o200k_base, or a budget.")
 ]
 _MOST: Final[Mapping[str, int]] = {
+    "add_captions.captions": _MOST_WRITTEN,
     "add_events.events": _MOST_WRITTEN,
     "remember.memories": _MOST_WRITTEN,
     "post_messages.messages": _MOST_WRITTEN,
@@ -140,6 +141,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "list_alert_events.alert": Annotated[str, Limited(min_length=1, max_length=IDENTIFIER)] | None,
     "list_alert_events.after": Annotated[int, Limited(ge=0, lt=INT64)],
     "list_alert_events.limit": _PAGE,
+    "list_captions.limit": _PAGE,
     "list_events.type": Name | None,
     "entity_timeline.entity": Name,
     "list_documents.limit": _PAGE,
@@ -171,6 +173,22 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "memory_context.budget": _BUDGET,
     "video_context.budget": _BUDGET,
     "video_context.renderer": Renderer,
+    "NewCaption.text": Text,
+    "NewCaption.start": When | None,
+    "NewCaption.end": When | None,
+    "NewCaption.index": Annotated[int, Limited(ge=0, lt=INT64, description="Its number in the stream.")]
+    | None,
+    "NewCaption.key": Label | None,
+    "NewCaption.speaker": Label | None,
+    "NewCaption.entities": _ENTITIES,
+    "NewCaption.vector": _VECTOR,
+    "SummaryRequest.batch_size": Annotated[
+        int, Limited(ge=1, le=MOST_BATCH, description="Captions that are summarized together.")
+    ],
+    "SummaryRequest.prompt": Annotated[str, Limited(max_length=100_000, description="What matters.")],
+    "SummaryRequest.sentences": Annotated[
+        int, Limited(ge=1, le=MOST_SENTENCES, description="Most captions that are chosen.")
+    ],
     "NewStream.title": Label | None,
     "NewStream.origin": Moment | None,
     "NewStream.zone": Label | None,
@@ -232,9 +250,26 @@ def limited(owner: str, name: str, hint: Any, text: Any = None) -> Any:
     return _LIMITS.get(place) or requested(hint, text, most=_MOST.get(place, MOST_PARTS))
 
 
+def _object(text: str) -> Any:
+    try:
+        read = json.loads(text)
+    except RecursionError as fault:
+        raise ValueError("is nested too deeply") from fault
+    if not isinstance(read, dict):
+        raise ValueError("must be a JSON object")
+    return read
+
+
+_OBJECT_TEXT: Final = Annotated[
+    str, Limited(max_length=50_000, description="A JSON object."), AfterValidator(_object)
+]
+
+
 def in_address(hint: Any) -> Any:
-    """The type of a parameter in the query: where a text may stand for a number, it is a text."""
+    """The type of a parameter in the query: a text for an object, and where one may stand for a number."""
     members = get_args(hint)
+    if any(get_origin(each) is Mapping for each in members):
+        return _OBJECT_TEXT | None
     if not {str, float}.issubset(members):
         return hint
     return reduce(or_, (each for each in members if each is not float))
@@ -279,11 +314,11 @@ def gathered(hint: Any, named: Mapping[str, Any]) -> Any:
     known = hints(hint)
     return hint(
         **{
-            each.name: gathered(MemoryScope, named)
-            if known[each.name] is MemoryScope
-            else given(known[each.name], named[each.name])
+            each.name: given(known[each.name], named[each.name])
+            if each.name in named
+            else gathered(known[each.name], named)
             for each in fields(hint)
-            if named.get(each.name) is not None or not is_dataclass(each.default)
+            if each.name not in named or named[each.name] is not None or not is_dataclass(each.default)
         }
     )
 

@@ -1,9 +1,9 @@
 """Captions as JSON lines: taken in as they arrive, and given out as they are read."""
 
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request, Response
 from pydantic import ValidationError
@@ -20,12 +20,14 @@ from conspectus.text.times import clock_of
 from conspectus.web.deps import EngineOf, Unhurried
 from conspectus.web.ndjson import LinesRoute, arriving, lines_in, sent_as_lines
 from conspectus.web.openapi import Section
+from conspectus.web.operation_schemas import given, request_model
 from conspectus.web.problem_details import Problem, Refused, invalid, problem_of
-from conspectus.web.schemas.streams import CaptionBody, CaptionsWrittenAnswer, counted
 from conspectus.web.streams import CAPTIONS, FoundStream, InCollection, StreamName, Within, found_by
 
 router = Section("streams", route_class=LinesRoute)
 PAGE = 1_000
+_CAPTION: Final = request_model(NewCaption)
+_OUTCOMES: Final = {"added": "added", "replaced": "replaced", "updated": "replaced", "unchanged": "unchanged"}
 
 
 @router.post(CAPTIONS, include_in_schema=False, dependencies=[Unhurried], status_code=201)
@@ -37,8 +39,8 @@ async def add_lines(
     collection: InCollection = "default",
     replace: bool = False,
     wait: bool = False,
-) -> CaptionsWrittenAnswer:
-    """Store captions, batch by batch."""
+) -> Mapping[str, int]:
+    """Store captions, batch by batch, and count what became of them."""
     pieces = arriving(request.stream(), request.app.state.listeners.settings.request_timeout_seconds)
     taken = await take_lines(pieces, engine, stream=stream, collection=collection, replacing=replace)
     if wait:
@@ -61,19 +63,15 @@ class ImportedCaptions:
         self._source = source
         self._where = where
         self._clock = clock_of(source)
-        self._counts = [0, 0, 0]
+        self.counts = dict.fromkeys(_OUTCOMES.values(), 0)
+        """How many were added, replaced and unchanged."""
         self._waiting: list[tuple[int, NewCaption]] = []
         self._size = 0
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many were added, replaced and unchanged."""
-        return dict(zip(("added", "replaced", "unchanged"), self._counts, strict=True))
 
     async def take(self, number: int, line: bytes) -> None:
         """Take in one line. Raises Refused with its number."""
         try:
-            caption = CaptionBody.model_validate_json(line).caption()
+            caption: NewCaption = given(NewCaption, _CAPTION.model_validate_json(line))
             caption_document(caption, self._source, self._clock)
         except ValidationError as fault:
             raise _refused(invalid(_in_body(fault)), line=number) from fault
@@ -96,13 +94,14 @@ class ImportedCaptions:
             )
         except ConspectusError as fault:
             raise _refused(problem_of(fault), first_line=first, last_line=last) from fault
-        self._counts = [a + b for a, b in zip(self._counts, counted(written), strict=True)]
+        for each in written:
+            self.counts[_OUTCOMES[each.outcome]] += 1
         self._waiting = []
 
 
 async def take_lines(
     pieces: AsyncIterable[bytes], engine: Engine, *, stream: str, collection: str, replacing: bool
-) -> CaptionsWrittenAnswer:
+) -> Mapping[str, int]:
     """Write the captions of a body, of which never more than a batch is held.
 
     Raises Refused, in whose problem are the numbers of the lines at fault, counted from 1, and what is
@@ -118,7 +117,7 @@ async def take_lines(
         raise _refused(refused.problem, **taken.counts) from refused
     except ConspectusError as fault:
         raise _refused(problem_of(fault), **taken.counts) from fault
-    return CaptionsWrittenAnswer(**taken.counts, written=[])
+    return taken.counts
 
 
 async def _source(engine: Engine, stream: str, collection: str) -> Source:
