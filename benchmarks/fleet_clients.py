@@ -211,7 +211,7 @@ class Client:
         if not self.remembered:
             return
         mark, begun = random.choice(self.remembered), time.monotonic()
-        body = {"text": "q{}v{}s{}".format(*mark), "collection": f"m{self.user}", "user": "me", "limit": 5}
+        body = {"query": "q{}v{}s{}".format(*mark), "collection": f"m{self.user}", "user": "me", "limit": 5}
         answer = await self.fleet.ask("recall", "POST", "/memories/recall", self.key, json=body)
         if answer is not None:
             truth = self.fleet.truth

@@ -140,17 +140,17 @@ class RememberingContract:
         question = MemoryQuery("what does Ann like?", ANN)
         for asked in (
             question,
-            replace(question, limit=1, floor=0.1),
+            replace(question, limit=1, min_similarity=0.1),
             replace(question, graph=None, recent=1, recent_tokens=20),
             replace(question, graph=GraphExpansion(1.0, 1, ()), notes_share=0.0),
-            replace(question, everywhere=True),
+            replace(question, all_conversations=True),
             replace(question, as_of=now),
             replace(question, scope=Scope("nobody")),
         ):
             there, here = [await one.memory.recall(asked) for one in (engine, local)]
             assert unclocked(there) == unclocked(here)
             for budget in (0, 60, Budget(200, "chars4_ceil", reserved_tokens=10)):
-                windows = [await one.memory.window(asked, budget, renderer="xml") for one in (engine, local)]
+                windows = [await one.memory.window(asked, budget, format="xml") for one in (engine, local)]
                 assert unclocked_window(windows[0]) == unclocked_window(windows[1])
 
     async def test_an_instant_shows_what_was_known_then(self, engine: AnyEngine) -> None:
@@ -216,13 +216,13 @@ class RememberingContract:
     async def test_the_last_turns_fit(self, engine: AnyEngine, local: AnyEngine) -> None:
         """First in, first out, by number and by tokens; one that is too large is cut and marked."""
         await engine.memory.remember([f"turn number {each}" for each in range(5)], scope=ANN)
-        last = await engine.memory.recent(scope=ANN, turns=2)
+        last = await engine.memory.recent(scope=ANN, limit=2)
         assert [each.text[-1] for each in last] == ["3", "4"]
-        assert await engine.memory.recent(scope=ANN, turns=0) == []
+        assert await engine.memory.recent(scope=ANN, limit=0) == []
         await engine.memory.remember("word " * 500, scope=ANN, wait=True)
-        [cut] = await engine.memory.recent(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
+        [cut] = await engine.memory.recent(scope=ANN, limit=3, max_tokens=20, tokenizer="chars4_ceil")
         assert (cut.cut, cut.tokens <= 20) == (True, True)
-        assert [cut] == await local.memory.recent(scope=ANN, turns=3, tokens=20, tokenizer="chars4_ceil")
+        assert [cut] == await local.memory.recent(scope=ANN, limit=3, max_tokens=20, tokenizer="chars4_ceil")
         with pytest.raises(UnknownTokenizer):
             await engine.memory.recent(scope=ANN, tokenizer="abacus")
 

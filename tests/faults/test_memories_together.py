@@ -51,12 +51,12 @@ async def test_many_speak_into_one_conversation(tmp_path: Path) -> None:
         for own in expected:
             begins = own[0].partition(" ")[0] + " "
             assert [text for text in said if text.startswith(begins)] == own
-        last = await engine.memory.recent(scope=ANN, turns=MANY, tokens=100_000)
+        last = await engine.memory.recent(scope=ANN, limit=MANY, max_tokens=100_000)
         stored = [each.memory.text for each in last]
         assert sorted(stored) == sorted(said)
         for own in expected:
             assert [text for text in stored if text in own] == own
-        few = await engine.memory.recent(scope=ANN, turns=5, tokens=100_000)
+        few = await engine.memory.recent(scope=ANN, limit=5, max_tokens=100_000)
         assert [each.memory.text for each in few] == stored[-5:]
         assert await engine._context.core.records.check() == []
 

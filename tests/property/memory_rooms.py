@@ -213,7 +213,7 @@ class Rooms:
     async def _memories(self, who: Someone, home: str, scope: Scope) -> list[Any]:
         view, seen = who.view, who.sees(home)
         asked = MemoryQuery(f"Whom did {HUB} meet today?", scope, limit=50, graph=GraphExpansion(hops=3))
-        then = MemoryQuery(asked.text, scope, limit=50, as_of=self._then())
+        then = MemoryQuery(asked.query, scope, limit=50, as_of=self._then())
         found, page = await outcome(view.memory.list(scope=scope, limit=MOST))
         assert found == ("ok" if who.roles else "NotFound")
         mine = [each for each in self.kept if each.home == home]

@@ -206,7 +206,7 @@ class Life:
         lines = (await engine.memory.export(scope=scope)).lines
         assert len(lines) == await engine.memory.count(scope=scope) == len(kept)
         turns = sorted((each for each in kept if not each.note), key=lambda each: each.stored)
-        recent = await engine.memory.recent(scope=scope, turns=1_000, tokens=10_000)
+        recent = await engine.memory.recent(scope=scope, limit=1_000, max_tokens=10_000)
         assert [each.text for each in recent] == [each.text for each in turns]
         for word in WORDS:
             found = await engine.memory.recall(question(word, scope, limit=100))

@@ -70,7 +70,7 @@ class Listening(Streaming):
             paper.collection,
             related=self.chance.random() < 0.5,
             min_similarity=self.chance.choice([None, 0.0]),
-            chain=self.chance.choice([0, 8]),
+            thread_messages=self.chance.choice([0, 8]),
         )
         found, window = await outcome(view.channels.window(question, BUDGET))
         assert found == ("ok" if seen else "NotFound"), window

@@ -121,15 +121,15 @@ async def test_a_filter_never_empties_a_page(engine: Engine) -> None:
 async def test_the_last_turns_are_first_in_first_out(engine: Engine) -> None:
     items = ["First small item", "Second small item", "Third small item"]
     await engine.memory.remember(items, scope=ANN)
-    last = await engine.memory.recent(scope=ANN, tokens=10, tokenizer="chars4_floor")
+    last = await engine.memory.recent(scope=ANN, max_tokens=10, tokenizer="chars4_floor")
     assert [each.text for each in last] == items[1:]
-    assert [each.text for each in await engine.memory.recent(scope=ANN, turns=1)] == items[2:]
-    assert await engine.memory.recent(scope=ANN, turns=0) == []
+    assert [each.text for each in await engine.memory.recent(scope=ANN, limit=1)] == items[2:]
+    assert await engine.memory.recent(scope=ANN, limit=0) == []
 
 
 async def test_a_turn_larger_than_the_limit_stays_cut_with_a_mark(engine: Engine) -> None:
     await engine.memory.remember(["before", "A long story. " * 500], scope=ANN)
-    last = await engine.memory.recent(scope=ANN, tokens=50)
+    last = await engine.memory.recent(scope=ANN, max_tokens=50)
     assert [each.cut for each in last] == [True]
     assert last[0].text.endswith("…")
     assert last[0].tokens <= 50
@@ -266,7 +266,7 @@ async def test_a_window_is_never_over_its_budget(engine: Engine, tokens: int, re
     await engine.memory.remember(NewMemory("Be polite. " * 20, kind="note"), scope=ANN)
     await engine.memory.remember([f"turn {n}: " + "much to say " * n for n in range(20)], scope=ANN)
     budget = Budget(tokens, reserved_tokens=tokens // 10)
-    window = await engine.memory.window(asked("say"), budget, renderer=renderer)
+    window = await engine.memory.window(asked("say"), budget, format=renderer)
     assert window.tokens <= tokens - tokens // 10
 
 
@@ -329,8 +329,8 @@ async def test_all_conversations_are_recalled_from_where_that_is_asked_for(engin
     await engine.memory.remember("Good morning", scope=ANN)
     question = asked("What is the cat called?")
     assert await recalled(engine, question) == []
-    assert await recalled(engine, replace(question, everywhere=True)) == ["The cat is called Mimi"]
-    window = await engine.memory.window(replace(question, everywhere=True), 300)
+    assert await recalled(engine, replace(question, all_conversations=True)) == ["The cat is called Mimi"]
+    window = await engine.memory.window(replace(question, all_conversations=True), 300)
     assert [each.text for each in window.recent] == ["Good morning"]
     assert "Mimi" in window.text
     assert "Oskar" not in window.text

@@ -15,7 +15,7 @@ HOME = {
     "valid_from": "2020-01-01",
     "entities": ["Köln"],
 }
-ASKED = {"text": "What does Ann like?", **ANN}
+ASKED = {"query": "What does Ann like?", **ANN}
 MEMORIES: Sequence[Step] = [
     ("POST", "/memories", {**ANN, "memories": [TEA, HOME], "wait": True}, 201),
     ("POST", "/memories", {**ANN, "memories": [{**TEA, "tex": "x"}]}, 422),
@@ -27,9 +27,14 @@ MEMORIES: Sequence[Step] = [
     ("POST", "/memories/recall", {**ASKED, "graph": {"alpha": 0.5, "hops": 1}, "limit": 3}, 200),
     ("POST", "/memories/recall", {**ASKED, "graph": None, "as_of": "2020-01-01T00:00:00Z"}, 200),
     ("POST", "/memories/recall", {**ASKED, "as_of": "2020-01-01T00:00:00"}, 422),
-    ("POST", "/memories/context", {**ASKED, "budget": 90, "notes_share": 0.5, "recent": 1}, 200),
-    ("POST", "/memories/context", {**ASKED, "budget": {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}}, 422),
-    ("GET", f"/memories/recent?{OF_ANN}&turns=2&tokens=50", None, 200),
+    ("POST", "/memories/context", {**ASKED, "max_tokens": 90, "notes_share": 0.5, "recent": 1}, 200),
+    (
+        "POST",
+        "/memories/context",
+        {**ASKED, "max_tokens": {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}},
+        422,
+    ),
+    ("GET", f"/memories/recent?{OF_ANN}&limit=2&max_tokens=50", None, 200),
     ("GET", f"/memories/recent?{OF_ANN}&tokenizer=hf:/etc/passwd", None, 422),
     ("GET", f"/memories/{{memory}}?{OF_ANN}", None, 200),
     ("GET", "/memories/{memory}?user=bob", None, 404),

@@ -136,11 +136,11 @@ async def test_what_is_no_question_for_messages(api: httpx.AsyncClient, query: s
 @pytest.mark.parametrize(
     "more",
     [
-        {"budget": -1},
-        {"budget": {"max_tokens": 10, "tokenizer": "none"}},
+        {"max_tokens": -1},
+        {"max_tokens": {"max_tokens": 10, "tokenizer": "none"}},
         {"min_similarity": 2},
-        {"chain": -1},
-        {"chain": 1_001},
+        {"thread_messages": -1},
+        {"thread_messages": 1_001},
         {"profile": "none"},
         {"at": "2026-03-02T12:00:00"},
         {"query": "x" * 10_001},

@@ -46,7 +46,7 @@ async def test_a_scope_is_in_every_route(api: httpx.AsyncClient) -> None:
         for path in (f"/{mine}", f"/{mine}/versions"):
             assert (await api.get(f"/memories{path}", params=scope)).status_code == 404
         for path in ("recall", "context"):
-            answer = await api.post(f"/memories/{path}", json={**scope, "text": "secret xyzzy"})
+            answer = await api.post(f"/memories/{path}", json={**scope, "query": "secret xyzzy"})
             assert (answer.status_code, mine in answer.text) == (200, False)
         changed = await api.patch(f"/memories/{mine}", params=scope, json={"text": "x"})
         assert changed.status_code == 404
@@ -87,8 +87,8 @@ async def test_no_answer_to_a_question_is_kept(api: httpx.AsyncClient) -> None:
     [mine] = (await api.post("/memories", json=body)).json()
     graph = "/graphs/graph%2Fann%2F%2Fone"
     asked: list[tuple[str, Any]] = [
-        ("/memories/recall", {**ANN, "text": "tea"}),
-        ("/memories/context", {**ANN, "text": "tea", "budget": 100}),
+        ("/memories/recall", {**ANN, "query": "tea"}),
+        ("/memories/context", {**ANN, "query": "tea", "max_tokens": 100}),
         ("/memories/count", ANN),
         ("/documents/texts", {"ids": [mine["id"]]}),
         (f"{graph}/find?collection=memory", {"query": "tea"}),

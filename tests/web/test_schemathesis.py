@@ -65,7 +65,7 @@ RULES = {
     "dimensions": "those of the model",
     "vector": "finite and not zero, in the space of the collection",
     "limit": "bounded by the settings",
-    "chain": "bounded by the settings",
+    "thread_messages": "bounded by the settings",
     "thread_messages": "bounded by the settings",
     "hops": "bounded by the settings",
     "offset": "bounded by the settings",
@@ -209,7 +209,8 @@ def remembered(case: Case) -> None:
         parts |= {"keep": "ann", "others": ["bo"], "edges": [], "nodes": [], "memories": MEMORIES}
         parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
         parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "most": 3, "lines": []}
-        parts |= {"text": "I like green tea.", "at": None, "fact": None, "vector": None, "metadata": {}}
+        parts |= {"text": "I like green tea.", "query": "tea", "at": None, "fact": None}
+        parts |= {"vector": None, "metadata": {}}
         parts |= {"valid_from": None, "valid_until": None, "role": None, "speaker": None, "kind": "note"}
         case.body.update({name: parts[name] for name in case.body if name in parts})
     if isinstance(case.headers, dict):

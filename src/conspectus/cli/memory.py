@@ -122,8 +122,8 @@ class Recalling:
             self.limit,
             instant(self.as_of),
             graph=GraphExpansion(self.alpha, self.hops) if self.hops else None,
-            floor=self.min_similarity,
-            everywhere=self.all_conversations,
+            min_similarity=self.min_similarity,
+            all_conversations=self.all_conversations,
         )
 
 
@@ -263,7 +263,7 @@ def context(
 ) -> None:
     """Print the context window for a query on memories."""
     asked = wanted.question(query, session, whose)
-    found = session.engine.memory.window(asked, max_tokens, renderer=form)
+    found = session.engine.memory.window(asked, max_tokens, format=form)
     if found.window.outcome == "found":
         window = session.engine.memory.window
         require_shown(max_tokens, lambda most: window(asked, most).tokens > 0, shown=found.tokens > 0)
@@ -296,7 +296,7 @@ def recent(
     ] = None,
 ) -> None:
     """List the latest turns, oldest first."""
-    found = session.engine.memory.recent(**whose.place(session), turns=limit, tokens=max_tokens)
+    found = session.engine.memory.recent(**whose.place(session), limit=limit, max_tokens=max_tokens)
     session.show_found(found, recent_table(found), NO_MEMORIES)
 
 

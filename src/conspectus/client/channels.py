@@ -68,9 +68,9 @@ class RemoteChannels(RemoteService, ChannelService):
             )
         return written
 
-    async def window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
+    async def window(self, question: ChannelQuery, max_tokens: int | Budget) -> ChannelWindow:
         asked = encoded(question)
-        body = {**(asked if isinstance(asked, dict) else {}), "budget": budget_json(budget)}
+        body = {**(asked if isinstance(asked, dict) else {}), "max_tokens": budget_json(max_tokens)}
         return await self._channel.one(ChannelWindow, ask("/messages/context", body))
 
     async def import_chat(

@@ -107,7 +107,7 @@ class ChannelService(Service):
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
         return ReplyChain(message.id, root, tuple(await self._said(members)), left_out)
 
-    async def window(self, question: ChannelQuery, budget: int | Budget) -> ChannelWindow:
+    async def window(self, question: ChannelQuery, max_tokens: int | Budget) -> ChannelWindow:
         """Build a context window for a query in a channel: messages with their reply chains, by thread.
 
         Raises NotFound for a channel that cannot be read, or of which the member is none.
@@ -125,9 +125,9 @@ class ChannelService(Service):
             filter=_said_in(list(known.values())),
             min_similarity=_floor(question),
             query_context=QueryContext(here.id, question.thread, question.at, question.profile),
-            thread_messages=question.chain,
+            thread_messages=question.thread_messages,
         )
-        window = await self._search.window(query, budget)
+        window = await self._search.window(query, max_tokens)
         shown = list(dict.fromkeys(each.document for each in window.citations))
         messages = tuple(await self._sight.inside(place, shown))
         others = sorted({known[each.source].name for each in messages} - {here.name})

@@ -177,8 +177,8 @@ class MemoryService(Service):
         *,
         scope: Scope,
         collection: str = MEMORY,
-        turns: int | None = None,
-        tokens: int | None = None,
+        limit: int | None = None,
+        max_tokens: int | None = None,
         tokenizer: str = "o200k_base",
     ) -> Sequence[RecentMemory]:
         """Return the newest turns of a scope, oldest first, within a number of turns and of tokens.
@@ -186,7 +186,7 @@ class MemoryService(Service):
         The settings decide what is not given. A turn larger than all of the tokens is cut, with a mark.
         """
         return await self._reader.recent(
-            scope=scope, collection=collection, turns=turns, tokens=tokens, tokenizer=tokenizer
+            scope=scope, collection=collection, limit=limit, max_tokens=max_tokens, tokenizer=tokenizer
         )
 
     async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
@@ -197,13 +197,13 @@ class MemoryService(Service):
         return await self._search.recall(question)
 
     async def window(
-        self, question: MemoryQuery, budget: int | Budget = 4_000, *, renderer: str = "text"
+        self, question: MemoryQuery, max_tokens: int | Budget = 4_000, *, format: str = "text"
     ) -> MemoryWindow:
         """Build the context window of the next turn: notes, the newest turns, and memories for the query.
 
-        It never exceeds the budget. Raises what `recall` does.
+        It never exceeds `max_tokens`. Raises what `recall` does.
         """
-        return await self._search.window(question, budget, renderer=renderer)
+        return await self._search.window(question, max_tokens, format=format)
 
     async def forget(
         self,

@@ -50,8 +50,8 @@ class MemoryReader:
         *,
         scope: Scope,
         collection: str = MEMORY,
-        turns: int | None = None,
-        tokens: int | None = None,
+        limit: int | None = None,
+        max_tokens: int | None = None,
         tokenizer: str = "o200k_base",
     ) -> list[RecentMemory]:
         """The turns that were stored last, oldest first: so many at most, of so many tokens at most.
@@ -59,9 +59,9 @@ class MemoryReader:
         What is not given is as the settings say. One larger than all of the tokens is cut, with a mark.
         """
         settings = self._parts.settings
-        most = settings.recent_memory_turns if turns is None else turns
-        room = settings.recent_memory_tokens if tokens is None else tokens
-        for name, number in (("turns", most), ("tokens", room)):
+        most = settings.recent_memory_turns if limit is None else limit
+        room = settings.recent_memory_tokens if max_tokens is None else max_tokens
+        for name, number in (("limit", most), ("max_tokens", room)):
             if number < 0:
                 raise InvalidInput(name, "must not be negative")
         count = self._parts.counter(tokenizer)

@@ -90,7 +90,7 @@ class MemorySearch:
         )
 
     async def window(
-        self, question: MemoryQuery, budget: int | Budget, *, renderer: str = "text"
+        self, question: MemoryQuery, max_tokens: int | Budget, *, format: str = "text"
     ) -> MemoryWindow:
         """The context for the next turn: standing notes, the last turns, and what answers the question.
 
@@ -98,7 +98,7 @@ class MemorySearch:
         """
         if not 0.0 <= question.notes_share <= 1.0:
             raise InvalidInput("notes_share", "must be from 0 to 1")
-        wanted = Budget(budget) if isinstance(budget, int) else budget
+        wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         asked = await self._asked_of_memory(question)
         at = asked.at
         standing = await self._standing_beside(asked, wanted)
@@ -111,7 +111,7 @@ class MemorySearch:
             hits = (*(_dated(hit, at) for hit in first), *rest)
             return replace(found, outcome="found" if hits else found.outcome, hits=hits)
 
-        window = await self._searcher.fill_window(search, wanted, renderer, WindowBuilder())
+        window = await self._searcher.fill_window(search, wanted, format, WindowBuilder())
         shown = {each.document for each in window.citations}
         return MemoryWindow(
             text=window.text,
@@ -122,9 +122,9 @@ class MemorySearch:
         )
 
     async def _asked_of_memory(self, question: MemoryQuery) -> ResolvedMemoryQuery:
-        scope = replace(question.scope, conversation=None) if question.everywhere else question.scope
+        scope = replace(question.scope, conversation=None) if question.all_conversations else question.scope
         homes = await self._reader.homes(scope, question.collection)
-        query = Query(question.text, collection=homes.place.collection.id)
+        query = Query(question.query, collection=homes.place.collection.id)
         embedded = (
             await self._searcher.embed_query(query, homes.place.collection.space) if homes.sources else query
         )
@@ -137,11 +137,11 @@ class MemorySearch:
         if graph is not None and graph.graphs is None:
             graph = replace(graph, graphs=())
         query = Query(
-            question.text,
+            question.query,
             collection=homes.place.collection.id,
             filter=And((homes.filter, remembered())),
             limit=limit,
-            min_similarity=question.floor,
+            min_similarity=question.min_similarity,
             vector=asked.vector,
             as_of=question.as_of,
             graph=graph,
@@ -164,8 +164,8 @@ class MemorySearch:
         return await self._reader.recent(
             scope=question.scope,
             collection=question.collection,
-            turns=question.recent,
-            tokens=question.recent_tokens,
+            limit=question.recent,
+            max_tokens=question.recent_tokens,
         )
 
     async def _standing_beside(self, asked: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
@@ -195,10 +195,10 @@ class MemorySearch:
         now = [in_homes(wide, each, text) for each, text in rows]
         there = now if question.as_of is None else await _then(wide, now, question.as_of)
         seen = {each.document.id: each for each in await self._reader.present(wide, there)}
-        if not seen or not question.text.strip():
+        if not seen or not question.query.strip():
             return list(seen.values())
         query = Query(
-            question.text,
+            question.query,
             collection=home.collection.id,
             filter=And((among(own), remembered("note"))),
             limit=min(len(seen), MOST_NOTES),

@@ -270,7 +270,7 @@ class WindowArguments(RecallArguments):
         """As the engine takes it."""
         asked = super().question(call)
         return MemoryQuery(
-            asked.text,
+            asked.query,
             asked.scope,
             limit=asked.limit,
             as_of=asked.as_of,

@@ -100,8 +100,9 @@ class ChannelQuery(Checked):
     """A question asked in a channel, in one of its `thread`s or in none, `at` an instant (None: now).
 
     With `related`, at most three other channels that can be seen and are about the same thing are asked too;
-    with `member`, only channels that do not name their members, or name this one among them. Without a
-    `floor` that of the `profile` holds, else 0.25; `chain` is the most messages that come along with a hit.
+    with `member`, only channels that do not name their members, or name this one among them. Without
+    `min_similarity` that of the `profile` holds, else 0.25; `thread_messages` is the most messages that come
+    along with a hit.
     """
 
     query: str
@@ -113,7 +114,7 @@ class ChannelQuery(Checked):
     related: bool = False
     member: str | None = None
     min_similarity: float | None = None
-    chain: int = 8
+    thread_messages: int = 8
 
 
 @dataclass(frozen=True, slots=True)

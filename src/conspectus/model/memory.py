@@ -145,11 +145,12 @@ class MemoryQuery(Checked):
     most `recent_tokens`, come first in a window; None stands for the settings' numbers, and without a
     conversation there are none. `notes_share` (0 to 1) is the most of a budget that standing notes may take.
     `graph` says how far the graph has a say (None: not at all): the graphs of the memories that are asked,
-    and those that it names. `floor` is the least raw similarity. With `everywhere` all conversations of the
-    user (and of the agent, if one is named) are recalled from; the last turns stay those of the conversation.
+    and those that it names. `min_similarity` is the lowest similarity of a result. With
+    `all_conversations` all of the user (and of the agent, if one is named) are searched; the last turns stay
+    those of the conversation.
     """
 
-    text: str
+    query: str
     scope: Scope
     collection: str = MEMORY
     limit: int = 10
@@ -158,8 +159,8 @@ class MemoryQuery(Checked):
     recent_tokens: int | None = None
     notes_share: float = 0.25
     graph: GraphExpansion | None = field(default_factory=GraphExpansion)
-    floor: float | None = None
-    everywhere: bool = False
+    min_similarity: float | None = None
+    all_conversations: bool = False
 
 
 Origin = Literal["recent", "note", "long_term"]

@@ -38,6 +38,9 @@ RENAMED: Mapping[str, str] = {
     "keep_in": "store_in",
     "skip": "offset",
     "begins": "prefix",
+    "turns": "limit",
+    "tokens": "max_tokens",
+    "everywhere": "all_conversations",
     "heir": "transfer_to",
 }
 """Fields of requests by the names that they had before the first release."""

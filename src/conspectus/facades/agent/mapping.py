@@ -320,11 +320,11 @@ def question_of(query: str, max_results: int, asking: AgentQuery, default: Scope
     known(asking, _ASKING)
     whose = {name: value for name, value in asking.items() if name in WHOSE}
     return MemoryQuery(
-        text=query,
+        query=query,
         scope=scope_of(default, whose),
         limit=number("max_results", max_results, 0),
         as_of=instant_of(asking.get("as_of")),
-        floor=asking.get("min_score"),
+        min_similarity=asking.get("min_score"),
         graph=None,
     )
 

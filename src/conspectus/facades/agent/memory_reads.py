@@ -50,8 +50,8 @@ class MemoryReads(AsyncPart):
             lambda engine: engine.memory.recent(
                 scope=scope,
                 collection=self.desk.collection,
-                turns=self.short_term_limit,
-                tokens=self.token_limit,
+                limit=self.short_term_limit,
+                max_tokens=self.token_limit,
                 tokenizer=self.tokenizer,
             )
         )

@@ -112,10 +112,10 @@ class AsyncContextRetriever(AsyncPart):
 
     async def _said(self, question: MemoryQuery, ask: GraphExpansion) -> Told:
         """What nodes say that the question names, or that are reached from those, each once."""
-        if self.graph is None or not question.text.strip():
+        if self.graph is None or not question.query.strip():
             return []
         found: dict[str, dict[str, Any]] = {}
-        for start in await self.graph.query(question.text, STARTS):
+        for start in await self.graph.query(question.query, STARTS):
             if not _there(start["node"], question.as_of):
                 continue
             name, worth = start["node"]["id"], ask.alpha * start["score"]
