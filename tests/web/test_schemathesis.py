@@ -66,7 +66,6 @@ RULES = {
     "vector": "finite and not zero, in the space of the collection",
     "limit": "bounded by the settings",
     "thread_messages": "bounded by the settings",
-    "thread_messages": "bounded by the settings",
     "hops": "bounded by the settings",
     "offset": "bounded by the settings",
     "min_weight": "0 to 1, as the engine says",
