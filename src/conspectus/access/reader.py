@@ -223,7 +223,7 @@ class AuthorizedReader:
         span: Span,
         *,
         kind: Kind = "caption",
-        after: str | None,
+        after: str | None = None,
         limit: int,
     ) -> TimelinePage:
         """Captions or events of a source that was seen, in the order of time."""

@@ -19,6 +19,7 @@ from conspectus.ingest.prepare import DocumentLimits, named, storable
 from conspectus.model.access import Person
 from conspectus.model.connections import Connection
 from conspectus.model.jobs import Job
+from conspectus.model.pages import pages
 from conspectus.model.records import Receipt
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.web import Watchable
@@ -154,14 +155,10 @@ class ConnectionService(Service):
     async def _syncs(self, place: SourceRef, wiki: Connection) -> Sequence[Job]:
         """The jobs that bring this connection in step and have not ended."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
-        found: list[Job] = []
-        after: str | None = None
-        while True:
-            page = await self._parts.work.ledger.jobs(scope, after=after)
-            found += [job for job in page.jobs if job.arguments.get("connection") == wiki.id]
-            after = page.next
-            if after is None:
-                return found
+        found = pages(self._parts.work.ledger.jobs, scope)
+        return [
+            job async for page in found for job in page.jobs if job.arguments.get("connection") == wiki.id
+        ]
 
     async def _watched(self) -> Mapping[str, Follow]:
         found: dict[str, Follow] = {}

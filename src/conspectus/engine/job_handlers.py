@@ -23,6 +23,7 @@ from conspectus.model.connections import Connection, SyncReport, SyncState
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
 from conspectus.model.jobs import Job
+from conspectus.model.pages import pages
 from conspectus.model.records import Document, Json, Metadata, NewDocument, Source, SourceKind, Written
 from conspectus.ports import FoundFile, ParsedFile
 from conspectus.ports.jobs import JobStore
@@ -198,16 +199,8 @@ class JobHandlers:
 
     async def _ids(self, source: Source, belonging: Filter) -> list[str]:
         where = And((Eq("source", source.id), belonging))
-        found: list[str] = []
-        after: str | None = None
-        while True:
-            page = await self._documents.list(
-                collection=source.collection, filter=where, after=after, limit=PAGE
-            )
-            found += [each.id for each in page.documents]
-            after = page.next
-            if after is None:
-                return found
+        found = pages(self._documents.list, collection=source.collection, filter=where, limit=PAGE)
+        return [each.id async for page in found for each in page.documents]
 
     async def _finish_embedding(self, job: Job) -> None:
         place = await self._sight.place_of(job.collection)
@@ -355,13 +348,7 @@ class ConnectionSources:
 
     async def _matching(self, where: Filter) -> AsyncIterator[Document]:
         mine = And((where, Eq(("wiki",), self._connection.id)))
-        after: str | None = None
-        while True:
-            page = await self._documents.list(
-                collection=self._connection.collection, filter=mine, after=after, limit=PAGE
-            )
+        home = self._connection.collection
+        async for page in pages(self._documents.list, collection=home, filter=mine, limit=PAGE):
             for each in page.documents:
                 yield each
-            after = page.next
-            if after is None:
-                return

@@ -26,6 +26,7 @@ from conspectus.model.access import Person
 from conspectus.model.ids import CollectionId, DocumentId, UserId
 from conspectus.model.jobs import Job
 from conspectus.model.memory import MEMORY, MemoryReceipt, Retention, RetentionRule, Scope
+from conspectus.model.pages import pages
 from conspectus.model.records import Json
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.memories import KeptRetention
@@ -214,15 +215,10 @@ class RetentionService(Service):
     async def _retention_job(self, place: SourceRef, arguments: dict[str, Json]) -> Job:
         """The own job that waits or runs, or a new one."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
-        after: str | None = None
-        while True:
-            page = await self._parts.work.ledger.jobs(scope, after=after)
+        async for page in pages(self._parts.work.ledger.jobs, scope):
             for job in page.jobs:
                 if job.kind == "retention" and job.owner == self._person.id and job.arguments == arguments:
                     return job
-            after = page.next
-            if after is None:
-                break
         title = place.collection.name
         return await self._queue.submit(
             self._queue.new_job("retention", place, None, title=title, arguments=arguments)

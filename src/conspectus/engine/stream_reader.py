@@ -3,6 +3,7 @@
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext
 from conspectus.errors import NotFound
+from conspectus.model.pages import pages
 from conspectus.model.records import Document, Kind, Source
 from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, Stream
 from conspectus.ports.streams import Extent, Span
@@ -41,14 +42,8 @@ class StreamReader:
         self, place: SourceRef, source: Source, span: Span, kind: Kind
     ) -> list[tuple[Document, str]]:
         """The same as documents with their texts."""
-        found: list[tuple[Document, str]] = []
-        after: str | None = None
-        while True:
-            page = await self._sight.timeline(place, source, span, kind=kind, after=after, limit=PAGE)
-            found += page.documents
-            after = page.next
-            if after is None:
-                return found
+        read = pages(self._sight.timeline, place, source, span, kind=kind, limit=PAGE)
+        return [each async for page in read for each in page.documents]
 
 
 def stream_of(source: Source, extent: Extent) -> Stream:

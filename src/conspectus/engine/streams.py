@@ -39,6 +39,7 @@ from conspectus.ingest.captions import (
 from conspectus.ingest.prepare import batches
 from conspectus.model.filter import And, Eq
 from conspectus.model.jobs import Upload
+from conspectus.model.pages import pages
 from conspectus.model.query import Budget
 from conspectus.model.records import Kind, NewDocument, Receipt, Source, Written
 from conspectus.model.streams import (
@@ -321,17 +322,8 @@ class StreamService(Service):
         """Delete what the file had before and has no longer."""
         place, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
-        gone: list[str] = []
-        after: str | None = None
-        while True:
-            page = await self._documents.list(
-                collection=place.collection.id, filter=where, after=after, limit=PAGE
-            )
-            gone += [each.id for each in page.documents if each.id not in kept]
-            after = page.next
-            if after is None:
-                break
-        if gone:
+        stored = pages(self._documents.list, collection=place.collection.id, filter=where, limit=PAGE)
+        if gone := [each.id async for page in stored for each in page.documents if each.id not in kept]:
             await self._documents.delete(gone)
 
     def _caption_files(

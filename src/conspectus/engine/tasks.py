@@ -43,6 +43,7 @@ from conspectus.errors import (
 )
 from conspectus.model.filter import And, Eq, Exists, Filter, In, Not
 from conspectus.model.ids import DocumentId
+from conspectus.model.pages import pages
 from conspectus.model.records import Document, NewDocument, Receipt, Source, Written
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.tasks import (
@@ -448,16 +449,9 @@ class TaskSource:
 
     async def all(self, source: Source, where: Filter) -> Sequence[Document]:
         """Every document of the source that matches."""
-        found: list[Document] = []
-        within, after = And((Eq("source", source.id), where)), None
-        while True:
-            page = await self._engine.documents.list(
-                collection=source.collection, filter=within, after=after, limit=PAGE
-            )
-            found += page.documents
-            after = page.next
-            if after is None:
-                return found
+        within = And((Eq("source", source.id), where))
+        found = pages(self._engine.documents.list, collection=source.collection, filter=within, limit=PAGE)
+        return [each async for page in found for each in page.documents]
 
     async def place(self, kind: str, name: str, key: str | None = None) -> tuple[Source, str]:
         """Where a task is, or would be. Raises NotFound where there can be none."""

@@ -13,6 +13,7 @@ from conspectus.errors import ConspectusError, FetchFailed, InvalidInput, Unsupp
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.filter import And, Eq, Filter, In
 from conspectus.model.ids import DocumentId
+from conspectus.model.pages import pages
 from conspectus.model.records import Document, NewDocument, Source, Written
 from conspectus.model.reports import FileFailure, FilesReport, Page
 from conspectus.ports import Files, FoundFile, Progress
@@ -26,7 +27,7 @@ Write = Callable[[Sequence[NewDocument], Source], Awaitable[Sequence[Written]]]
 class Pages(Protocol):
     """Lists the stored documents that match, page by page."""
 
-    def __call__(self, *, filter: Filter, after: str | None) -> Awaitable[Page]: ...
+    def __call__(self, *, filter: Filter, after: str | None = ...) -> Awaitable[Page]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,14 +188,9 @@ async def _gone(kept: KnownFile, roots: Sequence[Root], *, prune: bool) -> Async
 
 
 async def _documents(kept: KnownFile, where: Filter) -> AsyncIterator[Document]:
-    cursor: str | None = None
-    while True:
-        page = await kept.pages(filter=where, after=cursor)
+    async for page in pages(kept.pages, filter=where):
         for document in page.documents:
             yield document
-        cursor = page.next
-        if cursor is None:
-            return
 
 
 PLAIN = "text/plain"

@@ -28,6 +28,7 @@ from conspectus.errors import (
 )
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import FINISHED, Job, JobState
+from conspectus.model.pages import pages
 from conspectus.model.records import Metadata
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Clock
@@ -394,14 +395,8 @@ class JobWorker:
             logger.warning("job_queue_read_failed code=%(code)s", {"code": fault.code})
 
     async def _unfinished(self) -> list[JobId]:
-        found: list[JobId] = []
-        after: str | None = None
-        while True:
-            page = await self._ledger.jobs(JobScope(states=("queued", "running")), after=after)
-            found += [job.id for job in page.jobs]
-            after = page.next
-            if after is None:
-                return found[::-1]
+        found = pages(self._ledger.jobs, JobScope(states=("queued", "running")))
+        return [job.id async for page in found for job in page.jobs][::-1]
 
     async def _sweep(self) -> None:
         """Delete what was kept for jobs that have ended or never came to be."""

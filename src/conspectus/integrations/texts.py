@@ -9,6 +9,7 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.integrations.event_loop import Work
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In
+from conspectus.model.pages import pages
 from conspectus.model.records import Document, NewDocument
 from conspectus.model.results import Hit
 from conspectus.text.clean import clean
@@ -219,18 +220,11 @@ class Texts:
 
     async def _documents(self, engine: AnyEngine, selection: Selection) -> list[Document]:
         source = await self._source(engine)
-        found: list[Document] = []
-        after: str | None = None
-        while source is not None:
-            where = selection.condition(source)
-            page = await engine.documents.list(
-                collection=self.collection, filter=where, after=after, limit=PAGE
-            )
-            found += page.documents
-            after = page.next
-            if after is None:
-                break
-        return found
+        if source is None:
+            return []
+        where = selection.condition(source)
+        found = pages(engine.documents.list, collection=self.collection, filter=where, limit=PAGE)
+        return [each async for page in found for each in page.documents]
 
 
 def _new(text: Text) -> NewDocument:

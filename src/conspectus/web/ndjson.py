@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -11,6 +11,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from conspectus.errors import TooLarge
+from conspectus.model.pages import Page, pages
 from conspectus.web.bodies import BodyRoute
 from conspectus.web.problem_details import refuse
 
@@ -24,15 +25,7 @@ SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
 """What the document says of routes that give and take them, too."""
 
 
-class Paged(Protocol):
-    """A page, and the cursor of the next one."""
-
-    @property
-    def next(self) -> str | None:
-        """The cursor, if there is a next page."""
-
-
-P = TypeVar("P", bound=Paged)
+P = TypeVar("P", bound=Page)
 
 
 class LinesRoute(BodyRoute):
@@ -67,27 +60,17 @@ async def lines_in(
 
 async def sent_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]) -> Response:
     """The lines of all pages, as they are read. What goes wrong with the first is answered as such."""
-    pages = _pages(read, lines)
-    begun = await anext(pages)
+    parts = (
+        "".join(f"{each}\n" for each in lines(page)).encode("utf-8", "replace") async for page in pages(read)
+    )
+    begun = await anext(parts)
 
     async def all_of_them() -> AsyncGenerator[bytes, None]:
         yield begun
-        async for page in pages:
-            yield page
+        async for part in parts:
+            yield part
 
     return StreamingResponse(all_of_them(), media_type=MEDIA_TYPE)
-
-
-async def _pages(
-    read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]
-) -> AsyncGenerator[bytes, None]:
-    after = None
-    while True:
-        page = await read(after=after)
-        yield "".join(f"{each}\n" for each in lines(page)).encode("utf-8", "replace")
-        after = page.next
-        if after is None:
-            return
 
 
 async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerator[bytes, None]:

@@ -30,8 +30,19 @@ from conspectus.facades.agent.session import (
     read_json,
     write_whole,
 )
-from conspectus.model.graph import Direction, Edge, GraphForm, NewEdge, NewNode, Node, Traversal
+from conspectus.model.graph import (
+    Direction,
+    Edge,
+    EdgePage,
+    GraphForm,
+    NewEdge,
+    NewNode,
+    Node,
+    NodePage,
+    Traversal,
+)
 from conspectus.model.memory import MEMORY
+from conspectus.model.pages import pages
 from conspectus.text.hashing import stable_id
 
 T = TypeVar("T")
@@ -284,34 +295,24 @@ class Graph(AsyncPart):
         return await self.run(lambda engine: engine.graph.export(form, **self._place))
 
     async def _nodes(self, type: str | None) -> AsyncIterator[Node]:
-        after: str | None = None
-        while True:
-            nodes, after = await self._node_page(type, after)
-            for each in nodes:
+        async for page in pages(self._node_page, type):
+            for each in page.nodes:
                 yield each
-            if after is None:
-                return
 
     async def _edges(self, node: str | None) -> AsyncIterator[Edge]:
-        after: str | None = None
-        while True:
-            edges, after = await self._edge_page(node, after)
-            for each in edges:
+        async for page in pages(self._edge_page, node):
+            for each in page.edges:
                 yield each
-            if after is None:
-                return
 
-    async def _node_page(self, type: str | None, after: str | None) -> tuple[tuple[Node, ...], str | None]:
-        page = await self.run(
+    async def _node_page(self, type: str | None, after: str | None = None) -> NodePage:
+        return await self.run(
             lambda engine: engine.graph.nodes(type=type, after=after, limit=PAGE, **self._place)
         )
-        return page.nodes, page.next
 
-    async def _edge_page(self, node: str | None, after: str | None) -> tuple[tuple[Edge, ...], str | None]:
-        page = await self.run(
+    async def _edge_page(self, node: str | None, after: str | None = None) -> EdgePage:
+        return await self.run(
             lambda engine: engine.graph.edges(node=node, after=after, limit=PAGE, **self._place)
         )
-        return page.edges, page.next
 
 
 async def _nothing(engine: AnyEngine) -> None:

@@ -39,6 +39,7 @@ from conspectus.model.filter import And, Eq, Filter, Not
 from conspectus.model.memory import (
     MEMORY,
     PINNED,
+    MemoryExport,
     MemoryQuery,
     MemoryReceipt,
     MemorySelection,
@@ -47,6 +48,7 @@ from conspectus.model.memory import (
     Retention,
     Scope,
 )
+from conspectus.model.pages import pages
 from conspectus.settings import Settings, context_token_limit
 
 SHORT_TERM: Final = 10
@@ -395,20 +397,14 @@ class AsyncAgentMemory(MemoryReads):
             await self.prune(user_id=scope.user, agent_id=scope.agent, conversation_id=None)
 
     async def _lines(self, scope: Scope) -> AsyncIterator[str]:
-        after: str | None = None
-        while True:
-            page = await self._export_page(scope, after)
-            for line in page[0]:
+        async for page in pages(self._export_page, scope):
+            for line in page.lines:
                 yield line
-            after = page[1]
-            if after is None:
-                return
 
-    async def _export_page(self, scope: Scope, after: str | None) -> tuple[tuple[str, ...], str | None]:
-        page = await self.desk.run(
+    async def _export_page(self, scope: Scope, after: str | None = None) -> MemoryExport:
+        return await self.desk.run(
             lambda engine: engine.memory.export(scope=scope, collection=self.desk.collection, after=after)
         )
-        return page.lines, page.next
 
 
 def _default_token_limit() -> int:

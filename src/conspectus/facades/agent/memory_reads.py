@@ -19,7 +19,8 @@ from conspectus.facades.agent.mapping import (
 from conspectus.facades.agent.session import AgentSession, AsyncPart
 from conspectus.graph.name_keys import key_of
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not, Overlaps
-from conspectus.model.memory import CLASS, OWN, Memory, MemoryClass, Scope
+from conspectus.model.memory import CLASS, OWN, Memory, MemoryPage, Scope
+from conspectus.model.pages import pages
 from conspectus.model.streams import ENTITIES
 
 PAGE: Final = 500
@@ -201,44 +202,25 @@ class MemoryReads(AsyncPart):
             return None
 
     async def _walk(
-        self,
-        scope: Scope,
-        where: Filter,
-        *,
-        newest_first: bool = False,
-        kind: MemoryClass | None = None,
+        self, scope: Scope, where: Filter, *, newest_first: bool = False
     ) -> AsyncIterator[Memory]:
         """Every memory that matches, in the order of time."""
-        after: str | None = None
-        while True:
-            page = await self._page(scope, where, after, newest_first=newest_first, kind=kind)
-            for each in page[0]:
-                yield each
-            after = page[1]
-            if after is None:
-                return
 
-    async def _page(
-        self,
-        scope: Scope,
-        where: Filter,
-        after: str | None,
-        *,
-        newest_first: bool,
-        kind: MemoryClass | None,
-    ) -> tuple[tuple[Memory, ...], str | None]:
-        found = await self.desk.run(
-            lambda engine: engine.memory.list(
-                scope=scope,
-                collection=self.desk.collection,
-                kind=kind,
-                filter=where,
-                after=after,
-                limit=PAGE,
-                newest_first=newest_first,
+        async def read(after: str | None = None) -> MemoryPage:
+            return await self.desk.run(
+                lambda engine: engine.memory.list(
+                    scope=scope,
+                    collection=self.desk.collection,
+                    filter=where,
+                    after=after,
+                    limit=PAGE,
+                    newest_first=newest_first,
+                )
             )
-        )
-        return found.memories, found.next
+
+        async for page in pages(read):
+            for each in page.memories:
+                yield each
 
 
 def tagged(metadata: Mapping[str, Any] | None) -> Filter:

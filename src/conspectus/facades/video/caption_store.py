@@ -19,6 +19,7 @@ from conspectus.facades.video.mapping import LOG, Document, in_order, sequence_o
 from conspectus.ingest.prepare import DocumentLimits, storable
 from conspectus.model import records
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, Or
+from conspectus.model.pages import pages
 from conspectus.model.query import Query
 from conspectus.model.records import Collection, Json, Source
 from conspectus.model.results import Hit
@@ -134,17 +135,12 @@ class CaptionStore:
             return []
         found: list[tuple[str, Document]] = []
         where = wanted(chosen, home.names)
-        after: str | None = None
-        while True:
-            page = await engine.documents.list(
-                collection=home.collection.id, filter=where, after=after, limit=PAGE
-            )
+        read = pages(engine.documents.list, collection=home.collection.id, filter=where, limit=PAGE)
+        async for page in read:
             texts = await engine.documents.get_texts([each.id for each in page.documents])
             pairs = [(each, texts[each.id]) for each in page.documents if each.id in texts]
             found += [(each.key, home.shown(each, text)) for each, text in pairs]
-            after = page.next
-            if after is None:
-                return _in_order(found)
+        return _in_order(found)
 
     async def between(self, engine: AnyEngine, within: CaptionRange, stream_id: str | None) -> list[Document]:
         """The documents of a range of one stream or of all, in the same order."""
@@ -155,15 +151,14 @@ class CaptionStore:
         streams = list(home.streams) if stream_id is None else [named] if named else []
         found: list[tuple[str, Document]] = []
         for stream in streams:
-            after: str | None = None
-            while True:
-                page = await engine.streams.captions(
-                    stream=stream, collection=home.collection.id, within=within, after=after, limit=PAGE
-                )
+            async for page in pages(
+                engine.streams.captions,
+                stream=stream,
+                collection=home.collection.id,
+                within=within,
+                limit=PAGE,
+            ):
                 found += [(each.document.key, home.shown(each.document, each.text)) for each in page.captions]
-                after = page.next
-                if after is None:
-                    break
         return _in_order(found)
 
     async def embed(self, engine: AnyEngine, doc_id: str, embedding: Sequence[float]) -> bool:

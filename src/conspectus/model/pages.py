@@ -1,0 +1,27 @@
+"""Lists that are read page by page, to their end."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+
+class Page(Protocol):
+    """Part of a list, with the cursor of the next part (None: it is the last)."""
+
+    @property
+    def next(self) -> str | None:
+        """The cursor."""
+        ...
+
+
+A = ParamSpec("A")
+P = TypeVar("P", bound=Page)
+
+
+async def pages(read: Callable[A, Awaitable[P]], /, *given: A.args, **asked: A.kwargs) -> AsyncIterator[P]:
+    """Every page of what `read` gives, in order: it takes a cursor as `after`, and begins without one."""
+    reader: Any = read
+    page: P = await reader(*given, **asked)
+    yield page
+    while page.next is not None:
+        page = await reader(*given, **{**asked, "after": page.next})
+        yield page
