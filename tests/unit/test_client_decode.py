@@ -1,15 +1,19 @@
 """What is not an answer of ours is said where and how; what is more or less than expected is read."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from conspectus.client.decode import Misread, decoded, decoded_list, decoded_member
-from conspectus.client.encode import budget_json, document_json, encoded, query_json
+from conspectus.client.encode import document_json, encoded
+from conspectus.client.operations import request_of
+from conspectus.engine.search import SearchService
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import Eq
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import NewDocument, Period, Receipt, Source, TextPosition, Written
+from conspectus.operations import OPERATIONS
 from conspectus.text.times import parse_instant
 
 SOURCE = {"id": "s", "collection": "c", "name": "n", "metadata": {"a": [1, None]}, "kind": "web"}
@@ -96,23 +100,41 @@ def test_metadata_without_end_are_refused() -> None:
         document_json(NewDocument("a", metadata=endless))
 
 
+ASKED = Query("a", limit=3, collection="c", filter=Eq("kind", "page"), min_similarity=0.5)
+
+
+def sent(method: Callable[..., Any], **values: Any) -> Any:
+    return request_of(OPERATIONS[method.__qualname__], values).body
+
+
 def test_a_question_keeps_what_was_said_of_it() -> None:
-    asked = Query("a", limit=3, filter=Eq("kind", "page"), min_similarity=0.5)
-    assert query_json(asked, {"limit": 4}) == {
-        "query": "a",
-        "limit": 4,
-        "filter": {"field": "kind", "eq": "page"},
-        "min_similarity": 0.5,
-    }
-    assert "limit" not in query_json(asked, {}, only_given={"limit"})
-    with pytest.raises(InvalidInput, match="colour"):
-        query_json("a", {"colour": 1})
+    body = sent(SearchService.retrieve, query=ASKED, collection="d")
+    assert body.items() >= {"query": "a", "limit": 3, "collection": "d", "min_similarity": 0.5}.items()
+    assert (body["filter"], "text" in body) == ({"field": "kind", "eq": "page"}, False)
+    assert sent(SearchService.retrieve, query="a")["limit"] == Query("a").limit
 
 
-def test_budgets_and_odd_values() -> None:
-    assert (budget_json(5), budget_json(Budget(5, reserved_tokens=2))) == (
-        5,
-        {"max_tokens": 5, "reserved_tokens": 2},
+def test_what_an_operation_decides_itself_is_sent_as_an_option_only() -> None:
+    window = sent(SearchService.window, query=ASKED, max_tokens=5)
+    assert ("limit" in window, window["collection"]) == (False, "c")
+    assert sent(SearchService.window, query=ASKED, max_tokens=5, limit=4)["limit"] == 4
+    assert (
+        not {"limit", "collection", "min_similarity"}
+        & sent(SearchService.augment, query=ASKED, max_tokens=5).keys()
     )
+
+
+def test_a_budget_stands_beside_a_question() -> None:
+    budget = Budget(5, query="When?", reserved_tokens=2)
+    body = sent(SearchService.window, query="a", max_tokens=budget)
+    assert {name: body[name] for name in ("query", "budget_query", "max_tokens", "reserved_tokens")} == {
+        "query": "a",
+        "budget_query": "When?",
+        "max_tokens": 5,
+        "reserved_tokens": 2,
+    }
+
+
+def test_odd_values() -> None:
     with pytest.raises(InvalidInput):
         encoded(float("inf"))

@@ -1,5 +1,7 @@
 """Options: keywords that are the fields of a dataclass, with their types."""
 
+from dataclasses import fields
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
@@ -16,12 +18,12 @@ from conspectus.model.records import DocumentChanges, NewDocument
 )
 def test_options_are_the_fields_of_their_dataclass(options: Any, whole: Any, besides: set[str]) -> None:
     known = get_type_hints(whole)
-    fields = {name: known[name] for name in whole.__dataclass_fields__}
-    assert get_type_hints(options) == {name: kind for name, kind in fields.items() if name not in besides}
+    named = {each.name: known[each.name] for each in fields(whole)}
+    assert get_type_hints(options) == {name: kind for name, kind in named.items() if name not in besides}
 
 
-def test_a_keyword_that_is_no_option_is_refused() -> None:
-    with conspectus.open() as engine:
+def test_a_keyword_that_is_no_option_is_refused(tmp_path: Path) -> None:
+    with conspectus.open(tmp_path) as engine:
         [written] = engine.add("Ann bakes bread.")
         for call, given in (
             (engine.retrieve, ("bread",)),

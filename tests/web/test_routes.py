@@ -122,7 +122,7 @@ SUMMARIES: Sequence[Step] = [
     ("POST", "/streams/cars/one/captions?collection=wiki", {"captions": [CAPTION]}, 201),
     ("POST", "/streams/cars/one/summary?collection=wiki", {"sentences": 3}, 200),
     ("POST", "/streams/cars/one/summary?collection=wiki", {"range": {"first": 2, "last": 1}}, 422),
-    ("POST", "/streams/cars/one/summary?collection=wiki", {"wait": False}, 202),
+    ("POST", "/streams/cars/one/summary/start?collection=wiki", {}, 202),
     ("GET", "/streams/cars/one/summary?collection=wiki&last=-1", None, 200),
     ("GET", "/streams/cars/two/summary?collection=wiki", None, 404),
     ("PUT", "/streams/cars/one/summary/live?collection=wiki", {"batch_size": 2}, 503),
@@ -357,6 +357,23 @@ async def test_a_file_of_the_server_is_no_tokenizer_and_no_embedder(site: Site) 
         assert refused.status_code == 403
         refused = await alice.post("/collections/wiki/reembed", json={"embedder": "static:/etc"})
         assert refused.status_code == 403
+
+
+async def test_null_stands_for_the_default_of_what_is_never_none(api: httpx.AsyncClient) -> None:
+    await filled(api, "wiki", *(f"Boat {number} leaves." for number in range(23)))
+    question = {"query": "boat", "collection": "wiki"}
+    for given, count in (({"limit": None, "retrievers": None}, 20), ({}, 20), ({"limit": 22}, 22)):
+        answer = await api.post("/search", json={**question, **given})
+        assert len(answer.json()["hits"]) == count
+    answer = await api.post("/context", json={**question, "limit": None, "filter": None, "max_tokens": 2_000})
+    assert len(answer.json()["trace"]) == 23
+
+
+async def test_without_a_least_similarity_everything_augments(api: httpx.AsyncClient) -> None:
+    await filled(api, "wiki", "Boats leave at noon.")
+    for given, outcome in (({}, "no_match"), ({"min_similarity": None}, "found")):
+        answer = await api.post("/augment", json={"query": "Köln", "max_tokens": 50, **given})
+        assert answer.json()["outcome"] == outcome
 
 
 async def test_a_search_is_the_engines(site: Site, api: httpx.AsyncClient) -> None:

@@ -8,9 +8,7 @@ from typing import Final, Unpack
 
 from conspectus.client.collections import RemoteCollections
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.encode import budget_json, encoded
 from conspectus.client.operations import derived, request_of
-from conspectus.client.request import ask
 from conspectus.client.service import RemoteService
 from conspectus.engine.channels import ChannelService
 from conspectus.ingest.messages import MessageImportOptions, handed_in, named, take_in
@@ -18,13 +16,10 @@ from conspectus.ingest.prepare import batches
 from conspectus.model.channels import (
     ArchiveKind,
     ChannelArchive,
-    ChannelQuery,
-    ChannelWindow,
     ImportReport,
     NewMessage,
 )
 from conspectus.model.jobs import Upload
-from conspectus.model.query import Budget
 from conspectus.model.records import Written
 from conspectus.operations import OPERATIONS
 
@@ -67,11 +62,6 @@ class RemoteChannels(RemoteService, ChannelService):
                 collection=target.collection, progress=progress
             )
         return written
-
-    async def window(self, question: ChannelQuery, max_tokens: int | Budget) -> ChannelWindow:
-        asked = encoded(question)
-        body = {**(asked if isinstance(asked, dict) else {}), "max_tokens": budget_json(max_tokens)}
-        return await self._channel.one(ChannelWindow, ask("/messages/context", body))
 
     async def import_chat(
         self,

@@ -2,16 +2,14 @@
 
 import math
 import sys
-from collections.abc import Collection, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass, replace
+from collections.abc import Mapping
+from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from typing import Any, Final
 
 from conspectus.errors import InvalidInput
 from conspectus.ingest.prepare import DocumentLimits, period, storable
 from conspectus.model.checks import LARGEST, shown
-from conspectus.model.filter import filter_to_json
-from conspectus.model.query import Budget, Query
 from conspectus.model.records import Json, Metadata, NewDocument
 from conspectus.text.clean import clean
 from conspectus.text.positions import checked
@@ -80,42 +78,6 @@ def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
 def metadata_json(metadata: Mapping[str, object]) -> Metadata:
     """Metadata with instants as strings. Raises InvalidInput for what is not JSON."""
     return storable(metadata, UNLIMITED)
-
-
-def query_json(
-    query: str | Query, given: Mapping[str, Any], *, only_given: Collection[str] = ()
-) -> dict[str, Json]:
-    """A question with what else was said of it. Raises InvalidInput for a part that no query has.
-
-    The parts `only_given` count where they are given beside the question, not where they stand in it.
-    """
-    known = Query.__dataclass_fields__.keys()
-    for name in given:
-        if name not in known:
-            raise InvalidInput(name, f"is not a part of a query; there are {', '.join(known)}")
-    if "text" in given and not isinstance(query, Query):
-        raise InvalidInput("text", "is given twice; give it once, as the query")
-    asked = query if isinstance(query, Query) else Query(query)
-    whole = replace(asked, **given)
-    told = {
-        name: value for name, value in {"text": asked.text, **_given(asked)}.items() if name not in only_given
-    }
-    told |= {name: getattr(whole, name) for name in given}
-    told["query"] = told.pop("text")
-    return {
-        name: filter_to_json(value) if name == "filter" else encoded(value) for name, value in told.items()
-    }
-
-
-def budget_json(budget: int | Budget) -> Json:
-    """A number of tokens, or all that a budget says."""
-    return encoded(budget if isinstance(budget, int) else _given(budget))
-
-
-def budget_fields(budget: int | Budget) -> dict[str, Json]:
-    """A number of tokens, or a budget in full, as fields beside those of a query."""
-    told = {"max_tokens": budget} if isinstance(budget, int) else _given(budget)
-    return {"budget_query" if name == "query" else name: encoded(value) for name, value in told.items()}
 
 
 def _given(value: Any) -> dict[str, Any]:

@@ -20,10 +20,11 @@ from conspectus.memory.scopes import checked
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_to_json
 from conspectus.model.memory import Scope
+from conspectus.model.query import Query
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments
 from conspectus.operations import OPERATIONS, Operation, Parameter
-from conspectus.operations.operation import OMITTED, record_of
+from conspectus.operations.operation import OMITTED, member_of, record_of
 
 S = TypeVar("S", bound=RemoteService)
 _LISTS: Final = (Sequence, Iterable, list, tuple)
@@ -69,6 +70,7 @@ def asked(method: Callable[..., Any], **values: Any) -> Request:
 
 def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
     """The request for a call with these arguments. Raises InvalidInput, or NotFound for what no name is."""
+    values = _with_query(operation, values) if operation.asks else values
     body: dict[str, Json] = {}
     query: dict[str, Any] = {}
     headers: dict[str, str] = {}
@@ -78,7 +80,7 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
             continue
         if isinstance(value, str) and get_origin(each.hint) in _LISTS:
             raise InvalidInput(each.name, "must be a list, not a string")
-        if each.is_spread and isinstance(value, str):
+        if each.is_spread and not is_dataclass(value):
             value = record_of(each.hint)(value)
         told = _filter(each, value) if each.hint == Filter else _told(each.hint, value)
         if each.location == "header":
@@ -110,9 +112,19 @@ def _kind(word: str, before: str) -> str:
     return before.removesuffix("s") if word == "{name}" else word[1:-1]
 
 
+def _with_query(operation: Operation, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments with the fields of the query, but for those of which only options count."""
+    query = values["query"]
+    whole = query if isinstance(query, Query) else Query(query)
+    own = {each.name for each in operation.parameters if each.default is OMITTED}
+    told = {each.name: getattr(whole, each.name) for each in fields(whole) if each.name not in own}
+    return {**told, **values, "query": whole.text}
+
+
 def _flat(parameter: Parameter, told: Json) -> dict[str, Json]:
     """The leaves of a parameter, those of dataclasses in it among them."""
-    members = dict(cast(Mapping[str, Json], told))
+    owner = record_of(parameter.hint)
+    members = {member_of(owner, name): value for name, value in cast(Mapping[str, Json], told).items()}
     for name in members.keys() - {each.name for each in parameter.leaves}:
         members |= cast(Mapping[str, Json], members.pop(name))
     return members

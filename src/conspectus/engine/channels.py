@@ -107,7 +107,7 @@ class ChannelService(Service):
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
         return ReplyChain(message.id, root, tuple(await self._said(members)), left_out)
 
-    async def window(self, question: ChannelQuery, max_tokens: int | Budget) -> ChannelWindow:
+    async def window(self, question: ChannelQuery, max_tokens: int | Budget = 4_000) -> ChannelWindow:
         """Build a context window for a query in a channel: messages with their reply chains, by thread.
 
         Raises NotFound for a channel that cannot be read, or of which the member is none.

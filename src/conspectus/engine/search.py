@@ -12,7 +12,7 @@ from conspectus.access.graph_reader import graphs_seen
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
-from conspectus.errors import InvalidInput, NotFound, ProviderError
+from conspectus.errors import NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.memory.documents import known_at
 from conspectus.model.filter import And, Filter
@@ -267,8 +267,6 @@ class Searcher:
 
     async def _known(self, query: Query, place: SourceRef) -> Filter:
         """The filter of the query, and of `as_of`: without it, only current versions."""
-        if query.as_of is not None and query.as_of.utcoffset() is None:
-            raise InvalidInput("as_of", "must have a zone")
         if query.as_of is None and not await self._core.versions.are_in(place.collection):
             return query.filter
         return And((known_at(query.as_of), query.filter))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, get_args
+from typing import ClassVar, Literal, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.records import Document, Metadata
@@ -105,6 +105,7 @@ class ChannelQuery(Checked):
     along with a hit.
     """
 
+    zoned: ClassVar = ("at",)
     query: str
     channel: str
     collection: str = "default"

@@ -58,6 +58,8 @@ class Checked:
 
     __slots__ = ()
     how: ClassVar[How] = How()
+    zoned: ClassVar[Sequence[str]] = ()
+    """Fields whose instants must have a zone."""
 
     def __post_init__(self) -> None:
         owner: Any = type(self)
@@ -65,6 +67,9 @@ class Checked:
             given = getattr(self, name)
             if given is not default and (taken := take(name, given)) is not given:
                 object.__setattr__(self, name, taken)
+        for name in owner.zoned:
+            if (moment := getattr(self, name)) is not None and moment.utcoffset() is None:
+                raise InvalidInput(name, "must have a zone")
 
 
 class _Rule(NamedTuple):

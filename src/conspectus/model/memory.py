@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, TypedDict, get_args
+from typing import ClassVar, Literal, TypedDict, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.filter import Filter
@@ -150,6 +150,7 @@ class MemoryQuery(Checked):
     those of the conversation.
     """
 
+    zoned: ClassVar = ("as_of",)
     query: str
     scope: Scope
     collection: str = MEMORY

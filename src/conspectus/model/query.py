@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, TypedDict, get_args
+from typing import ClassVar, Literal, TypedDict, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
@@ -24,6 +24,7 @@ class QueryContext(Checked):
     zone (None: now). `profile` names how the parts of a score are weighed (`default` or `multiplicative`).
     """
 
+    zoned: ClassVar = ("at",)
     channel: str | None = None
     thread: str | None = None
     at: datetime | None = None
@@ -42,6 +43,7 @@ class Query(Validated):
     entities in passages and of the graphs that connect them (None: none).
     """
 
+    zoned: ClassVar = ("as_of",)
     text: str
     collection: str = "default"
     filter: Filter = EVERYTHING

@@ -13,6 +13,7 @@ from conspectus.operations.jobs import INGEST_OPERATIONS, JOB_OPERATIONS, MAINTE
 from conspectus.operations.memory import MEMORY_OPERATIONS
 from conspectus.operations.operation import Operation, Parameter
 from conspectus.operations.people import GRANT_OPERATIONS, PEOPLE_OPERATIONS
+from conspectus.operations.search import SEARCH_OPERATIONS
 from conspectus.operations.streams import STREAM_OPERATIONS
 
 OPERATIONS = {
@@ -27,6 +28,7 @@ OPERATIONS = {
         *SOURCE_OPERATIONS,
         *DOCUMENT_OPERATIONS,
         *CHANNEL_OPERATIONS,
+        *SEARCH_OPERATIONS,
         *JOB_OPERATIONS,
         *INGEST_OPERATIONS,
         *MAINTENANCE_OPERATIONS,
@@ -50,6 +52,7 @@ __all__ = [
     "MEMORY_OPERATIONS",
     "OPERATIONS",
     "PEOPLE_OPERATIONS",
+    "SEARCH_OPERATIONS",
     "SOURCE_OPERATIONS",
     "STREAM_OPERATIONS",
     "Operation",

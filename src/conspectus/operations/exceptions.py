@@ -21,9 +21,7 @@ ROUTES: Final[Mapping[str, str]] = {
     "of two methods, or with another answer": """
         delete_document delete_message forget_memory get_job list_documents_of_source reindex
         """,
-    "not in the table yet: search": """
-        augment channel_context context explain rerank search search_and_rerank
-        """,
+    "hits by the ids of their chunks": "rerank",
 }
 """Ids of operations in the OpenAPI document."""
 METHODS: Final[Mapping[str, str]] = {
@@ -48,9 +46,6 @@ METHODS: Final[Mapping[str, str]] = {
     "the route is written out": """
         Documents.delete_by_filter Documents.update Jobs.get Maintenance.reindex
         """,
-    "not in the table yet: search": """
-        Channels.window Search.augment Search.explain Search.rerank Search.retrieve
-        Search.search_and_rerank Search.window
-        """,
+    "hits by the ids of their chunks": "Search.rerank",
 }
 """Methods of the client, by service."""

@@ -11,12 +11,15 @@ from typing import Any, Final, Literal, cast, get_args
 from conspectus.engine import Engine
 from conspectus.model.checks import hints
 from conspectus.model.memory import Scope
+from conspectus.model.query import Budget, Query
 
 Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Location = Literal["path", "query", "body", "header"]
 REQUIRED: Final = inspect.Parameter.empty
 OMITTED: Final = object()
 """The default of a parameter that is handed on only where it is given."""
+QUERY: Final = str | Query
+"""Of a query, a request has the text, and the other fields beside it as options of the method."""
 IF_MATCH: Final = "if_match"
 """The parameter of a tagged operation that is the header If-Match."""
 SERVICES: Final = {
@@ -68,7 +71,7 @@ class Parameter:
         known = hints(owner)
         named = [
             Parameter(
-                each.name,
+                member_of(owner, each.name),
                 known[each.name],
                 default_of(each),
                 self.apart.get(each.name, self.location),
@@ -97,7 +100,8 @@ class Operation:
     answer to a GET may be JSON lines, for which there is another route. `listed` is a list of which the
     method takes a single element too, with the type of these. Elements that may have a key are there twice
     where they are sent twice without one.
-    `defaults` are those of what `**` stands for; what has none is handed on only where it is given.
+    `defaults` are those of what `**` stands for, beside those of a query; what has none, or `OMITTED`, is
+    handed on only where it is given.
     """
 
     method: Callable[..., Any]
@@ -128,6 +132,11 @@ class Operation:
     def name(self) -> str:
         """The operation's id in the OpenAPI document."""
         return self.id or self.method.__name__
+
+    @property
+    def asks(self) -> bool:
+        """Whether the method takes a query, and its other fields as options."""
+        return QUERY in self._hints.values()
 
     @property
     def keyed(self) -> Sequence[str]:
@@ -172,9 +181,10 @@ class Operation:
         """Name, type and default of a parameter, or of each that `**` stands for."""
         hint = self._hint(parameter.name)
         if parameter.kind is not parameter.VAR_KEYWORD:
-            return [(parameter.name, hint, parameter.default)]
+            return [(parameter.name, str if hint == QUERY else hint, parameter.default)]
         given = hints(get_args(hint)[0])
-        return [(name, each, self.defaults.get(name, OMITTED)) for name, each in given.items()]
+        usual = {each.name: default_of(each) for each in fields(Query) if self.asks} | {**self.defaults}
+        return [(name, each, usual.get(name, OMITTED)) for name, each in given.items()]
 
     @cached_property
     def _hints(self) -> Mapping[str, Any]:
@@ -201,6 +211,11 @@ class Operation:
 def record_of(hint: Any) -> Any:
     """The dataclass that a type is, or has among others."""
     return next(each for each in (hint, *get_args(hint)) if is_dataclass(each))
+
+
+def member_of(owner: Any, field: str) -> str:
+    """What a request calls a field of a dataclass whose fields it has beside others."""
+    return "budget_query" if (owner, field) == (Budget, "query") else field
 
 
 def default_of(field: Field[Any]) -> Any:

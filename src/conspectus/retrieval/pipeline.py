@@ -140,8 +140,6 @@ def _min_similarity(query: Query) -> float | None:
 
 def _check_situation(situation: QueryContext) -> None:
     profile_named(situation.profile)
-    if situation.at is not None and situation.at.utcoffset() is None:
-        raise InvalidInput("at", "must have a zone")
     if situation.thread is not None and situation.channel is None:
         raise InvalidInput("thread", "is the name of one in a channel; name the channel too")
 

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import is_dataclass
 from http import HTTPStatus
 from types import NoneType
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, get_args
 from warnings import catch_warnings, filterwarnings
 
 from fastapi import Body, Depends, Path, Query, Response
@@ -176,9 +176,9 @@ def _kind(operation: Operation, parameter: Parameter) -> Any:
         return Time
     if parameter.location == "query" and parameter.owner == "CaptionRange" and parameter.hint == int | None:
         return Index
-    owner = parameter.owner or operation.name
     hint = in_address(parameter.hint) if parameter.location == "query" else parameter.hint
-    return limited(owner, parameter.name, hint, TEXTS.get(parameter.name))
+    owner = parameter.owner or ("Query" if operation.asks else "")
+    return limited([operation.name, owner], parameter.name, hint, TEXTS.get(parameter.name))
 
 
 def _member(kind: Any, parameter: Parameter) -> tuple[Any, Any]:
@@ -223,10 +223,19 @@ def _taken(operation: Operation, told: Mapping[str, Any], body: BaseModel | None
             named[each.name] = parse_filters(named[each.name] or [])
     told_of = {name for name in told if told[name] is not None}
     held = told_of if body is None else told_of | body.model_fields_set
-    return {
-        each.name: gathered(record_of(each.hint), named)
-        if each.is_spread
-        else given(each.hint, named[each.name])
+    values = {
+        each.name: _value(each, named)
         for each in operation.parameters
         if each.location != "header" and (each.default is not OMITTED or each.name in held)
     }
+    return {name: value for name, value in values.items() if value is not OMITTED}
+
+
+def _value(parameter: Parameter, named: Mapping[str, Any]) -> Any:
+    """What a method takes for a parameter; null stands for the default of one that is never None."""
+    if parameter.is_spread:
+        return gathered(record_of(parameter.hint), named)
+    value = named[parameter.name]
+    if value is None and parameter.default is not REQUIRED and NoneType not in get_args(parameter.hint):
+        return parameter.default
+    return given(parameter.hint, value)

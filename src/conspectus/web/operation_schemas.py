@@ -21,10 +21,12 @@ from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, filter_to_json
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.jobs import JobRates, RequestTotals
+from conspectus.model.query import QueryContext, Retriever
 from conspectus.model.records import Document, Source
 from conspectus.model.reports import CheckReport
 from conspectus.model.results import Retrieval
 from conspectus.model.streams import Stream, StreamWindow
+from conspectus.operations.operation import member_of
 from conspectus.streams.summary_runner import MOST_BATCH, MOST_SENTENCES
 from conspectus.web.schemas.base import (
     CURSOR,
@@ -57,6 +59,7 @@ from conspectus.web.schemas.search import (
     MOST_HITS,
     BudgetBody,
     MinSimilarity,
+    QueryContextBody,
     Renderer,
     Tokens,
     budget_of,
@@ -82,6 +85,7 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
     datetime: Instant,
     tuple[int, int]: Span,
     GraphExpansion: GraphAskBody,
+    QueryContext: QueryContextBody,
 }
 _ANSWERED: Final[Mapping[Any, Any]] = {
     Document: DocumentAnswer,
@@ -125,6 +129,8 @@ _DAYS: Final = Annotated[float, Limited(ge=0, le=MOST_DAYS, allow_inf_nan=False)
 _BUDGET: Final = Annotated[
     Tokens | BudgetBody, Limited(description="Tokens counted with o200k_base, or a budget.")
 ]
+_HITS: Final = Annotated[int, Limited(ge=0, le=MOST_HITS)]
+_ALONG: Final = "Maximum number of messages of its thread added to a hit."
 _MOST: Final[Mapping[str, int]] = {
     "add_captions.captions": _MOST_WRITTEN,
     "add_events.events": _MOST_WRITTEN,
@@ -133,6 +139,43 @@ _MOST: Final[Mapping[str, int]] = {
 }
 """The most elements of a list, by method and parameter."""
 _LIMITS: Final[Mapping[str, Any]] = {
+    "Query.query": Question,
+    "Query.limit": Annotated[_HITS | None, Limited(description="Maximum number of hits.")],
+    "Query.min_similarity": MinSimilarity | None,
+    "Query.retrievers": Annotated[list[Retriever], Limited(max_length=2)] | None,
+    "Query.vector": _VECTOR,
+    "Query.rerank": Annotated[bool, Limited(description="Rerank the hits, where a reranker is set.")],
+    "Query.thread_messages": Annotated[_HITS, Limited(description=_ALONG)],
+    "Query.as_of": Annotated[
+        Instant | None, Limited(description="Answer with the state known at that instant.")
+    ],
+    "Budget.max_tokens": Tokens,
+    "Budget.system": Annotated[
+        Question, Limited(description="A system prompt that `max_tokens` must also cover.")
+    ],
+    "Budget.budget_query": Annotated[
+        Question, Limited(description="A user message that `max_tokens` must also cover.")
+    ],
+    "Budget.reserved_tokens": Annotated[Tokens, Limited(description="Tokens kept free for the answer.")],
+    "context.format": Renderer,
+    "explain.document": Identifier | None,
+    "augment.min_similarity": Annotated[
+        MinSimilarity | None, Limited(description="Lowest similarity; by default 0.25, with null none.")
+    ],
+    "search_and_rerank.candidates": _HITS,
+    "search_and_rerank.limit": Annotated[
+        Annotated[int, Limited(ge=0, le=1_000)] | None,
+        Limited(description="Maximum number of hits; by default 5."),
+    ],
+    "channel_context.max_tokens": _BUDGET,
+    "ChannelQuery.query": Question,
+    "ChannelQuery.thread": Name | None,
+    "ChannelQuery.profile": Name,
+    "ChannelQuery.member": Annotated[
+        Name | None, Limited(description="Only channels that this author may be in.")
+    ],
+    "ChannelQuery.min_similarity": MinSimilarity | None,
+    "ChannelQuery.thread_messages": Annotated[int, Limited(ge=0, le=1_000, description=_ALONG)],
     "create_user.name": _ACCOUNT,
     "create_group.name": _ACCOUNT,
     "create_key.label": Annotated[str, Limited(max_length=LONGEST)],
@@ -196,7 +239,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "StreamQuery.prompt": Question,
     "StreamQuery.streams": _STREAMS,
     "StreamQuery.floor": MinSimilarity | None,
-    "StreamQuery.limit": Annotated[int, Limited(ge=0, le=MOST_HITS)],
+    "StreamQuery.limit": _HITS,
     "memory_context.format": Renderer,
     "list_memories.entity": Label | None,
     "Fact.subject": Label,
@@ -244,10 +287,13 @@ _LIMITS: Final[Mapping[str, Any]] = {
 """Bounds that the type of a parameter or field does not say, by method or class."""
 
 
-def limited(owner: str, name: str, hint: Any, text: Any = None) -> Any:
+def limited(owners: Iterable[str], name: str, hint: Any, text: Any = None) -> Any:
     """What a request has for a parameter of a method, or for a field of a class."""
-    place = f"{owner}.{name}"
-    return _LIMITS.get(place) or requested(hint, text, most=_MOST.get(place, MOST_PARTS))
+    places = [f"{owner}.{name}" for owner in owners]
+    most = next((_MOST[each] for each in places if each in _MOST), MOST_PARTS)
+    return next((_LIMITS[each] for each in places if each in _LIMITS), None) or requested(
+        hint, text, most=most
+    )
 
 
 def _object(text: str) -> Any:
@@ -303,7 +349,7 @@ def request_model(kind: Any) -> type[BaseModel]:
     known = hints(kind)
     members: dict[str, Any] = {}
     for each in fields(kind):
-        told = limited(kind.__name__, each.name, known[each.name])
+        told = limited([kind.__name__], each.name, known[each.name])
         whole = is_dataclass(each.default)
         members[each.name] = (told | None, None) if whole else (told, _default(each))
     return create_model(kind.__name__, __base__=RequestModel, __doc__=inspect.getdoc(kind), **members)
@@ -314,11 +360,11 @@ def gathered(hint: Any, named: Mapping[str, Any]) -> Any:
     known = hints(hint)
     return hint(
         **{
-            each.name: given(known[each.name], named[each.name])
-            if each.name in named
+            each.name: given(known[each.name], named[name])
+            if name in named
             else gathered(known[each.name], named)
-            for each in fields(hint)
-            if each.name not in named or named[each.name] is not None or not is_dataclass(each.default)
+            for each, name in ((each, member_of(hint, each.name)) for each in fields(hint))
+            if name not in named or named[name] is not None or not is_dataclass(each.default)
         }
     )
 

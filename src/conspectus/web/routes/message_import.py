@@ -5,7 +5,7 @@ from typing import Annotated
 
 from fastapi import File, Form, Query, UploadFile
 
-from conspectus.model.channels import ArchiveKind, ChannelWindow, ImportReport
+from conspectus.model.channels import ArchiveKind, ImportReport
 from conspectus.model.records import Receipt
 from conspectus.operations import CHANNEL_OPERATIONS
 from conspectus.web.bodies import handed_in
@@ -14,9 +14,6 @@ from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answered
 from conspectus.web.schemas.base import NAME
-from conspectus.web.schemas.conversations import (
-    ChannelQuestionBody,
-)
 
 router = Section("conversations")
 Named = Annotated[str, Query(min_length=1, max_length=NAME)]
@@ -30,12 +27,6 @@ async def delete_message(
     """Delete a message by its key; what others answered stays."""
     found = await engine.documents.get_by_key(key, source=channel, collection=collection)
     return await engine.documents.delete(found.id, purge=purge)
-
-
-@router.post("/messages/context", response_model=answered(ChannelWindow), responses=problems())
-async def channel_context(body: ChannelQuestionBody, engine: EngineOf) -> ChannelWindow:
-    """The messages that matter to a question asked in a channel, never over the budget."""
-    return await engine.channels.window(body.question(), body.allowed())
 
 
 @router.post(

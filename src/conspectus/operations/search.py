@@ -1,0 +1,35 @@
+"""Operations on what is stored: hits, context windows and their explanations."""
+
+from typing import Final
+
+from conspectus.engine.search import SearchService
+from conspectus.operations.operation import OMITTED, Operation
+
+_BUDGET: Final = "max_tokens"
+_AS_IT_TAKES: Final = {"limit": OMITTED}
+"""Without a limit, a window has as many hits as it takes to fill it."""
+
+SEARCH_OPERATIONS: Final = (
+    Operation(SearchService.retrieve, "POST", "/search", reads=True, id="search", defaults={"limit": 20}),
+    Operation(
+        SearchService.window,
+        "POST",
+        "/context",
+        spread=_BUDGET,
+        reads=True,
+        id="context",
+        defaults=_AS_IT_TAKES,
+    ),
+    Operation(SearchService.explain, "POST", "/explain", spread=_BUDGET, reads=True, defaults=_AS_IT_TAKES),
+    Operation(
+        SearchService.augment,
+        "POST",
+        "/augment",
+        spread=_BUDGET,
+        reads=True,
+        defaults={"collection": OMITTED, "min_similarity": OMITTED, **_AS_IT_TAKES},
+    ),
+    Operation(
+        SearchService.search_and_rerank, "POST", "/search-and-rerank", reads=True, defaults=_AS_IT_TAKES
+    ),
+)
