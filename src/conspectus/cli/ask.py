@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
-from typing import Annotated, Final
+from typing import Annotated, Final, TypeVar
 
 import typer
 from rich.table import Table
@@ -32,35 +32,28 @@ PASSING: Final = {ChatRateLimited.code, ChatTimedOut.code, ChatUnreachable.code,
 """Codes of failures that a retry may solve."""
 NO_MODEL: Final = "CONSPECTUS_CHAT_MODEL is not set; these are the passages that a chat model would receive"
 
+E = TypeVar("E", bound=ChatEvent)
 
-@dataclass
+
+@dataclass(frozen=True, slots=True)
 class PrintedAnswer:
     """The events of an answer."""
 
-    sources: Sources = field(default_factory=lambda: Sources("off"))
-    citations: Citations | None = None
-    usage: Usage | None = None
-    failure: Failure | None = None
-    said: list[str] = field(default_factory=list)
+    events: list[ChatEvent] = field(default_factory=list)
 
     @property
-    def answer(self) -> str:
-        """The text so far."""
-        return "".join(self.said)
+    def text(self) -> str:
+        """All of it."""
+        return "".join(event.text for event in self.events if isinstance(event, Delta))
 
-    def take(self, event: ChatEvent) -> None:
-        """Record an event."""
-        match event:
-            case Sources():
-                self.sources = event
-            case Delta():
-                self.said.append(event.text)
-            case Citations():
-                self.citations = event
-            case Usage():
-                self.usage = event
-            case Failure():
-                self.failure = event
+    @property
+    def sources(self) -> Sources:
+        """What it is made from."""
+        return self.last(Sources) or Sources("off")
+
+    def last(self, kind: type[E]) -> E | None:
+        """The last event of a kind, if there is one."""
+        return next((event for event in reversed(self.events) if isinstance(event, kind)), None)
 
 
 def ask(
@@ -86,13 +79,14 @@ def ask(
         allocation=Allocation(context=max_tokens, answer=max_answer_tokens),
     )
     told = _told(session, request, aloud=not session.json)
-    if told.failure is None:
+    failure = told.last(Failure)
+    if failure is None:
         _finish(told, session)
-    elif told.failure.code == ChatNotConfigured.code and not no_context:
+    elif failure.code == ChatNotConfigured.code and not no_context:
         _passages(session, request, told.sources)
     else:
-        fail(told.failure.code, told.failure.message, facts={}, as_json=session.json)
-        raise typer.Exit(BUSY if told.failure.code in PASSING else FAILED)
+        fail(failure.code, failure.message, facts={}, as_json=session.json)
+        raise typer.Exit(BUSY if failure.code in PASSING else FAILED)
 
 
 def sources_table(sources: Sequence[ChatSource]) -> Table:
@@ -112,10 +106,10 @@ def _told(session: Session, request: ChatRequest, *, aloud: bool) -> PrintedAnsw
     told = PrintedAnswer()
     with closing(session.engine.chat.stream(request)) as events:
         for event in events:
-            told.take(event)
+            told.events.append(event)
             if aloud and isinstance(event, Delta):
                 _say(event.text)
-    if aloud and told.said:
+    if aloud and told.last(Delta):
         _say("\n")
     return told
 
@@ -126,10 +120,10 @@ def _say(text: str) -> None:
 
 
 def _finish(told: PrintedAnswer, session: Session) -> None:
-    citations = told.citations or Citations(())
+    citations = told.last(Citations) or Citations(())
     if session.json:
-        parts = {"sources": told.sources, "citations": citations, "usage": told.usage}
-        dump({"answer": told.answer, **parts})
+        parts = {"sources": told.sources, "citations": citations, "usage": told.last(Usage)}
+        dump({"answer": told.text, **parts})
         return
     if citations.cited:
         print()

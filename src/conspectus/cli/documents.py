@@ -74,9 +74,7 @@ def delete(
     count = session.engine.documents.count(collection=session.collection, filter=where)
     confirm(f"Delete {count} documents?", yes=yes or not count)
     receipt = session.engine.documents.delete_by_filter(where, collection=session.collection, purge=purge)
-    session.show(receipt, receipt_line(receipt))
-    if not receipt.documents:
-        session.end_with_nothing()
+    session.show(receipt, receipt_line(receipt), found=receipt.documents)
 
 
 def documents_table(documents: Iterable[Document]) -> RenderableType:

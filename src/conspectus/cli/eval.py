@@ -1,9 +1,10 @@
 """eval retrieval, evidence, conversation, turns, moments and similarity."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Coroutine, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 from rich.console import RenderableType
@@ -20,6 +21,10 @@ from conspectus.evals.moments import moments as measure_moments
 from conspectus.evals.turns import turns as measure_turns
 from conspectus.model.graph import GraphExpansion
 
+if TYPE_CHECKING:
+    from conspectus.ports import Progress
+
+T = TypeVar("T")
 MaxQueries = Annotated[
     int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of queries per kind.")
 ]
@@ -35,9 +40,7 @@ def retrieval(
     ] = False,
 ) -> None:
     """Measure ranking: nDCG and recall."""
-    session.require_here()
-    with progress() as bars:
-        figures = asyncio.run(run.retrieval(directory, graph=_ask(graph), progress=bars))
+    figures = _measured(session, lambda bars: run.retrieval(directory, graph=_ask(graph), progress=bars))
     session.show(figures, ways_table(figures) if graph else figures_table(figures))
 
 
@@ -54,12 +57,8 @@ def evidence(
     ] = None,
 ) -> None:
     """Measure how often windows contain the answer."""
-    session.require_here()
-    with progress() as bars:
-        measuring = measure_evidence(
-            directory, budgets=max_tokens or BUDGETS, limit=limit, pages=pages, progress=bars
-        )
-        figures = asyncio.run(measuring)
+    measure = partial(measure_evidence, directory, budgets=max_tokens or BUDGETS, limit=limit, pages=pages)
+    figures = _measured(session, lambda bars: measure(progress=bars))
     session.show(figures, ways_table(figures))
 
 
@@ -77,30 +76,22 @@ def conversation(
     graph: Annotated[bool, typer.Option("--graph", help="Include graph retrieval.")] = False,
 ) -> None:
     """Measure recall of evidence in conversations."""
-    session.require_here()
     chosen = profile_without(profile or "default", without) if without else profile
-    with progress() as bars:
-        asking = run.conversation(
-            directory, budget=max_tokens, profile=chosen, graph=_ask(graph), progress=bars
-        )
-        figures = asyncio.run(asking)
+    measure = partial(run.conversation, directory, budget=max_tokens, profile=chosen, graph=_ask(graph))
+    figures = _measured(session, lambda bars: measure(progress=bars))
     session.show(figures, figures_table(figures))
 
 
 def turns(directory: Directory, session: Session) -> None:
     """Measure retrieval for queries with a chat history."""
-    session.require_here()
-    with progress() as bars:
-        figures = asyncio.run(measure_turns(directory, progress=bars))
+    figures = _measured(session, lambda bars: measure_turns(directory, progress=bars))
     flat = {f"{way} {kind}": report for way, kinds in figures.items() for kind, report in kinds.items()}
     session.show(figures, figures_table(flat))
 
 
 def moments(directory: Directory, session: Session, *, limit: MaxQueries = None) -> None:
     """Measure search for moments of streams."""
-    session.require_here()
-    with progress() as bars:
-        figures = asyncio.run(measure_moments(directory, limit=limit, progress=bars))
+    figures = _measured(session, lambda bars: measure_moments(directory, limit=limit, progress=bars))
     session.show(figures, ways_table(figures))
 
 
@@ -114,6 +105,13 @@ def similarity(
     session.require_here()
     figures = asyncio.run(measure_similarity(directories))
     session.show(figures, similarity_table(figures))
+
+
+def _measured(session: Session, measure: Callable[["Progress | None"], Coroutine[Any, Any, T]]) -> T:
+    """The figures that are measured on this machine, with progress bars."""
+    session.require_here()
+    with progress() as bars:
+        return asyncio.run(measure(bars))
 
 
 def figures_table(figures: Mapping[str, object]) -> RenderableType:

@@ -1,18 +1,18 @@
-"""graph: nodes, edges and traversal."""
+"""graph: nodes, edges, traversal, and the entities that chunks mention."""
 
 import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeVar
+from typing import Annotated, Any, Final, TypeVar
 
 import typer
 from rich.console import Group, RenderableType
 from rich.tree import Tree
 
 from conspectus.cli.errors import confirm
-from conspectus.cli.options import After, Limit, PageLimit, Query, Yes, instant
+from conspectus.cli.options import After, Limit, PageLimit, Query, Wait, Yes, instant
 from conspectus.cli.output import cell, progress, rows_table, valid, write, written
 from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
@@ -33,9 +33,6 @@ from conspectus.model.graph import (
 from conspectus.settings import Settings
 from conspectus.text.times import parse_instant
 
-if TYPE_CHECKING:
-    pass
-
 STDIO: Final = Path("-")
 TEXT: Final = 80
 LISTS: Final = frozenset({"aliases"})
@@ -49,6 +46,8 @@ At = Annotated[str | None, typer.Option(help="State at this ISO 8601 time (defau
 Reason = Annotated[str, typer.Option(help="Reason, for the list of merges.")]
 File = Annotated[Path, typer.Argument(metavar="FILE", help="JSON list or JSON Lines; - is stdin.")]
 BATCH = Settings().max_graph_batch
+CANDIDATES = 3
+EntityText = Annotated[str, typer.Argument(metavar="TEXT", help="Text with entities.")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,6 +360,108 @@ def export(
     session.show({"file": output, "form": form, "bytes": size}, f"wrote {size:,} bytes")
 
 
+def entities(
+    session: Session,
+    *,
+    prefix: Annotated[str, typer.Option(help="Prefix of the names.")] = "",
+    limit: Limit = 100,
+    source: Annotated[str | None, typer.Option(help="Source (name or id).")] = None,
+) -> None:
+    """List the entities that chunks mention, by frequency."""
+    found = session.engine.graph.entities(
+        collection=session.collection, prefix=prefix, limit=limit, source=source
+    )
+    rows = ((one.name, one.type, one.passages) for one in found)
+    session.show_found(found, rows_table(("name", "type", "chunks"), rows), "no entities")
+
+
+def enable_extraction(session: Session, *, wait: Wait = True) -> None:
+    """Enable entity extraction for a collection."""
+    with progress() as bars:
+        home = session.engine.graph.extract_entities(True, collection=session.collection)
+        read = (
+            session.engine.graph.settle_entities(collection=session.collection, progress=bars) if wait else 0
+        )
+    session.show({"collection": home, "read": read}, f"enabled; {read:,} chunks processed")
+
+
+def disable_extraction(session: Session) -> None:
+    """Disable entity extraction and delete its results."""
+    home = session.engine.graph.extract_entities(False, collection=session.collection)
+    session.show({"collection": home, "read": 0}, "disabled")
+
+
+def extract(text: EntityText, session: Session) -> None:
+    """Show the entities in a text."""
+    found = session.engine.graph.find_mentions(text, collection=session.collection)
+    rows = ((one.text, one.type, str(one.start), str(one.end), one.key, f"{one.score:.2f}") for one in found)
+    table = rows_table(("name", "type", "from", "to", "key", "score"), rows)
+    session.show_found(found, table, "no entities in the text")
+
+
+def link(
+    text: EntityText,
+    session: Session,
+    of: OfGraph,
+    *,
+    mention: Annotated[
+        str | None, typer.Option(help="Part of the text to link (default: all entities).")
+    ] = None,
+    threshold: Annotated[float | None, typer.Option(help="Minimum score of a link, 0 to 1.")] = None,
+) -> None:
+    """Link entities in a text to graph nodes."""
+    span = None if mention is None else _span(text, mention)
+    found = session.engine.graph.link(text, **of.place(session), mention=span, threshold=threshold)
+    rows = (
+        (
+            one.mention.text, one.node.id if one.node else "-",
+            [f"{each.node.id} {each.score:.2f}" for each in one.candidates[:CANDIDATES]],
+        )
+        for one in found
+    )  # fmt: skip
+    table = rows_table(("mention", "node", "candidates"), rows)
+    session.show_found(found, table, "no entities in the text")
+
+
+def merge(
+    keep: Annotated[str, typer.Argument(metavar="NODE", help="Node to keep (id).")],
+    others: Annotated[list[str], typer.Argument(metavar="OTHER...", help="Nodes to merge into it (ids).")],
+    session: Session,
+    of: OfGraph,
+    *,
+    reason: Reason = "",
+) -> None:
+    """Merge nodes and their edges into one."""
+    node = session.engine.graph.merge_nodes(keep, others, reason=reason, **of.place(session))
+    session.show(node, f"merged into {node.id}")
+
+
+def undo_merge(
+    number: Annotated[int, typer.Argument(metavar="MERGE", help="Number of a merge.")],
+    session: Session,
+    of: OfGraph,
+    *,
+    reason: Reason = "",
+) -> None:
+    """Undo a merge."""
+    nodes = session.engine.graph.split_node(number, reason=reason, **of.place(session))
+    session.show(nodes, f"restored {', '.join(each.id for each in nodes)}")
+
+
+def merges(
+    session: Session,
+    of: OfGraph,
+    *,
+    limit: Limit = 100,
+    node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Id of a node (default: all).")] = None,
+) -> None:
+    """List merges and undone merges."""
+    found = session.engine.graph.node_history(node, **of.place(session))[:limit]
+    rows = ((str(one.number), one.kind, one.at, one.by, one.before, one.after, one.reason) for one in found)
+    columns = ("number", "kind", "time", "by", "before", "after", "reason")
+    session.show_found(found, rows_table(columns, rows), "no merges")
+
+
 def _arrow(step: EdgeStep) -> str:
     line = f"{step.type} {step.weight:g}"
     return f"<-[{line}]-" if step.backwards else f"-[{line}]->"
@@ -433,3 +534,11 @@ def _most(counts: Mapping[str, int]) -> str:
     """The most frequent names with their counts."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered[:5]) + (", …" if len(ordered) > 5 else "")
+
+
+def _span(text: str, mention: str) -> tuple[int, int]:
+    """The position of a mention in a text. Raises InvalidInput."""
+    start = text.find(mention)
+    if not mention or start < 0:
+        raise InvalidInput("mention", f"{mention!r} is not in the text")
+    return start, start + len(mention)

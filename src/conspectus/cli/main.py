@@ -153,13 +153,13 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "add-node": "graph.add_node", "add-edge": "graph.add_edge", "get-node": "graph.get_node",
         "nodes": "graph.nodes", "edges": "graph.edges", "neighbors": "graph.neighbors",
         "search": "graph.search", "snapshot": "graph.snapshot", "export": "graph.export",
-        "entities": "graph_entities.entities", "extract": "graph_entities.extract",
-        "link": "graph_entities.link", "merge": "graph_entities.merge",
-        "undo-merge": "graph_entities.undo_merge", "merges": "graph_entities.merges",
+        "entities": "graph.entities", "extract": "graph.extract",
+        "link": "graph.link", "merge": "graph.merge",
+        "undo-merge": "graph.undo_merge", "merges": "graph.merges",
         "delete": "graph.delete",
     }),
     "graph extraction": ("Manage entity extraction for a collection.", {
-        "enable": "graph_entities.enable_extraction", "disable": "graph_entities.disable_extraction",
+        "enable": "graph.enable_extraction", "disable": "graph.disable_extraction",
     }),
     "users": ("Manage users.", {
         "list": "people.list_users", "add": "people.add_user", "disable": "people.disable_user",

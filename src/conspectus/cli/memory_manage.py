@@ -175,9 +175,7 @@ def delete(
     """Delete memories by id, by age, or all of a scope."""
     what = chosen.what(ids or [])
     receipt = _delete(session, whose, what, deleting)
-    session.show(receipt, receipt_text(receipt))
-    if not receipt.memories:
-        session.end_with_nothing()
+    session.show(receipt, receipt_text(receipt), found=receipt.memories)
 
 
 def conversations(session: MemorySession, whose: InScope, *, limit: Limit = 100) -> None:
@@ -241,9 +239,7 @@ def import_lines(
         done = session.engine.memory.import_lines(
             _lines(source), collection=session.collection, scope=scope, progress=bars
         )
-    session.show(done, _counted(done))
-    if not done:
-        session.end_with_nothing()
+    session.show(done, _counted(done), found=done)
 
 
 def set_retention(

@@ -99,9 +99,7 @@ def add(
 def list_messages(channel: Channel, session: Session, *, limit: PageLimit = 20) -> None:
     """List the latest messages of a channel, oldest first."""
     said = session.engine.channels.latest(channel=channel, collection=session.collection, limit=limit)
-    session.show(said, _said_table(said))
-    if not said:
-        session.end_with_nothing()
+    session.show(said, _said_table(said), found=said)
 
 
 def thread(channel: Channel, key: Key, session: Session, *, limit: Limit = 20) -> None:

@@ -191,9 +191,7 @@ def add_grant(
 def remove_grant(session: Session, to: Recipient, *, source: Part = None) -> None:
     """Revoke the role of a user or a group."""
     found = session.engine.people.revoke(session.collection, to.grantee(), source=source)
-    session.show({"revoked": found}, "Revoked." if found else "No such grant.")
-    if not found:
-        session.end_with_nothing()
+    session.show({"revoked": found}, "Revoked." if found else "No such grant.", found=found)
 
 
 def _show_once(made: NewKey, session: Session) -> None:

@@ -114,9 +114,11 @@ class Session:
         if self.common.url is not None:
             raise InvalidInput("url", "this command works on this machine and asks no server")
 
-    def show(self, value: object, picture: RenderableType) -> None:
-        """Print a value: as JSON if that was asked for, or its picture."""
+    def show(self, value: object, picture: RenderableType, *, found: object = True) -> None:
+        """Print a value: as JSON if that was asked for, or its picture. End if nothing was `found`."""
         show(value, picture, as_json=self.json)
+        if not found:
+            self.end_with_nothing()
 
     def show_found(
         self, value: object, picture: RenderableType, nothing: str, *, found: Sequence[object] | None = None

@@ -292,9 +292,7 @@ def search(
         for number, each in enumerate(found, 1)
     )  # fmt: skip
     columns = ("#", "similarity", "task", "attachment", "status", "priority", "text")
-    session.show(found, rows_table(columns, rows))
-    if not found:
-        session.end_with_nothing()
+    session.show(found, rows_table(columns, rows), found=found)
 
 
 def get_task(task: TaskName, session: Session) -> None:
@@ -316,9 +314,7 @@ def delete(
     tasks = _tasks(session)
     receipts = {name: session.engine.run(tasks.delete(name)) for name in ids}
     gone = sum(each.documents for each in receipts.values())
-    session.show(receipts, f"deleted {gone} tasks and attachments")
-    if not gone:
-        session.end_with_nothing()
+    session.show(receipts, f"deleted {gone} tasks and attachments", found=gone)
 
 
 def import_tasks(

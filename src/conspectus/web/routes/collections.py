@@ -11,10 +11,16 @@ from conspectus.web.deps import CollectionName, EngineOf, Unhurried
 from conspectus.web.openapi import Section, problems
 from conspectus.web.operation_routes import add_routes
 from conspectus.web.operation_schemas import answered
-from conspectus.web.schemas.maintenance import ReindexedAnswer
+from conspectus.web.schemas.base import ResponseModel
 from conspectus.web.schemas.records import CollectionBody
 
 router = Section("collections")
+
+
+class ReindexedAnswer(ResponseModel):
+    """The collection whose index was built anew."""
+
+    collection: str
 
 
 @router.post(

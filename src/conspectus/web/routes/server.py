@@ -1,6 +1,6 @@
 """What those who run the server ask: outside the prefix of the API."""
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Request, Response
 
@@ -10,10 +10,16 @@ from conspectus.web.health import Readiness
 from conspectus.web.metrics import MEDIA_TYPE, Metrics
 from conspectus.web.openapi import operation, problems
 from conspectus.web.problem_details import refuse
-from conspectus.web.schemas.maintenance import HealthAnswer
+from conspectus.web.schemas.base import ResponseModel
 
 router = APIRouter(tags=["server"], generate_unique_id_function=operation)
 OPEN: dict[str, list[str]] = {"security": []}
+
+
+class HealthAnswer(ResponseModel):
+    """How the server is."""
+
+    status: Literal["alive", "ready"]
 
 
 def _readiness(request: Request) -> Readiness:

@@ -37,13 +37,12 @@ from conspectus.web.schemas.base import NAME
 from conspectus.web.schemas.tasks import (
     AttachmentBody,
     IdentifiedTaskBody,
-    SearchFiltersAnswer,
-    SemanticSearchAnswer,
+    SearchFilters,
+    SemanticSearch,
     SemanticSearchQuery,
     TaskBody,
     TaskChange,
     TaskContextBody,
-    TaskResultAnswer,
     TasksBody,
 )
 
@@ -75,25 +74,18 @@ Wait = Annotated[bool, Query(description="Answer when it is found by meaning too
 
 @router.get(
     "/search/semantic",
-    response_model=SemanticSearchAnswer,
+    response_model=answered(SemanticSearch),
     responses=problems(),
     dependencies=[Depends(_each_once)],
 )
-async def search_tasks(
-    asked: Annotated[SemanticSearchQuery, Query()], engine: EngineOf
-) -> SemanticSearchAnswer:
+async def search_tasks(asked: Annotated[SemanticSearchQuery, Query()], engine: EngineOf) -> SemanticSearch:
     """The tasks and attachments nearest in meaning, the most similar first."""
     if not asked.q.strip():
         raise InvalidInput("q", "must have a visible character")
     found = await engine.tasks.using(collection=asked.collection).search(
         asked.q, asked.n, status=asked.status, priority=asked.priority, min_similarity=asked.min_similarity
     )
-    return SemanticSearchAnswer(
-        results=[TaskResultAnswer.model_validate(each) for each in found],
-        total=len(found),
-        query=asked.q,
-        filters=SearchFiltersAnswer(status=asked.status, priority=asked.priority),
-    )
+    return SemanticSearch(found, len(found), asked.q, SearchFilters(asked.status, asked.priority))
 
 
 @router.get("/tasks", response_model=answered(TaskPage), responses=problems())

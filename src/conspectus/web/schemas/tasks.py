@@ -1,17 +1,17 @@
 """Tasks, their attachments, and what is found of them."""
 
-from typing import Annotated, Any, Literal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
-from conspectus.model.tasks import ID_LENGTH, TITLE_LENGTH, Attachment, Priority, Task, TaskStatus
+from conspectus.model.tasks import ID_LENGTH, TITLE_LENGTH, Attachment, Priority, Task, TaskResult, TaskStatus
 from conspectus.web.schemas.base import (
     NAME,
-    Count,
     JsonObject,
     Name,
     RequestModel,
-    ResponseModel,
     Share,
     Text,
 )
@@ -90,41 +90,22 @@ class SemanticSearchQuery(RequestModel):
     collection: Name = "tasks"
 
 
-class TaskResultAnswer(ResponseModel):
-    """A task found, or an attachment of one, which then has an `attachment_id`.
-
-    `document` is all that was written, `snippet` its first 100 characters; `reference` is the id of the
-    document that was found.
-    """
-
-    task_id: str
-    document: str
-    distance: float
-    similarity: Share
-    status: TaskStatus
-    priority: Priority | None
-    has_attachments: bool
-    snippet: str
-    type: Literal["task", "attachment"]
-    attachment_id: str | None
-    title: str
-    reference: str
-
-
-class SearchFiltersAnswer(ResponseModel):
+@dataclass(frozen=True, slots=True)
+class SearchFilters:
     """The filters that were asked for."""
 
     status: TaskStatus | None
     priority: Priority | None
 
 
-class SemanticSearchAnswer(ResponseModel):
+@dataclass(frozen=True, slots=True)
+class SemanticSearch:
     """Results, the most similar first; `total` is their number."""
 
-    results: list[TaskResultAnswer]
-    total: Count
+    results: Sequence[TaskResult]
+    total: int
     query: str
-    filters: SearchFiltersAnswer
+    filters: SearchFilters
 
 
 class TaskContextBody(RequestModel):
