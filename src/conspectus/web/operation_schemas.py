@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from functools import cache, reduce
@@ -22,7 +22,6 @@ from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.jobs import JobRates, RequestTotals
 from conspectus.model.query import QueryContext, Retriever
-from conspectus.model.records import Document, Source
 from conspectus.model.reports import CheckReport
 from conspectus.model.results import Retrieval
 from conspectus.model.streams import Stream, StreamWindow
@@ -53,7 +52,6 @@ from conspectus.web.schemas.base import (
     Where,
 )
 from conspectus.web.schemas.graphs import GraphAskBody
-from conspectus.web.schemas.records import DocumentAnswer, SourceAnswer
 from conspectus.web.schemas.search import (
     MOST_DIMENSIONS,
     MOST_HITS,
@@ -64,7 +62,7 @@ from conspectus.web.schemas.search import (
     Tokens,
     budget_of,
 )
-from conspectus.web.schemas.streams import VideoWindowAnswer
+from conspectus.web.schemas.streams import ShownWindow, shown_window
 
 MOST_PARTS: Final = 1_000_000
 """Elements of a list, as far as reading goes; the settings decide how many are accepted."""
@@ -88,12 +86,12 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
     QueryContext: QueryContextBody,
 }
 _ANSWERED: Final[Mapping[Any, Any]] = {
-    Document: DocumentAnswer,
-    Source: SourceAnswer,
-    StreamWindow: Annotated[VideoWindowAnswer, BeforeValidator(VideoWindowAnswer.of)],
     Filter: Annotated[JsonObject, BeforeValidator(filter_to_json)],
 }
-
+_CONVERTED: Final[Mapping[Any, tuple[Any, Callable[[Any], Any]]]] = {
+    StreamWindow: (ShownWindow, shown_window),
+}
+"""What an answer has instead of a dataclass, and how it is made of it."""
 _SHOWN: Final[Mapping[Any, Sequence[str]]] = {
     CheckReport: ("clean",),
     JobRates: ("failure_rate", "retry_rate"),
@@ -405,6 +403,9 @@ def answered(hint: Any) -> Any:
     """What an answer has for a value of this type."""
     if hint in _ANSWERED:
         return _ANSWERED[hint]
+    if hint in _CONVERTED:
+        kind, made = _CONVERTED[hint]
+        return Annotated[response_model(kind), BeforeValidator(made)]
     origin, members = get_origin(hint), get_args(hint)
     if isinstance(hint, NewType):
         return answered(hint.__supertype__)

@@ -1,16 +1,14 @@
 """Collections, sources, documents and chunks."""
 
-from datetime import datetime
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import Field
 
-from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Status, Syntax, TextPosition
+from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Syntax, TextPosition
 from conspectus.text.vectors import MOST_DIMENSIONS
 from conspectus.web.schemas.base import (
     LONGEST_DESCRIPTION,
     MOST_IDS,
-    Count,
     Finite,
     Identifier,
     Instant,
@@ -19,7 +17,6 @@ from conspectus.web.schemas.base import (
     Label,
     Name,
     RequestModel,
-    ResponseModel,
     Span,
     Text,
     Where,
@@ -40,56 +37,12 @@ class CollectionBody(RequestModel):
     get: bool = Field(False, description="Return the collection of that name if it exists already.")
 
 
-class SourceAnswer(ResponseModel):
-    """The unit of permission: a folder, a channel, a stream, a session."""
-
-    id: str
-    collection: str
-    name: str
-    metadata: JsonObject
-    kind: SourceKind
-
-
 class SourceBody(RequestModel):
     """A source to get, or to make if it is new; `metadata`, where given, replaces what it has."""
 
     name: Name = Field(examples=["handbook"])
     metadata: JsonObject | None = None
     kind: SourceKind = "manual"
-
-
-class PeriodAnswer(ResponseModel):
-    """A half-open span of time; an instant when both are equal."""
-
-    start: datetime
-    end: datetime
-
-
-class DocumentAnswer(ResponseModel):
-    """One stored document without its text. Its ETag is the fingerprint."""
-
-    id: str
-    collection: str
-    source: str
-    kind: Kind
-    key: str
-    title: str
-    content_hash: str
-    fingerprint: str
-    recorded: datetime
-    updated: datetime
-    metadata: JsonObject
-    author: str | None
-    role: str | None
-    occurred: PeriodAnswer | None
-    sequence: int | None
-    parent: str | None
-    thread: str | None
-    syntax: Syntax
-    status: Status
-    error: str | None
-    chunks: Count
-    characters: Count
 
 
 class PeriodBody(RequestModel):
@@ -182,23 +135,6 @@ class DocumentChange(DocumentFields):
     """The fields of a document to change; those that are not named stay. Metadata are replaced whole."""
 
     text: Text = ""
-
-
-class WrittenAnswer(ResponseModel):
-    """What a write did to one document."""
-
-    id: str
-    outcome: Literal["added", "replaced", "updated", "unchanged"]
-    chunks: Count
-
-
-class ReceiptAnswer(ResponseModel):
-    """How many of each thing are gone; `purged` says that no file holds them any more."""
-
-    documents: Count
-    chunks: Count
-    vectors: Count
-    purged: bool
 
 
 class DeletionBody(RequestModel):

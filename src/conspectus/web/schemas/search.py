@@ -5,16 +5,13 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from conspectus.model.query import Budget, QueryContext
-from conspectus.model.results import Outcome, TraceStatus
 from conspectus.web.schemas.base import (
-    Count,
     Finite,
     Instant,
     Int64,
     Name,
     Question,
     RequestModel,
-    ResponseModel,
     Tokenizer,
 )
 
@@ -63,55 +60,3 @@ class RerankBody(RequestModel):
     query: Question
     chunks: list[Int64] = Field(max_length=1_000, description="Ids of chunks, best first.")
     limit: int = Field(5, ge=0, le=1_000)
-
-
-class CitationAnswer(ResponseModel):
-    """Where a numbered part of the window comes from: characters [start, end) of the document."""
-
-    number: int
-    document: str
-    source: str
-    key: str
-    title: str
-    start: Count
-    end: Count
-    chunks: list[int]
-    page: int | None
-    heading: str | None
-    location: str
-
-
-class TraceAnswer(ResponseModel):
-    """One candidate's way: its rank, its score by parts, and why it is in or out."""
-
-    rank: int
-    chunk: int
-    document: str
-    title: str
-    score: float
-    parts: dict[str, float]
-    status: TraceStatus
-    reason: str
-    tokens: Count
-
-
-class MessageAnswer(ResponseModel):
-    """One chat message of a rendered window."""
-
-    role: str
-    content: str
-
-
-class WindowAnswer(ResponseModel):
-    """Rendered context that costs exactly `tokens`, with its citations and its trace."""
-
-    outcome: Outcome
-    text: str
-    tokens: Count
-    max_tokens: int
-    tokenizer: str
-    citations: list[CitationAnswer]
-    trace: list[TraceAnswer]
-    messages: list[MessageAnswer]
-    notices: list[str]
-    timings: dict[str, float]
