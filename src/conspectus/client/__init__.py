@@ -1,6 +1,6 @@
 """Client of a server: the methods of the engine over HTTP.
 
-Imports bootstrap, engine, ingest, memory, operations, ports, streams and text.
+Imports bootstrap, engine, ingest, memory, operations, ports and text.
 """
 
 from conspectus.client.connect import open
