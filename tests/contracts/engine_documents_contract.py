@@ -55,7 +55,7 @@ class CatalogContract:
     async def test_collections_change_and_go(self, engine: AnyEngine) -> None:
         """A new name, a new description, and a receipt for all that was in it."""
         await engine.add(["one", "two"], collection="old", wait=True)
-        changed = await engine.collections.update("old", rename="new", description="now")
+        changed = await engine.collections.update("old", name="new", description="now")
         assert (changed.name, changed.description) == ("new", "now")
         with pytest.raises(NotFound):
             await engine.collections.get("old")
@@ -86,7 +86,7 @@ class CatalogContract:
             == await engine.collections.get_source(made.id)
             == await local.collections.get_source(made.id)
         )
-        renamed = await engine.collections.update_source(made.id, rename="b", metadata={"c": 1})
+        renamed = await engine.collections.update_source(made.id, name="b", metadata={"c": 1})
         assert await engine.collections.sources(collection="new") == [renamed]
         assert await engine.collections.delete_source("b", collection="new") == Receipt()
         for call in (

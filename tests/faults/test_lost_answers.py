@@ -103,7 +103,7 @@ async def test_names_are_taken_once(tmp_path: Path) -> None:
                 engine.collections.create("wiki"),
                 engine.people.create_user("ann"),
                 engine.people.create_group("editors"),
-                engine.collections.update("wiki", rename="book"),
+                engine.collections.update("wiki", name="book"),
                 engine.people.grant("book", Principal("user", "ann"), "viewer"),
             )
         ):

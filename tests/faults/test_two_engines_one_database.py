@@ -89,14 +89,14 @@ async def test_collections_are_what_they_are_called_now(engines: Two) -> None:
     for engine, other in ((one, two), (two, one)):
         await engine.add(NewDocument("the old text", key="a"), collection="wiki", wait=True)
         assert await found(other, "text", "wiki") == ["the old text"]
-        await engine.collections.update("wiki", rename="notes")
+        await engine.collections.update("wiki", name="notes")
         assert await found(other, "text", "notes") == ["the old text"]
         with pytest.raises(NotFound):
             await found(other, "text", "wiki")
         await engine.add(NewDocument("the new text", key="a"), collection="wiki", wait=True)
         assert await found(other, "text", "wiki") == ["the new text"]
         await engine.collections.delete("notes")
-        await engine.collections.update("wiki", rename="notes")
+        await engine.collections.update("wiki", name="notes")
         assert await found(other, "text", "notes") == ["the new text"]
         await engine.collections.delete("notes")
         with pytest.raises(NotFound):

@@ -222,7 +222,7 @@ class Doing:
         able = self.world.rank(who.user.id, room.id) >= RANK["manager"]
         expected = self._judged(who, seen=rank > 0, able=able, scope="write")
         view = await self.door.entered(who)
-        await self._expect(expected, view.collections.update_source(source, rename=name))
+        await self._expect(expected, view.collections.update_source(source, name=name))
         if expected == "ok":
             room.sources[source] = name
 

@@ -44,7 +44,7 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
         "by key": lambda view, name: view.documents.get_by_key("any", source="any", collection=name),
         "channel": lambda view, name: view.channels.window(ChannelQuery("x", "any", name), BUDGET),
         "change": lambda view, name: view.collections.update(name, description="x"),
-        "rename": lambda view, name: view.collections.update(name, rename="x"),
+        "rename": lambda view, name: view.collections.update(name, name="x"),
         "delete": lambda view, name: view.collections.delete(name),
         "delete where": lambda view, name: view.documents.delete_by_filter(EVERYTHING, collection=name),
         "reindex": lambda view, name: view.maintenance.reindex(collection=name),
@@ -70,7 +70,7 @@ def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
         "change": lambda view, name: view.collections.get_or_create_source(
             name, collection=home, metadata={"a": 1}
         ),
-        "rename": lambda view, name: view.collections.update_source(name, collection=home, rename="x"),
+        "rename": lambda view, name: view.collections.update_source(name, collection=home, name="x"),
         "delete": lambda view, name: view.collections.delete_source(name, collection=home),
         "add": lambda view, name: view.add("x", source=name, collection=home),
         "grants": lambda view, name: view.people.grants(home, source=name),
@@ -339,7 +339,7 @@ class Looking(Watching):
 
 
 def _rename(part: str, view: Any, name: str) -> Awaitable[Any]:
-    work: Awaitable[Any] = view.collections.update_source(part, rename=name)
+    work: Awaitable[Any] = view.collections.update_source(part, name=name)
     return work
 
 

@@ -97,23 +97,23 @@ async def test_hidden_and_missing_collections_are_made_anew_alike(scene: Scene) 
 async def test_renaming_does_not_tell_which_names_are_taken(scene: Scene) -> None:
     await scene.alice.collections.create("diary")
     await scene.bob_is("manager")
-    assert await refusal(scene.bob.collections.update_source(scene.shared, rename="hidden")) == await refusal(
-        scene.bob.collections.update_source(scene.shared, rename="nothing")
+    assert await refusal(scene.bob.collections.update_source(scene.shared, name="hidden")) == await refusal(
+        scene.bob.collections.update_source(scene.shared, name="nothing")
     )
     await scene.bob_is("owner", of=None)
-    assert await refusal(scene.bob.collections.update("alice/wiki", rename="diary")) == await refusal(
-        scene.bob.collections.update("alice/wiki", rename="nothing")
+    assert await refusal(scene.bob.collections.update("alice/wiki", name="diary")) == await refusal(
+        scene.bob.collections.update("alice/wiki", name="nothing")
     )
     for taken in (
-        scene.alice.collections.update("wiki", rename="diary"),
-        scene.alice.collections.update_source(scene.shared, rename="hidden"),
+        scene.alice.collections.update("wiki", name="diary"),
+        scene.alice.collections.update_source(scene.shared, name="hidden"),
     ):
         assert "exists already" in await refusal(taken)
 
 
 async def test_a_name_that_became_free_can_be_used_again(scene: Scene) -> None:
-    await scene.alice.collections.update_source("shared", collection="wiki", rename="old")
-    await scene.alice.collections.update("wiki", rename="past")
+    await scene.alice.collections.update_source("shared", collection="wiki", name="old")
+    await scene.alice.collections.update("wiki", name="past")
     await scene.alice.add("anew", source="shared", collection="wiki")
     assert [each.name for each in await scene.alice.collections.list()] == ["alice/past", "alice/wiki"]
     assert {each.name for each in await scene.alice.collections.sources(collection="past")} == {
@@ -155,10 +155,10 @@ async def chunks_of(alice: Engine, source: str) -> Sequence[Chunk]:
 async def test_a_renamed_collection_stays_its_accounts(scene: Scene) -> None:
     made = await scene.alice.collections.create("a/b/c")
     for name in ("x", "bob/x", "alice/x"):
-        await scene.alice.collections.update(made.id, rename=name)
+        await scene.alice.collections.update(made.id, name=name)
         assert (await scene.alice.collections.get(made.id)).name.startswith("alice/")
     await scene.owner.collections.create("left/right")
-    assert (await scene.owner.collections.update("left/right", rename="right")).name == "right"
+    assert (await scene.owner.collections.update("left/right", name="right")).name == "right"
 
 
 async def test_nothing_is_told_of_how_much_is_hidden(scene: Scene) -> None:

@@ -96,7 +96,7 @@ async def test_a_deleted_collection_leaves_nothing_to_one_of_the_same_name(engin
 
 async def test_a_renamed_collection_keeps_what_it_has(engine: Engine) -> None:
     await engine.add("heron", collection="birds")
-    await engine.collections.update("birds", rename="fowl", description="all of them")
+    await engine.collections.update("birds", name="fowl", description="all of them")
     assert len((await engine.retrieve("heron", collection="fowl")).hits) == 1
     with pytest.raises(NotFound):
         await engine.retrieve("heron", collection="birds")
@@ -139,9 +139,9 @@ async def test_the_same_names_have_the_same_ids_in_every_store(engine: Engine, t
 async def test_a_name_that_was_given_up_can_be_given_again(engine: Engine) -> None:
     first = await engine.collections.get_or_create("birds")
     pond = await engine.collections.get_or_create_source("pond", collection="birds")
-    await engine.collections.update_source(pond.id, rename="lake")
+    await engine.collections.update_source(pond.id, name="lake")
     assert (await engine.collections.get_or_create_source("pond", collection="birds")).id != pond.id
-    await engine.collections.update("birds", rename="fowl")
+    await engine.collections.update("birds", name="fowl")
     second = await engine.collections.get_or_create("birds")
     assert second.id != first.id
     assert [each.name for each in await engine.collections.list()] == ["birds", "fowl"]

@@ -38,7 +38,7 @@ async def found(engine: Engine, words: str) -> bool:
 async def test_what_is_saved_is_found(engine: Engine, wiki: Path) -> None:
     await engine.connections.create("notes", "markdown", {"path": str(wiki)})
     ended: list[Job] = []
-    following = asyncio.create_task(engine.connections.watch("notes", told=ended.append))
+    following = asyncio.create_task(engine.connections.watch("notes", on_job=ended.append))
     await until(lambda: found(engine, "heron"))
     (wiki / "two.md").write_text("# Two\n\nA crane flies over.")
     await until(lambda: found(engine, "crane"))

@@ -68,7 +68,7 @@ async def test_names_that_are_taken_are_refused(owner: Engine) -> None:
     with pytest.raises(Conflict):
         await owner.collections.create("alice/notes")
     with pytest.raises(Conflict):
-        await owner.collections.update("dora/notes", rename="alice/notes")
+        await owner.collections.update("dora/notes", name="alice/notes")
     with pytest.raises(Conflict):
         await owner.add("x", collection="bob/new")
 

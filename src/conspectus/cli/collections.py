@@ -58,7 +58,7 @@ def create_collection(
 
 def rename_collection(name: Name, new: NewName, session: Session) -> None:
     """Rename a collection."""
-    changed = session.engine.collections.update(name, rename=new)
+    changed = session.engine.collections.update(name, name=new)
     session.show(changed, f"renamed {name} to {changed.name}")
 
 
@@ -95,7 +95,7 @@ def create_source(name: Name, session: NewSession) -> None:
 
 def rename_source(name: Name, new: NewName, session: Session) -> None:
     """Rename a source."""
-    changed = session.engine.collections.update_source(name, collection=session.collection, rename=new)
+    changed = session.engine.collections.update_source(name, collection=session.collection, name=new)
     session.show(changed, f"renamed {name} to {changed.name}")
 
 
@@ -148,10 +148,10 @@ def watch(name: ConnectionName, session: Session) -> None:
     """Sync a connection now and after every change of its folder."""
     session.require_here()
 
-    def told(job: Job) -> None:
+    def on_job(job: Job) -> None:
         session.show(job, jobs_table([job]))
 
-    session.engine.connections.watch(name, collection=session.collection, told=told)
+    session.engine.connections.watch(name, collection=session.collection, on_job=on_job)
 
 
 def delete_connection(

@@ -81,11 +81,11 @@ class RemoteCollections(RemoteService, CollectionService):
         source: str,
         *,
         collection: str | None = None,
-        rename: str | None = None,
+        name: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Source:
         path = await self._source_path(source, collection)
-        body = given(rename=rename, metadata=None if metadata is None else metadata_json(metadata))
+        body = given(name=name, metadata=None if metadata is None else metadata_json(metadata))
         return await self._channel.one(Source, Request("PATCH", path, body, writes=True))
 
     async def delete_source(

@@ -67,7 +67,7 @@ class CollectionService(Service):
         return (await self._sight.place(collection)).shown
 
     async def update(
-        self, collection: str, *, rename: str | None = None, description: str | None = None
+        self, collection: str, *, name: str | None = None, description: str | None = None
     ) -> Collection:
         """Change the given fields of a collection; only the account that owns it may change its name.
 
@@ -75,9 +75,9 @@ class CollectionService(Service):
         """
         place = await self._context.place(collection, "manager", "change a collection")
         new = None
-        if rename is not None:
+        if name is not None:
             require_account(self._person, place.collection, "rename a collection")
-            new = await self._writer.free_name(rename, place.collection)
+            new = await self._writer.free_name(name, place.collection)
         return await self._core.records.change_collection(
             place.collection.id, name=new, description=description
         )
@@ -129,7 +129,7 @@ class CollectionService(Service):
         source: str,
         *,
         collection: str | None = None,
-        rename: str | None = None,
+        name: str | None = None,
         metadata: Mapping[str, Any] | None = None,
     ) -> Source:
         """Change the given fields of a source; only managers of the whole collection may change its name.
@@ -139,9 +139,9 @@ class CollectionService(Service):
         found, place = await self._source(source, collection)
         self._may_write(place, found, "change a source")
         new = None
-        if rename is not None:
+        if name is not None:
             place.require("manager", "rename a source")
-            new = named("source", rename)
+            new = named("source", name)
             if is_stable_id(new):
                 raise InvalidInput("source", NO_ID)
         told = None if metadata is None else self._writer.storable(metadata)

@@ -115,11 +115,11 @@ class ConnectionService(Service):
         )
 
     async def watch(
-        self, name: str, *, collection: str = "default", told: Callable[[Job], None] | None = None
+        self, name: str, *, collection: str = "default", on_job: Callable[[Job], None] | None = None
     ) -> None:
         """Sync now and after every change, until this is cancelled.
 
-        `told` is called with each job that has ended. Raises NotFound, InvalidInput for a connector that
+        `on_job` is called with each job that has ended. Raises NotFound, InvalidInput for a connector that
         cannot watch, and FetchFailed if the address is gone.
         """
         place = await self._sight.place(collection)
@@ -134,7 +134,7 @@ class ConnectionService(Service):
             while True:
                 changed = asyncio.ensure_future(anext(changes))
                 try:
-                    await self._in_step(wiki, told)
+                    await self._in_step(wiki, on_job)
                     await changed
                 finally:
                     changed.cancel()
@@ -172,13 +172,13 @@ class ConnectionService(Service):
         person = await self._context.person_of(wiki.owner)
         await self._answering(person).watch(wiki.name, collection=wiki.collection)
 
-    async def _in_step(self, wiki: Connection, told: Callable[[Job], None] | None) -> None:
+    async def _in_step(self, wiki: Connection, on_job: Callable[[Job], None] | None) -> None:
         """A run that begins after this call; one that runs already may have looked before the change."""
         while True:
             job = await self.sync(wiki.name, collection=wiki.collection)
             ended = await self._jobs.wait(job.id)
-            if told is not None:
-                told(ended)
+            if on_job is not None:
+                on_job(ended)
             if job.started is None:
                 return
 

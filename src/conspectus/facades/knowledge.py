@@ -220,7 +220,7 @@ class KnowledgeBase:
         _known(attrs, {"name", "description"})
         engine = await self._as(user_id)
         changed = await engine.collections.update(
-            id, rename=attrs.get("name"), description=attrs.get("description")
+            id, name=attrs.get("name"), description=attrs.get("description")
         )
         return to_collection(changed)
 
@@ -253,7 +253,7 @@ class KnowledgeBase:
         _known(attrs, {"name", "metadata"})
         engine = await self._as(user_id)
         changed = await engine.collections.update_source(
-            id, rename=attrs.get("name"), metadata=attrs.get("metadata")
+            id, name=attrs.get("name"), metadata=attrs.get("metadata")
         )
         return to_source(changed)
 

@@ -109,7 +109,6 @@ TEXTS: Final[Mapping[str, Any]] = {
     "embedder": Name,
     "graph": Name,
     "name": Name,
-    "rename": Name,
     "tokenizer": Tokenizer,
 }
 """Bounds of texts by the name of the parameter."""

@@ -41,6 +41,7 @@ RENAMED: Mapping[str, str] = {
     "turns": "limit",
     "tokens": "max_tokens",
     "everywhere": "all_conversations",
+    "rename": "name",
     "heir": "transfer_to",
 }
 """Fields of requests by the names that they had before the first release."""
