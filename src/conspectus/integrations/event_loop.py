@@ -10,13 +10,14 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, Protocol, TypeAlias, TypeVar, runtime_checkable
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput
 
+P = ParamSpec("P")
 T = TypeVar("T")
 Work: TypeAlias = Callable[[AnyEngine], Coroutine[Any, Any, T]]
 
@@ -74,6 +75,23 @@ def calls_to(engine: Given) -> Calls:
     if engine is None or isinstance(engine, str | Path):
         return _Opened(engine)
     return _Lent(engine) if isinstance(engine, Blocking) else _OfLoop(engine)
+
+
+def both(
+    work: Callable[Concatenate[Any, AnyEngine, P], Coroutine[Any, Any, T]],
+) -> tuple[Callable[Concatenate[Any, P], T], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
+    """What a Closing object does with an engine, as a method that waits and as one that is awaited."""
+
+    def waited(self: Any, /, *args: P.args, **named: P.kwargs) -> T:
+        calls: Calls = self._calls
+        return calls.wait(lambda engine: work(self, engine, *args, **named))
+
+    async def awaited(self: Any, /, *args: P.args, **named: P.kwargs) -> T:
+        calls: Calls = self._calls
+        return await calls.run(lambda engine: work(self, engine, *args, **named))
+
+    waited.__doc__ = awaited.__doc__ = work.__doc__
+    return waited, awaited
 
 
 class _Opened:

@@ -13,9 +13,10 @@ from dataclasses import replace
 from typing import Any, Self
 from uuid import uuid4
 
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns
-from conspectus.integrations.event_loop import Calls, Closing, Given, Work, calls_to, refuse
+from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both, calls_to, refuse
 from conspectus.integrations.passages import Ask
 from conspectus.integrations.texts import FoundText, Selection, Text, Texts, Values
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter
@@ -79,29 +80,21 @@ class ConspectusByteStore(Closing, ByteStore):
         self._calls = calls_to(engine)
         self._values = Values(source=source, collection=collection, searchable=searchable)
 
-    def mget(self, keys: Sequence[str]) -> list[bytes | None]:
+    async def _get(self, engine: AnyEngine, keys: Sequence[str]) -> list[bytes | None]:
         """The values of keys, in their order; None for those that are not there."""
-        return self._calls.wait(lambda engine: self._values.get(engine, keys))
+        return await self._values.get(engine, keys)
 
-    async def amget(self, keys: Sequence[str]) -> list[bytes | None]:
-        """As mget."""
-        return await self._calls.run(lambda engine: self._values.get(engine, keys))
-
-    def mset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
+    async def _set(self, engine: AnyEngine, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
         """Set values; of a key that comes twice the last stays."""
-        self._calls.wait(lambda engine: self._values.set(engine, key_value_pairs))
+        await self._values.set(engine, key_value_pairs)
 
-    async def amset(self, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
-        """As mset."""
-        await self._calls.run(lambda engine: self._values.set(engine, key_value_pairs))
-
-    def mdelete(self, keys: Sequence[str]) -> None:
+    async def _delete(self, engine: AnyEngine, keys: Sequence[str]) -> None:
         """Delete keys; those that are not there are none."""
-        self._calls.wait(lambda engine: self._values.delete(engine, keys))
+        await self._values.delete(engine, keys)
 
-    async def amdelete(self, keys: Sequence[str]) -> None:
-        """As mdelete."""
-        await self._calls.run(lambda engine: self._values.delete(engine, keys))
+    mget, amget = both(_get)
+    mset, amset = both(_set)
+    mdelete, amdelete = both(_delete)
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
         """The keys that begin so, read page by page."""
@@ -147,21 +140,18 @@ class ConspectusRetriever(Closing, BaseRetriever):
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **asked: Any
     ) -> list[Document]:
-        ask = replace(self._ask, **asked)
-        passages = self._calls.wait(lambda engine: ask.passages(engine, query))
-        return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
+        return self._calls.wait(lambda engine: self._found(engine, query, asked))
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **asked: Any
     ) -> list[Document]:
-        ask = replace(self._ask, **asked)
-        passages = await self._calls.run(lambda engine: ask.passages(engine, query))
-        return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
+        return await self._calls.run(lambda engine: self._found(engine, query, asked))
 
-    @property
-    def _ask(self) -> Ask:
+    async def _found(self, engine: AnyEngine, query: str, asked: dict[str, Any]) -> list[Document]:
         chosen: Filter = self.filter
-        return Ask(self.collection, chosen, self.limit, self.max_tokens, self.tokenizer, self.options)
+        usual = Ask(self.collection, chosen, self.limit, self.max_tokens, self.tokenizer, self.options)
+        passages = await replace(usual, **asked).passages(engine, query)
+        return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
 
 
 class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
@@ -197,23 +187,17 @@ class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
         """All messages."""
         return [_message(item) for item in await self._calls.run(self._turns.newest)]
 
-    def add_messages(self, messages: Sequence[BaseMessage]) -> None:
+    async def _add(self, engine: AnyEngine, messages: Sequence[BaseMessage]) -> None:
         """Append messages. Raises InvalidInput for one that is not JSON."""
         items, roles = [_item(each) for each in messages], [_role(each) for each in messages]
-        self._calls.wait(lambda engine: self._turns.add(engine, items, roles=roles))
+        await self._turns.add(engine, items, roles=roles)
 
-    async def aadd_messages(self, messages: Sequence[BaseMessage]) -> None:
-        """As add_messages."""
-        items, roles = [_item(each) for each in messages], [_role(each) for each in messages]
-        await self._calls.run(lambda engine: self._turns.add(engine, items, roles=roles))
-
-    def clear(self) -> None:
+    async def _clear(self, engine: AnyEngine) -> None:
         """Forget all messages; standing notes of the conversation stay."""
-        self._calls.wait(self._turns.clear)
+        await self._turns.clear(engine)
 
-    async def aclear(self) -> None:
-        """As clear."""
-        await self._calls.run(self._turns.clear)
+    add_messages, aadd_messages = both(_add)
+    clear, aclear = both(_clear)
 
 
 def _role(message: BaseMessage) -> str:
@@ -297,26 +281,18 @@ class ConspectusVectorStore(Closing, VectorStore):
         await self._calls.run(lambda engine: self._texts.add(engine, new))
         return [each.id for each in new]
 
-    def delete(self, ids: list[str] | None = None, **unknown: Any) -> bool:
+    async def _delete(self, engine: AnyEngine, /, ids: list[str] | None = None, **unknown: Any) -> bool:
         """Delete texts by their ids (None: all of the source); ids that do not exist are ignored."""
         refuse(unknown)
-        self._calls.wait(lambda engine: self._texts.delete(engine, Selection(ids)))
+        await self._texts.delete(engine, Selection(ids))
         return True
 
-    async def adelete(self, ids: list[str] | None = None, **unknown: Any) -> bool:
-        """As delete."""
-        refuse(unknown)
-        await self._calls.run(lambda engine: self._texts.delete(engine, Selection(ids)))
-        return True
-
-    def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
+    async def _get(self, engine: AnyEngine, ids: Sequence[str], /) -> list[Document]:
         """The documents with these ids, without those that do not exist."""
-        return list(map(_document, self._calls.wait(lambda engine: self._texts.get(engine, Selection(ids)))))
+        return list(map(_document, await self._texts.get(engine, Selection(ids))))
 
-    async def aget_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """As get_by_ids."""
-        found = await self._calls.run(lambda engine: self._texts.get(engine, Selection(ids)))
-        return list(map(_document, found))
+    delete, adelete = both(_delete)
+    get_by_ids, aget_by_ids = both(_get)
 
     def similarity_search(self, query: str, k: int = LIMIT, **fields: Any) -> list[Document]:
         """The best documents, best first."""
@@ -338,19 +314,14 @@ class ConspectusVectorStore(Closing, VectorStore):
         """As similarity_search_with_score."""
         return [(_document(each.text), each.score) for each in await self._afound(query, k, fields)]
 
-    def similarity_search_by_vector(
-        self, embedding: list[float], k: int = LIMIT, **fields: Any
+    async def _by_vector(
+        self, engine: AnyEngine, /, embedding: list[float], k: int = LIMIT, **fields: Any
     ) -> list[Document]:
         """The documents whose vectors are most similar to a vector."""
-        found = self._calls.wait(self._search("", k, embedding, {"retrievers": ("vector",), **fields}))
+        found = await self._search("", k, embedding, {"retrievers": ("vector",), **fields})(engine)
         return [_document(each.text) for each in found]
 
-    async def asimilarity_search_by_vector(
-        self, embedding: list[float], k: int = LIMIT, **fields: Any
-    ) -> list[Document]:
-        """As similarity_search_by_vector."""
-        found = await self._calls.run(self._search("", k, embedding, {"retrievers": ("vector",), **fields}))
-        return [_document(each.text) for each in found]
+    similarity_search_by_vector, asimilarity_search_by_vector = both(_by_vector)
 
     @classmethod
     def from_texts(

@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, MissingExtra
 from conspectus.integrations.chat_messages import Item, Turns, conversations, nothing_yet
-from conspectus.integrations.event_loop import Calls, Closing, Given, Work, calls_to, refuse
+from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both, calls_to, refuse
 from conspectus.integrations.passages import Ask, RetrievedPassage
 from conspectus.integrations.texts import ALL, FoundText, Selection, Text, Texts
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Exists, Filter, In, Not, Or
@@ -65,100 +65,71 @@ class OnEngine(Closing, BaseModel):
         self._calls = calls_to(self.engine)
 
 
-class ConspectusChatStore(OnEngine, BaseChatStore):
+class OfPeople(OnEngine):
+    """What keeps memories of a user and an agent, a conversation each."""
+
+    user: str | None = None
+    agent: str | None = None
+    collection: str = MEMORY
+
+    def _turns(self, key: str | None) -> Turns:
+        return Turns(Scope(self.user, self.agent, key), FORM, self.collection)
+
+
+class ConspectusChatStore(OfPeople, BaseChatStore):
     """The messages of conversations in memory: every one, as it was given, in the order of time.
 
     A key is a conversation of the user and the agent. Without an `agent`, messages of all agents are read,
     and new ones are no agent's. A buffer over a store at a path can be written as a string and read again.
     """
 
-    user: str | None = None
-    agent: str | None = None
-    collection: str = MEMORY
-
     @classmethod
     def class_name(cls) -> str:
         """The name by which LlamaIndex knows it."""
         return "ConspectusChatStore"
 
-    def set_messages(self, key: str, messages: list[ChatMessage]) -> None:
+    async def _set(self, engine: AnyEngine, key: str, messages: list[ChatMessage]) -> None:
         """Replace the messages of a conversation."""
-        self._calls.wait(self._set(key, messages))
+        turns, items = self._turns(key), list(map(item_of, messages))
+        before = await turns.memories(engine)
+        await turns.add(engine, items, roles=[each.role.value for each in messages])
+        await turns.forget(engine, before)
 
-    async def aset_messages(self, key: str, messages: list[ChatMessage]) -> None:
-        """As set_messages."""
-        await self._calls.run(self._set(key, messages))
-
-    def get_messages(self, key: str) -> list[ChatMessage]:
+    async def _get(self, engine: AnyEngine, key: str) -> list[ChatMessage]:
         """The messages of a conversation; none of one that is unknown."""
-        return [message_of(item) for item in self._calls.wait(self._turns(key).newest)]
+        return list(map(message_of, await self._turns(key).newest(engine)))
 
-    async def aget_messages(self, key: str) -> list[ChatMessage]:
-        """As get_messages."""
-        return [message_of(item) for item in await self._calls.run(self._turns(key).newest)]
-
-    def add_message(self, key: str, message: ChatMessage, idx: int | None = None) -> None:
+    async def _add(self, engine: AnyEngine, key: str, message: ChatMessage, idx: int | None = None) -> None:
         """Append a message, or insert it at `idx`. Raises InvalidInput for one that is not JSON."""
-        self._calls.wait(self._add(key, message, idx))
-
-    async def async_add_message(self, key: str, message: ChatMessage, idx: int | None = None) -> None:
-        """As add_message."""
-        await self._calls.run(self._add(key, message, idx))
-
-    def delete_messages(self, key: str) -> list[ChatMessage] | None:
-        """Forget a conversation, and return what was said; None of one that is unknown."""
-        return [message_of(item) for item in self._calls.wait(self._turns(key).clear)] or None
-
-    async def adelete_messages(self, key: str) -> list[ChatMessage] | None:
-        """As delete_messages."""
-        return [message_of(item) for item in await self._calls.run(self._turns(key).clear)] or None
-
-    def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Forget the message at a place, and return it; None where there is none."""
-        return _maybe(self._calls.wait(lambda engine: self._turns(key).take(engine, idx)))
-
-    async def adelete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """As delete_message."""
-        return _maybe(await self._calls.run(lambda engine: self._turns(key).take(engine, idx)))
-
-    def delete_last_message(self, key: str) -> ChatMessage | None:
-        """Forget the last message, and return it; None where there is none."""
-        return _maybe(self._calls.wait(self._turns(key).pop))
-
-    async def adelete_last_message(self, key: str) -> ChatMessage | None:
-        """As delete_last_message."""
-        return _maybe(await self._calls.run(self._turns(key).pop))
-
-    def get_keys(self) -> list[str]:
-        """The conversations."""
-        return self._calls.wait(self._keys)
-
-    async def aget_keys(self) -> list[str]:
-        """As get_keys."""
-        return await self._calls.run(self._keys)
-
-    def _turns(self, key: str) -> Turns:
-        return Turns(Scope(self.user, self.agent, key), FORM, self.collection)
-
-    def _add(self, key: str, message: ChatMessage, idx: int | None) -> Work[None]:
         turns, item, role = self._turns(key), item_of(message), message.role.value
         if idx is None:
-            return lambda engine: turns.add(engine, [item], roles=[role])
-        return lambda engine: turns.insert(engine, idx, item, role)
+            await turns.add(engine, [item], roles=[role])
+        else:
+            await turns.insert(engine, idx, item, role)
 
-    def _set(self, key: str, messages: Sequence[ChatMessage]) -> Work[None]:
-        turns, items = self._turns(key), list(map(item_of, messages))
-        roles = [each.role.value for each in messages]
+    async def _clear(self, engine: AnyEngine, key: str) -> list[ChatMessage] | None:
+        """Forget a conversation, and return what was said; None of one that is unknown."""
+        return list(map(message_of, await self._turns(key).clear(engine))) or None
 
-        async def work(engine: AnyEngine) -> None:
-            before = await turns.memories(engine)
-            await turns.add(engine, items, roles=roles)
-            await turns.forget(engine, before)
+    async def _take(self, engine: AnyEngine, key: str, idx: int) -> ChatMessage | None:
+        """Forget the message at a place, and return it; None where there is none."""
+        return _maybe(await self._turns(key).take(engine, idx))
 
-        return work
+    async def _pop(self, engine: AnyEngine, key: str) -> ChatMessage | None:
+        """Forget the last message, and return it; None where there is none."""
+        return _maybe(await self._turns(key).pop(engine))
 
     async def _keys(self, engine: AnyEngine) -> list[str]:
+        """The conversations."""
         return await conversations(engine, Scope(self.user, self.agent), self.collection)
+
+    set_messages, aset_messages = both(_set)
+    get_messages, aget_messages = both(_get)
+    add_message, async_add_message = both(_add)
+    delete_messages, adelete_messages = both(_clear)
+    delete_message, adelete_message = both(_take)
+    delete_last_message, adelete_last_message = both(_pop)
+    get_keys, aget_keys = both(_keys)
 
 
 # `ChatMemoryBuffer.from_string` finds the class of a store here, although the type names LlamaIndex's alone.
@@ -166,15 +137,11 @@ _recognized: Any = RECOGNIZED_CHAT_STORES
 _recognized[ConspectusChatStore.class_name()] = ConspectusChatStore
 
 
-class ConspectusAsyncChatStore(OnEngine, AsyncDBChatStore):
+class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
     """What LlamaIndex's Memory keeps its messages in: active ones, and those that it archived.
 
     A key is a conversation of the user and the agent, as in ConspectusChatStore.
     """
-
-    user: str | None = None
-    agent: str | None = None
-    collection: str = MEMORY
 
     @classmethod
     def class_name(cls) -> str:
@@ -259,9 +226,6 @@ class ConspectusAsyncChatStore(OnEngine, AsyncDBChatStore):
         scope = Scope(self.user, self.agent)
         return await self._calls.run(lambda engine: conversations(engine, scope, self.collection))
 
-    def _turns(self, key: str) -> Turns:
-        return Turns(Scope(self.user, self.agent, key), FORM, self.collection)
-
     async def _memories(self, key: str, status: MessageStatus | None) -> list[Memory]:
         found = await self._calls.run(self._turns(key).memories)
         usual = MessageStatus.ACTIVE.value
@@ -328,16 +292,13 @@ class ConspectusRetriever(Closing, BaseRetriever):
         return lambda engine: self._ask.passages(engine, query_bundle.query_str)
 
 
-class ConspectusMemoryBlock(OnEngine, BaseMemoryBlock[str]):
+class ConspectusMemoryBlock(OfPeople, BaseMemoryBlock[str]):
     """Long-term memory for LlamaIndex's Memory: what of it answers the last message, in so many tokens.
 
     What that Memory pushes out of its own history is remembered here, in the conversation of its session.
     """
 
     name: str = "LongTermMemory"
-    user: str | None = None
-    agent: str | None = None
-    collection: str = MEMORY
     max_tokens: int = 1_000
 
     async def _aget(self, messages: list[ChatMessage] | None = None, **block_kwargs: Any) -> str:
@@ -355,9 +316,8 @@ class ConspectusMemoryBlock(OnEngine, BaseMemoryBlock[str]):
 
     async def _aput(self, messages: list[ChatMessage]) -> None:
         for session, said in _by_session(messages):
-            turns = Turns(Scope(self.user, self.agent, session), FORM, self.collection)
             items, roles = [item_of(each) for each in said], [each.role.value for each in said]
-            await self._calls.run(partial(turns.add, items=items, roles=roles))
+            await self._calls.run(partial(self._turns(session).add, items=items, roles=roles))
 
 
 def _node(passage: RetrievedPassage) -> NodeWithScore:
@@ -430,90 +390,56 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
         """The engine, or the path, that was given."""
         return self.engine
 
-    def add(self, nodes: Sequence[BaseNode], **unknown: Any) -> list[str]:
+    async def _add(self, engine: AnyEngine, /, nodes: Sequence[BaseNode], **unknown: Any) -> list[str]:
         """Add nodes, or replace those with the same ids. Raises InvalidInput for one without a vector."""
         refuse(unknown)
-        self._calls.wait(self._add(nodes))
+        await self._texts.add(engine, list(map(_text, nodes)))
         return [each.node_id for each in nodes]
 
-    async def async_add(self, nodes: Sequence[BaseNode], **unknown: Any) -> list[str]:
-        """As add."""
-        refuse(unknown)
-        await self._calls.run(self._add(nodes))
-        return [each.node_id for each in nodes]
-
-    def delete(self, ref_doc_id: str, **unknown: Any) -> None:
+    async def _delete(self, engine: AnyEngine, /, ref_doc_id: str, **unknown: Any) -> None:
         """Delete the nodes of a document."""
         refuse(unknown)
-        self._calls.wait(self._delete(Selection(filter=Eq((REFERENCE,), ref_doc_id))))
+        await self._texts.delete(engine, Selection(filter=Eq((REFERENCE,), ref_doc_id)))
 
-    async def adelete(self, ref_doc_id: str, **unknown: Any) -> None:
-        """As delete."""
-        refuse(unknown)
-        await self._calls.run(self._delete(Selection(filter=Eq((REFERENCE,), ref_doc_id))))
-
-    def delete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **unknown: Any
+    async def _delete_nodes(
+        self,
+        engine: AnyEngine,
+        /,
+        node_ids: list[str] | None = None,
+        filters: MetadataFilters | None = None,
+        **unknown: Any,
     ) -> None:
         """Delete the nodes with these ids that match the filters."""
         refuse(unknown)
-        self._calls.wait(self._delete(Selection(node_ids, _filter(filters))))
+        await self._texts.delete(engine, Selection(node_ids, _filter(filters)))
 
-    async def adelete_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None, **unknown: Any
-    ) -> None:
-        """As delete_nodes."""
-        refuse(unknown)
-        await self._calls.run(self._delete(Selection(node_ids, _filter(filters))))
-
-    def clear(self) -> None:
+    async def _clear(self, engine: AnyEngine) -> None:
         """Delete all nodes."""
-        self._calls.wait(self._delete(ALL))
+        await self._texts.delete(engine, ALL)
 
-    async def aclear(self) -> None:
-        """As clear."""
-        await self._calls.run(self._delete(ALL))
-
-    def get_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
+    async def _get_nodes(
+        self, engine: AnyEngine, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
         """The nodes with these ids that match the filters."""
-        return list(map(_text_node, self._calls.wait(self._get(Selection(node_ids, _filter(filters))))))
+        return list(map(_text_node, await self._texts.get(engine, Selection(node_ids, _filter(filters)))))
 
-    async def aget_nodes(
-        self, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
-    ) -> list[BaseNode]:
-        """As get_nodes."""
-        return list(
-            map(
-                _text_node,
-                await self._calls.run(self._get(Selection(node_ids, _filter(filters)))),
-            )
-        )
-
-    def query(self, query: VectorStoreQuery, **unknown: Any) -> VectorStoreQueryResult:
+    async def _query(
+        self, engine: AnyEngine, /, query: VectorStoreQuery, **unknown: Any
+    ) -> VectorStoreQueryResult:
         """The best nodes, best first, with their cosine similarities, or in other modes their scores."""
         refuse(unknown)
-        return _result(query, self._calls.wait(self._search(query)))
+        return _result(query, await self._search(query)(engine))
 
-    async def aquery(self, query: VectorStoreQuery, **unknown: Any) -> VectorStoreQueryResult:
-        """As query."""
-        refuse(unknown)
-        return _result(query, await self._calls.run(self._search(query)))
+    add, async_add = both(_add)
+    delete, adelete = both(_delete)
+    delete_nodes, adelete_nodes = both(_delete_nodes)
+    clear, aclear = both(_clear)
+    get_nodes, aget_nodes = both(_get_nodes)
+    query, aquery = both(_query)
 
     @property
     def _texts(self) -> Texts:
         return Texts(self.source, self.collection)
-
-    def _add(self, nodes: Sequence[BaseNode]) -> Work[None]:
-        texts = list(map(_text, nodes))
-        return lambda engine: self._texts.add(engine, texts)
-
-    def _delete(self, selection: Selection) -> Work[None]:
-        return lambda engine: self._texts.delete(engine, selection)
-
-    def _get(self, selection: Selection) -> Work[list[Text]]:
-        return lambda engine: self._texts.get(engine, selection)
 
     def _search(self, query: VectorStoreQuery) -> Work[list[FoundText]]:
         refuse(name for name in UNUSED if getattr(query, name) is not None)

@@ -30,7 +30,7 @@ class Values:
 
     async def get(self, engine: AnyEngine, keys: Sequence[str]) -> list[bytes | None]:
         """The values of keys, in their order; None for those that are not there."""
-        home = await self._home(engine)
+        home = await _source_of(self, engine)
         if home is None:
             return [None] * len(keys)
         ids = [stable_id("document", home, key) for key in keys]
@@ -50,7 +50,7 @@ class Values:
 
     async def delete(self, engine: AnyEngine, keys: Iterable[str]) -> None:
         """Delete keys; those that are not there are none."""
-        home = await self._home(engine)
+        home = await _source_of(self, engine)
         if home is not None:
             await engine.documents.delete([stable_id("document", home, key) for key in keys])
 
@@ -58,7 +58,7 @@ class Values:
         """How to read the keys of a page that begin so, and the cursor of the next page (``: the first)."""
 
         async def work(engine: AnyEngine) -> tuple[list[str], str | None]:
-            home = await self._home(engine)
+            home = await _source_of(self, engine)
             if home is None:
                 return [], None
             where = Eq("source", home)
@@ -68,13 +68,6 @@ class Values:
             return [each.key for each in page.documents if each.key.startswith(prefix)], page.next
 
         return work
-
-    async def _home(self, engine: AnyEngine) -> str | None:
-        """The id of the source, if anything was stored in it."""
-        try:
-            return (await engine.collections.get_source(self.source, collection=self.collection)).id
-        except NotFound:
-            return None
 
     def _document(self, key: str, value: bytes) -> NewDocument:
         text = self.encoded(value)
@@ -181,7 +174,7 @@ class Texts:
         self, engine: AnyEngine, query: str, limit: int, selection: Selection = ALL, **fields: Any
     ) -> list[FoundText]:
         """The best texts, best first; `fields` are those of a Query."""
-        source = await self._source(engine)
+        source = await _source_of(self, engine)
         if source is None:
             return []
         fields |= {"collection": self.collection, "filter": selection.condition(source)}
@@ -211,15 +204,8 @@ class Texts:
             except Conflict:
                 await engine.collections.get(self.collection)
 
-    async def _source(self, engine: AnyEngine) -> str | None:
-        """The id of the source, if anything was stored in it."""
-        try:
-            return (await engine.collections.get_source(self.source, collection=self.collection)).id
-        except NotFound:
-            return None
-
     async def _documents(self, engine: AnyEngine, selection: Selection) -> list[Document]:
-        source = await self._source(engine)
+        source = await _source_of(self, engine)
         if source is None:
             return []
         where = selection.condition(source)
@@ -242,3 +228,11 @@ def _text(document: Document, text: str) -> Text:
 def _found(hit: Hit, text: str) -> FoundText:
     similarity = None if hit.similarity is None else float(hit.similarity)
     return FoundText(_text(hit.document, text), float(hit.score), similarity)
+
+
+async def _source_of(stored: Values | Texts, engine: AnyEngine) -> str | None:
+    """The id of the source, if anything was stored in it."""
+    try:
+        return (await engine.collections.get_source(stored.source, collection=stored.collection)).id
+    except NotFound:
+        return None

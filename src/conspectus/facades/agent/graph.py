@@ -114,12 +114,12 @@ class Graph(AsyncPart):
             offset=walking.get("skip", 0),
             limit=walking.get("limit", 100),
         )
-        found = await self.run(lambda engine: engine.graph.neighbors(node_id, walk, **self._place))
+        found = await self.run(lambda engine: engine.graph.neighbors(node_id, walk, **self.place))
         return [shown_neighbour(each) for each in found]
 
     async def query(self, query_str: str, limit: int = 10) -> list[dict[str, Any]]:
         """The nodes that have words of a question in their names or texts, whole words, best first."""
-        found = await self.run(lambda engine: engine.graph.find_nodes(query_str, limit=limit, **self._place))
+        found = await self.run(lambda engine: engine.graph.find_nodes(query_str, limit=limit, **self.place))
         return [
             {"node": shown_node(each.node), "content": content_of(each.node), "score": each.score}
             for each in found
@@ -128,7 +128,7 @@ class Graph(AsyncPart):
     async def get_node(self, node_id: str) -> dict[str, Any] | None:
         """A node; None where there is none of that id."""
         try:
-            return shown_node(await self.run(lambda engine: engine.graph.node(node_id, **self._place)))
+            return shown_node(await self.run(lambda engine: engine.graph.node(node_id, **self.place)))
         except NotFound:
             return None
 
@@ -142,12 +142,12 @@ class Graph(AsyncPart):
 
     async def remove_nodes(self, node_ids: Sequence[str]) -> int:
         """Delete nodes with their edges, and say how many there were."""
-        found = await self.run(lambda engine: engine.graph.delete_nodes(list(node_ids), **self._place))
+        found = await self.run(lambda engine: engine.graph.delete_nodes(list(node_ids), **self.place))
         return found.nodes
 
     async def remove_edges(self, edge_ids: Sequence[str]) -> int:
         """Delete edges by id, and say how many there were."""
-        found = await self.run(lambda engine: engine.graph.delete_edges(list(edge_ids), **self._place))
+        found = await self.run(lambda engine: engine.graph.delete_edges(list(edge_ids), **self.place))
         return found.edges
 
     async def state_at(self, time: Instant) -> dict[str, Any]:
@@ -155,7 +155,7 @@ class Graph(AsyncPart):
         at = instant_of(time)
         if at is None:
             raise InvalidInput("time", "is missing")
-        state = await self.run(lambda engine: engine.graph.state_at(at, **self._place))
+        state = await self.run(lambda engine: engine.graph.state_at(at, **self.place))
         return {
             "at": state.at,
             "nodes": [shown_node(each) for each in state.nodes],
@@ -242,7 +242,7 @@ class Graph(AsyncPart):
     async def _first(self) -> tuple[Node, ...] | None:
         """The first node, if there is any; None where there is no graph."""
         try:
-            return (await self.desk.run(lambda engine: engine.graph.nodes(limit=1, **self._place))).nodes
+            return (await self.desk.run(lambda engine: engine.graph.nodes(limit=1, **self.place))).nodes
         except NotFound:
             return None
 
@@ -280,19 +280,20 @@ class Graph(AsyncPart):
         return await self.desk.run(done)
 
     @property
-    def _place(self) -> dict[str, Any]:
+    def place(self) -> dict[str, Any]:
+        """How the methods of an engine name it."""
         return {"graph": self.name, "collection": self.desk.collection}
 
     async def _nodes_changed(self, nodes: Sequence[NewNode]) -> int:
-        written = await self.run(lambda engine: engine.graph.add_nodes(nodes, **self._place))
+        written = await self.run(lambda engine: engine.graph.add_nodes(nodes, **self.place))
         return sum(each.outcome != "unchanged" for each in written)
 
     async def _edges_changed(self, edges: Sequence[NewEdge]) -> int:
-        written = await self.run(lambda engine: engine.graph.add_edges(edges, **self._place))
+        written = await self.run(lambda engine: engine.graph.add_edges(edges, **self.place))
         return sum(each.outcome != "unchanged" for each in written)
 
     async def _as(self, form: GraphForm) -> str:
-        return await self.run(lambda engine: engine.graph.export(form, **self._place))
+        return await self.run(lambda engine: engine.graph.export(form, **self.place))
 
     async def _nodes(self, type: str | None) -> AsyncIterator[Node]:
         async for page in pages(self._node_page, type):
@@ -306,12 +307,12 @@ class Graph(AsyncPart):
 
     async def _node_page(self, type: str | None, after: str | None = None) -> NodePage:
         return await self.run(
-            lambda engine: engine.graph.nodes(type=type, after=after, limit=PAGE, **self._place)
+            lambda engine: engine.graph.nodes(type=type, after=after, limit=PAGE, **self.place)
         )
 
     async def _edge_page(self, node: str | None, after: str | None = None) -> EdgePage:
         return await self.run(
-            lambda engine: engine.graph.edges(node=node, after=after, limit=PAGE, **self._place)
+            lambda engine: engine.graph.edges(node=node, after=after, limit=PAGE, **self.place)
         )
 
 

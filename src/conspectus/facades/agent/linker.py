@@ -60,8 +60,7 @@ class AsyncEntityLinker(AsyncPart):
         found = await self.graph.run(
             lambda engine: engine.graph.link(
                 text,
-                graph=self.graph.name,
-                collection=self.graph.desk.collection,
+                **self.graph.place,
                 threshold=self.threshold,
             )
         )
@@ -72,8 +71,7 @@ class AsyncEntityLinker(AsyncPart):
         found = await self.graph.run(
             lambda engine: engine.graph.link(
                 name,
-                graph=self.graph.name,
-                collection=self.graph.desk.collection,
+                **self.graph.place,
                 mention=(0, len(name)),
                 threshold=self.threshold,
             )
@@ -96,8 +94,7 @@ class AsyncEntityLinker(AsyncPart):
             lambda engine: engine.graph.merge_nodes(
                 keep,
                 list(others),
-                graph=self.graph.name,
-                collection=self.graph.desk.collection,
+                **self.graph.place,
                 reason=reason,
             )
         )
@@ -106,19 +103,13 @@ class AsyncEntityLinker(AsyncPart):
     async def split(self, merge: int, reason: str = "") -> list[dict[str, Any]]:
         """Undo a merge, by the number that `history` gives, and return the nodes as they are again."""
         found = await self.graph.run(
-            lambda engine: engine.graph.split_node(
-                merge, graph=self.graph.name, collection=self.graph.desk.collection, reason=reason
-            )
+            lambda engine: engine.graph.split_node(merge, **self.graph.place, reason=reason)
         )
         return [shown_node(each) for each in found]
 
     async def history(self, node_id: str | None = None) -> list[dict[str, Any]]:
         """Merges and splits in order, all or those of a node."""
-        found = await self.graph.run(
-            lambda engine: engine.graph.node_history(
-                node_id, graph=self.graph.name, collection=self.graph.desk.collection
-            )
-        )
+        found = await self.graph.run(lambda engine: engine.graph.node_history(node_id, **self.graph.place))
         return [{name: getattr(each, name) for name in each.__dataclass_fields__} for each in found]
 
     def _linked(self, linking: EntityLink) -> dict[str, Any]:
