@@ -1,8 +1,9 @@
 """JSON lines over HTTP: routes that are there only for them, and a body that is read as it comes."""
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable
-from typing import Any, Final, TypeVar
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final, Generic, TypeVar
 
 from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
@@ -10,10 +11,11 @@ from starlette.responses import Response, StreamingResponse
 from starlette.routing import Match
 from starlette.types import Scope
 
-from conspectus.errors import TooLarge
+from conspectus.errors import ConspectusError, TooLarge
+from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS
 from conspectus.model.pages import Page, pages
 from conspectus.web.bodies import BodyRoute
-from conspectus.web.problem_details import refuse
+from conspectus.web.problem_details import Problem, Refused, problem_of, refuse
 
 MEDIA_TYPE: Final = "application/x-ndjson"
 LONGEST_LINE: Final = 1_000_000
@@ -24,8 +26,8 @@ LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
 SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
 """What the document says of routes that give and take them, too."""
 
-
 P = TypeVar("P", bound=Page)
+L = TypeVar("L")
 
 
 class LinesRoute(BodyRoute):
@@ -71,6 +73,64 @@ async def sent_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], 
             yield part
 
     return StreamingResponse(all_of_them(), media_type=MEDIA_TYPE)
+
+
+class LineBatches(Generic[L]):
+    """Writes the lines of a body batch by batch, of which never more than one is held.
+
+    `read` makes of a line, by its number, what is written of it, and tells its size in characters. `write`
+    writes a batch, with the numbers of its lines, and says what became of each: one of `outcomes`.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[int, bytes], tuple[L, int]],
+        write: Callable[[Sequence[int], Sequence[L]], Awaitable[Iterable[str]]],
+        outcomes: Iterable[str],
+    ) -> None:
+        self._read = read
+        self._write = write
+        self._counts = dict.fromkeys(outcomes, 0)
+        self._waiting: list[tuple[int, L]] = []
+        self._size = 0
+
+    async def take(self, pieces: AsyncIterable[bytes], longest: int = LONGEST_LINE) -> Mapping[str, int]:
+        """Take in all lines, and count what became of them.
+
+        Raises Refused, in whose problem are the number of the line at fault, or those of its batch, counted
+        from 1, and what is written of those before it.
+        """
+        try:
+            async for number, line in lines_in(pieces, longest):
+                one, size = self._read(number, line)
+                if len(self._waiting) == BATCH_DOCUMENTS or self._size + size > BATCH_CHARACTERS:
+                    await self._write_waiting()
+                self._waiting.append((number, one))
+                self._size += size
+            await self._write_waiting()
+        except Refused as fault:
+            raise refused(fault.problem, **self._counts) from fault
+        except ConspectusError as fault:
+            raise refused(problem_of(fault), **self._counts) from fault
+        return self._counts
+
+    async def _write_waiting(self) -> None:
+        """Write what waits, whole or not at all. Raises Refused with the numbers of its lines."""
+        if not self._waiting:
+            return
+        numbers = [number for number, _ in self._waiting]
+        try:
+            done = await self._write(numbers, [one for _, one in self._waiting])
+        except ConspectusError as fault:
+            raise refused(problem_of(fault), first_line=numbers[0], last_line=numbers[-1]) from fault
+        for outcome in done:
+            self._counts[outcome] += 1
+        self._waiting, self._size = [], 0
+
+
+def refused(problem: Problem, **facts: int) -> Refused:
+    """The end of a request with a problem, and with more facts."""
+    return Refused(replace(problem, facts={**problem.facts, **facts}))
 
 
 async def arriving(pieces: AsyncIterable[bytes], seconds: float) -> AsyncGenerator[bytes, None]:
