@@ -104,7 +104,7 @@ async def importing(path: Path, last: str, number: int, *, link: bool) -> float:
     """Messages per second from the file to an answer that knows the last one."""
     async with fresh() as engine:
         start = time.perf_counter()
-        report = await engine.channels.import_chat(path, link=link)
+        report = await engine.channels.import_archive(path, link=link)
         assert (await engine.retrieve(last[:200], retrievers=("keyword",), limit=1)).outcome == "found"
         taken = time.perf_counter() - start
         assert report.added == sum(report.channels.values()) >= number
@@ -115,13 +115,13 @@ async def posting(path: Path, posts: int) -> list[float]:
     """Milliseconds from posting each message until a question for its own word finds it."""
     speech = Speech.seeded(5)
     async with fresh() as engine:
-        await engine.channels.import_chat(path)
+        await engine.channels.import_archive(path)
         times = []
         for place in range(posts):
             own = "q" + "".join(SYLLABLES[int(digit)] for digit in f"{place:05}")
             message = NewMessage(f"{own} {speech.sentence()}", key=f"new{place}", author="Person 1")
             start = time.perf_counter()
-            await engine.channels.post(message, channel="channel-1")
+            await engine.channels.add_messages(message, channel="channel-1")
             found = await engine.retrieve(own, retrievers=("keyword",), limit=1)
             times.append((time.perf_counter() - start) * 1_000)
             assert found.hits[0].document.key == message.key

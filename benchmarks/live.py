@@ -105,7 +105,7 @@ async def send(remote: RemoteEngine, due: list[tuple[float, NewCaption]], speed:
             await asyncio.sleep(TICK)
             continue
         try:
-            await remote.add_captions(batch, stream=STREAM)
+            await remote.streams.add_captions(batch, stream=STREAM)
         except ServerUnavailable:
             seen.away += 1
             await asyncio.sleep(TICK)
@@ -124,7 +124,7 @@ async def ask(remote: RemoteEngine, due: list[tuple[float, NewCaption]], seen: S
         wanted = due[chance.randrange(seen.sent)][1]
         start = time.perf_counter()
         try:
-            found = await remote.find_moments(
+            found = await remote.streams.search(
                 StreamQuery(wanted.text, streams=(STREAM,), limit=3, read_times=False)
             )
         except ServerUnavailable:
@@ -139,13 +139,13 @@ async def ask(remote: RemoteEngine, due: list[tuple[float, NewCaption]], seen: S
 
 async def listen(remote: RemoteEngine, seen: Seen) -> None:
     """Every caption, over all that happens to the server."""
-    events = remote.follow_captions(stream=STREAM, after=0)
+    events = remote.streams.subscribe(stream=STREAM, after=0)
     while True:
         try:
             event = await anext(events)
         except ServerUnavailable:
             await asyncio.sleep(TICK)
-            events = remote.follow_captions(stream=STREAM, after=seen.after)
+            events = remote.streams.subscribe(stream=STREAM, after=seen.after)
             continue
         seen.heard.add(event.caption.document.key)
         seen.after = event.sequence
@@ -168,7 +168,7 @@ async def export(engine: conspectus.Engine | RemoteEngine) -> list[str]:
     lines: list[str] = []
     after = None
     while True:
-        page = await engine.streams.captions(stream=STREAM, after=after)
+        page = await engine.streams.list_captions(stream=STREAM, after=after)
         lines += map(line_of, page.captions)
         after = page.next
         if after is None:

@@ -67,7 +67,7 @@ def captions(said: Sequence[str], known: Matrix) -> list[NewCaption]:
 async def ask_range(engine: Engine, chance: random.Random) -> object:
     """Five minutes."""
     start = chance.uniform(0, DAY - RANGE)
-    page = await engine.streams.captions(stream=STREAM, within=CaptionRange(start, start + RANGE))
+    page = await engine.streams.list_captions(stream=STREAM, within=CaptionRange(start, start + RANGE))
     return page.captions[0]
 
 
@@ -83,7 +83,7 @@ def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
         question = StreamQuery(prompt, streams=(STREAM,))
         if budget is not None:
             return (await engine.streams.window(question, budget)).plan["time range"]
-        return (await engine.streams.find_moments(question)).plan["time range"]
+        return (await engine.streams.search(question)).plan["time range"]
 
     return ask
 
@@ -95,7 +95,7 @@ async def post(engine: Engine, chance: random.Random) -> object:
     await engine.streams.add_captions(
         NewCaption(f"the word of the hour is {word}", at, at + 2), stream=STREAM
     )
-    found = await engine.streams.find_moments(StreamQuery(word, streams=(STREAM,), limit=1))
+    found = await engine.streams.search(StreamQuery(word, streams=(STREAM,), limit=1))
     return found.moments[0]
 
 
@@ -118,7 +118,7 @@ async def measure(
     async with conspectus.open(folder, settings=settings, embedder=OnnxEmbedder(threads=1)) as engine:
         start = time.perf_counter()
         await engine.streams.add_captions(captions(said, known), stream=STREAM, wait=True)
-        await engine.streams.find_moments(StreamQuery("anything", streams=(STREAM,)))
+        await engine.streams.search(StreamQuery("anything", streams=(STREAM,)))
         taken = time.perf_counter() - start
         await engine.maintenance.reindex()
         figures = {"taken in and found": [taken * 1_000]}

@@ -136,7 +136,7 @@ class BlockingCollections(BlockingService[CollectionService]):
     update = blocking(CollectionService.update)
     delete = blocking(CollectionService.delete)
     get_or_create_source = blocking(CollectionService.get_or_create_source)
-    sources = blocking(CollectionService.sources)
+    list_sources = blocking(CollectionService.list_sources)
     get_source = blocking(CollectionService.get_source)
     update_source = blocking(CollectionService.update_source)
     delete_source = blocking(CollectionService.delete_source)
@@ -167,7 +167,7 @@ class BlockingSearch(BlockingService[SearchService]):
     retrieve = blocking(SearchService.retrieve)
     window = blocking(SearchService.window)
     explain = blocking(SearchService.explain)
-    hits = blocking(SearchService.hits)
+    get_hits = blocking(SearchService.get_hits)
     rerank = blocking(SearchService.rerank)
     search_and_rerank = blocking(SearchService.search_and_rerank)
     augment = blocking(SearchService.augment)
@@ -176,11 +176,11 @@ class BlockingSearch(BlockingService[SearchService]):
 class BlockingChannels(BlockingService[ChannelService]):
     """Channels: messages, threads and reply chains, and windows for questions in a channel."""
 
-    post = blocking(ChannelService.post)
-    latest = blocking(ChannelService.latest)
-    chain = blocking(ChannelService.chain)
+    add_messages = blocking(ChannelService.add_messages)
+    list_messages = blocking(ChannelService.list_messages)
+    get_reply_chain = blocking(ChannelService.get_reply_chain)
     window = blocking(ChannelService.window)
-    import_chat = blocking(ChannelService.import_chat)
+    import_archive = blocking(ChannelService.import_archive)
 
 
 class BlockingChat(BlockingService[ChatService]):
@@ -221,13 +221,13 @@ class BlockingStreams(BlockingService[StreamService]):
     get = blocking(StreamService.get)
     delete = blocking(StreamService.delete)
     add_captions = blocking(StreamService.add_captions)
-    captions = blocking(StreamService.captions)
-    clear = blocking(StreamService.clear)
+    list_captions = blocking(StreamService.list_captions)
+    delete_captions = blocking(StreamService.delete_captions)
     import_captions = blocking(StreamService.import_captions)
-    find_moments = blocking(StreamService.find_moments)
+    search = blocking(StreamService.search)
     window = blocking(StreamService.window)
     subscribe = generating(StreamService.subscribe)
-    newest_change = blocking(StreamService.newest_change)
+    last_sequence = blocking(StreamService.last_sequence)
 
 
 class BlockingEvents(BlockingService[EventService]):
@@ -235,7 +235,7 @@ class BlockingEvents(BlockingService[EventService]):
 
     add = blocking(EventService.add)
     list = blocking(EventService.list)
-    entities = blocking(EventService.entities)
+    count_entities = blocking(EventService.count_entities)
     entity_timeline = blocking(EventService.entity_timeline)
 
 
@@ -245,7 +245,7 @@ class BlockingSummaries(BlockingService[SummaryService]):
     summarize = blocking(SummaryService.summarize)
     get = blocking(SummaryService.get)
     start_job = blocking(SummaryService.start_job)
-    summarize_live = blocking(SummaryService.summarize_live)
+    set_live = blocking(SummaryService.set_live)
     stop_live = blocking(SummaryService.stop_live)
 
 
@@ -256,9 +256,9 @@ class BlockingAlerts(BlockingService[AlertService]):
     list = blocking(AlertService.list)
     get = blocking(AlertService.get)
     delete = blocking(AlertService.delete)
-    events = blocking(AlertService.events)
+    list_matches = blocking(AlertService.list_matches)
     subscribe = generating(AlertService.subscribe)
-    newest_event = blocking(AlertService.newest_event)
+    last_match = blocking(AlertService.last_match)
     start = blocking(AlertService.start)
 
 
@@ -324,25 +324,25 @@ class BlockingPeople(BlockingService[PeopleService]):
 
     whoami = blocking(PeopleService.whoami)
     create_user = blocking(PeopleService.create_user)
-    users = blocking(PeopleService.users)
+    list_users = blocking(PeopleService.list_users)
     get_user = blocking(PeopleService.get_user)
     disable_user = blocking(PeopleService.disable_user)
     delete_user = blocking(PeopleService.delete_user)
     create_group = blocking(PeopleService.create_group)
-    groups = blocking(PeopleService.groups)
+    list_groups = blocking(PeopleService.list_groups)
     delete_group = blocking(PeopleService.delete_group)
-    members = blocking(PeopleService.members)
+    list_members = blocking(PeopleService.list_members)
     add_member = blocking(PeopleService.add_member)
     remove_member = blocking(PeopleService.remove_member)
     create_key = blocking(PeopleService.create_key)
-    keys = blocking(PeopleService.keys)
+    list_keys = blocking(PeopleService.list_keys)
     revoke_key = blocking(PeopleService.revoke_key)
     rotate_key = blocking(PeopleService.rotate_key)
     authenticate = blocking(PeopleService.authenticate)
     create_owner = blocking(PeopleService.create_owner)
     grant = blocking(PeopleService.grant)
     revoke = blocking(PeopleService.revoke)
-    grants = blocking(PeopleService.grants)
+    list_grants = blocking(PeopleService.list_grants)
 
 
 class BlockingJobs(BlockingService[JobService]):
@@ -356,7 +356,7 @@ class BlockingJobs(BlockingService[JobService]):
     retry = blocking(JobService.retry)
     wait = blocking(JobService.wait)
     report = blocking(JobService.report)
-    requests = blocking(JobService.requests)
+    list_requests = blocking(JobService.list_requests)
     request_totals = blocking(JobService.request_totals)
     start = blocking(JobService.start)
 

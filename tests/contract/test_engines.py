@@ -27,7 +27,7 @@ from conspectus.web.app import application
 
 SETTINGS = replace(Settings(), log_level="critical")
 ONLY_WHERE_THE_STORE_IS = {
-    "AlertService.newest_event",
+    "AlertService.last_match",
     "AlertService.start",
     "ConnectionService.start",
     "ConnectionService.watch",
@@ -37,8 +37,8 @@ ONLY_WHERE_THE_STORE_IS = {
     "PeopleService.authenticate",
     "PeopleService.create_owner",
     "RetentionService.start",
-    "SearchService.hits",
-    "StreamService.newest_change",
+    "SearchService.get_hits",
+    "StreamService.last_sequence",
 }
 SERVICES = sorted(name for name, each in inspect.getmembers(AnyEngine) if isinstance(each, property))
 
@@ -122,8 +122,8 @@ async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
     ):
         assert await there.people.whoami() == await here.people.whoami()
         assert (
-            await there.collections.sources(collection="wiki")
-            == await here.collections.sources(collection="wiki")
+            await there.collections.list_sources(collection="wiki")
+            == await here.collections.list_sources(collection="wiki")
             == [shared]
         )
         assert await there.documents.list(collection="wiki") == await here.documents.list(collection="wiki")
@@ -132,7 +132,7 @@ async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
         assert untimed(found) == untimed(await here.retrieve("for", collection="*"))
         for engine in (here, there):
             await may_not_write(engine)
-        await local.people.revoke_key((await local.people.keys("ann"))[0].id)
+        await local.people.revoke_key((await local.people.list_keys("ann"))[0].id)
         with pytest.raises(Unauthenticated):
             await there.people.whoami()
 
@@ -142,7 +142,7 @@ async def may_not_write(engine: Engine | RemoteEngine) -> None:
         await engine.add("no", source="shared", collection="wiki")
     assert caught.value.needs
     with pytest.raises(PermissionDenied):
-        await engine.people.users()
+        await engine.people.list_users()
 
 
 async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
@@ -169,13 +169,19 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
 
 async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
     assert [each.source.name for each in await engine.streams.list()] == ["gate"]
-    found = await engine.streams.find_moments(StreamQuery("fox"))
+    found = await engine.streams.search(StreamQuery("fox"))
     assert {each.stream.name for each in found.moments} == {"gate"}
     assert "yard" not in (await engine.streams.window(StreamQuery("fox"), 500)).window.text
-    for asked in (engine.streams.captions(stream="yard"), anext(engine.streams.subscribe(stream="yard"))):
+    for asked in (
+        engine.streams.list_captions(stream="yard"),
+        anext(engine.streams.subscribe(stream="yard")),
+    ):
         with pytest.raises(NotFound):
             await asked
-    for denied in (engine.streams.add_captions(NewCaption("x"), stream="gate"), engine.streams.clear("gate")):
+    for denied in (
+        engine.streams.add_captions(NewCaption("x"), stream="gate"),
+        engine.streams.delete_captions("gate"),
+    ):
         with pytest.raises(PermissionDenied):
             await denied
 

@@ -74,7 +74,7 @@ async def fill(engine: Engine, size: int) -> None:
         [NewMemory(f"note {each}", key=str(each)) for each in range(size)], scope=ANN
     )
     said = [NewMessage(f"said {each}", key=str(each), author="ann") for each in range(size)]
-    await engine.channels.post(said, channel="ops")
+    await engine.channels.add_messages(said, channel="ops")
     await engine.streams.add_captions(
         [NewCaption(f"seen {each}", start=each) for each in range(size)], stream="cam"
     )
@@ -94,7 +94,7 @@ async def write(engine: Engine, key: str) -> None:
     await engine.memory.update(kept.id, scope=ANN, text="I moved back")
     await engine.memory.forget(MemorySelection(ids=(kept.id,)), scope=ANN)
     said = [NewMessage("who?", key=key, author="ann"), NewMessage("me", reply_to=key, author="bo")]
-    await engine.channels.post(said, channel="ops", wait=True)
+    await engine.channels.add_messages(said, channel="ops", wait=True)
     await engine.streams.add_captions([NewCaption("a red car", key=key, start=1, end=2)], stream="cam")
     tasks = engine.tasks
     await tasks.put(Task(id=key, title="Write", description="at length"))

@@ -110,10 +110,10 @@ class AlertingContract:
         """Entities and speakers of captions and events, whatever their capitals."""
         await engine.streams.add_captions(SEEN, stream=CAM)
         await engine.events.add(FALLS, stream=CAM)
-        assert list((await engine.events.entities(stream=CAM)).items()) == [
+        assert list((await engine.events.count_entities(stream=CAM)).items()) == [
             ("Ann", 4), ("Bo", 1), ("annabel", 1), ("guard", 1), ("the door", 1),
         ]  # fmt: skip
-        assert await engine.events.entities(stream=CAM, within=CaptionRange(50, None)) == {"ANN": 1}
+        assert await engine.events.count_entities(stream=CAM, within=CaptionRange(50, None)) == {"ANN": 1}
 
     async def test_when_somebody_is_there(self, engine: AnyEngine) -> None:
         """Said to be there, speaking, or named as a whole word."""
@@ -196,9 +196,9 @@ class AlertingContract:
         )
         [second] = await heard(engine, 1, after=first.number, alert=alert.id)
         assert (second.text, second.number > first.number) == ("Fires", True)
-        told = await engine.alerts.events()
+        told = await engine.alerts.list_matches()
         assert [(each.text, each.end) for each in told] == [("There is a FIRE!", 10.0), ("Fires", 101.0)]
-        assert await engine.alerts.events(after=first.number, limit=1) == told[1:]
+        assert await engine.alerts.list_matches(after=first.number, limit=1) == told[1:]
 
     async def test_a_listener_without_a_number_hears_what_comes_from_now_on(
         self, engine: AnyEngine, local: Engine
@@ -225,10 +225,10 @@ class AlertingContract:
         written = await engine.streams.add_captions(captions, stream=CAM)
         await heard(engine, 2, after=0)
         await engine.documents.delete(written[0].id)
-        assert [each.document for each in await engine.alerts.events()] == [written[1].id]
+        assert [each.document for each in await engine.alerts.list_matches()] == [written[1].id]
         await engine.alerts.delete(alert.id)
-        assert await engine.alerts.events() == []
-        for unknown in (engine.alerts.events(alert=alert.id), heard(engine, 1, alert=alert.id)):
+        assert await engine.alerts.list_matches() == []
+        for unknown in (engine.alerts.list_matches(alert=alert.id), heard(engine, 1, alert=alert.id)):
             with pytest.raises(NotFound):
                 await unknown
 
@@ -236,4 +236,4 @@ class AlertingContract:
         """A limit that is none is refused."""
         for limit in (0, 1_001):
             with pytest.raises((InvalidInput, TooLarge)):
-                await engine.alerts.events(limit=limit)
+                await engine.alerts.list_matches(limit=limit)

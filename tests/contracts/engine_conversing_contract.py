@@ -36,8 +36,8 @@ class ConversingContract:
 
     async def test_messages_keep_what_was_said_of_them(self, engine: AnyEngine) -> None:
         """Who said it, when, in which thread, and what it answers."""
-        await engine.channels.post(TALK, channel="help", wait=True)
-        said = await engine.channels.latest(channel="help")
+        await engine.channels.add_messages(TALK, channel="help", wait=True)
+        said = await engine.channels.list_messages(channel="help")
         assert [each.text for each in said] == [each.text for each in TALK]
         assert {each.document.thread for each in said} == {"1"}
         last = said[-1].document
@@ -48,9 +48,9 @@ class ConversingContract:
 
     async def test_a_message_of_a_known_key_is_an_edit(self, engine: AnyEngine) -> None:
         """The new text is found and the old one is not; its thread stays."""
-        await engine.channels.post(TALK, channel="help", wait=True)
+        await engine.channels.add_messages(TALK, channel="help", wait=True)
         changed = replace(TALK[1], text="Open the cogwheel menu", at=None, reply_to=None)
-        [written] = await engine.channels.post(changed, channel="help", wait=True)
+        [written] = await engine.channels.add_messages(changed, channel="help", wait=True)
         assert written.outcome == "replaced"
         stored = await engine.documents.get(written.id)
         assert stored.thread == "1"
@@ -61,29 +61,31 @@ class ConversingContract:
 
     async def test_deleting_a_message_leaves_what_was_answered(self, engine: AnyEngine) -> None:
         """Also where it is the first of its thread."""
-        await engine.channels.post(TALK, channel="help")
+        await engine.channels.add_messages(TALK, channel="help")
         first = await engine.documents.get_by_key("1", source="help")
         assert (await engine.documents.delete(first.id)).documents == 1
         fourth = await engine.documents.get_by_key("4", source="help")
-        chain = await engine.channels.chain(fourth.id)
+        chain = await engine.channels.get_reply_chain(fourth.id)
         assert [each.document.key for each in chain.messages] == ["2", "3", "4"]
         assert chain.message == fourth.id
 
     async def test_a_chain_is_cut_to_its_limit_and_says_so(self, engine: AnyEngine) -> None:
         """The message itself is always in it."""
-        await engine.channels.post(TALK, channel="help")
+        await engine.channels.add_messages(TALK, channel="help")
         fourth = await engine.documents.get_by_key("4", source="help")
-        chain = await engine.channels.chain(fourth.id, limit=2)
+        chain = await engine.channels.get_reply_chain(fourth.id, limit=2)
         assert fourth.id in {each.document.id for each in chain.messages}
         assert (len(chain.messages), chain.left_out) == (2, 2)
         for limit in (0, 100_000):
             with pytest.raises(InvalidInput):
-                await engine.channels.chain(fourth.id, limit=limit)
+                await engine.channels.get_reply_chain(fourth.id, limit=limit)
 
     async def test_windows_are_the_same_everywhere(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Byte for byte, never over the budget, and with the whole thread where there is room."""
-        await engine.channels.post(TALK, channel="help", wait=True)
-        await engine.channels.post(NewMessage("lunch?", author="cy", at=NOON), channel="random", wait=True)
+        await engine.channels.add_messages(TALK, channel="help", wait=True)
+        await engine.channels.add_messages(
+            NewMessage("lunch?", author="cy", at=NOON), channel="random", wait=True
+        )
         for tokens in (0, 30, 4_000):
             there = await engine.channels.window(ASKED, tokens)
             here = await local.channels.window(ASKED, tokens)
@@ -99,13 +101,13 @@ class ConversingContract:
 
     async def test_what_is_not_there_is_not_found(self, engine: AnyEngine) -> None:
         """A channel, a message, a document."""
-        await engine.channels.post(TALK[0], channel="help")
+        await engine.channels.add_messages(TALK[0], channel="help")
         with pytest.raises(NotFound):
-            await engine.channels.latest(channel="nowhere")
+            await engine.channels.list_messages(channel="nowhere")
         with pytest.raises(NotFound):
             await engine.documents.get_by_key("99", source="help")
         with pytest.raises(NotFound):
-            await engine.channels.chain("nothing")
+            await engine.channels.get_reply_chain("nothing")
         with pytest.raises(NotFound):
             await engine.channels.window(replace(ASKED, channel="nowhere"), 100)
 
@@ -114,12 +116,12 @@ class ConversingContract:
         rows = [{"channel": "ops", "id": str(n), "author": "ann", "text": f"note {n}"} for n in range(7)]
         text = "\n".join(map(json.dumps, rows))
         (tmp_path / "log.jsonl").write_text(text)
-        first = await engine.channels.import_chat(tmp_path / "log.jsonl", kind="jsonl")
+        first = await engine.channels.import_archive(tmp_path / "log.jsonl", kind="jsonl")
         assert (first.channels, first.added, first.unchanged) == ({"ops": 7}, 7, 0)
-        again = await engine.channels.import_chat(Upload("log.jsonl", text.encode()), kind="jsonl")
+        again = await engine.channels.import_archive(Upload("log.jsonl", text.encode()), kind="jsonl")
         assert (again.added, again.replaced, again.unchanged) == (0, 0, 7)
         stored = await engine.documents.list()
         by_place = sorted(stored.documents, key=lambda each: each.sequence or 0)
         assert [each.key for each in by_place] == [str(n) for n in range(7)]
         with pytest.raises(UnreadableFile):
-            await engine.channels.import_chat(tmp_path / "nothing.zip")
+            await engine.channels.import_archive(tmp_path / "nothing.zip")

@@ -50,7 +50,7 @@ class CatalogContract:
         written = await asyncio.gather(*writing)
         assert await engine.documents.count(collection="new") == len(written)
         assert [each.name for each in await engine.collections.list()] == ["new"]
-        assert [each.name for each in await engine.collections.sources(collection="new")] == ["s"]
+        assert [each.name for each in await engine.collections.list_sources(collection="new")] == ["s"]
 
     async def test_collections_change_and_go(self, engine: AnyEngine) -> None:
         """A new name, a new description, and a receipt for all that was in it."""
@@ -87,7 +87,7 @@ class CatalogContract:
             == await local.collections.get_source(made.id)
         )
         renamed = await engine.collections.update_source(made.id, name="b", metadata={"c": 1})
-        assert await engine.collections.sources(collection="new") == [renamed]
+        assert await engine.collections.list_sources(collection="new") == [renamed]
         assert await engine.collections.delete_source("b", collection="new") == Receipt()
         for call in (
             engine.collections.get_source(made.id),
@@ -251,6 +251,6 @@ class DocumentsContract:
         (files / "b.txt").unlink()
         report = await engine.documents.add_files([files], prune=True)
         assert (report.replaced, report.pruned, await engine.documents.count()) == (1, 1, 1)
-        assert (await engine.collections.sources())[0].name == files.as_posix()
+        assert (await engine.collections.list_sources())[0].name == files.as_posix()
         with pytest.raises(UnreadableFile):
             await engine.documents.add_files([tmp_path / "nowhere"])

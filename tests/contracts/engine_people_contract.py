@@ -18,7 +18,7 @@ class PeopleContract:
         """By name or by id, with a clear word where it cannot be."""
         ann = await engine.people.create_user("ann b?#%")
         assert await engine.people.get_user("ann b?#%") == await local.people.get_user(ann.id) == ann
-        assert ann in await engine.people.users()
+        assert ann in await engine.people.list_users()
         assert (await engine.people.disable_user(ann.id)).disabled
         assert not (await engine.people.disable_user("ann b?#%", disabled=False)).disabled
         with pytest.raises(Conflict):
@@ -39,13 +39,13 @@ class PeopleContract:
         """Who join and leave."""
         ann, group = await engine.people.create_user("ann"), await engine.people.create_group("editors")
         await engine.people.add_member("editors", "ann")
-        assert await engine.people.members(group.id) == [ann]
-        assert await engine.people.groups() == [group]
+        assert await engine.people.list_members(group.id) == [ann]
+        assert await engine.people.list_groups() == [group]
         await engine.people.remove_member(group.id, ann.id)
-        assert await engine.people.members("editors") == []
+        assert await engine.people.list_members("editors") == []
         await engine.people.delete_group("editors")
         with pytest.raises(NotFound):
-            await engine.people.members("editors")
+            await engine.people.list_members("editors")
 
     async def test_keys_are_made_renewed_and_revoked(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Their secrets are shown once; they open what they are for."""
@@ -55,10 +55,10 @@ class PeopleContract:
         assert (made.key.user, made.key.scopes, made.key.expires) == (ann.id, ("read",), expires)
         renewed = await engine.people.rotate_key(made.key.id)
         assert renewed.secret != made.secret
-        assert [each.revoked is None for each in await engine.people.keys("ann")] == [False, True]
+        assert [each.revoked is None for each in await engine.people.list_keys("ann")] == [False, True]
         ended = await engine.people.revoke_key(renewed.key.id)
         assert ended.revoked is not None
-        assert ended in await local.people.keys("ann")
+        assert ended in await local.people.list_keys("ann")
         with pytest.raises(Conflict):
             await engine.people.rotate_key(renewed.key.id)
         with pytest.raises(InvalidInput):
@@ -73,8 +73,8 @@ class PeopleContract:
         whole = await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
         part = await engine.people.grant("wiki", Principal("user", ann.id), "editor", source="s")
         assert (whole.source, part.source, part.grantee.id) == (None, source.id, ann.id)
-        assert await engine.people.grants("wiki") == await local.people.grants("wiki")
-        assert await engine.people.grants("wiki", source="s") == [part]
+        assert await engine.people.list_grants("wiki") == await local.people.list_grants("wiki")
+        assert await engine.people.list_grants("wiki", source="s") == [part]
         assert await engine.people.revoke("wiki", Principal("user", "ann"), source="s") is True
         assert await engine.people.revoke("wiki", Principal("user", "ann"), source="s") is False
         with pytest.raises(NotFound):
@@ -143,8 +143,8 @@ class WorkContract:
 
     async def test_calls_to_providers_are_listed(self, engine: AnyEngine, local: AnyEngine) -> None:
         """As far as there were any."""
-        assert await engine.jobs.requests() == await local.jobs.requests()
+        assert await engine.jobs.list_requests() == await local.jobs.list_requests()
         assert await engine.jobs.request_totals(hours=1) == await local.jobs.request_totals(hours=1)
-        for wrong in (engine.jobs.requests(limit=0), engine.jobs.request_totals(hours=0)):
+        for wrong in (engine.jobs.list_requests(limit=0), engine.jobs.request_totals(hours=0)):
             with pytest.raises(InvalidInput):
                 await wrong

@@ -36,7 +36,7 @@ SUBTITLES = b"1\n00:00:01,000 --> 00:00:02,500\nHello there.\n\n2\n00:00:03,000 
 
 async def texts(engine: AnyEngine, within: CaptionRange, stream: str = "gate") -> list[str]:
     """The first words of the captions of a range."""
-    page = await engine.streams.captions(stream=stream, within=within)
+    page = await engine.streams.list_captions(stream=stream, within=within)
     return [each.text.split()[1] for each in page.captions]
 
 
@@ -63,7 +63,7 @@ class StreamingContract:
         """Their times in any form, who speaks, who is seen, and metadata."""
         written = await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         assert [each.outcome for each in written] == ["added"] * len(SCENES)
-        page = await engine.streams.captions(stream="gate")
+        page = await engine.streams.list_captions(stream="gate")
         first, second, third = page.captions[:3]
         assert [(each.start, each.end) for each in page.captions] == [
             *((0, 10), (10, 20), (20, 30), (50, 70), (90, 120))
@@ -85,7 +85,7 @@ class StreamingContract:
         await engine.streams.add_captions(SCENES, stream="other")
         here, there = (
             [(each.text, each.start, each.end, each.document.key) for each in page.captions]
-            for page in [await engine.streams.captions(stream=name) for name in ("gate", "other")]
+            for page in [await engine.streams.list_captions(stream=name) for name in ("gate", "other")]
         )
         assert here == there
 
@@ -118,7 +118,7 @@ class StreamingContract:
             assert (within, await texts(engine, within)) == (within, found)
         for wrong in (CaptionRange(2, 1), CaptionRange("noon"), CaptionRange(first=2, last=1)):
             with pytest.raises(InvalidInput):
-                await engine.streams.captions(stream="gate", within=wrong)
+                await engine.streams.list_captions(stream="gate", within=wrong)
 
     async def test_pages_go_on_where_they_ended(self, engine: AnyEngine) -> None:
         """And hold every caption once."""
@@ -126,15 +126,15 @@ class StreamingContract:
         found: list[Caption] = []
         after: str | None = None
         while True:
-            page = await engine.streams.captions(stream="gate", after=after, limit=2)
+            page = await engine.streams.list_captions(stream="gate", after=after, limit=2)
             found += page.captions
             after = page.next
             if after is None:
                 break
-        assert found == [*(await engine.streams.captions(stream="gate")).captions]
+        assert found == [*(await engine.streams.list_captions(stream="gate")).captions]
         for limit in (0, 1_001):
             with pytest.raises(InvalidInput):
-                await engine.streams.captions(stream="gate", limit=limit)
+                await engine.streams.list_captions(stream="gate", limit=limit)
 
     async def test_a_clock_of_the_calendar(self, engine: AnyEngine) -> None:
         """Seconds count from the origin, instants are themselves; without a zone they are of the stream's."""
@@ -147,7 +147,7 @@ class StreamingContract:
             NewCaption("A hen goes.", "2026-03-02T08:02:00Z", "2026-03-02T09:03:00"),
         ]
         await engine.streams.add_captions(captions, stream="yard/cam")
-        page = await engine.streams.captions(
+        page = await engine.streams.list_captions(
             stream="yard/cam", within=CaptionRange("2026-03-02T08:01:10Z", 120)
         )
         assert [(each.start, each.end) for each in page.captions] == [(60, 90)]
@@ -166,12 +166,12 @@ class StreamingContract:
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         await engine.streams.add_captions(NewCaption("A red car leaves.", 5, 8), stream="exit", wait=True)
         for streams in (("gate",), ("exit",), ("gate", "exit"), ()):
-            found = await engine.streams.find_moments(StreamQuery("red car", streams))
+            found = await engine.streams.search(StreamQuery("red car", streams))
             assert {each.stream.name for each in found.moments} == set(streams or ("gate", "exit"))
             for moment in found.moments:
                 assert {each.document.source for each in moment.captions} == {moment.stream.id}
         with pytest.raises(NotFound):
-            await engine.streams.find_moments(StreamQuery("red car", ("gate", "nowhere")))
+            await engine.streams.search(StreamQuery("red car", ("gate", "nowhere")))
         assert await texts(engine, CaptionRange(), "exit") == ["red"]
 
     async def test_questions_are_answered_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
@@ -185,9 +185,7 @@ class StreamingContract:
             replace(question, prompt="in the first 15 seconds", read_times=False, limit=1),
             replace(question, where=Eq("sequence", 3)),
         ):
-            assert unclocked(await engine.streams.find_moments(each)) == unclocked(
-                await local.streams.find_moments(each)
-            )
+            assert unclocked(await engine.streams.search(each)) == unclocked(await local.streams.search(each))
             for tokens in (0, 25, 400):
                 there, here = [
                     await one.streams.window(each, tokens, renderer="guarded") for one in (engine, local)
@@ -200,7 +198,7 @@ class StreamingContract:
         """No caption outside it is in a moment or in the window."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         asked = StreamQuery("car dog gate rain", range=CaptionRange(15, 60))
-        found = await engine.streams.find_moments(asked)
+        found = await engine.streams.search(asked)
         keys = {each.document.key for moment in found.moments for each in moment.captions}
         assert {"0", "rain"} & keys == set()
         assert keys <= {"1", "2", "3"}
@@ -212,16 +210,16 @@ class StreamingContract:
         """Then the rest; the stream stays until it is deleted itself."""
         await engine.streams.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
         await engine.streams.add_captions(SCENES, stream="other")
-        cleared = await engine.streams.clear("gate", within=CaptionRange(15, 60), purge=True)
+        cleared = await engine.streams.delete_captions("gate", within=CaptionRange(15, 60), purge=True)
         assert (cleared.documents, cleared.purged) == (3, True)
         assert await texts(engine, CaptionRange()) == ["red", "begins", "camera"]
-        assert (await engine.streams.clear("gate")).documents == 3
+        assert (await engine.streams.delete_captions("gate")).documents == 3
         assert (await engine.streams.get("gate")).captions == 0
         gate = await engine.streams.get("gate")
         await engine.collections.delete_source(gate.source.id)
         for name in ("gate", gate.source.id):
             with pytest.raises(NotFound):
-                await engine.streams.captions(stream=name)
+                await engine.streams.list_captions(stream=name)
         assert [each.source.name for each in await engine.streams.list()] == ["other"]
         assert (await engine.streams.get("other")).captions == 5
 
@@ -236,7 +234,7 @@ class StreamingContract:
         assert [name for name, _ in first.failures] == ["broken.srt"]
         again = await engine.streams.import_captions([Upload("talk.srt", SUBTITLES)], sentences=False)
         assert (again.added, again.replaced, again.unchanged) == (0, 0, 2)
-        page = await engine.streams.captions(stream="talk")
+        page = await engine.streams.list_captions(stream="talk")
         assert [(each.text, each.start, each.end) for each in page.captions] == [
             ("Hello there.", 1, 2.5),
             ("Good bye.", 3, 4),
@@ -288,7 +286,7 @@ class StreamingContract:
             await asyncio.sleep(0.05)
         [live] = await following
         assert live.caption.text == "Something new."
-        await engine.streams.clear("gate")
+        await engine.streams.delete_captions("gate")
         with pytest.raises(NotFound):
             await some(engine.streams.subscribe(stream="nowhere"), 1)
 
@@ -309,9 +307,9 @@ class StreamingContract:
             with pytest.raises(NotFound):
                 await engine.streams.get(name)
             with pytest.raises(NotFound):
-                await engine.streams.captions(stream=name)
+                await engine.streams.list_captions(stream=name)
             with pytest.raises(NotFound):
-                await engine.streams.clear(name)
+                await engine.streams.delete_captions(name)
         with pytest.raises(Conflict):
             await engine.streams.add_captions(SCENES, stream="notes")
         assert await engine.streams.list() == []

@@ -82,5 +82,5 @@ class SummarisingContract:
         await self.filled(engine)
         where = {"stream": REQUEST.stream, "collection": REQUEST.collection}
         with pytest.raises(ChatNotConfigured):
-            await engine.summaries.summarize_live(REQUEST)
+            await engine.summaries.set_live(REQUEST)
         await engine.summaries.stop_live(**where)

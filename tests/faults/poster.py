@@ -30,12 +30,12 @@ async def post(engine: Engine, channel: str, seed: int, count: int) -> None:
     ids: dict[str, DocumentId] = {}
     for number in range(count):
         key, text = f"{seed}-{number}", " ".join(chance.choices(WORDS, k=5)) + f" n{seed}x{number}"
-        said = await engine.channels.latest(channel=channel, limit=KNOWN) if number % 5 == 1 else []
+        said = await engine.channels.list_messages(channel=channel, limit=KNOWN) if number % 5 == 1 else []
         answered = chance.choice(said).document.key if said else None
         if mine and chance.random() < 0.2:
             key = chance.choice(mine)
         print("try", "put", key, text, flush=True)
-        (written,) = await engine.channels.post(
+        (written,) = await engine.channels.add_messages(
             NewMessage(text, key=key, author=f"author{seed}", reply_to=answered), channel=channel
         )
         print("done", "put", key, text, flush=True)
@@ -58,7 +58,7 @@ async def main(store: str, what: str, *told: str) -> None:
     async with conspectus.open(store, settings=SETTINGS) as engine:
         if what == "import":
             print("ready", flush=True)
-            await engine.channels.import_chat(Path(told[0]))
+            await engine.channels.import_archive(Path(told[0]))
             print("imported", flush=True)
         else:
             await engine.collections.get_or_create_source(told[0], kind="channel")

@@ -39,7 +39,7 @@ async def delivered(engine: Engine, hooked: int = 1) -> list[AlertEvent]:
         alerts = await engine.alerts.list()
         if not all(each.checked >= newest for each in alerts):
             return False
-        found = [await engine.alerts.events(alert=each.id, limit=1_000) for each in alerts[:hooked]]
+        found = [await engine.alerts.list_matches(alert=each.id, limit=1_000) for each in alerts[:hooked]]
         events[:] = [each for some in found for each in some]
         return all(each.delivery == "delivered" for each in events)
 
@@ -82,7 +82,7 @@ async def killed_again_and_again(store: Path, server: ScriptedServer, times: int
     async with conspectus.open(store, settings=SETTINGS) as engine:
         await engine.alerts.start()
         events = await delivered(engine)
-        stored = (await engine.streams.captions(stream=STREAM, limit=1_000)).captions
+        stored = (await engine.streams.list_captions(stream=STREAM, limit=1_000)).captions
         assert (await engine.maintenance.check()).clean
     fires = [int(str(each.document.sequence)) for each in stored if "fire" in each.text]
     assert numbers(events) == sorted(fires)
@@ -143,7 +143,7 @@ async def test_a_thousand_captions_at_once_against_twenty_alerts(
         await engine.streams.add_captions([*captions, *captions[:100]], stream=STREAM)
         await delivered(engine, hooked=2)
         for alert in await engine.alerts.list():
-            events = await engine.alerts.events(alert=alert.id, limit=1_000)
+            events = await engine.alerts.list_matches(alert=alert.id, limit=1_000)
             assert len(events) == 100
             assert all(alert.name in each.text for each in events)
     assert set(bodies(server).values()) == {1}
@@ -159,6 +159,6 @@ async def test_a_slow_receiver_holds_up_nobody(tmp_path: Path, server: ScriptedS
         await engine.alerts.start()
         await engine.streams.add_captions([caption(number) for number in range(60)], stream=STREAM)
         await until(lambda: server.count("/hook") == 20)
-        waiting = await engine.alerts.events(alert=slow.id)
+        waiting = await engine.alerts.list_matches(alert=slow.id)
         assert "delivered" not in {each.delivery for each in waiting}
-        assert len(await engine.alerts.events(alert=quick.id)) == 20
+        assert len(await engine.alerts.list_matches(alert=quick.id)) == 20

@@ -51,7 +51,7 @@ async def stored(engine: Engine) -> dict[tuple[str, str], tuple[object, ...]]:
     """All messages with their threads and what they answer."""
     found: dict[tuple[str, str], tuple[object, ...]] = {}
     after = None
-    names = {each.id: each.name for each in await engine.collections.sources()}
+    names = {each.id: each.name for each in await engine.collections.list_sources()}
     while True:
         page = await engine.documents.list(after=after, limit=1_000)
         for each in page.documents:
@@ -66,18 +66,18 @@ async def stored(engine: Engine) -> dict[tuple[str, str], tuple[object, ...]]:
 async def kill_imports(folder: Path, *, messages: int, times: int) -> None:
     export = archive(folder / "log.jsonl", messages)
     async with conspectus.open(folder / "whole", settings=SETTINGS) as engine:
-        await engine.channels.import_chat(export)
+        await engine.channels.import_archive(export)
         whole = await stored(engine)
     assert len(whole) == messages
     chance = random.Random(times)
     for _ in range(times):
         run_and_kill(folder / "cut", chance.uniform(0.0, 1.2), "import", str(export))
     async with conspectus.open(folder / "cut", settings=SETTINGS) as engine:
-        report = await engine.channels.import_chat(export)
+        report = await engine.channels.import_archive(export)
         assert report.added + report.unchanged == messages
         assert await stored(engine) == whole
         assert (await engine.maintenance.check()).clean
-        again = await engine.channels.import_chat(export)
+        again = await engine.channels.import_archive(export)
         assert (again.added, again.replaced, again.unchanged) == (0, 0, messages)
 
 

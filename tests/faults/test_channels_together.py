@@ -42,14 +42,14 @@ def assert_together(found: dict[str, Document]) -> None:
 
 
 async def test_many_tasks_answer_each_other(engine: Engine) -> None:
-    await engine.channels.post(NewMessage("the first", key="0"), channel=CHANNEL)
+    await engine.channels.add_messages(NewMessage("the first", key="0"), channel=CHANNEL)
     said = ["0"]
 
     async def person(name: int) -> None:
         chance = random.Random(name)
         for number in range(12):
             key, answered = f"{name}-{number}", chance.choice(said)
-            [written] = await engine.channels.post(
+            [written] = await engine.channels.add_messages(
                 NewMessage(f"note {key} on {answered}", key=key, author=str(name), reply_to=answered),
                 channel=CHANNEL,
             )
@@ -60,7 +60,7 @@ async def test_many_tasks_answer_each_other(engine: Engine) -> None:
     found = await documents(engine)
     assert found.keys() == set(said)
     assert {each.thread for each in found.values()} == {"0"}
-    assert len((await engine.channels.chain(found["7-11"].id, limit=100)).messages) == 97
+    assert len((await engine.channels.get_reply_chain(found["7-11"].id, limit=100)).messages) == 97
     assert (await engine.maintenance.check()).clean
 
 
@@ -76,13 +76,13 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
                     await engine.documents.delete((await engine.documents.get_by_key(key, source=CHANNEL)).id)
                 elif chance.random() < 0.3:
                     document = await engine.documents.get_by_key(key, source=CHANNEL)
-                    await engine.documents.update(
-                        document.id, text=f"changed {name} {number} " * chance.choice([1, 200])
-                    )
+                    text = f"changed {name} {number} " * chance.choice([1, 200])
+                    await engine.documents.update(document.id, text=text)
                 else:
-                    long = f"said {name} {number} " * chance.choice([1, 200])
-                    await engine.channels.post(NewMessage(long, key=key, author=str(name)), channel=CHANNEL)
-                await engine.channels.latest(channel=CHANNEL)
+                    said = f"said {name} {number} " * chance.choice([1, 200])
+                    message = NewMessage(said, key=key, author=str(name))
+                    await engine.channels.add_messages(message, channel=CHANNEL)
+                await engine.channels.list_messages(channel=CHANNEL)
                 await engine.channels.window(ChannelQuery("said", CHANNEL), 300)
             except ConspectusError as fault:
                 faults.append(fault)
@@ -90,20 +90,20 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
     await engine.collections.get_or_create_source(CHANNEL, kind="channel")
     await asyncio.gather(*map(person, range(6)))
     assert {type(each).__name__ for each in faults} <= {"NotFound", "PreconditionFailed"}
-    for each in await engine.channels.latest(channel=CHANNEL):
+    for each in await engine.channels.list_messages(channel=CHANNEL):
         assert len(set(each.text.split())) == 3
         assert each.text == await engine.documents.get_text(each.document.id)
     assert (await engine.maintenance.check()).clean
 
 
 async def test_a_message_is_edited_while_it_is_answered(engine: Engine) -> None:
-    await engine.channels.post(
+    await engine.channels.add_messages(
         [NewMessage("root", key="r"), NewMessage("in it", key="1", reply_to="r")], channel=CHANNEL
     )
     edits = [NewMessage(f"edited {number}", key="1") for number in range(10)]
     replies = [NewMessage(f"reply {number}", key=f"a{number}", reply_to="1") for number in range(10)]
     turns = [turn for pair in zip(edits, replies, strict=True) for turn in pair]
-    await asyncio.gather(*(engine.channels.post(each, channel=CHANNEL) for each in turns))
+    await asyncio.gather(*(engine.channels.add_messages(each, channel=CHANNEL) for each in turns))
     found = await documents(engine)
     assert len(found) == 12
     assert {each.thread for each in found.values()} == {"r"}
@@ -119,7 +119,7 @@ async def test_two_processes_post_into_one_channel(engine: Engine, tmp_path: Pat
     ]
     own = asyncio.gather(
         *(
-            engine.channels.post(
+            engine.channels.add_messages(
                 NewMessage(f"own {number}", key=f"own-{number}", author="own"), channel=CHANNEL
             )
             for number in range(40)

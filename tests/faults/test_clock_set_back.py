@@ -148,11 +148,11 @@ async def test_alerts_tell_of_what_comes_after_and_once(engine: Engine, clock: C
         await engine.streams.add_captions(NewCaption(f"a fire, number {number}", 60 * number), stream="cam")
 
         async def has_told(count: int = number + 1) -> bool:
-            return len(await engine.alerts.events()) >= count
+            return len(await engine.alerts.list_matches()) >= count
 
         await until(has_told)
         clock.move(-HOUR)
-    texts = [event.text for event in await engine.alerts.events()]
+    texts = [event.text for event in await engine.alerts.list_matches()]
     assert texts == [f"a fire, number {number}" for number in range(3)]
 
 
@@ -163,7 +163,7 @@ async def test_chats_are_kept_whole(engine: Engine, clock: Clock) -> None:
         told = [event async for event in engine.chat.stream(request)]
         assert "".join(each.text for each in told if isinstance(each, Delta)) == "at noon"
         clock.move(-HOUR)
-    said = await engine.channels.latest(channel="desk")
+    said = await engine.channels.list_messages(channel="desk")
     pairs = [(said[place].text, said[place + 1].text) for place in (0, 2)]
     assert sorted(pairs) == sorted((each, "at noon") for each in questions)
 

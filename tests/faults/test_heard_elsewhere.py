@@ -65,7 +65,7 @@ async def four(remote: RemoteEngine) -> list[str]:
 async def told(remote: RemoteEngine) -> list[str]:
     """What alerts tell, when there is so much of it."""
     while True:
-        found = await remote.alerts.events()
+        found = await remote.alerts.list_matches()
         if len(found) == 3:
             return [each.text for each in found]
         await asyncio.sleep(0.1)

@@ -29,7 +29,8 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 async def latest(engine: Engine, channel: str = CHANNEL) -> list[tuple[str, str]]:
     return [
-        (each.document.key, each.text) for each in await engine.channels.latest(channel=channel, limit=1_000)
+        (each.document.key, each.text)
+        for each in await engine.channels.list_messages(channel=channel, limit=1_000)
     ]
 
 
@@ -41,12 +42,12 @@ async def test_naughty_strings_come_back(engine: Engine, evaluation: Callable[[s
         NewMessage(text or "-", key=f"{text}#{place}", author=text or None, reply_to=text or None)
         for place, text in enumerate(strings)
     ]
-    await engine.channels.post(given, channel=CHANNEL)
+    await engine.channels.add_messages(given, channel=CHANNEL)
     visible = [(clean(each.key or ""), clean(each.text)) for each in given if clean(each.text).strip()]
     assert await latest(engine) == visible
     for place, text in enumerate(strings[::9]):
         stored = await engine.documents.get_by_key(f"{text}#{place * 9}", source=CHANNEL)
-        assert (await engine.channels.chain(stored.id)).message == stored.id
+        assert (await engine.channels.get_reply_chain(stored.id)).message == stored.id
         window = await engine.channels.window(ChannelQuery(text, CHANNEL, thread=text or None), 200)
         assert window.tokens <= 200
 
@@ -61,30 +62,35 @@ async def test_naughty_channels_come_back(
         for text in strings
     ]
     (tmp_path / "log.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
-    report = await engine.channels.import_chat(tmp_path / "log.jsonl", kind="jsonl")
+    report = await engine.channels.import_archive(tmp_path / "log.jsonl", kind="jsonl")
     assert sum(report.channels.values()) == report.added == await engine.documents.count()
     for name, messages in report.channels.items():
         assert len(await latest(engine, name)) == messages
         assert (
             await engine.channels.window(ChannelQuery("said", name, min_similarity=0.0), 300)
         ).tokens <= 300
-    again = await engine.channels.import_chat(tmp_path / "log.jsonl", kind="jsonl")
+    again = await engine.channels.import_archive(tmp_path / "log.jsonl", kind="jsonl")
     assert (again.added, again.replaced) == (0, 0)
 
 
 async def test_a_message_of_five_megabytes(engine: Engine) -> None:
     text = "and then the deploy failed again. " * 150_000
-    await engine.channels.post(
+    await engine.channels.add_messages(
         [NewMessage("before", key="1"), NewMessage(text, key="2", reply_to="1")], channel=CHANNEL
     )
-    await engine.channels.post(NewMessage("after", key="3"), channel=CHANNEL, link=False)
+    await engine.channels.add_messages(NewMessage("after", key="3"), channel=CHANNEL, link=False)
     assert (await latest(engine))[1] == ("2", text)
     document = await engine.documents.get_by_key("2", source=CHANNEL)
-    assert [len(each.text) for each in (await engine.channels.chain(document.id)).messages] == [6, len(text)]
+    assert [len(each.text) for each in (await engine.channels.get_reply_chain(document.id)).messages] == [
+        6,
+        len(text),
+    ]
     window = await engine.channels.window(ChannelQuery("deploy", CHANNEL, min_similarity=0.0), 500)
     assert 0 < window.tokens <= 500
     with pytest.raises(TooLarge):
-        await engine.channels.post(NewMessage("x" * (SETTINGS.max_document_characters + 1)), channel=CHANNEL)
+        await engine.channels.add_messages(
+            NewMessage("x" * (SETTINGS.max_document_characters + 1)), channel=CHANNEL
+        )
 
 
 @pytest.mark.parametrize("size", [2_000, pytest.param(20_000, marks=pytest.mark.slow)])
@@ -95,9 +101,9 @@ async def test_a_long_thread_is_bounded_and_counted(engine: Engine, size: int) -
         for n in range(1, size)
     ]
     needle = NewMessage("the needle xyzzy", key="n", at=NOON + timedelta(seconds=900.5), reply_to="899")
-    await engine.channels.post([root, *replies, needle], channel=CHANNEL, wait=True)
+    await engine.channels.add_messages([root, *replies, needle], channel=CHANNEL, wait=True)
     document = await engine.documents.get_by_key("n", source=CHANNEL)
-    chain = await engine.channels.chain(document.id, limit=10)
+    chain = await engine.channels.get_reply_chain(document.id, limit=10)
     keys = [each.document.key for each in chain.messages]
     assert (len(keys), keys[0], chain.left_out) == (10, "0", size - 9)
     assert {"n", "899"} <= set(keys)
@@ -109,15 +115,15 @@ async def test_a_long_thread_is_bounded_and_counted(engine: Engine, size: int) -
 
 async def test_a_channel_of_the_future_goes_on(engine: Engine) -> None:
     """A message that is dated wrongly does not keep later ones from being linked."""
-    await engine.channels.post(
+    await engine.channels.add_messages(
         NewMessage("from far away", key="f", at="2999-01-01T00:00:00Z"), channel=CHANNEL
     )
     question = NewMessage("how do I restart the billing service?", key="1", author="ann", at=NOON)
-    await engine.channels.post(question, channel=CHANNEL)
+    await engine.channels.add_messages(question, channel=CHANNEL)
     answer = NewMessage(
         "ann: run systemctl restart billing", key="2", author="bo", at=NOON + timedelta(seconds=20)
     )
-    await engine.channels.post(answer, channel=CHANNEL)
+    await engine.channels.add_messages(answer, channel=CHANNEL)
     stored = await engine.documents.get_by_key("2", source=CHANNEL)
     assert (stored.thread, stored.metadata) == ("1", {ANSWERS: "1"})
     assert [key for key, _ in await latest(engine)] == ["1", "2", "f"]
@@ -125,7 +131,7 @@ async def test_a_channel_of_the_future_goes_on(engine: Engine) -> None:
 
 async def test_what_came_later_is_not_answered_by_what_came_before(engine: Engine) -> None:
     """An older archive that is taken in after a newer one is linked to what was there then."""
-    await engine.channels.post(
+    await engine.channels.add_messages(
         NewMessage("ann: run systemctl restart billing", key="9", author="bo", at=NOON), channel=CHANNEL
     )
     early = NOON - timedelta(days=1)
@@ -134,7 +140,7 @@ async def test_what_came_later_is_not_answered_by_what_came_before(engine: Engin
         NewMessage("ann: run systemctl", key="2", author="bo", at=early + timedelta(seconds=9)),
     ]
     for each in talk:
-        await engine.channels.post(each, channel=CHANNEL)
+        await engine.channels.add_messages(each, channel=CHANNEL)
     assert (await engine.documents.get_by_key("2", source=CHANNEL)).metadata == {ANSWERS: "1"}
     assert (await engine.documents.get_by_key("1", source=CHANNEL)).metadata == {}
 
@@ -142,12 +148,12 @@ async def test_what_came_later_is_not_answered_by_what_came_before(engine: Engin
 @pytest.mark.parametrize("fields", [{}, {"at": NOON}, {"author": "ann"}, {"sequence": 4}])
 async def test_messages_of_which_little_is_known(engine: Engine, fields: dict[str, object]) -> None:
     given = [NewMessage(f"note {n}", key=str(n), **fields) for n in range(12)]
-    await engine.channels.post(given, channel=CHANNEL, wait=True)
+    await engine.channels.add_messages(given, channel=CHANNEL, wait=True)
     assert sorted(await latest(engine)) == sorted((str(n), f"note {n}") for n in range(12))
     window = await engine.channels.window(ChannelQuery("note 7", CHANNEL, min_similarity=0.0), 400)
     assert "7" in {each.key for each in window.messages}
     for each in window.messages:
-        assert len((await engine.channels.chain(each.id)).messages) >= 1
+        assert len((await engine.channels.get_reply_chain(each.id)).messages) >= 1
 
 
 async def test_a_circle_of_replies_is_read_to_its_end(engine: Engine) -> None:
@@ -157,12 +163,12 @@ async def test_a_circle_of_replies_is_read_to_its_end(engine: Engine) -> None:
         )
         for n in range(5)
     ]
-    await engine.channels.post(
+    await engine.channels.add_messages(
         [*circle, NewMessage("myself", key="me", reply_to="me")], channel=CHANNEL, wait=True
     )
     for key in ("0", "4"):
         stored = await engine.documents.get_by_key(key, source=CHANNEL)
-        assert len((await engine.channels.chain(stored.id)).messages) == 5
+        assert len((await engine.channels.get_reply_chain(stored.id)).messages) == 5
     window = await engine.channels.window(ChannelQuery("circle", CHANNEL, min_similarity=0.0), 400)
     assert {each.key for each in window.messages} >= set("01234")
 
@@ -179,27 +185,28 @@ def log(path: Path, numbers: range) -> Path:
 async def test_archives_follow_each_other_and_grow(engine: Engine, tmp_path: Path) -> None:
     expected = [(str(n), f"note {n}") for n in range(90)]
     grown, first, last = (log(tmp_path / f"{r}.jsonl", r) for r in (range(90), range(45), range(45, 90)))
-    assert (await engine.channels.import_chat(first)).added == 45
-    report = await engine.channels.import_chat(grown)
+    assert (await engine.channels.import_archive(first)).added == 45
+    report = await engine.channels.import_archive(grown)
     assert (report.added, report.replaced, report.unchanged) == (45, 0, 45)
     assert await latest(engine, "ops") == expected
-    assert (await engine.channels.import_chat(last)).unchanged == 45
+    assert (await engine.channels.import_archive(last)).unchanged == 45
     other = "other"
     for archive in (last, first):
-        assert (await engine.channels.import_chat(archive, collection=other)).added == 45
-    said = await engine.channels.latest(channel="ops", collection=other, limit=1_000)
+        assert (await engine.channels.import_archive(archive, collection=other)).added == 45
+    said = await engine.channels.list_messages(channel="ops", collection=other, limit=1_000)
     assert [(each.document.key, each.text) for each in said] == expected
 
 
 async def test_replies_name_what_was_deleted(engine: Engine) -> None:
-    await engine.channels.post(
+    await engine.channels.add_messages(
         [NewMessage("a", key="1"), NewMessage("b", key="2", reply_to="1")], channel=CHANNEL
     )
     await engine.documents.delete((await engine.documents.get_by_key("1", source=CHANNEL)).id)
-    await engine.channels.post(NewMessage("c", key="3", reply_to="1"), channel=CHANNEL)
-    await engine.channels.post(NewMessage("a again", key="1"), channel=CHANNEL)
+    await engine.channels.add_messages(NewMessage("c", key="3", reply_to="1"), channel=CHANNEL)
+    await engine.channels.add_messages(NewMessage("a again", key="1"), channel=CHANNEL)
     found = [
-        (each.document.key, each.document.thread) for each in await engine.channels.latest(channel=CHANNEL)
+        (each.document.key, each.document.thread)
+        for each in await engine.channels.list_messages(channel=CHANNEL)
     ]
     assert sorted(found) == [("1", "1"), ("2", "1"), ("3", "1")]
     assert (await engine.documents.get_by_key("3", source=CHANNEL)).metadata == {REPLY_TO: "1"}

@@ -80,11 +80,11 @@ async def delivered(engine: Engine, count: int) -> list[AlertEvent]:
     """Every event, when so many are delivered."""
 
     async def are() -> bool:
-        events = await engine.alerts.events(limit=1_000)
+        events = await engine.alerts.list_matches(limit=1_000)
         return sum(each.delivery == "delivered" for each in events) >= count
 
     await until(are)
-    return list(await engine.alerts.events(limit=1_000))
+    return list(await engine.alerts.list_matches(limit=1_000))
 
 
 async def test_who_stood_still_delivers_nothing_that_the_next_one_did(

@@ -128,7 +128,7 @@ async def test_a_key_that_was_lost_is_said_to_be(tmp_path: Path) -> None:
         cable.losing = 1
         with pytest.raises(ServerUnavailable, match="the answer was lost"):
             await engine.people.create_key(label="lost")
-        assert [each.label for each in await engine.people.keys()] == ["first key", "lost"]
+        assert [each.label for each in await engine.people.list_keys()] == ["first key", "lost"]
 
 
 async def test_a_large_batch_goes_through_whole(tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ async def test_a_key_is_not_lost_with_the_database(
             if len(calls) == 1:
                 await asyncio.to_thread(postgres.kill)
             if not answered:
-                await engine.people.users()
+                await engine.people.list_users()
             return len(calls)
 
         here, elsewhere = application(engine, settings), application(engine, settings)

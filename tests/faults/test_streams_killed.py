@@ -37,7 +37,7 @@ async def exported(engine: Engine | RemoteEngine) -> list[str]:
     lines: list[str] = []
     after = None
     while True:
-        page = await engine.streams.captions(stream=STREAM, after=after, limit=200)
+        page = await engine.streams.list_captions(stream=STREAM, after=after, limit=200)
         lines += map(line_of, page.captions)
         after = page.next
         if after is None:

@@ -23,7 +23,7 @@ async def test_moments_have_their_stream_their_times_and_their_captions(engine: 
 
 async def test_the_context_of_a_channel_is_of_its_messages(engine: Engine) -> None:
     talk = [NewMessage("How do I reset it?", key="1"), NewMessage("Hold the button.", key="2", reply_to="1")]
-    await engine.channels.post(talk, channel="support")
+    await engine.channels.add_messages(talk, channel="support")
     await engine.documents.wait_until_embedded()
     async with client(engine) as asked:
         found = await said(asked, "channel_context", query="How do I reset it?", channel="support")
@@ -34,7 +34,7 @@ async def test_the_context_of_a_channel_is_of_its_messages(engine: Engine) -> No
 async def test_a_channel_is_never_the_memory_of_somebody_else(engine: Engine) -> None:
     async with client(engine) as asked:
         await remembered(asked, "Bob likes green tea.", user="bob")
-    [home] = await engine.collections.sources(collection="memory")
+    [home] = await engine.collections.list_sources(collection="memory")
     async with client(engine, Scope("ann")) as asked:
         fields = {"query": "tea", "collection": "memory"}
         assert (await refused(asked, "channel_context", channel=home.id, **fields)).startswith("not_found")

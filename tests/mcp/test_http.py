@@ -123,7 +123,7 @@ async def test_a_key_that_was_revoked_stops_at_once(live: Live, keys: dict[str, 
     async with client(live, keys["ann"]) as asked:
         await said(asked, "search", query="key")
         async with bootstrap.open(tmp_path / "data", settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-            for each in await engine.people.keys("ann"):
+            for each in await engine.people.list_keys("ann"):
                 await engine.people.revoke_key(each.id)
         with pytest.raises(Exception, match=r"(?i)unauthori|401|error"):
             await asked.call_tool("search", {"query": "key"})

@@ -190,7 +190,7 @@ class Rooms:
         return [
             (await outcome(work))[1]
             for work in (
-                view.collections.sources(**place),
+                view.collections.list_sources(**place),
                 view.graph.list(**place),
                 view.graph.entities(**place),
                 view.documents.list(**place),

@@ -65,7 +65,7 @@ async def test_who_takes_time_over_many_alerts_is_told_of_few_more(engine: Engin
     alert = await ann.alerts.put(FIRE)
     await engine.streams.add_captions(fires(50), stream="cam")
     await check(engine)
-    assert len(await ann.alerts.events()) == 50
+    assert len(await ann.alerts.list_matches()) == 50
     heard = []
     async with aclosing(ann.alerts.subscribe(alert=alert.id, after=0)) as told:
         await anext(told)
@@ -74,25 +74,29 @@ async def test_who_takes_time_over_many_alerts_is_told_of_few_more(engine: Engin
             while True:
                 heard.append(await anext(told))
     assert len(heard) < 10
-    assert await ann.alerts.events() == []
+    assert await ann.alerts.list_matches() == []
 
 
 async def test_alerts_tell_nothing_of_what_others_write_or_are_told(engine: Engine, ann: Engine) -> None:
     mine = await ann.alerts.put(FIRE)
-    before = mine.checked, await ann.alerts.newest_event()
+    before = mine.checked, await ann.alerts.last_match()
     await engine.alerts.put(replace(FIRE, streams=()))
     await engine.streams.add_captions(fires(5), stream="yard")
     await check(engine)
-    assert len(await engine.alerts.events()) == 5
-    assert ((await ann.alerts.get(mine.id)).checked, await ann.alerts.newest_event()) == before == (0, 0)
-    assert await ann.alerts.events() == []
+    assert len(await engine.alerts.list_matches()) == 5
+    assert ((await ann.alerts.get(mine.id)).checked, await ann.alerts.last_match()) == before == (0, 0)
+    assert await ann.alerts.list_matches() == []
 
 
 async def test_an_alert_is_not_there_while_its_collection_is_not(engine: Engine, ann: Engine) -> None:
     alert = await ann.alerts.put(FIRE)
     await revoke(engine)
     assert await ann.alerts.list() == []
-    for work in (ann.alerts.get(alert.id), ann.alerts.delete(alert.id), ann.alerts.events(alert=alert.id)):
+    for work in (
+        ann.alerts.get(alert.id),
+        ann.alerts.delete(alert.id),
+        ann.alerts.list_matches(alert=alert.id),
+    ):
         with pytest.raises(NotFound, match="alert"):
             await work
     user = await engine.people.get_user("ann")

@@ -45,9 +45,9 @@ class Listening(Streaming):
         place = {"collection": paper.collection}
         answers = []
         for work in (
-            view.channels.latest(channel=paper.source, limit=MOST, **place),
+            view.channels.list_messages(channel=paper.source, limit=MOST, **place),
             view.documents.get_by_key(paper.key, source=paper.source, **place),
-            view.channels.chain(paper.id),
+            view.channels.get_reply_chain(paper.id),
         ):
             found, answer = await outcome(work)
             assert found == ("ok" if seen else "NotFound"), answer

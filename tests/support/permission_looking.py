@@ -29,7 +29,7 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
     """Every method that takes a collection which has to be there."""
     return {
         "find": lambda view, name: view.collections.get(name),
-        "sources": lambda view, name: view.collections.sources(collection=name),
+        "sources": lambda view, name: view.collections.list_sources(collection=name),
         "list": lambda view, name: view.documents.list(collection=name),
         "count": lambda view, name: view.documents.count(collection=name),
         "status": lambda view, name: view.maintenance.status(collection=name),
@@ -40,7 +40,7 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
         "rerank": lambda view, name: view.search.search_and_rerank("anything", collection=name),
         "augment": lambda view, name: view.search.augment("anything", BUDGET, collection=name),
         "source": lambda view, name: view.collections.get_source("any", collection=name),
-        "latest": lambda view, name: view.channels.latest(channel="any", collection=name),
+        "latest": lambda view, name: view.channels.list_messages(channel="any", collection=name),
         "by key": lambda view, name: view.documents.get_by_key("any", source="any", collection=name),
         "channel": lambda view, name: view.channels.window(ChannelQuery("x", "any", name), BUDGET),
         "change": lambda view, name: view.collections.update(name, description="x"),
@@ -49,7 +49,7 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
         "delete where": lambda view, name: view.documents.delete_by_filter(EVERYTHING, collection=name),
         "reindex": lambda view, name: view.maintenance.reindex(collection=name),
         "reembed": lambda view, name: view.maintenance.reembed("none", collection=name),
-        "grants": lambda view, name: view.people.grants(name),
+        "grants": lambda view, name: view.people.list_grants(name),
         "grant": lambda view, name: view.people.grant(name, grantee, "viewer"),
         "revoke": lambda view, name: view.people.revoke(name, grantee),
         "jobs": lambda view, name: view.jobs.list(collection=name),
@@ -73,7 +73,7 @@ def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
         "rename": lambda view, name: view.collections.update_source(name, collection=home, name="x"),
         "delete": lambda view, name: view.collections.delete_source(name, collection=home),
         "add": lambda view, name: view.add("x", source=name, collection=home),
-        "grants": lambda view, name: view.people.grants(home, source=name),
+        "grants": lambda view, name: view.people.list_grants(home, source=name),
         "grant": lambda view, name: view.people.grant(home, grantee, "viewer", source=name),
         "revoke": lambda view, name: view.people.revoke(home, grantee, source=name),
         "list": lambda view, name: view.documents.list(collection=home, filter=Eq("source", name)),
@@ -83,8 +83,8 @@ def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
         ),
         "retrieve": lambda view, name: view.retrieve("x", collection=home, filter=Eq("source", name)),
         "window": lambda view, name: view.window("x", BUDGET, collection=home, filter=Eq("source", name)),
-        "post": lambda view, name: view.channels.post(NewMessage("x"), channel=name, collection=home),
-        "latest": lambda view, name: view.channels.latest(channel=name, collection=home),
+        "post": lambda view, name: view.channels.add_messages(NewMessage("x"), channel=name, collection=home),
+        "latest": lambda view, name: view.channels.list_messages(channel=name, collection=home),
         "by key": lambda view, name: view.documents.get_by_key("any", source=name, collection=home),
         "channel": lambda view, name: view.channels.window(ChannelQuery("x", name, home), BUDGET),
         "situation": lambda view, name: view.retrieve("x", collection=home, query_context=QueryContext(name)),
@@ -98,7 +98,7 @@ def on_a_document(room: Room, source: str) -> Mapping[str, Attempt]:
         "get": lambda view, name: view.documents.get(name),
         "text": lambda view, name: view.documents.get_text(name),
         "chunks": lambda view, name: view.documents.list_chunks(name),
-        "chain": lambda view, name: view.channels.chain(name),
+        "chain": lambda view, name: view.channels.get_reply_chain(name),
         "texts": lambda view, name: view.documents.get_texts([name]),
         "update": lambda view, name: view.documents.update(name, title="x"),
         "expected": lambda view, name: view.documents.update(name, title="x", if_match="y"),
@@ -172,7 +172,7 @@ class Looking(Watching):
         """What can be read of a collection of which something may be seen."""
         user, name = who.user.id, self.chance.choice([room.id, room.name])
         papers, parts = self.world.papers_seen(user, room.id), self.world.sources_seen(user, room.id)
-        sources = await view.collections.sources(collection=name)
+        sources = await view.collections.list_sources(collection=name)
         assert {each.id for each in sources} == parts
         listed, cursor = [], None
         while True:
@@ -218,7 +218,7 @@ class Looking(Watching):
         """Only managers see who was granted what."""
         user = who.user.id
         part = self.chance.choice([None, *sorted(self.world.sources_seen(user, room.id))])
-        found, grants = await outcome(view.people.grants(room.id, source=part))
+        found, grants = await outcome(view.people.list_grants(room.id, source=part))
         able = self.world.rank(user, room.id, part) >= RANK["manager"] and who.has("admin")
         assert found == ("ok" if able else "PermissionDenied")
         if able:
@@ -294,14 +294,14 @@ class Looking(Watching):
         other = self.chance.choice(list(self.world.users.values()))
         group = self.chance.choice(list(self.world.groups))
         attempts: Iterable[Attempt] = (
-            lambda each, _: each.people.users(),
-            lambda each, _: each.people.groups(),
+            lambda each, _: each.people.list_users(),
+            lambda each, _: each.people.list_groups(),
             lambda each, name: each.people.get_user(name),
             lambda each, name: each.people.create_user(name),
             lambda each, name: each.people.disable_user(name),
             lambda each, name: each.people.delete_user(name),
             lambda each, name: each.people.create_group(name),
-            lambda each, name: each.people.members(name),
+            lambda each, name: each.people.list_members(name),
             lambda each, name: each.people.delete_group(name),
             lambda each, name: each.people.add_member(name, who.user.id),
             lambda each, _: each.maintenance.check(),
@@ -310,7 +310,7 @@ class Looking(Watching):
             for name in (other.name, group, self.ghost()):
                 assert (await outcome(attempt(view, name)))[0] == "PermissionDenied"
         if other.id != who.user.id:
-            assert (await outcome(view.people.keys(other.name)))[0] == "PermissionDenied"
+            assert (await outcome(view.people.list_keys(other.name)))[0] == "PermissionDenied"
             assert (await outcome(view.people.create_key(other.id)))[0] == "PermissionDenied"
 
     async def _pry(self, view: Any, names: tuple[str, ...], attempts: Mapping[str, Attempt]) -> None:

@@ -71,7 +71,7 @@ class Talking(Doing):
         )
         view = await self.door.entered(who)
         waits = self.world.rooms[paper.collection].embeds
-        work = view.channels.post(said, channel=paper.source, collection=paper.collection, wait=waits)
+        work = view.channels.add_messages(said, channel=paper.source, collection=paper.collection, wait=waits)
         written = await self._expect("ok" if allowed else self._refused(who, paper), work)
         if allowed:
             before = self.world.papers.get(paper.id)

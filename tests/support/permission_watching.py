@@ -45,14 +45,16 @@ def on_a_stream(home: str) -> Mapping[str, Attempt]:
             NewCaption("x", 0), stream=name, collection=home
         ),
         "report": lambda view, name: view.events.add(NewEvent("x", 0), stream=name, collection=home),
-        "captions": lambda view, name: view.streams.captions(stream=name, collection=home),
-        "clear": lambda view, name: view.streams.clear(name, collection=home),
-        "clear some": lambda view, name: view.streams.clear(name, collection=home, within=CaptionRange(0, 9)),
-        "moments": lambda view, name: view.streams.find_moments(StreamQuery("x", (name,), home)),
-        "at a time": lambda view, name: view.streams.find_moments(StreamQuery("at 0:10", (name,), home)),
+        "captions": lambda view, name: view.streams.list_captions(stream=name, collection=home),
+        "clear": lambda view, name: view.streams.delete_captions(name, collection=home),
+        "clear some": lambda view, name: view.streams.delete_captions(
+            name, collection=home, within=CaptionRange(0, 9)
+        ),
+        "moments": lambda view, name: view.streams.search(StreamQuery("x", (name,), home)),
+        "at a time": lambda view, name: view.streams.search(StreamQuery("at 0:10", (name,), home)),
         "video window": lambda view, name: view.streams.window(StreamQuery("x", (name,), home), BUDGET),
         "events": lambda view, name: view.events.list(stream=name, collection=home),
-        "entities": lambda view, name: view.events.entities(stream=name, collection=home),
+        "entities": lambda view, name: view.events.count_entities(stream=name, collection=home),
         "timeline": lambda view, name: view.events.entity_timeline("x", stream=name, collection=home),
         "summary": lambda view, name: view.summaries.get(SummaryRequest(name, home)),
         "summarise": lambda view, name: view.summaries.summarize(SummaryRequest(name, home, extractive=True)),
@@ -70,7 +72,7 @@ def in_a_collection() -> Mapping[str, Attempt]:
     return {
         **{what: _anywhere(what) for what in on_a_stream("") if what not in making},
         "streams": lambda view, name: view.streams.list(collection=name),
-        "all streams": lambda view, name: view.streams.find_moments(StreamQuery("x", collection=name)),
+        "all streams": lambda view, name: view.streams.search(StreamQuery("x", collection=name)),
         "alerts": lambda view, name: view.alerts.list(collection=name),
         "alert on all": lambda view, name: view.alerts.put(NewAlert("x", "x", name)),
     }
@@ -81,7 +83,7 @@ def on_an_alert() -> Mapping[str, Attempt]:
     return {
         "find": lambda view, name: view.alerts.get(name),
         "delete": lambda view, name: view.alerts.delete(name),
-        "told": lambda view, name: view.alerts.events(alert=name),
+        "told": lambda view, name: view.alerts.list_matches(alert=name),
         "listen": lambda view, name: first_of(view.alerts.subscribe(alert=name, after=0)),
         "listen on": lambda view, name: first_of(view.alerts.subscribe(alert=name)),
     }
@@ -118,12 +120,12 @@ class Watching(Listening):
         for each in found:
             assert each.captions == len(self.world.track(each.source.id, "caption"))
         asked = StreamQuery(SEEN, collection=room.id, limit=MOST)
-        moments = await view.streams.find_moments(asked)
+        moments = await view.streams.search(asked)
         assert {each.stream.id for each in moments.moments} <= mine
         window = await view.streams.window(asked, BUDGET)
         shown = [each.document.id for moment in moments.moments for each in moment.captions]
         self._all_visible(who, [*shown, *(each.id for each in window.captions)])
-        timed = await view.streams.find_moments(replace(asked, prompt="What was seen in the first minute?"))
+        timed = await view.streams.search(replace(asked, prompt="What was seen in the first minute?"))
         answers = [found, moments, window, timed]
         for stream in self._few(sorted(mine), 1):
             answers += await self._stream(view, room, stream)
@@ -137,7 +139,7 @@ class Watching(Listening):
         assert [each.document.id for each in listed] == [each.id for each in captions]
         told = await view.events.list(**place)
         assert [each.documents for each in told] == [(each.id,) for each in events]
-        names = await view.events.entities(**place)
+        names = await view.events.count_entities(**place)
         mentioned = [*(each.words[3] for each in captions + events), *(each.words[2] for each in captions)]
         assert dict(names) == dict.fromkeys(mentioned, 1)
         request = SummaryRequest(stream, room.id, extractive=True)
@@ -151,12 +153,12 @@ class Watching(Listening):
     async def _caption(self, view: Any, place: Mapping[str, str], paper: Paper) -> list[Any]:
         """One caption, by its time, its words, and who is in it."""
         within = CaptionRange(paper.at, paper.at + LASTS)
-        [only] = (await view.streams.captions(**place, within=within)).captions
+        [only] = (await view.streams.list_captions(**place, within=within)).captions
         assert only.document.id == paper.id
         spans = await view.events.entity_timeline(self.chance.choice(paper.words[:4]), **place)
         assert [each.documents for each in spans] == [(paper.id,)]
         asked = StreamQuery(paper.words[0], (place["stream"],), place["collection"])
-        found = await view.streams.find_moments(asked)
+        found = await view.streams.search(asked)
         assert paper.id in {each.document.id for moment in found.moments for each in moment.captions}
         window = await view.streams.window(asked, BUDGET)
         assert paper.words[0] in window.window.text
@@ -170,7 +172,9 @@ class Watching(Listening):
     async def _pages(self, view: Any, place: Mapping[str, str]) -> list[Any]:
         found, cursor = [], None
         while True:
-            page = await view.streams.captions(**place, after=cursor, limit=self.chance.choice([1, 3, MOST]))
+            page = await view.streams.list_captions(
+                **place, after=cursor, limit=self.chance.choice([1, 3, MOST])
+            )
             found += page.captions
             cursor = page.next
             if cursor is None:
@@ -186,7 +190,7 @@ class Watching(Listening):
             assert each.checked == 0 or self.world.rank(who.user.id, each.collection)
         events = []
         for watch in self._few(mine, 3):
-            told = await view.alerts.events(alert=watch.id)
+            told = await view.alerts.list_matches(alert=watch.id)
             self._told_rightly(who, watch.told, [each.document for each in told])
             events += told
         # What somebody named may be hidden by now: it is not news.
@@ -224,7 +228,7 @@ class Watching(Listening):
                     await _ended(events, secret=secret)
             secret |= await self._filmed_beside(room, stream, who)
             await self._grant(room, stream, who)
-            late = await view.alerts.events(alert=made.id, limit=MOST)
+            late = await view.alerts.list_matches(alert=made.id, limit=MOST)
             self._told_rightly(who, watch.told, [each.document for each in late])
             assert not secret & {each.document for each in late}
 

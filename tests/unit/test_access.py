@@ -54,7 +54,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
         [hidden] = await alice.add(
             NewDocument(THEIRS, key="a"), source="hidden", collection="wiki", wait=True
         )
-        ids = {each.name: str(each.id) for each in await alice.collections.sources(collection="wiki")}
+        ids = {each.name: str(each.id) for each in await alice.collections.list_sources(collection="wiki")}
         wiki = (await alice.collections.get("wiki")).id
         yield Scene(owner, alice, bob, wiki, ids["shared"], ids["hidden"], hidden.id)
 
@@ -116,7 +116,7 @@ async def test_a_name_that_became_free_can_be_used_again(scene: Scene) -> None:
     await scene.alice.collections.update("wiki", name="past")
     await scene.alice.add("anew", source="shared", collection="wiki")
     assert [each.name for each in await scene.alice.collections.list()] == ["alice/past", "alice/wiki"]
-    assert {each.name for each in await scene.alice.collections.sources(collection="past")} == {
+    assert {each.name for each in await scene.alice.collections.list_sources(collection="past")} == {
         "hidden",
         "old",
     }

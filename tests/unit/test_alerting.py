@@ -74,13 +74,13 @@ async def server() -> AsyncIterator[ScriptedServer]:
 
 
 async def texts(engine: Engine, **how) -> list[str]:
-    return [each.text for each in await engine.alerts.events(**how)]
+    return [each.text for each in await engine.alerts.list_matches(**how)]
 
 
 async def until_told(engine: Engine, state: str) -> AlertEvent:
     """The first event, when its delivery is in that state."""
     for _ in range(3_000):
-        events = await engine.alerts.events()
+        events = await engine.alerts.list_matches()
         if events and events[0].delivery == state:
             return events[0]
         await asyncio.sleep(0.01)
@@ -136,7 +136,7 @@ async def test_alerts_are_their_owners_alone(house: House) -> None:
     for refused in (
         house.owner.alerts.get(alert.id),
         house.owner.alerts.delete(alert.id),
-        house.owner.alerts.events(alert=alert.id),
+        house.owner.alerts.list_matches(alert=alert.id),
     ):
         with pytest.raises(NotFound):
             await refused
@@ -253,7 +253,7 @@ async def test_purged_captions_leave_nothing_of_what_was_told(tmp_path: Path) ->
         await engine.alerts.start()
         await engine.streams.add_captions(NewCaption("fire xylophone", 0, 1), stream="cam")
         await until_told(engine, "none")
-        await engine.streams.clear("cam", purge=True)
+        await engine.streams.delete_captions("cam", purge=True)
         assert await texts(engine) == []
         assert holding(tmp_path, "xylophone") == []
 

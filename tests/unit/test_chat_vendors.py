@@ -349,7 +349,7 @@ async def test_an_engine_has_the_model_of_its_settings(server: ChatServer, tmp_p
         assert (model.name, model.window, model.tokenizer) == ("openai:small", 50, "o200k_base")
         assert text(await answer(model, most=40)) == "Hello world"
     async with conspectus.open(tmp_path, settings=settings) as engine:
-        rows = await engine.jobs.requests()
+        rows = await engine.jobs.list_requests()
         assert [(row.kind, row.model, row.tokens) for row in rows] == [("chat", "openai:small", 5)]
 
 

@@ -337,7 +337,7 @@ async def test_message_and_answer_are_kept_with_what_the_answer_cites(opened: Op
         [source, *_] = (await sources_of(engine, ChatRequest("where did the heron stand"))).sources
         told = await events(engine, ChatRequest("where did the heron stand", store_in="desk"))
         assert isinstance(told[-1], Usage)
-        asked, said = await engine.channels.latest(channel="desk")
+        asked, said = await engine.channels.list_messages(channel="desk")
     assert (asked.text, asked.document.role) == ("where did the heron stand", None)
     assert (said.text, said.document.role) == ("In the reeds [1], not [7].", "assistant")
     assert said.document.metadata["reply_to"] == asked.document.key
@@ -362,7 +362,7 @@ async def test_an_answer_that_did_not_come_is_not_kept(opened: Opening) -> None:
             await anext(chat)
         model.says = [" "]
         await events(engine, ChatRequest("x", store_in="desk"))
-        assert await engine.channels.latest(channel="desk") == []
+        assert await engine.channels.list_messages(channel="desk") == []
 
 
 async def test_an_answer_that_cannot_be_kept_is_told_all_the_same(opened: Opening) -> None:

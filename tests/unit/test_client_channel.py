@@ -155,7 +155,7 @@ async def test_what_a_store_may_have_done_is_asked_for_again_under_its_key() -> 
         await engine.add(["no key", NewDocument("a key", key="k")])
         sent = [json.loads(each.body)["documents"] for each in server.requests if each.path == documents]
         with pytest.raises(WriteOutcomeUnknown):
-            await engine.channels.post(NewMessage("once"), channel="harbour")
+            await engine.channels.add_messages(NewMessage("once"), channel="harbour")
         assert len(keys_of(server, f"{API}/messages")) == 1
         assert server.count(f"{API}/messages") == 4
     assert len(sent) == 3
@@ -224,7 +224,7 @@ async def test_answers_have_a_size() -> None:
         engine,
         _,
     ):
-        for call in (engine.people.whoami, engine.people.users):
+        for call in (engine.people.whoami, engine.people.list_users):
             with pytest.raises(TooLarge, match="answer: is"):
                 await call()
 

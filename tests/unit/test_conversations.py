@@ -39,7 +39,7 @@ def message(key: str, text: str, *, minutes: float = 0, **fields: str) -> NewMes
 
 
 async def say(engine: Engine, channel: str, text: str, key: str) -> None:
-    await engine.channels.post(NewMessage(text, key=key), channel=channel, wait=True)
+    await engine.channels.add_messages(NewMessage(text, key=key), channel=channel, wait=True)
 
 
 async def keys(engine: Engine, tokens: int = 4_000, **asked: object) -> list[str]:
@@ -48,7 +48,7 @@ async def keys(engine: Engine, tokens: int = 4_000, **asked: object) -> list[str
 
 
 async def test_what_is_below_the_floor_is_left_out(stated: Engine) -> None:
-    await stated.channels.post(
+    await stated.channels.add_messages(
         [message("1", "cosine 0.9"), message("2", "cosine 0.5")],
         channel="here",
         link=False,
@@ -58,7 +58,7 @@ async def test_what_is_below_the_floor_is_left_out(stated: Engine) -> None:
 
 
 async def test_a_reply_below_the_floor_is_kept_when_its_thread_is_above(stated: Engine) -> None:
-    await stated.channels.post(
+    await stated.channels.add_messages(
         [
             message("1", "cosine 0.71", minutes=3),
             message("2", "cosine 0.6", minutes=2, reply_to="1"),
@@ -72,7 +72,7 @@ async def test_a_reply_below_the_floor_is_kept_when_its_thread_is_above(stated: 
 
 
 async def test_a_match_brings_what_came_before_it(stated: Engine) -> None:
-    await stated.channels.post(
+    await stated.channels.add_messages(
         [
             message("1", "how do I set up my API key", minutes=9),
             message("2", "go to settings", minutes=8, reply_to="1"),
@@ -90,13 +90,15 @@ async def test_a_match_brings_what_came_before_it(stated: Engine) -> None:
 async def test_a_perfect_match_is_found_however_old_it_is(stated: Engine, days: int, profile: str) -> None:
     old = message("old", "cosine 0.99", minutes=days * 24 * 60)
     noise = [message(str(n), f"cosine 0.3{n}", minutes=n) for n in range(9)]
-    await stated.channels.post([old, *noise], channel="here", link=False, wait=True)
+    await stated.channels.add_messages([old, *noise], channel="here", link=False, wait=True)
     assert "old" in await keys(stated, min_similarity=0.7, profile=profile)
 
 
 async def test_never_a_token_over_and_never_empty_for_one_large_message(stated: Engine) -> None:
     long = message("1", "cosine 0.99 " + "and so on. " * 500, minutes=1)
-    await stated.channels.post([long, message("2", "cosine 0.9")], channel="here", link=False, wait=True)
+    await stated.channels.add_messages(
+        [long, message("2", "cosine 0.9")], channel="here", link=False, wait=True
+    )
     for tokens in (0, 1, 40, 200):
         window = await stated.channels.window(ChannelQuery("zzz", "here", at=NOW, min_similarity=0.5), tokens)
         assert window.tokens <= tokens
@@ -104,11 +106,11 @@ async def test_never_a_token_over_and_never_empty_for_one_large_message(stated: 
 
 
 async def test_other_channels_are_asked_only_where_that_is_wanted(engine: Engine) -> None:
-    await engine.channels.post(
+    await engine.channels.add_messages(
         NewMessage("the deploy failed at noon", key="a", author="ann"), channel="here", wait=True
     )
     for name in ("ops", "dev", "web", "qa", "hr"):
-        await engine.channels.post(
+        await engine.channels.add_messages(
             NewMessage(f"the deploy failed in {name}", key=name, author="bo"), channel=name, wait=True
         )
     face = Conversations(engine)
@@ -122,8 +124,10 @@ async def test_other_channels_are_asked_only_where_that_is_wanted(engine: Engine
 
 
 async def test_channels_about_something_else_are_not_related(engine: Engine) -> None:
-    await engine.channels.post(NewMessage("the deploy failed at noon", key="a"), channel="here", wait=True)
-    await engine.channels.post(NewMessage("lunch is soup today", key="b"), channel="lunch", wait=True)
+    await engine.channels.add_messages(
+        NewMessage("the deploy failed at noon", key="a"), channel="here", wait=True
+    )
+    await engine.channels.add_messages(NewMessage("lunch is soup today", key="b"), channel="lunch", wait=True)
     face = Conversations(engine)
     wide = await face.get_context_window(
         "here", "why did the deploy fail?", include_related_channels=True, min_score=0.0
@@ -134,7 +138,7 @@ async def test_channels_about_something_else_are_not_related(engine: Engine) -> 
 async def test_a_hidden_channel_is_never_related(engine: Engine) -> None:
     ann = await engine.people.create_user("ann")
     for channel in ("here", "secret"):
-        await engine.channels.post(
+        await engine.channels.add_messages(
             NewMessage(f"the deploy failed, {channel}", key=channel), channel=channel, wait=True
         )
     here = await engine.collections.get_source("here", collection="default")
@@ -153,7 +157,7 @@ async def test_a_member_is_asked_only_what_the_member_may_read(engine: Engine) -
     for channel, members in (("here", ["ann", "bo"]), ("leads", ["bo"]), ("all", None)):
         metadata = {} if members is None else {"members": members}
         await engine.collections.get_or_create_source(channel, kind="channel", metadata=metadata)
-        await engine.channels.post(
+        await engine.channels.add_messages(
             NewMessage(f"the deploy failed, {channel}", key=channel), channel=channel, wait=True
         )
     question = ChannelQuery("why did the deploy fail?", "here", related=True, min_similarity=0.0)
@@ -168,7 +172,7 @@ async def test_a_member_is_asked_only_what_the_member_may_read(engine: Engine) -
 
 
 async def test_a_store_that_fails_is_an_error_and_not_an_empty_window(engine: Engine, tmp_path: Path) -> None:
-    await engine.channels.post(NewMessage("the deploy failed", key="1"), channel="here", wait=True)
+    await engine.channels.add_messages(NewMessage("the deploy failed", key="1"), channel="here", wait=True)
     with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other:
         other.execute("DROP TABLE chunks")
     with pytest.raises(StorageError):
@@ -191,14 +195,14 @@ async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
 
 async def test_what_the_platform_itself_says_is_no_context(engine: Engine) -> None:
     joined = replace(message("1", "the deploy bot has joined the channel"), role="system")
-    await engine.channels.post([joined, message("2", "the deploy failed")], channel="here", wait=True)
+    await engine.channels.add_messages([joined, message("2", "the deploy failed")], channel="here", wait=True)
     question = ChannelQuery("the deploy", "here", min_similarity=0.0)
     assert [each.key for each in (await engine.channels.window(question, 4_000)).messages] == ["2"]
-    assert len(await engine.channels.latest(channel="here")) == 2
+    assert len(await engine.channels.list_messages(channel="here")) == 2
 
 
 async def test_messages_name_who_said_what_and_when(engine: Engine) -> None:
-    await engine.channels.post(message("1", "the deploy failed"), channel="here", wait=True)
+    await engine.channels.add_messages(message("1", "the deploy failed"), channel="here", wait=True)
     window = await Conversations(engine).get_context_window("here", "deploy", min_score=0.0)
     assert "2026-03-02 12:00 author1: the deploy failed" in window.text
     [shown] = window.messages

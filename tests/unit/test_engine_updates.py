@@ -109,7 +109,7 @@ async def test_deleting_a_source_takes_its_documents_along(engine: Engine) -> No
     receipt = await engine.collections.delete_source("pond", collection="default")
     assert (receipt.documents, receipt.chunks) == (2, 2)
     assert [hit.chunk.text for hit in (await engine.retrieve("heron")).hits] == ["heron three"]
-    assert [each.name for each in await engine.collections.sources()] == ["lake"]
+    assert [each.name for each in await engine.collections.list_sources()] == ["lake"]
 
 
 async def test_everywhere_is_every_collection(engine: Engine) -> None:

@@ -58,7 +58,7 @@ async def test_files_become_documents_under_their_names(engine: Engine, tmp_path
     job = await taken(engine, NOTE, Upload("deep/ü.txt", tmp_path / "kept elsewhere"))
     assert (job.state, job.title, job.done, job.total) == ("succeeded", "2 files: note.md, …", 2, 2)
     assert await keys(engine) == ["deep/ü.txt", "note.md"]
-    [source] = await engine.collections.sources()
+    [source] = await engine.collections.list_sources()
     assert (source.name, source.kind, job.source) == ("uploads", "upload", source.id)
     assert str(tmp_path) not in repr((await engine.documents.list()).documents)
     assert list((tmp_path / "store" / "uploads").iterdir()) == []
@@ -143,8 +143,8 @@ async def test_a_folder_is_kept_in_step(engine: Engine, tmp_path: Path) -> None:
     made = await engine.connections.create("docs", "markdown", {"path": str(pages)})
     job = await synced(engine, "docs")
     assert job.state == "succeeded" and job.result is not None and job.result["added"] == 2
-    assert {source.name for source in await engine.collections.sources()} == {"docs", "docs/team"}
-    assert {source.kind for source in await engine.collections.sources()} == {"wiki"}
+    assert {source.name for source in await engine.collections.list_sources()} == {"docs", "docs/team"}
+    assert {source.kind for source in await engine.collections.list_sources()} == {"wiki"}
     (pages / "team" / "people.md").unlink()
     job = await synced(engine, "docs")
     assert job.result is not None and (job.result["deleted"], job.result["unchanged"]) == (1, 0)

@@ -63,7 +63,7 @@ async def test_a_page_becomes_a_document_with_its_title(engine: Engine, server: 
 async def test_one_domain_is_one_source(engine: Engine, server: ScriptedServer) -> None:
     server.answers |= {"/a": HTML, "/b": Answer(b"plain text")}
     first, second = [await ended(engine, f"{server.base}{each}") for each in ("/a", "/b")]
-    [source] = await engine.collections.sources()
+    [source] = await engine.collections.list_sources()
     assert (source.name, source.kind) == (server.base.removeprefix("http://"), "web")
     assert first.source == second.source == source.id
     assert await engine.documents.count() == 2
@@ -96,7 +96,7 @@ async def test_what_holds_no_text_is_cancelled(engine: Engine, server: ScriptedS
     server.answers["/a"] = Answer(b"\x00\x01", type=kind)
     job = await ended(engine, f"{server.base}/a")
     assert (job.state, job.code, job.attempts, server.count()) == ("cancelled", "unsupported_content", 1, 1)
-    assert await engine.collections.sources() == []
+    assert await engine.collections.list_sources() == []
 
 
 @pytest.mark.parametrize(

@@ -139,12 +139,12 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
 
 
 async def test_only_the_owner_account_sees_calls_to_providers(engine: Engine) -> None:
-    assert list(await engine.jobs.requests()) == list(await engine.jobs.request_totals()) == []
+    assert list(await engine.jobs.list_requests()) == list(await engine.jobs.request_totals()) == []
     bob = await someone(engine, "bob", "editor")
-    for asked in (bob.jobs.requests(), bob.jobs.request_totals()):
+    for asked in (bob.jobs.list_requests(), bob.jobs.request_totals()):
         with pytest.raises(PermissionDenied):
             await asked
-    for asked in (engine.jobs.requests(limit=0), engine.jobs.request_totals(hours=0)):
+    for asked in (engine.jobs.list_requests(limit=0), engine.jobs.request_totals(hours=0)):
         with pytest.raises(InvalidInput):
             await asked
 

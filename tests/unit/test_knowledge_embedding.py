@@ -137,5 +137,5 @@ async def test_a_call_to_the_model_names_the_user_who_asked(tmp_path: Path, serv
             await engine.documents.wait_until_embedded(collection=made.id)
             await base.search(made.id, "heron", users[-1])
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        logged = [each.user_id for each in await engine.jobs.requests()]
+        logged = [each.user_id for each in await engine.jobs.list_requests()]
     assert sorted(filter(None, logged)) == sorted(users) and logged.count(None) == 2

@@ -63,7 +63,7 @@ async def test_many_who_make_the_same_source_make_one(engine: Engine) -> None:
         *(engine.collections.get_or_create_source("Wiki", collection="new") for _ in range(20))
     )
     assert len({each.id for each in made}) == 1
-    assert [each.name for each in await engine.collections.sources(collection="new")] == ["Wiki"]
+    assert [each.name for each in await engine.collections.list_sources(collection="new")] == ["Wiki"]
 
 
 async def test_the_same_document_again_is_one_document(engine: Engine) -> None:

@@ -52,9 +52,9 @@ async def test_a_thousand_channels_are_read_once_at_most(engine: Engine) -> None
         await engine.collections.get_or_create_source(f"channel {number}", kind="channel")
     for number in range(5):
         message = NewMessage(f"the deploy failed, {number}", key="1")
-        await engine.channels.post(message, channel=f"channel {number}", wait=True)
+        await engine.channels.add_messages(message, channel=f"channel {number}", wait=True)
     with statements() as seen:
-        await engine.channels.post(NewMessage("did it?", key="2", reply_to="1"), channel="channel 1")
+        await engine.channels.add_messages(NewMessage("did it?", key="2", reply_to="1"), channel="channel 1")
     assert listings(seen) == 0
     question = ChannelQuery("why did the deploy fail?", "channel 1", min_similarity=0.0)
     for related in (False, True):
@@ -68,7 +68,9 @@ async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) ->
     ann = await engine.people.create_user("ann")
     for number in range(60):
         source = await engine.collections.get_or_create_source(f"channel {number}", kind="channel")
-        await engine.channels.post(NewMessage(f"the deploy failed, {number}", key="1"), channel=source.id)
+        await engine.channels.add_messages(
+            NewMessage(f"the deploy failed, {number}", key="1"), channel=source.id
+        )
         if number % 2:
             await engine.people.grant("default", Principal("user", ann.id), "viewer", source=source.id)
     await engine.documents.wait_until_embedded()
@@ -80,9 +82,9 @@ async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) ->
 
 
 async def test_sources_that_are_no_channels_are_not_related(engine: Engine) -> None:
-    await engine.channels.post(NewMessage("the deploy failed", key="1"), channel="here", wait=True)
+    await engine.channels.add_messages(NewMessage("the deploy failed", key="1"), channel="here", wait=True)
     await engine.collections.get_or_create_source("notes")
-    await engine.channels.post(
+    await engine.channels.add_messages(
         NewMessage("the deploy failed in the notes", key="1"), channel="notes", wait=True
     )
     question = ChannelQuery("why did the deploy fail?", "here", related=True, min_similarity=0.0)
@@ -92,10 +94,10 @@ async def test_sources_that_are_no_channels_are_not_related(engine: Engine) -> N
 async def test_one_message_costs_a_few_reads(tmp_path: Path) -> None:
     talk = [NewMessage(f"note {number}", key=str(number)) for number in range(60)]
     async with conspectus.open(tmp_path / "words", settings=replace(SETTINGS, embedder="none")) as engine:
-        await engine.channels.post(talk, channel="here")
+        await engine.channels.add_messages(talk, channel="here")
         with statements() as told:
-            await engine.channels.post(NewMessage("told", key="a", reply_to="3"), channel="here")
+            await engine.channels.add_messages(NewMessage("told", key="a", reply_to="3"), channel="here")
         with statements() as guessed:
-            await engine.channels.post(NewMessage("guessed", key="b"), channel="here")
+            await engine.channels.add_messages(NewMessage("guessed", key="b"), channel="here")
     assert told.count("BEGIN") + told.count("BEGIN IMMEDIATE") <= 8
     assert guessed.count("BEGIN") - told.count("BEGIN") == 1

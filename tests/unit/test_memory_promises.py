@@ -157,7 +157,7 @@ async def test_who_may_not_write_a_graph_states_no_fact(engine: Engine) -> None:
     [first] = await engine.memory.remember("here", scope=ANN)
     await engine.memory.remember("there", scope=BOB)
     eve = await person(engine, "eve")
-    user = next(each for each in await engine.people.users() if each.name == "eve")
+    user = next(each for each in await engine.people.list_users() if each.name == "eve")
     home = (await engine.documents.get(first.id)).source
     await engine.people.grant(MEMORY, Principal("user", user.id), "editor", source=home)
     await eve.memory.remember("a plain word", scope=ANN)

@@ -47,9 +47,9 @@ async def test_the_owner_account_is_made_once_and_its_key_shown_once(tmp_path: P
 
 
 async def test_a_store_with_users_but_without_keys_gets_its_first(owner: Engine) -> None:
-    assert [each.name for each in await owner.people.users()] == ["alice", "bob", "carol", "owner"]
+    assert [each.name for each in await owner.people.list_users()] == ["alice", "bob", "carol", "owner"]
     assert await owner.people.create_owner() is not None
-    assert len(await owner.people.users()) == 4
+    assert len(await owner.people.list_users()) == 4
 
 
 @pytest.mark.parametrize("name", ["", " ", "a/b", "local", "*", ".", "..", "x" * 101, "a\n", "\u202ea", " a"])
@@ -86,20 +86,20 @@ async def test_the_owner_account_stays(owner: Engine) -> None:
 async def test_only_the_owner_keeps_accounts(enter: Enter) -> None:
     alice = await enter("alice")
     for work in (
-        alice.people.users(),
+        alice.people.list_users(),
         alice.people.get_user("bob"),
         alice.people.get_user("nobody"),
         alice.people.create_user("dora"),
         alice.people.disable_user("bob"),
         alice.people.delete_user("bob"),
-        alice.people.groups(),
+        alice.people.list_groups(),
         alice.people.create_group("team"),
         alice.people.delete_group("team"),
-        alice.people.members("team"),
+        alice.people.list_members("team"),
         alice.people.add_member("team", "alice"),
         alice.people.remove_member("team", "bob"),
-        alice.people.keys("bob"),
-        alice.people.keys("*"),
+        alice.people.list_keys("bob"),
+        alice.people.list_keys("*"),
         alice.people.create_key("bob"),
         alice.people.create_owner(),
     ):
@@ -110,10 +110,10 @@ async def test_only_the_owner_keeps_accounts(enter: Enter) -> None:
 async def test_an_owners_key_without_the_scope_keeps_none(owner: Engine, enter: Enter) -> None:
     boss = await enter("owner", "read", "write")
     for work in (
-        boss.people.users(),
+        boss.people.list_users(),
         boss.people.create_user("dora"),
         boss.people.create_key("alice"),
-        boss.people.keys(),
+        boss.people.list_keys(),
     ):
         with pytest.raises(PermissionDenied):
             await work
@@ -141,9 +141,9 @@ async def test_own_keys_are_ones_own_business(owner: Engine, enter: Enter) -> No
         await owner.answering(await owner.people.authenticate(made.secret)).people.whoami()
     ).name == "alice"
     assert (
-        [each.label for each in await alice.people.keys()]
+        [each.label for each in await alice.people.list_keys()]
         == ["", "laptop"]
-        == [each.label for each in await alice.people.keys("alice")]
+        == [each.label for each in await alice.people.list_keys("alice")]
     )
     told = set()
     for work in (
@@ -227,7 +227,7 @@ async def test_managers_give_and_take_up_to_editor(owner: Engine, enter: Enter) 
     for work in (bob.people.grant("alice/wiki", carol, "viewer"), bob.people.revoke("alice/wiki", carol)):
         with pytest.raises(PermissionDenied):
             await work
-    assert {each.role for each in await bob.people.grants("alice/wiki")} == {"manager"}
+    assert {each.role for each in await bob.people.list_grants("alice/wiki")} == {"manager"}
     with pytest.raises(InvalidInput):
         await alice.people.grant("wiki", BOB, "king")
 
@@ -243,7 +243,7 @@ async def test_the_account_that_owns_it_cannot_be_touched(owner: Engine, enter: 
     for whom in (Principal("user", "nobody"), Principal("group", "alice"), TEAM):
         with pytest.raises(NotFound):
             await alice.people.grant("wiki", whom, "viewer")
-    assert len(await owner.people.grants("alice/wiki")) == 1
+    assert len(await owner.people.list_grants("alice/wiki")) == 1
 
 
 async def test_a_role_holds_for_the_next_request_and_not_after(owner: Engine, enter: Enter) -> None:
@@ -266,9 +266,9 @@ async def test_a_manager_of_one_source_lets_others_into_it_alone(enter: Enter) -
         await alice.add(f"a harvest, {source}", source=source, collection="wiki")
     await alice.people.grant("wiki", BOB, "manager", source="open")
     await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer", source="open")
-    assert [each.name for each in await carol.collections.sources(collection="alice/wiki")] == ["open"]
+    assert [each.name for each in await carol.collections.list_sources(collection="alice/wiki")] == ["open"]
     with pytest.raises(PermissionDenied):
         await bob.people.grant("alice/wiki", Principal("user", "carol"), "viewer")
     with pytest.raises(PermissionDenied):
-        await bob.people.grants("alice/wiki")
-    assert len(await bob.people.grants("alice/wiki", source="open")) == 2
+        await bob.people.list_grants("alice/wiki")
+    assert len(await bob.people.list_grants("alice/wiki", source="open")) == 2

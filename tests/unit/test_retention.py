@@ -161,7 +161,9 @@ async def test_a_pinned_memory_stays_whenever_it_was_pinned(engine: Engine) -> N
 async def test_rules_of_people(engine: Engine) -> None:
     await remembered(engine)
     ann = await person(engine, "ann")
-    home = next(each for each in await engine.collections.sources(collection="memory") if "ann" in each.name)
+    home = next(
+        each for each in await engine.collections.list_sources(collection="memory") if "ann" in each.name
+    )
     await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     for scope in (ANN, BOB, Scope("carl")):
         with pytest.raises(PermissionDenied):

@@ -37,7 +37,7 @@ def captions(number: int, *, seconds: float = 10.0, about: str = "camera") -> li
 
 
 async def asked(engine: Engine, prompt: str, *streams: str, **more: object) -> Moments:
-    return await engine.streams.find_moments(StreamQuery(prompt, streams=streams, **more))  # type: ignore[arg-type]
+    return await engine.streams.search(StreamQuery(prompt, streams=streams, **more))  # type: ignore[arg-type]
 
 
 def times(found: Moments) -> list[tuple[float, float]]:

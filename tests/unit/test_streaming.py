@@ -27,7 +27,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def stored(engine: Engine, stream: str = "v", **within: object) -> list[Caption]:
-    page = await engine.streams.captions(stream=stream, within=CaptionRange(**within))  # type: ignore[arg-type]
+    page = await engine.streams.list_captions(stream=stream, within=CaptionRange(**within))  # type: ignore[arg-type]
     return list(page.captions)
 
 
@@ -141,9 +141,9 @@ async def test_only_a_stream_is_one(engine: Engine) -> None:
 async def test_clearing_a_stretch_leaves_the_rest(engine: Engine) -> None:
     await engine.streams.add_captions([NewCaption(f"{n}", n, n + 1, index=n) for n in range(10)], stream="v")
     await engine.streams.add_captions(NewCaption("other", 1), stream="w")
-    assert (await engine.streams.clear("v", within=CaptionRange(2.5, 4))).documents == 2
+    assert (await engine.streams.delete_captions("v", within=CaptionRange(2.5, 4))).documents == 2
     assert [each.text for each in await stored(engine)] == list("01456789")
-    assert (await engine.streams.clear("v")).documents == 8
+    assert (await engine.streams.delete_captions("v")).documents == 8
     assert [each.captions for each in await engine.streams.list()] == [0, 1]
     assert (await engine.collections.delete_source((await engine.streams.get("v")).source.id)).documents == 0
     assert [each.source.name for each in await engine.streams.list()] == ["w"]

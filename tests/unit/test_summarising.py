@@ -125,10 +125,10 @@ async def test_deleting_a_caption_deletes_what_was_made_of_it(tmp_path: Path) ->
             replace(indexed(3)[0], text="scene 33"), stream="film", replace=True
         )
         assert (await engine.summaries.summarize(REQUEST)).calls == 2
-        await engine.streams.clear("film")
+        await engine.streams.delete_captions("film")
         assert (await engine.summaries.summarize(REQUEST)).outcome == "empty"
         assert holding(tmp_path / "data", "scene 33", "records.sqlite*") != []
-        await engine.streams.clear("film", purge=True)
+        await engine.streams.delete_captions("film", purge=True)
         assert holding(tmp_path / "data", "scene 33", "records.sqlite*") == []
 
 

@@ -84,7 +84,7 @@ async def test_nothing_is_left_of_summaries_when_their_stream_goes(tmp_path: Pat
         for stream in ("film", "other"):
             untimed = [NewCaption(f"scene {each}.") for each in range(13)]
             await engine.streams.add_captions(untimed, stream=stream)
-            await engine.summaries.summarize_live(SummaryRequest(stream))
+            await engine.summaries.set_live(SummaryRequest(stream))
         for job in (await engine.jobs.list()).jobs:
             await engine.jobs.wait(job.id)
         await engine.summaries.summarize(REQUEST)

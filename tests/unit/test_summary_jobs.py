@@ -115,7 +115,7 @@ async def test_only_who_sees_a_stream_has_it_summarised(tmp_path: Path) -> None:
         await owner.people.grant("wiki", Principal("user", ann.id), "viewer", source=stream.source.id)
         assert (await engine.summaries.summarize(request)).calls == 0
         with pytest.raises(PermissionDenied):
-            await engine.summaries.summarize_live(request)
+            await engine.summaries.set_live(request)
         job = await engine.summaries.start_job(request)
         assert (await engine.jobs.wait(job.id)).state == "succeeded"
 
@@ -124,7 +124,7 @@ async def test_each_batch_of_a_live_stream_is_summarised_when_it_is_full(tmp_pat
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
         await engine.streams.put(NewStream("film", live=True))
-        await engine.summaries.summarize_live(REQUEST)
+        await engine.summaries.set_live(REQUEST)
         await settled(engine)
         for each in (8, 6, 7, 1, 0, 2, 4, 3):
             await engine.streams.add_captions(indexed(each), stream="film")
@@ -148,7 +148,7 @@ async def test_a_live_stream_without_indexes_is_summarised_by_time(tmp_path: Pat
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
         await engine.streams.put(NewStream("film", live=True))
-        await engine.summaries.summarize_live(replace(REQUEST, batch_size=3))
+        await engine.summaries.set_live(replace(REQUEST, batch_size=3))
         for each in range(8):
             await engine.streams.add_captions(
                 NewCaption(f"scene {each}.", 10.0 * each, 10.0 * each + 9), stream="film"
@@ -164,7 +164,7 @@ async def test_what_is_there_is_summarised_at_once_and_no_more_after_none(tmp_pa
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(indexed(*range(7)), stream="film")
-        await engine.summaries.summarize_live(REQUEST)
+        await engine.summaries.set_live(REQUEST)
         await settled(engine)
         assert len(model.asked) == 1
         await engine.summaries.stop_live("film")
@@ -173,10 +173,10 @@ async def test_what_is_there_is_summarised_at_once_and_no_more_after_none(tmp_pa
         await settled(engine)
         assert len(model.asked) == 1
         with pytest.raises(InvalidInput):
-            await engine.summaries.summarize_live(replace(REQUEST, extractive=True))
+            await engine.summaries.set_live(replace(REQUEST, extractive=True))
     async with opened(tmp_path, None) as engine:
         with pytest.raises(ChatNotConfigured):
-            await engine.summaries.summarize_live(REQUEST)
+            await engine.summaries.set_live(REQUEST)
 
 
 async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path:
     chance = random.Random(5)
     async with opened(tmp_path, model) as engine:
         await engine.streams.put(NewStream("film", live=True))
-        await engine.summaries.summarize_live(REQUEST)
+        await engine.summaries.set_live(REQUEST)
         arriving = sorted(range(40), key=lambda each: each + chance.uniform(0, 9))
         for each in arriving:
             await engine.streams.add_captions(
@@ -206,7 +206,7 @@ async def test_what_stands_waits_for_a_model(tmp_path: Path) -> None:
     request = replace(REQUEST, batch_size=3)
     async with opened(tmp_path, ScriptedChatModel(told)) as engine:
         await engine.streams.add_captions(indexed(0, 1), stream="film")
-        await engine.summaries.summarize_live(request)
+        await engine.summaries.set_live(request)
         await settled(engine)
     async with opened(tmp_path, None) as engine:
         await engine.streams.add_captions(indexed(2, 3), stream="film")

@@ -196,7 +196,7 @@ async def test_reading_makes_nothing(engine: Engine, tasks: TaskService) -> None
 
 async def test_tasks_are_documents_that_everything_else_can_find(engine: Engine, tasks: TaskService) -> None:
     await tasks.put(LOGIN)
-    assert (await engine.collections.sources(collection="tasks"))[0].kind == "tasks"
+    assert (await engine.collections.list_sources(collection="tasks"))[0].kind == "tasks"
     window = await engine.window("password", 100, collection="tasks", filter=Eq("kind", "task"))
     assert "The form forgets the password." in window.text
     assert await engine.documents.count(collection="tasks", filter=Eq(("priority",), "high")) == 1

@@ -129,7 +129,7 @@ async def test_an_engine_embeds_reranks_and_remembers_what_it_asked(server: Mode
         assert [each.relevance for each in fallen.results] == [None, None]
         assert "HTTP 401" in fallen.notice
     async with bootstrap.open(tmp_path, settings=settings) as engine:
-        noted = await engine.jobs.requests()
+        noted = await engine.jobs.list_requests()
     assert [(each.kind, each.error) for each in reversed(noted)] == [
         ("embed", "HTTP 503"),
         ("embed", None),

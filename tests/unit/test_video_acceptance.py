@@ -94,7 +94,7 @@ class TestWordsAndVectors:
     ) -> None:
         async with conspectus.open(tmp_path / "bare", settings=SETTINGS) as engine:
             await filmed(engine)
-            found = await engine.streams.find_moments(StreamQuery(prompt))
+            found = await engine.streams.search(StreamQuery(prompt))
             assert (found.outcome, found.moments) == ("no_match", ())
             window = await engine.streams.window(StreamQuery(prompt, streams=("cam",)), 100)
             assert (window.window.outcome, window.window.text) == ("no_match", "")
@@ -136,14 +136,14 @@ class TestNotReady:
             await engine.streams.add_captions(NewCaption("vans of red", 0, 60), stream="cam")
             await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
             asked = StreamQuery("lorry", streams=("cam",), floor=-1.0)
-            early = await engine.streams.find_moments(asked)
+            early = await engine.streams.search(asked)
             assert (early.outcome, early.moments) == ("no_match", ())
             assert any("not embedded yet" in each for each in early.notices)
             window = await engine.streams.window(asked, 100)
             assert window.window.notices == early.notices
             embedder.let.set()
             await engine.documents.wait_until_embedded()
-            late = await engine.streams.find_moments(asked)
+            late = await engine.streams.search(asked)
             assert (late.outcome, late.notices) == ("found", ())
 
     async def test_only_what_is_asked_has_to_be_ready(self, tmp_path: Path) -> None:
@@ -151,7 +151,7 @@ class TestNotReady:
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
             await engine.streams.put("cam")
             await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
-            found = await engine.streams.find_moments(StreamQuery("lorry", streams=("cam",)))
+            found = await engine.streams.search(StreamQuery("lorry", streams=("cam",)))
             assert (found.outcome, found.notices) == ("no_match", ())
             embedder.let.set()
 
@@ -161,13 +161,13 @@ class TestTimes:
         await filmed(engine)
         place = {"stream": "cam"}
         for within in (CaptionRange(0, 60), CaptionRange("0", "00:01:00"), CaptionRange(first=0, last=0)):
-            [only] = (await engine.streams.captions(**place, within=within)).captions
+            [only] = (await engine.streams.list_captions(**place, within=within)).captions
             assert (only.start, only.text) == (0.0, MINUTES[0])
             request = SummaryRequest("cam", range=within, extractive=True)
             assert MINUTES[1] not in (await engine.summaries.summarize(request)).text
-            found = await engine.streams.find_moments(StreamQuery("", ("cam",), range=within))
+            found = await engine.streams.search(StreamQuery("", ("cam",), range=within))
             assert [(each.start, each.end) for each in found.moments] == [(0.0, 60.0)]
-        assert (await engine.streams.captions(**place, within=CaptionRange(0, 0))).captions == ()
+        assert (await engine.streams.list_captions(**place, within=CaptionRange(0, 0))).captions == ()
         await engine.events.add(NewEvent("stop", 0, 0), **place)
         assert [each.start for each in await engine.events.list(**place, within=CaptionRange(0, 1))] == [0.0]
 
@@ -185,11 +185,11 @@ class TestTimes:
         ranges += [CaptionRange(str(epoch), "2024-05-01T05:00:01-05:00")]
         answers = []
         for within in ranges:
-            captions = (await engine.streams.captions(stream="cam", within=within)).captions
+            captions = (await engine.streams.list_captions(stream="cam", within=within)).captions
             assert {each.text for each in captions} == {"by number", "by instant"}
             events = await engine.events.list(stream="cam", within=within)
             summary = await engine.summaries.summarize(SummaryRequest("cam", range=within, extractive=True))
-            found = await engine.streams.find_moments(StreamQuery("", ("cam",), range=within))
+            found = await engine.streams.search(StreamQuery("", ("cam",), range=within))
             answers.append((captions, events, summary, found.moments))
         assert len(answers[0][1]) == 1
         assert answers[0] == answers[1] == answers[2]
@@ -200,7 +200,7 @@ class TestTimes:
         for work in (
             engine.summaries.summarize(asked),
             engine.summaries.get(asked),
-            engine.streams.captions(stream="cam", within=asked.range),
+            engine.streams.list_captions(stream="cam", within=asked.range),
         ):
             with pytest.raises(InvalidInput, match="last"):
                 await work
@@ -214,16 +214,16 @@ class TestStreams:
             await filmed(engine, f"a red van at the {name}", stream=name)
             await engine.events.add(NewEvent("stop", 1, 2, f"{name} stop", (name,)), stream=name)
         told = (
-            await engine.streams.captions(stream="cam"),
-            await engine.streams.find_moments(StreamQuery("red van yard stop", ("cam",), limit=50)),
+            await engine.streams.list_captions(stream="cam"),
+            await engine.streams.search(StreamQuery("red van yard stop", ("cam",), limit=50)),
             await engine.streams.window(StreamQuery("red van yard stop", ("cam",)), 500),
             await engine.summaries.summarize(SummaryRequest("cam", extractive=True)),
             await engine.events.list(stream="cam"),
-            await engine.events.entities(stream="cam"),
+            await engine.events.count_entities(stream="cam"),
             await engine.events.entity_timeline("yard", stream="cam"),
         )
         assert "at the yard" not in repr(told) and "yard stop" not in repr(told)
-        assert list(await engine.events.entities(stream="cam")) == ["cam"]
+        assert list(await engine.events.count_entities(stream="cam")) == ["cam"]
         both = await engine.streams.window(StreamQuery("red van", ("cam", "yard")), 500)
         for name in ("cam", "yard"):
             assert f"a red van at the {name}" in both.window.text
@@ -233,12 +233,12 @@ class TestStreams:
         "ask",
         [
             lambda engine, name: engine.streams.get(name),
-            lambda engine, name: engine.streams.captions(stream=name),
-            lambda engine, name: engine.streams.clear(name),
-            lambda engine, name: engine.streams.find_moments(StreamQuery("van", ("cam", name))),
+            lambda engine, name: engine.streams.list_captions(stream=name),
+            lambda engine, name: engine.streams.delete_captions(name),
+            lambda engine, name: engine.streams.search(StreamQuery("van", ("cam", name))),
             lambda engine, name: engine.streams.window(StreamQuery("van", (name,)), 100),
             lambda engine, name: engine.events.list(stream=name),
-            lambda engine, name: engine.events.entities(stream=name),
+            lambda engine, name: engine.events.count_entities(stream=name),
             lambda engine, name: engine.events.entity_timeline("van", stream=name),
             lambda engine, name: engine.summaries.summarize(SummaryRequest(name)),
             lambda engine, name: engine.summaries.get(SummaryRequest(name)),
@@ -265,14 +265,14 @@ class TestStreams:
         assert receipt.documents == 5
         [numbers] = (await engine.maintenance.status(collection="default")).collections
         assert (numbers.documents, numbers.chunks, numbers.sources) == (1, 1, 1)
-        found = await engine.streams.find_moments(StreamQuery("red van", limit=50))
+        found = await engine.streams.search(StreamQuery("red van", limit=50))
         assert {each.stream.name for each in found.moments} == {"yard"}
 
     async def test_what_was_cleared_can_be_filled_again(self, engine: Engine) -> None:
         await filmed(engine)
         with pytest.raises(Conflict):
             await engine.streams.add_captions(NewCaption("another", 0, 60, index=0), stream="cam")
-        assert (await engine.streams.clear("cam")).documents == 4
+        assert (await engine.streams.delete_captions("cam")).documents == 4
         assert (await engine.summaries.summarize(SummaryRequest("cam"))).outcome == "empty"
         await filmed(engine, "another")
         assert "another" in (await engine.summaries.summarize(SummaryRequest("cam"))).text
@@ -282,11 +282,11 @@ class TestTexts:
     async def test_a_long_text_is_whole_wherever_it_is_read(self, engine: Engine) -> None:
         text = f"It begins. {'Rain falls on the roof. ' * 5_000}It ends with a zebra."
         await filmed(engine, text, "short")
-        [caption, _] = (await engine.streams.captions(stream="cam")).captions
+        [caption, _] = (await engine.streams.list_captions(stream="cam")).captions
         assert caption.text == text
         found = await engine.retrieve("zebra", filter=Eq("kind", "caption"))
         assert "zebra" in found.hits[0].chunk.text
-        [moment] = (await engine.streams.find_moments(StreamQuery("zebra", ("cam",), limit=1))).moments
+        [moment] = (await engine.streams.search(StreamQuery("zebra", ("cam",), limit=1))).moments
         assert moment.captions[0].text == text
         alert = await engine.alerts.put(NewAlert("zebra", "zebra roof"))
         assert alert.query == "zebra roof"

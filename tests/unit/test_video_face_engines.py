@@ -100,7 +100,7 @@ async def test_streams_of_odd_names_are_reached_on_a_server(engine: Engine) -> N
             found = await store.between(CaptionRange(0, 9), name)
             assert [each.id for each in found] == [added]
             assert await store.clear_stream(name) == 1
-        assert list(await remote.collections.sources(collection="a/b c?#")) == []
+        assert list(await remote.collections.list_sources(collection="a/b c?#")) == []
 
 
 async def test_an_engine_that_embeds_needs_no_embeddings(engine: Engine) -> None:

@@ -195,7 +195,7 @@ async def test_a_cleared_stream_leaves_nothing_behind(engine: Engine) -> None:
     assert await store.clear_stream("gate") == 2
     [status] = (await engine.maintenance.status(collection="video")).collections
     assert (status.documents, status.chunks, status.vectors, status.sources) == (1, 1, 1, 1)
-    assert [each.name for each in await engine.collections.sources(collection="video")] == ["yard"]
+    assert [each.name for each in await engine.collections.list_sources(collection="video")] == ["yard"]
     assert await store.clear_stream("gate") == await store.clear_stream("never") == 0
 
 

@@ -109,7 +109,7 @@ async def test_a_new_page_is_a_document_with_chunks(shelf: Shelf, wiki: MemoryWi
     (page,) = (await stored(shelf)).values()
     assert (report.added, page.kind, page.key, page.chunks > 1) == (1, "page", "0", True)
     assert page.metadata == {"wiki": "w1", "space": "Team", "path": "Team/Holidays", "revision": "1"}
-    (source,) = await shelf.engine.collections.sources()
+    (source,) = await shelf.engine.collections.list_sources()
     assert (source.name, source.kind) == ("handbook/Team", "wiki")
 
 
@@ -151,7 +151,7 @@ async def test_a_removed_space_loses_all_descendants(shelf: Shelf, wiki: MemoryW
     await wiki.remove_space("Old")
     report = await run(shelf, wiki)
     assert (report.deleted, list(await texts(shelf))) == (3, [("New", "stays")])
-    assert ([each.name for each in await shelf.engine.collections.sources()]) == ["handbook/New"]
+    assert ([each.name for each in await shelf.engine.collections.list_sources()]) == ["handbook/New"]
     assert await found(shelf.engine, "heron") == []
 
 
@@ -284,7 +284,7 @@ async def test_without_a_cursor_what_is_not_listed_goes(
     shelf.connection = replace(shelf.connection, cursor=cursor)
     assert (await run(shelf, lost)).deleted == 2
     assert await texts(shelf) == {("Team", "stays"): "stays"}
-    assert [each.name for each in await shelf.engine.collections.sources()] == ["handbook/Team"]
+    assert [each.name for each in await shelf.engine.collections.list_sources()] == ["handbook/Team"]
 
 
 async def test_another_connection_of_the_collection_is_left_alone(shelf: Shelf, wiki: MemoryWiki) -> None:

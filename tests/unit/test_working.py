@@ -64,7 +64,9 @@ async def test_who_leaves_the_work_to_others_makes_no_vector_and_finds_no_name(t
         await engine.graph.extract_entities()
         await engine.add("Alan Turing sails from Dover")
         await engine.memory.remember("Grace Hopper likes Ada Lovelace", scope=Scope("grace"))
-        await engine.channels.post(NewMessage("Is Grace Hopper there?", author="Ada"), channel="harbour")
+        await engine.channels.add_messages(
+            NewMessage("Is Grace Hopper there?", author="Ada"), channel="harbour"
+        )
         await engine.streams.put("cam")
         await engine.streams.add_captions([NewCaption("Ada Lovelace walks by", 1, 2)], stream="cam")
         await asyncio.sleep(5 * GATHERING_SECONDS)

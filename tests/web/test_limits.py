@@ -179,7 +179,7 @@ async def test_one_user_cannot_take_all_places(open_site: OpenSite) -> None:
 
 
 async def another_key(site: Site, name: str) -> str:
-    if name not in [each.name for each in await site.engine.people.users()]:
+    if name not in [each.name for each in await site.engine.people.list_users()]:
         await site.engine.people.create_user(name)
     return (await site.engine.people.create_key(name)).secret
 

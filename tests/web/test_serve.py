@@ -155,7 +155,7 @@ def test_a_place_that_others_can_reach_needs_a_valid_key(tmp_path: Path) -> None
         assert len(KEY.findall(server.said)) == 1
         assert nobody.get("/me").status_code == 401
     with sync.open(tmp_path / "data", settings=SETTINGS) as engine:
-        held = engine.people.keys()
+        held = engine.people.list_keys()
         assert [engine.people.revoke_key(each.id).revoked is not None for each in held] == [True]
     code, told = refused(tmp_path, "--host", "0.0.0.0")
     assert (code, "no key is valid" in told) == (2, True)

@@ -61,7 +61,7 @@ async def test_the_same_write_sent_twice_leaves_no_copy_of_a_summary(tmp_path: P
         for status in (200, 409):
             answer = await client.post(PLACE, json={}, headers={"Idempotency-Key": "k"})
             assert answer.status_code == status
-        await engine.streams.clear("film", purge=True)
+        await engine.streams.delete_captions("film", purge=True)
     assert holding(tmp_path / "data", "unmistakable") == []
 
 

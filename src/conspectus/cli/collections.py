@@ -73,7 +73,7 @@ def delete_collection(name: Name, session: Session, *, purge: Purge = False, yes
 
 def list_sources(session: Session, *, limit: Limit = 100) -> None:
     """List the sources of a collection."""
-    found = session.engine.collections.sources(collection=session.collection)[:limit]
+    found = session.engine.collections.list_sources(collection=session.collection)[:limit]
     counts = {each.id: str(_count(session, each)) for each in found} if not session.json else {}
     rows = ((each.id, each.name, each.kind, counts.get(each.id)) for each in found)
     session.show_found(found, rows_table(("id", "name", "kind", "documents"), rows), "no sources")

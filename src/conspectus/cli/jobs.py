@@ -115,7 +115,7 @@ def report_jobs(session: Session) -> None:
     names = {
         each.id: each.name
         for home in session.engine.collections.list()
-        for each in session.engine.collections.sources(collection=home.id)
+        for each in session.engine.collections.list_sources(collection=home.id)
     }
     sources = {names.get(each, str(each)): rates for each, rates in found.sources.items()}
     states = rows_table(("state", "jobs"), found.states.items())
@@ -130,7 +130,7 @@ def list_requests(
     after: Annotated[int | None, typer.Option(help="Number of the last request to skip.")] = None,
 ) -> None:
     """List model provider requests, newest first."""
-    found = session.engine.jobs.requests(after=after, limit=limit)
+    found = session.engine.jobs.list_requests(after=after, limit=limit)
     columns = ("number", "when", "kind", "model", "inputs", "tokens", "ms", "status", "error")
     rows = (
         (

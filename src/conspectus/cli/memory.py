@@ -133,7 +133,7 @@ def _note_others(session: Session, whose: InScope) -> None:
         return
     kept = [
         each.name
-        for each in session.engine.collections.sources(collection=session.collection)
+        for each in session.engine.collections.list_sources(collection=session.collection)
         if each.kind == "memory"
     ]
     users = sorted({user for user in (scope_of(name).user for name in kept) if user is not None})

@@ -65,7 +65,7 @@ def import_archive(
 ) -> None:
     """Import messages from Slack, Discord, IRC or JSON Lines."""
     with progress() as bars:
-        report = session.engine.channels.import_chat(
+        report = session.engine.channels.import_archive(
             path,
             kind=_kind(kind),
             collection=session.collection,
@@ -90,7 +90,7 @@ def add(
 ) -> None:
     """Add a message to a channel."""
     message = NewMessage(text, key=key, author=author, reply_to=reply_to)
-    [written] = session.engine.channels.post(
+    [written] = session.engine.channels.add_messages(
         message, channel=channel, collection=session.collection, wait=True
     )
     session.show(written, f"{written.outcome} {written.id}")
@@ -98,13 +98,13 @@ def add(
 
 def list_messages(channel: Channel, session: Session, *, limit: PageLimit = 20) -> None:
     """List the latest messages of a channel, oldest first."""
-    said = session.engine.channels.latest(channel=channel, collection=session.collection, limit=limit)
+    said = session.engine.channels.list_messages(channel=channel, collection=session.collection, limit=limit)
     session.show(said, _said_table(said), found=said)
 
 
 def thread(channel: Channel, key: Key, session: Session, *, limit: Limit = 20) -> None:
     """Show the thread of a message."""
-    found = session.engine.channels.chain(_message(session, channel, key).id, limit=limit)
+    found = session.engine.channels.get_reply_chain(_message(session, channel, key).id, limit=limit)
     session.show(found, _said_table(found.messages))
     if found.left_out:
         session.note(f"{found.left_out} more messages in the thread; use --limit")

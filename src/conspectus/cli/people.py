@@ -38,7 +38,7 @@ class Recipient:
 
 def list_users(session: Session, *, limit: Limit = 100) -> None:
     """List users."""
-    found = session.engine.people.users()[:limit]
+    found = session.engine.people.list_users()[:limit]
     session.show(found, _users_table(found))
 
 
@@ -78,7 +78,7 @@ def delete_user(
 
 def list_groups(session: Session, *, limit: Limit = 100) -> None:
     """List groups."""
-    found = session.engine.people.groups()[:limit]
+    found = session.engine.people.list_groups()[:limit]
     rows = ((each.id, each.name, _when(each.created)) for each in found)
     session.show(found, rows_table(("id", "name", "created"), rows))
 
@@ -97,7 +97,7 @@ def delete_group(group: GroupName, session: Session) -> None:
 
 def members(group: GroupName, session: Session, *, limit: Limit = 100) -> None:
     """List the members of a group."""
-    found = session.engine.people.members(group)[:limit]
+    found = session.engine.people.list_members(group)[:limit]
     session.show(found, _users_table(found))
 
 
@@ -120,7 +120,7 @@ def list_keys(
     limit: Limit = 100,
 ) -> None:
     """List API keys without their secrets."""
-    found = session.engine.people.keys(user)[:limit]
+    found = session.engine.people.list_keys(user)[:limit]
     names = _names(session)
     columns = ("id", "user", "label", "scopes", "created", "expires", "last used", "revoked")
     rows = (
@@ -164,10 +164,11 @@ def rotate_key(key: KeyName, session: Session) -> None:
 
 def list_grants(session: Session, *, source: Part = None, limit: Limit = 100) -> None:
     """List the roles on the collection and its sources."""
-    found = session.engine.people.grants(session.collection, source=source)[:limit]
+    found = session.engine.people.list_grants(session.collection, source=source)[:limit]
     names = _names(session)
     parts = {
-        str(each.id): each.name for each in session.engine.collections.sources(collection=session.collection)
+        str(each.id): each.name
+        for each in session.engine.collections.list_sources(collection=session.collection)
     }
     rows = (
         (each.role, each.grantee.kind, names.get(each.grantee.id, each.grantee.id), _part(each, parts))
@@ -201,8 +202,8 @@ def _show_once(made: NewKey, session: Session) -> None:
 
 def _names(session: Session) -> dict[str, str]:
     """Names of users and groups by id."""
-    users = {str(each.id): each.name for each in session.engine.people.users()}
-    return users | {str(each.id): each.name for each in session.engine.people.groups()}
+    users = {str(each.id): each.name for each in session.engine.people.list_users()}
+    return users | {str(each.id): each.name for each in session.engine.people.list_groups()}
 
 
 def _users_table(found: Sequence[User]) -> RenderableType:

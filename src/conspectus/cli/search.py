@@ -59,7 +59,7 @@ def search(query: Query, session: Session, searched: Connected, *, limit: Limit 
     sources = (
         ()
         if session.collection == EVERYWHERE
-        else session.engine.collections.sources(collection=session.collection)
+        else session.engine.collections.list_sources(collection=session.collection)
     )
     names = {str(each.id): each.name for each in sources}
     session.show(found, hits_picture(found, query, names))

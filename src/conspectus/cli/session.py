@@ -98,7 +98,7 @@ class Session:
         known = (
             ()
             if self.collection == EVERYWHERE
-            else self.engine.collections.sources(collection=self.collection)
+            else self.engine.collections.list_sources(collection=self.collection)
         )
         ids = {each.name: str(each.id) for each in known}
         condition = _by_id(parse_filters(chosen.filter), ids)

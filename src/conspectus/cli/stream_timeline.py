@@ -181,7 +181,9 @@ def _entities(session: Session, stream: str, within: CaptionRange, chosen: Shown
     """A line for each name that is asked for, or that comes most often."""
     names = chosen.entity
     if not names and not chosen.type:
-        counts = session.engine.events.entities(stream=stream, collection=session.collection, within=within)
+        counts = session.engine.events.count_entities(
+            stream=stream, collection=session.collection, within=within
+        )
         often = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         names = [name for name, _ in islice(often, MOST_ENTITIES)]
     return [

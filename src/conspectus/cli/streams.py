@@ -103,7 +103,7 @@ def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator
     """All captions of a range, page by page."""
     after = None
     while True:
-        page = session.engine.streams.captions(
+        page = session.engine.streams.list_captions(
             stream=stream, collection=session.collection, within=within, after=after, limit=PAGE
         )
         yield from page.captions
@@ -206,7 +206,7 @@ def captions_table(found: Sequence[Caption]) -> RenderableType:
 
 def search(query: Query, session: Session, within: Within, wanted: Wanted) -> None:
     """Search streams for the moments that answer a query."""
-    found = session.engine.streams.find_moments(wanted.question(query, session, within))
+    found = session.engine.streams.search(wanted.question(query, session, within))
     _note_plan(session, found.plan, found.notices)
     session.show_found(found, _moments_picture(found), "no match", found=found.moments)
 

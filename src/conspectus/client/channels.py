@@ -23,14 +23,14 @@ from conspectus.model.jobs import Upload
 from conspectus.model.records import Written
 from conspectus.operations import OPERATIONS
 
-POST: Final = OPERATIONS["ChannelService.post"]
+POST: Final = OPERATIONS["ChannelService.add_messages"]
 
 
 @derived
 class RemoteChannels(RemoteService, ChannelService):
     """Channels of a server."""
 
-    async def post(
+    async def add_messages(
         self,
         messages: NewMessage | Iterable[NewMessage],
         *,
@@ -63,7 +63,7 @@ class RemoteChannels(RemoteService, ChannelService):
             )
         return written
 
-    async def import_chat(
+    async def import_archive(
         self,
         archive: str | Path | Upload,
         *,
@@ -81,7 +81,7 @@ class RemoteChannels(RemoteService, ChannelService):
             target = await self._beside(RemoteCollections).get_or_create_source(
                 channel.name, collection=home.id, metadata=channel.metadata or None, kind="channel"
             )
-            return await self.post(
+            return await self.add_messages(
                 messages,
                 channel=target.id,
                 collection=home.id,

@@ -71,7 +71,7 @@ class RemoteCollections(RemoteService, CollectionService):
     async def get_source(self, source: str, *, collection: str | None = None) -> Source:
         if collection is None:
             return await self._channel.one(Source, get(path_of("sources", ("source", source))))
-        for each in await self.sources(collection=collection):
+        for each in await self.list_sources(collection=collection):
             if source in {each.id, each.name}:
                 return each
         raise NotFound("source", source)

@@ -96,7 +96,7 @@ class AlertService(Service):
         require_scope(self._person, "write", "delete an alert")
         await self._parts.alerts.rows.delete((await self.get(alert)).id)
 
-    async def events(
+    async def list_matches(
         self, *, alert: str | None = None, after: int = 0, limit: int = 100
     ) -> Sequence[AlertEvent]:
         """List the matches of your alerts, or of one, after the number of a match, in order.
@@ -123,7 +123,7 @@ class AlertService(Service):
         Runs until it is closed. Raises NotFound, also when the alert is deleted.
         """
         await self._require_own(alert)
-        last = await self.newest_event() if after is None else after
+        last = await self.last_match() if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
             page = await self._told_after(last, alert, HEARD)
@@ -135,7 +135,7 @@ class AlertService(Service):
                 await asyncio.sleep(pause)
                 await self._require_own(alert)
 
-    async def newest_event(self) -> int:
+    async def last_match(self) -> int:
         """Return the number of the newest match of your alerts, to subscribe from now on."""
         require_scope(self._person, "read", "read")
         return await self._parts.alerts.rows.newest(self._person.id)

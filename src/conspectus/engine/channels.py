@@ -54,7 +54,7 @@ class ChannelService(Service):
         super().__init__(context)
         self._search = search
 
-    async def post(
+    async def add_messages(
         self,
         messages: NewMessage | Iterable[NewMessage],
         *,
@@ -87,7 +87,7 @@ class ChannelService(Service):
         await self._context.embed_in(place, wait=how.get("wait", False), progress=progress)
         return written
 
-    async def latest(
+    async def list_messages(
         self, *, channel: str, collection: str = "default", limit: int = 50
     ) -> list[ChannelMessage]:
         """Return the newest messages of a channel, oldest first. Raises NotFound."""
@@ -97,7 +97,7 @@ class ChannelService(Service):
         rows = await self._sight.latest(place, await self._seen(place, channel), limit=limit)
         return await self._said(rows[::-1])
 
-    async def chain(self, document: str, *, limit: int = 20) -> ReplyChain:
+    async def get_reply_chain(self, document: str, *, limit: int = 20) -> ReplyChain:
         """Return the reply chain of a message: its ancestors and its replies. Raises NotFound."""
         most = self._parts.settings.max_thread_messages
         if not 1 <= limit <= most:
@@ -133,7 +133,7 @@ class ChannelService(Service):
         others = sorted({known[each.source].name for each in messages} - {here.name})
         return ChannelWindow(messages, window.tokens, (here.name, *others), window)
 
-    async def import_chat(
+    async def import_archive(
         self,
         archive: str | Path | Upload,
         *,
@@ -157,7 +157,7 @@ class ChannelService(Service):
             target = (await self._writer.source(channel.name, home.id, channel.metadata or None, "channel"))[
                 0
             ]
-            return await self.post(
+            return await self.add_messages(
                 messages,
                 channel=target.id,
                 collection=home.id,

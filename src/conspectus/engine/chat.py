@@ -121,7 +121,7 @@ class ChatService(Service):
             place = await self._sight.place(channel.collection)
             if await self._sight.source(place, channel.id) is None:
                 raise NotFound("source", channel.id)
-            await self._channels.post(
+            await self._channels.add_messages(
                 (asked, said), channel=channel.id, collection=channel.collection, link=False
             )
         except ConspectusError as fault:

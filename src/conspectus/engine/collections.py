@@ -113,7 +113,7 @@ class CollectionService(Service):
         with as_field("name", was="source"):
             return (await self._writer.source(name, collection, metadata, kind))[0]
 
-    async def sources(self, *, collection: str = "default") -> Sequence[Source]:
+    async def list_sources(self, *, collection: str = "default") -> Sequence[Source]:
         """List the sources of a collection that you may read, by name."""
         return await self._sight.sources(await self._sight.place(collection))
 

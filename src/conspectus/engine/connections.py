@@ -92,7 +92,7 @@ class ConnectionService(Service):
         await self._parts.work.ledger.delete_connection(wiki.id)
         await self._parts.work.forget_connection(wiki)
         total = Receipt()
-        for each in await self._collections.sources(collection=place.collection.id) if delete else ():
+        for each in await self._collections.list_sources(collection=place.collection.id) if delete else ():
             if each.metadata.get("wiki") == wiki.id:
                 gone = await self._collections.delete_source(each.id, collection=place.collection.id)
                 total = Receipt(

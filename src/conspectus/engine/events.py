@@ -244,7 +244,7 @@ class EventService(Service):
         spans = event_spans(source.id, chosen, clock)
         return [each for each in spans if _meets(_period(clock, each), span)]
 
-    async def entities(
+    async def count_entities(
         self, *, stream: str, collection: str = "default", within: CaptionRange = WHOLE
     ) -> Mapping[str, int]:
         """Count the captions and events in which each name is an entity or the speaker, most frequent first.

@@ -285,7 +285,7 @@ class ConnectionSources:
         """The source of a space, made if it is new. Raises Conflict if its name is another's."""
         wiki = self._connection
         name = wiki.name if space in ROOT else f"{wiki.name}/{space}"
-        for each in await self._collections.sources(collection=wiki.collection):
+        for each in await self._collections.list_sources(collection=wiki.collection):
             if each.name == name and each.metadata.get("wiki") != wiki.id:
                 raise Conflict("source", name, "is there already and is not kept by this connection")
             if each.metadata.get("wiki") == wiki.id and each.metadata.get("space") == space:
@@ -343,7 +343,7 @@ class ConnectionSources:
             await self._ledger.put_connection(wiki)
 
     async def _sources(self) -> list[Source]:
-        found = await self._collections.sources(collection=self._connection.collection)
+        found = await self._collections.list_sources(collection=self._connection.collection)
         return [each for each in found if each.metadata.get("wiki") == self._connection.id]
 
     async def _matching(self, where: Filter) -> AsyncIterator[Document]:

@@ -234,7 +234,9 @@ class JobService(Service):
         """Count jobs by state, with failure and retry rates by period and by source."""
         return await self._job_sight.report(collection, now=self._parts.clock())
 
-    async def requests(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
+    async def list_requests(
+        self, *, after: int | None = None, limit: int = 100
+    ) -> Sequence[EmbeddingRequest]:
         """List requests to model providers, newest first. Only the owner account may."""
         require_owner(self._person, "see calls to model providers")
         if not 1 <= limit <= LIMIT:

@@ -47,7 +47,7 @@ class PeopleService(Service):
         await self._parts.accounts.add_user(user)
         return user
 
-    async def users(self) -> Sequence[User]:
+    async def list_users(self) -> Sequence[User]:
         """List all users by name. Only the owner account may."""
         require_owner(self._person, "see accounts")
         return await self._parts.accounts.users()
@@ -84,7 +84,7 @@ class PeopleService(Service):
         await self._parts.accounts.add_group(group)
         return group
 
-    async def groups(self) -> Sequence[Group]:
+    async def list_groups(self) -> Sequence[Group]:
         """List all groups by name. Only the owner account may."""
         require_owner(self._person, "see groups")
         return await self._parts.accounts.groups()
@@ -94,7 +94,7 @@ class PeopleService(Service):
         require_owner(self._person, "delete groups")
         await self._parts.accounts.delete_group((await self._group(group)).id)
 
-    async def members(self, group: str) -> Sequence[User]:
+    async def list_members(self, group: str) -> Sequence[User]:
         """List the members of a group by name. Only the owner account may. Raises NotFound."""
         require_owner(self._person, "see groups")
         return await self._parts.accounts.members((await self._group(group)).id)
@@ -135,7 +135,7 @@ class PeopleService(Service):
             raise InvalidInput("expires", "must be an instant to come, with its zone")
         return await self._new_key(holder, label_text(label), scopes=chosen, expires=expires)
 
-    async def keys(self, user: str | None = None) -> Sequence[Key]:
+    async def list_keys(self, user: str | None = None) -> Sequence[Key]:
         """List your API keys, oldest first; the owner account may list those of any user, or all with `*`."""
         if user == EVERYWHERE:
             require_owner(self._person, "see the keys of others")
@@ -198,7 +198,7 @@ class PeopleService(Service):
         whom = await self._changeable(place, part, grantee, "viewer")
         return await self._parts.accounts.revoke(place.collection.id, part, whom)
 
-    async def grants(self, collection: str, *, source: str | None = None) -> Sequence[Grant]:
+    async def list_grants(self, collection: str, *, source: str | None = None) -> Sequence[Grant]:
         """List the grants on a collection and its sources, or on one source. Only managers may."""
         place, part = await self._granted(collection, source)
         require_grantor(role_on(place.access, part), "viewer")

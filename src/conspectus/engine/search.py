@@ -334,7 +334,7 @@ class SearchService(Service):
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
         return build_window(found, budget, renderer_named("text"), self._parts.counter(budget.tokenizer))
 
-    async def hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
+    async def get_hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
         """Return chunks by id as hits without scores; unknown ids are left out."""
         found = await self._sight.passages(chunks)
         return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]

@@ -165,7 +165,7 @@ class StreamService(Service):
             await self._live.captions_added(stream, collection, indexes)
         return written
 
-    async def captions(
+    async def list_captions(
         self,
         *,
         stream: str,
@@ -183,7 +183,7 @@ class StreamService(Service):
         page = await self._sight.timeline(place, source, span, kind="caption", after=after, limit=limit)
         return CaptionPage(tuple(as_caption(*each, clock) for each in page.documents), page.next)
 
-    async def clear(
+    async def delete_captions(
         self,
         stream: str,
         *,
@@ -240,7 +240,7 @@ class StreamService(Service):
             await self._context.embed_in(place, wait=how.get("wait", False), progress=progress)
         return taken.report()
 
-    async def find_moments(self, question: StreamQuery) -> Moments:
+    async def search(self, question: StreamQuery) -> Moments:
         """Find the moments of streams that answer a query, best first.
 
         A query that only names a time returns what lies in it. Raises NotFound for a stream that cannot be
@@ -253,7 +253,7 @@ class StreamService(Service):
     ) -> StreamWindow:
         """Build a context window for a query to streams: its moments in the order of time.
 
-        Raises what `find_moments` does.
+        Raises what `search` does.
         """
         return await self._videos.window(question, budget, renderer=renderer)
 
@@ -284,7 +284,7 @@ class StreamService(Service):
             sequence = reached
             place, source = await self._reader.source(source.id, place.collection.id)
 
-    async def newest_change(self, *, stream: str, collection: str = "default") -> int:
+    async def last_sequence(self, *, stream: str, collection: str = "default") -> int:
         """Return the number of a stream's newest change, to subscribe from now on. Raises NotFound."""
         place, _ = await self._reader.source(stream, collection)
         return await self._sight.newest_change(place)

@@ -143,7 +143,7 @@ class SummaryService(Service):
         require_scope(self._person, "write", "have a summary made by a job")
         return await self._queue.submit(self._live.job(await self._pipeline.resolved(request)))
 
-    async def summarize_live(self, request: SummaryRequest) -> None:
+    async def set_live(self, request: SummaryRequest) -> None:
         """Summarize each batch of a live stream when it is full, and the last one when the stream ends.
 
         This ends when `put` of streams ends the live stream, or with `stop_live`.

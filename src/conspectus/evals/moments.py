@@ -166,7 +166,7 @@ class _Asker:
             asked = StreamQuery(question.text, streams=(question.video,), limit=LIMIT_INSIDE)
         else:
             asked = StreamQuery(question.text, limit=LIMIT_OF_ALL)
-        found = await self.engine.streams.find_moments(asked)
+        found = await self.engine.streams.search(asked)
         return [Answer(each.stream.name, each.start, each.end) for each in found.moments]
 
     async def by_words(self, question: TimedQuestion) -> list[Answer]:
@@ -192,7 +192,7 @@ async def _stored(engine: Engine, given: MomentSet, progress: Progress | None) -
         if progress is not None:
             progress("writing videos", done, len(given.videos))
     await engine.documents.wait_until_embedded(progress=progress)
-    sources = {each.name: str(each.id) for each in await engine.collections.sources()}
+    sources = {each.name: str(each.id) for each in await engine.collections.list_sources()}
     return _Asker(engine, given, sources, places)
 
 

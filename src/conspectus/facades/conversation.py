@@ -70,7 +70,9 @@ class Conversations:
 
     async def send(self, channel: str, messages: NewMessage | Sequence[NewMessage]) -> list[Written]:
         """Store messages as they come; found by their words when this returns, by meaning soon after."""
-        return await self._engine.channels.post(messages, channel=channel, collection=self._collection)
+        return await self._engine.channels.add_messages(
+            messages, channel=channel, collection=self._collection
+        )
 
     async def edit(self, channel: str, message: str, text: str) -> Written:
         """Give a message another text; it stays in its thread. Raises NotFound."""
@@ -82,15 +84,17 @@ class Conversations:
 
     async def import_archive(self, path: str | Path, *, wait: bool = False) -> ImportReport:
         """Take in an export of Slack, Discord, IRC, or of one message a line."""
-        return await self._engine.channels.import_chat(path, collection=self._collection, wait=wait)
+        return await self._engine.channels.import_archive(path, collection=self._collection, wait=wait)
 
     async def latest(self, channel: str, *, limit: int = 50) -> list[ChannelMessage]:
         """What was said last, oldest first."""
-        return await self._engine.channels.latest(channel=channel, collection=self._collection, limit=limit)
+        return await self._engine.channels.list_messages(
+            channel=channel, collection=self._collection, limit=limit
+        )
 
     async def get_context_chain(self, channel: str, message: str, *, limit: int = 20) -> ReplyChain:
         """Return the reply chain of a message: its ancestors and its replies. Raises NotFound."""
-        return await self._engine.channels.chain(await self._id(channel, message), limit=limit)
+        return await self._engine.channels.get_reply_chain(await self._id(channel, message), limit=limit)
 
     async def get_context_window(
         self,

@@ -241,7 +241,7 @@ class KnowledgeBase:
 
     async def list_sources(self, collection_id: str, user_id: str) -> list[Source]:
         """The sources of a collection that the user may see, by name."""
-        found = await (await self._as(user_id)).collections.sources(collection=collection_id)
+        found = await (await self._as(user_id)).collections.list_sources(collection=collection_id)
         return [to_source(each) for each in found][:LIST_LIMIT]
 
     async def get_source(self, id: str, user_id: str) -> Source:

@@ -72,7 +72,7 @@ async def find_moments(call: ToolCall, given: MomentArguments) -> ToolResult:
         range=CaptionRange(given.start, given.end),
         limit=given.limit,
     )
-    found = await call.engine.streams.find_moments(asked)
+    found = await call.engine.streams.search(asked)
     head = "" if found.moments else NOTHING
     return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
 

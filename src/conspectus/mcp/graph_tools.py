@@ -62,7 +62,7 @@ class GraphArguments(ScopedArguments):
                 call.require_inside(await self._source(call))
             return [{"graph": self.graph, "collection": self.collection}]
         scope = self.scope(call.options.scope)
-        seen = await call.remembered(call.engine.collections.sources(collection=MEMORY), ())
+        seen = await call.remembered(call.engine.collections.list_sources(collection=MEMORY), ())
         graphs = [each.name for each in seen if each.kind == GRAPHS and is_of_memory(each)]
         names = [each for each in graphs if holds(scope, scope_of(each))]
         if len(names) > MOST_GRAPHS:
@@ -236,7 +236,7 @@ async def _may_tell_names(call: ToolCall, given: GraphArguments) -> bool:
         return False
     if not call.walled:
         return True
-    inside = await call.engine.collections.sources(collection=given.collection)
+    inside = await call.engine.collections.list_sources(collection=given.collection)
     return all(each.kind != MEMORIES for each in inside)
 
 

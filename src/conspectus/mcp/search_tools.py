@@ -124,7 +124,7 @@ async def list_collections(call: ToolCall, given: ListArguments) -> ToolResult:
     found = await call.engine.collections.list()
     rows: list[CollectionRow | SourceRow] = []
     if given.collection is not None:
-        inside = await call.engine.collections.sources(collection=given.collection)
+        inside = await call.engine.collections.list_sources(collection=given.collection)
         rows += [SourceRow(name=_called(each), kind=each.kind) for each in inside if not is_of_memory(each)]
     rows += [CollectionRow(name=each.name, description=each.description) for each in found]
 
@@ -190,7 +190,7 @@ class QueryArguments(Arguments):
             return None
         if self.collection == EVERYWHERE:
             return ()
-        inside = await call.engine.collections.sources(collection=self.collection)
+        inside = await call.engine.collections.list_sources(collection=self.collection)
         return tuple(str(each.id) for each in inside if each.kind == "graph" and not is_of_memory(each))
 
     async def _where(self, call: ToolCall) -> Filter:

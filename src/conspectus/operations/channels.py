@@ -9,7 +9,7 @@ from conspectus.operations.operation import Operation
 
 CHANNEL_OPERATIONS: Final = (
     Operation(
-        ChannelService.post,
+        ChannelService.add_messages,
         "POST",
         "/messages",
         unhurried=True,
@@ -26,7 +26,7 @@ CHANNEL_OPERATIONS: Final = (
         reads=True,
         id="channel_context",
     ),
-    Operation(ChannelService.latest, "GET", "/messages", id="latest_messages"),
-    Operation(ChannelService.chain, "GET", "/documents/{document}/thread", id="context_chain"),
+    Operation(ChannelService.list_messages, "GET", "/messages", id="latest_messages"),
+    Operation(ChannelService.get_reply_chain, "GET", "/documents/{document}/thread", id="context_chain"),
     Operation(DocumentService.get_by_key, "GET", "/documents/by-key", id="find_document"),
 )

@@ -37,7 +37,7 @@ COLLECTION_OPERATIONS: Final = (
 )
 """In the order in which paths are matched: a name may hold a slash, so the shorter path comes last."""
 SOURCE_OPERATIONS: Final = (
-    Operation(CollectionService.sources, "GET", f"{_COLLECTION}/sources", id="list_sources"),
+    Operation(CollectionService.list_sources, "GET", f"{_COLLECTION}/sources"),
     Operation(CollectionService.get_source, "GET", _SOURCE, tagged=True, local=_BY_ID),
     Operation(CollectionService.update_source, "PATCH", _SOURCE, tagged=True, local=_BY_ID),
     Operation(CollectionService.delete_source, "DELETE", _SOURCE, unhurried=True, local=_BY_ID),

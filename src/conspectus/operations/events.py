@@ -19,6 +19,8 @@ EVENT_OPERATIONS: Final = (
         id="add_events",
     ),
     Operation(EventService.list, "GET", _EVENTS, id="list_events"),
-    Operation(EventService.entities, "GET", f"{_STREAM}/entities", wrapped="entities", id="list_entities"),
+    Operation(
+        EventService.count_entities, "GET", f"{_STREAM}/entities", wrapped="entities", id="list_entities"
+    ),
     Operation(EventService.entity_timeline, "GET", f"{_STREAM}/timeline"),
 )

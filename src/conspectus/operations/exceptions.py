@@ -26,7 +26,7 @@ ROUTES: Final[Mapping[str, str]] = {
 """Ids of operations in the OpenAPI document."""
 METHODS: Final[Mapping[str, str]] = {
     "files, archives or batches of more than one request": """
-        Channels.import_chat Channels.post Documents.add Documents.add_files Documents.delete
+        Channels.import_archive Channels.add_messages Documents.add Documents.add_files Documents.delete
         Events.add Jobs.ingest_files Memory.import_lines Memory.remember Streams.add_captions
         Streams.import_captions
         """,

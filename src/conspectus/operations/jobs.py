@@ -16,7 +16,7 @@ JOB_OPERATIONS: Final = (
     Operation(JobService.cancel, "POST", "/jobs/{job}/cancel", id="cancel_job"),
     Operation(JobService.retry, "POST", "/jobs/{job}/retry", id="retry_job"),
     Operation(JobService.report, "GET", "/ingest/report", id="ingest_report"),
-    Operation(JobService.requests, "GET", "/requests", id="list_requests"),
+    Operation(JobService.list_requests, "GET", "/requests"),
     Operation(JobService.request_totals, "GET", "/requests/totals"),
 )
 INGEST_OPERATIONS: Final = (

@@ -10,24 +10,24 @@ _GRANTS: Final = "/collections/{collection}/grants"
 
 PEOPLE_OPERATIONS: Final = (
     Operation(PeopleService.whoami, "GET", "/me", id="who_am_i"),
-    Operation(PeopleService.users, "GET", "/users", id="list_users"),
+    Operation(PeopleService.list_users, "GET", "/users"),
     Operation(PeopleService.create_user, "POST", "/users", status=201),
     Operation(PeopleService.get_user, "GET", "/users/{user}", id="get_user"),
     Operation(PeopleService.disable_user, "PATCH", "/users/{user}", id="update_user"),
     Operation(PeopleService.delete_user, "DELETE", "/users/{user}", status=204),
-    Operation(PeopleService.groups, "GET", "/groups", id="list_groups"),
+    Operation(PeopleService.list_groups, "GET", "/groups"),
     Operation(PeopleService.create_group, "POST", "/groups", status=201),
     Operation(PeopleService.delete_group, "DELETE", "/groups/{group}", status=204),
-    Operation(PeopleService.members, "GET", "/groups/{group}/members", id="list_members"),
+    Operation(PeopleService.list_members, "GET", "/groups/{group}/members"),
     Operation(PeopleService.add_member, "PUT", _MEMBER, status=204, id="join_group"),
     Operation(PeopleService.remove_member, "DELETE", _MEMBER, status=204, id="leave_group"),
-    Operation(PeopleService.keys, "GET", "/keys", id="list_keys"),
+    Operation(PeopleService.list_keys, "GET", "/keys"),
     Operation(PeopleService.create_key, "POST", "/keys", status=201, secret=True),
     Operation(PeopleService.revoke_key, "DELETE", "/keys/{key}"),
     Operation(PeopleService.rotate_key, "POST", "/keys/{key}/rotate", status=201, secret=True),
 )
 GRANT_OPERATIONS: Final = (
-    Operation(PeopleService.grants, "GET", _GRANTS, id="list_grants"),
+    Operation(PeopleService.list_grants, "GET", _GRANTS),
     Operation(PeopleService.grant, "PUT", _GRANTS, id="put_grant"),
     Operation(PeopleService.revoke, "DELETE", _GRANTS, id="revoke_grant", wrapped="revoked"),
 )

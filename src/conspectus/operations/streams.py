@@ -36,11 +36,15 @@ STREAM_OPERATIONS: Final = (
         status=202,
         id="start_summary",
     ),
-    Operation(SummaryService.summarize_live, "PUT", _LIVE, query=_IN, spread="request", status=204),
+    Operation(
+        SummaryService.set_live, "PUT", _LIVE, query=_IN, spread="request", status=204, id="summarize_live"
+    ),
     Operation(SummaryService.stop_live, "DELETE", _LIVE, status=204, id="stop_live_summary"),
     Operation(StreamService.put, "POST", "/streams", spread="stream", id="put_stream"),
     Operation(StreamService.list, "GET", "/streams", id="list_streams"),
-    Operation(StreamService.find_moments, "POST", "/streams/search", spread="question", reads=True),
+    Operation(
+        StreamService.search, "POST", "/streams/search", spread="question", reads=True, id="find_moments"
+    ),
     Operation(
         StreamService.window, "POST", "/streams/context", spread="question", reads=True, id="video_context"
     ),
@@ -53,8 +57,8 @@ STREAM_OPERATIONS: Final = (
         status=201,
         as_lines=True,
     ),
-    Operation(StreamService.captions, "GET", _CAPTIONS, as_lines=True, id="list_captions"),
-    Operation(StreamService.clear, "DELETE", _CAPTIONS, unhurried=True, id="clear_stream"),
+    Operation(StreamService.list_captions, "GET", _CAPTIONS, as_lines=True),
+    Operation(StreamService.delete_captions, "DELETE", _CAPTIONS, unhurried=True, id="clear_stream"),
     Operation(StreamService.get, "GET", _STREAM, id="get_stream"),
     Operation(StreamService.delete, "DELETE", _STREAM, unhurried=True, id="delete_stream"),
 )

@@ -72,7 +72,7 @@ class Authentication:
 
     async def _has_accounts(self) -> bool:
         """Asked each time until there are some, as another process may make the first."""
-        self._accounts = self._accounts or bool(await self._engine.people.users())
+        self._accounts = self._accounts or bool(await self._engine.people.list_users())
         return self._accounts
 
 

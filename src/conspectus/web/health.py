@@ -53,7 +53,7 @@ class Readiness:
             return f"the server is {self.state}"
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                await self._engine.people.users()
+                await self._engine.people.list_users()
         except (ConspectusError, TimeoutError) as error:
             self._log.error("readiness_failed", **fault_facts(error))
             return "the database does not answer"

@@ -96,7 +96,7 @@ async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str
     if keyless:
         if not local:
             raise InvalidInput("keyless", f"{settings.host} can be reached from other machines")
-        if await engine.people.users():
+        if await engine.people.list_users():
             raise InvalidInput("keyless", "this store has accounts, so every request needs a key")
         return None
     made = await engine.people.create_owner()
@@ -108,9 +108,9 @@ async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str
 
 async def _can_be_entered(engine: Engine) -> bool:
     """Whether any key is valid now."""
-    active = {user.id for user in await engine.people.users() if not user.disabled}
+    active = {user.id for user in await engine.people.list_users() if not user.disabled}
     now = bootstrap.now()
-    return any(key.user in active and key.valid(now) for key in await engine.people.keys(EVERYWHERE))
+    return any(key.user in active and key.valid(now) for key in await engine.people.list_keys(EVERYWHERE))
 
 
 class Listening(socket.socket):

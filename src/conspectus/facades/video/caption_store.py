@@ -152,7 +152,7 @@ class CaptionStore:
         found: list[tuple[str, Document]] = []
         for stream in streams:
             async for page in pages(
-                engine.streams.captions,
+                engine.streams.list_captions,
                 stream=stream,
                 collection=home.collection.id,
                 within=within,
@@ -215,7 +215,7 @@ class CaptionStore:
     async def _home(self, engine: AnyEngine) -> Home | None:
         with suppress(NotFound):
             found = await engine.collections.get(self.collection)
-            sources = await engine.collections.sources(collection=found.id)
+            sources = await engine.collections.list_sources(collection=found.id)
             return Home(found, {each.id: each for each in sources if each.kind == "stream"})
         return None
 

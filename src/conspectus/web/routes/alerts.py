@@ -31,7 +31,7 @@ async def listen(
     listeners.require_room(request.state.person)
     if alert is not None:
         await engine.alerts.get(alert)
-    newest = await engine.alerts.newest_event()
+    newest = await engine.alerts.last_match()
     given = resumed(last)
     after = newest if given is None else given
     without_limits(request)

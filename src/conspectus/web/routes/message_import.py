@@ -46,7 +46,7 @@ async def import_messages(
     """Take in an export of Slack, Discord or IRC, or messages as JSON lines."""
     with TemporaryDirectory() as folder:
         [upload] = await handed_in([file], folder)
-        return await engine.channels.import_chat(upload, kind=kind, collection=collection, link=link)
+        return await engine.channels.import_archive(upload, kind=kind, collection=collection, link=link)
 
 
 add_routes(router, CHANNEL_OPERATIONS)

@@ -76,7 +76,7 @@ async def follow_captions(
 ) -> Response:
     """New captions as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
-    newest = await engine.streams.newest_change(**found_by(found))
+    newest = await engine.streams.last_sequence(**found_by(found))
     given = resumed(last)
     after = newest if given is None else given
     without_limits(request)
