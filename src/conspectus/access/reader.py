@@ -142,6 +142,13 @@ class AuthorizedReader:
         found = await self.sources_called(place, [name])
         return max(found, key=lambda each: each.id == name, default=None)
 
+    async def require_source(self, place: SourceRef, name: str) -> Source:
+        """The source of that id or name. Raises NotFound."""
+        found = await self.source(place, name)
+        if found is None:
+            raise NotFound("source", name)
+        return found
+
     async def sources_called(self, place: SourceRef, names: Sequence[str]) -> list[Source]:
         """The sources that have one of these ids or names, of those to be seen, by name."""
         return place.seen(await self._records.sources(place.collection.id, called=names))

@@ -10,7 +10,7 @@ from conspectus.access.policy import require_scope
 from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
-from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field
+from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field, require_range
 from conspectus.model.filter import LONGEST, Filter, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.records import Collection
@@ -103,8 +103,7 @@ class AlertService(Service):
 
         Matches of captions that were deleted, or cannot be read now, are left out.
         """
-        if not 1 <= limit <= LIMIT:
-            raise InvalidInput("limit", f"must be from 1 to {LIMIT}")
+        require_range("limit", limit, 1, LIMIT)
         await self._require_own(alert)
         found: list[AlertEvent] = []
         while len(found) < limit:
@@ -145,7 +144,7 @@ class AlertService(Service):
 
         Every alert is checked with the rights that its owner has at that moment.
         """
-        self._core.alert(self._alert_service)
+        self._core.keep_running(AlertWorker, self._alert_service)
 
     def _alert_service(self) -> AlertWorker:
         parts, core = self._parts, self._core

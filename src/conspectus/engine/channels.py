@@ -10,7 +10,7 @@ from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import MIN_SIMILARITY, SearchService
-from conspectus.errors import InvalidInput, NotFound, PermissionDenied, as_field
+from conspectus.errors import NotFound, PermissionDenied, as_field, require_range
 from conspectus.ingest.messages import MessageImportOptions, Threading, handed_in, message_id, named, take_in
 from conspectus.ingest.prepare import batches, period
 from conspectus.model.channels import (
@@ -91,17 +91,15 @@ class ChannelService(Service):
         self, *, channel: str, collection: str = "default", limit: int = 50
     ) -> list[ChannelMessage]:
         """Return the newest messages of a channel, oldest first. Raises NotFound."""
-        if not 1 <= limit <= LATEST_LIMIT:
-            raise InvalidInput("limit", f"must be from 1 to {LATEST_LIMIT}")
+        require_range("limit", limit, 1, LATEST_LIMIT)
         place = await self._sight.place(collection)
-        rows = await self._sight.latest(place, await self._seen(place, channel), limit=limit)
+        rows = await self._sight.latest(place, await self._sight.require_source(place, channel), limit=limit)
         return await self._said(rows[::-1])
 
     async def get_reply_chain(self, document: str, *, limit: int = 20) -> ReplyChain:
         """Return the reply chain of a message: its ancestors and its replies. Raises NotFound."""
         most = self._parts.settings.max_thread_messages
-        if not 1 <= limit <= most:
-            raise InvalidInput("limit", f"must be from 1 to {most}")
+        require_range("limit", limit, 1, most)
         message = (await self._sight.document(document))[0]
         rows, total = await self._sight.thread(message, limit=self._parts.settings.max_thread_chunks)
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
@@ -113,7 +111,7 @@ class ChannelService(Service):
         Raises NotFound for a channel that cannot be read, or of which the member is none.
         """
         place = await self._sight.place(question.collection)
-        here = await self._seen(place, question.channel)
+        here = await self._sight.require_source(place, question.channel)
         if not _is_member(here, question.member):
             raise NotFound("source", question.channel)
         known = {here.id: here}
@@ -213,12 +211,6 @@ class ChannelService(Service):
         )
         near = related(found.hits, here.id)
         return [each for each in belongs if each.id in near]
-
-    async def _seen(self, place: SourceRef, channel: str) -> Source:
-        found = await self._sight.source(place, channel)
-        if found is None:
-            raise NotFound("source", channel)
-        return found
 
     async def _said(self, rows: Sequence[StoredChunk]) -> list[ChannelMessage]:
         """Messages with their texts, given their first chunks; what is gone by now is left out."""

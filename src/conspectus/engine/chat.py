@@ -119,8 +119,7 @@ class ChatService(Service):
         )
         try:
             place = await self._sight.place(channel.collection)
-            if await self._sight.source(place, channel.id) is None:
-                raise NotFound("source", channel.id)
+            await self._sight.require_source(place, channel.id)
             await self._channels.add_messages(
                 (asked, said), channel=channel.id, collection=channel.collection, link=False
             )

@@ -6,7 +6,7 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import datetime
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
@@ -73,6 +73,9 @@ class Versions:
         return found
 
 
+Worker: TypeAlias = Followers | AlertWorker | RetentionWorker
+
+
 class EngineCore:
     """One open store: what the engines of all people share."""
 
@@ -92,29 +95,18 @@ class EngineCore:
         self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
         self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._fetcher: Fetcher | None = None
-        self._followers: Followers | None = None
+        self._workers: dict[type[Worker], Worker] = {}
         self._poster: Poster | None = None
-        self._alerting: AlertWorker | None = None
-        self._keeper: RetentionWorker | None = None
         self._finishing: asyncio.Task[None] | None = None
 
-    def follow(self, followers: Followers) -> None:
-        """Keep followers running until the store is closed; the first ones stay. Raises what ended them."""
-        if self._followers is None:
-            self._followers = followers
-        self._followers.start()
+    def keep_running(self, kind: type[Worker], make: Callable[[], Worker]) -> None:
+        """Keep background work going until the store is closed; the first of a kind stays.
 
-    def alert(self, make: Callable[[], AlertWorker]) -> None:
-        """Keep alerts checked until the store is closed; the first service stays. Raises what ended it."""
-        if self._alerting is None:
-            self._alerting = make()
-        self._alerting.start()
-
-    def keep(self, make: Callable[[], RetentionWorker]) -> None:
-        """Keep retentions carried out until the store is closed; the first stays. Raises what ended it."""
-        if self._keeper is None:
-            self._keeper = make()
-        self._keeper.start()
+        Raises what ended it.
+        """
+        if kind not in self._workers:
+            self._workers[kind] = make()
+        self._workers[kind].start()
 
     @asynccontextmanager
     async def purging(self, *collections: CollectionId) -> AsyncIterator[None]:
@@ -157,12 +149,8 @@ class EngineCore:
 
     async def close(self) -> None:
         """Stop background work and release every store; what is unfinished goes on at the next opening."""
-        if self._followers is not None:
-            await self._followers.close()
-        if self._alerting is not None:
-            await self._alerting.close()
-        if self._keeper is not None:
-            await self._keeper.close()
+        for each in self._workers.values():
+            await each.close()
         if self._finishing is not None:
             await asyncio.wait({self._finishing})
         if self._poster is not None:
@@ -483,11 +471,7 @@ class SourceWriter:
 
     def storable(self, metadata: Mapping[str, Any]) -> Metadata:
         """Metadata as it is stored. Raises InvalidInput or TooLarge."""
-        settings = self._parts.settings
-        limits = DocumentLimits(
-            settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth
-        )
-        return storable(metadata, limits)
+        return storable(metadata, DocumentLimits.under(self._parts.settings))
 
 
 def keep_known(place: SourceRef, source: Source, told: Metadata | None) -> None:

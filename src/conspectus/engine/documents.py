@@ -9,11 +9,11 @@ from typing import Unpack
 from conspectus.access.policy import require_scope
 from conspectus.engine.context import Service
 from conspectus.errors import (
-    InvalidInput,
     NotFound,
     PermissionDenied,
     PreconditionFailed,
     TooLarge,
+    require_range,
 )
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
 from conspectus.ingest.messages import message_id
@@ -123,9 +123,7 @@ class DocumentService(Service):
     async def get_by_key(self, key: str, *, source: str, collection: str = "default") -> Document:
         """Return the document of a key in a source, such as a message of a channel. Raises NotFound."""
         place = await self._sight.place(collection)
-        home = await self._sight.source(place, source)
-        if home is None:
-            raise NotFound("source", source)
+        home = await self._sight.require_source(place, source)
         found = await self._sight.inside(place, [message_id(home.id, key)])
         if not found:
             raise NotFound("document", key)
@@ -156,8 +154,7 @@ class DocumentService(Service):
         limit: int = 100,
     ) -> Page:
         """List a page of documents that match, in the order in which they were added; `after` is a cursor."""
-        if not 1 <= limit <= LIST_LIMIT:
-            raise InvalidInput("limit", f"must be from 1 to {LIST_LIMIT}")
+        require_range("limit", limit, 1, LIST_LIMIT)
         place = await self._sight.place(collection)
         documents, cursor = await self._sight.list(place, filter, after=after, limit=limit)
         return Page(tuple(documents), cursor)

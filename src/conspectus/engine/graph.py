@@ -9,8 +9,16 @@ from conspectus.access.graph_reader import AuthorizedMentions, VisibleGraphs
 from conspectus.access.policy import among, require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
-from conspectus.engine.graph_access import STOPPED, GraphAccess, checked, page
-from conspectus.errors import InvalidInput, NotFound, ProviderError, ProviderUnavailable, TooLarge, as_field
+from conspectus.engine.graph_access import STOPPED, GraphAccess, checked
+from conspectus.errors import (
+    InvalidInput,
+    NotFound,
+    ProviderError,
+    ProviderUnavailable,
+    TooLarge,
+    as_field,
+    require_range,
+)
 from conspectus.graph.entity_linking import Surroundings, description_of, link, named_whole, rivals_of
 from conspectus.graph.entity_rules import phrases, with_known
 from conspectus.graph.export import to_graphml, to_json, to_svg
@@ -115,7 +123,7 @@ class GraphService(Service):
         limit: int = 100,
     ) -> NodePage:
         """List a page of nodes by id; `after` is a cursor."""
-        page("limit", limit, self._parts.settings.max_limit)
+        require_range("limit", limit, 1, self._parts.settings.max_limit)
         return await (await self._access.graph(graph, collection)).nodes(type=type, after=after, limit=limit)
 
     async def edges(
@@ -128,7 +136,7 @@ class GraphService(Service):
         limit: int = 100,
     ) -> EdgePage:
         """List a page of edges in the order in which they were added: all, or those of one node."""
-        page("limit", limit, self._parts.settings.max_limit)
+        require_range("limit", limit, 1, self._parts.settings.max_limit)
         seen = await self._access.graph(graph, collection)
         if node is not None:
             await _one(seen, node)
@@ -175,7 +183,7 @@ class GraphService(Service):
         The score is the share of the query's terms; a node with exactly that name comes first with 1.
         """
         settings = self._parts.settings
-        page("limit", limit, settings.max_limit)
+        require_range("limit", limit, 1, settings.max_limit)
         if not query.strip():
             raise InvalidInput("query", "is empty")
         if len(query) > settings.max_query_characters:
@@ -238,15 +246,11 @@ class GraphService(Service):
 
         Raises NotFound, or InvalidInput for a limit.
         """
-        if not 0 <= limit <= MOST:
-            raise InvalidInput("limit", f"must be from 0 to {MOST}")
+        require_range("limit", limit, 0, MOST)
         place = await self._sight.place(collection)
         where: Filter = EVERYTHING
         if source is not None:
-            found = await self._sight.source(place, source)
-            if found is None:
-                raise NotFound("source", source)
-            where = among([found.id])
+            where = among([(await self._sight.require_source(place, source)).id])
         seen = AuthorizedMentions(self._parts.names.rows, place, where)
         return list(await seen.counts(begins=key_of(prefix), limit=limit))
 
@@ -274,8 +278,7 @@ class GraphService(Service):
         Raises NotFound, TooLarge, or InvalidInput for a mention outside the text.
         """
         least = self._parts.settings.entity_link_min_percent / 100 if threshold is None else threshold
-        if not 0 <= least <= 1:
-            raise InvalidInput("threshold", "must be from 0 to 1")
+        require_range("threshold", least, 0, 1)
         seen = await self._access.graph(graph, collection)
         return await self._linker.linked(text, seen, mention=mention, threshold=least)
 

@@ -1,6 +1,5 @@
 """Graph access of one person: which nodes and edges they may read, and writes that they may make."""
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,7 +12,7 @@ from conspectus.access.graph_reader import AuthorizedGraphs, AuthorizedMentions,
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, EngineCore
-from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, as_field
+from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, as_field, require_range
 from conspectus.graph.expansion import FEW, GraphCandidates
 from conspectus.graph.name_keys import keys_of
 from conspectus.ingest.prepare import DocumentLimits, named, storable
@@ -102,12 +101,8 @@ class Entries:
         )
 
     def _properties(self, given: Mapping[str, object]) -> Metadata:
-        settings = self.settings
-        limits = DocumentLimits(
-            settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth
-        )
         try:
-            return storable(given, limits)
+            return storable(given, DocumentLimits.under(self.settings))
         except TooLarge as error:
             raise TooLarge("properties", size=error.size, limit=error.limit) from error
         except InvalidInput as error:
@@ -121,19 +116,17 @@ class Entries:
 
 def checked(walk: Traversal, settings: Settings) -> Traversal:
     """A walk that can be made, with zones. Raises InvalidInput."""
-    if not 0 <= walk.hops <= settings.max_hops:
-        raise InvalidInput("hops", f"must be from 0 to {settings.max_hops}")
+    require_range("hops", walk.hops, 0, settings.max_hops)
     if walk.direction not in DIRECTIONS:
         raise InvalidInput("direction", f"must be one of {', '.join(DIRECTIONS)}")
-    if not (math.isfinite(walk.min_weight) and 0 <= walk.min_weight <= 1):
-        raise InvalidInput("min_weight", "must be from 0 to 1")
+    require_range("min_weight", walk.min_weight, 0, 1)
     if isinstance(walk.types, str):
         raise InvalidInput("types", "must be a sequence of types")
     if not 0 <= walk.offset < settings.max_traversal_nodes:
         raise InvalidInput(
             "offset", f"must be from 0 to below {settings.max_traversal_nodes}, where a walk ends"
         )
-    page("limit", walk.limit, settings.max_limit)
+    require_range("limit", walk.limit, 1, settings.max_limit)
     return Traversal(
         hops=walk.hops,
         types=tuple(dict.fromkeys(named("types", each) for each in walk.types)),
@@ -143,13 +136,6 @@ def checked(walk: Traversal, settings: Settings) -> Traversal:
         offset=walk.offset,
         limit=walk.limit,
     )
-
-
-def page(field: str, limit: int, most: int) -> int:
-    """A number of things to be given at once. Raises InvalidInput."""
-    if not 1 <= limit <= most:
-        raise InvalidInput(field, f"must be from 1 to {most}")
-    return limit
 
 
 def _bounded(field: str, given: Iterable[Item], most: int) -> list[Item]:

@@ -12,7 +12,7 @@ from uuid import uuid4
 from conspectus.access.policy import require_owner, require_scope
 from conspectus.access.reader import AuthorizedJobs, SourceRef
 from conspectus.engine.context import EngineContext, Service
-from conspectus.errors import Conflict, InvalidInput, TooLarge, UnreadableFile
+from conspectus.errors import Conflict, InvalidInput, TooLarge, UnreadableFile, require_range
 from conspectus.ingest.files import source_name
 from conspectus.ingest.job_execution import Outcome, Runner, Tell
 from conspectus.ingest.prepare import named
@@ -239,15 +239,13 @@ class JobService(Service):
     ) -> Sequence[EmbeddingRequest]:
         """List requests to model providers, newest first. Only the owner account may."""
         require_owner(self._person, "see calls to model providers")
-        if not 1 <= limit <= LIMIT:
-            raise InvalidInput("limit", f"must be from 1 to {LIMIT}")
+        require_range("limit", limit, 1, LIMIT)
         return await self._parts.request_log.page(after=after, limit=limit)
 
     async def request_totals(self, *, hours: int = 24) -> Sequence[RequestTotals]:
         """Sum requests to model providers over the last hours. Only the owner account may."""
         require_owner(self._person, "see calls to model providers")
-        if not 1 <= hours <= HOURS:
-            raise InvalidInput("hours", f"must be from 1 to {HOURS}")
+        require_range("hours", hours, 1, HOURS)
         return await self._parts.request_log.totals(self._parts.clock() - timedelta(hours=hours))
 
     async def _stoppable(self, job: str, action: str) -> Job:
@@ -286,8 +284,7 @@ class JobService(Service):
 
     def _checked_names(self, files: Sequence[Upload]) -> Sequence[str]:
         settings = self._parts.settings
-        if not 1 <= len(files) <= settings.max_upload_files:
-            raise InvalidInput("files", f"must be from 1 to {settings.max_upload_files}")
+        require_range("files", len(files), 1, settings.max_upload_files)
         names = [named("files", each.name) for each in files]
         if len(set(names)) < len(names):
             raise InvalidInput("files", "have the same name twice")

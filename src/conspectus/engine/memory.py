@@ -13,7 +13,7 @@ from conspectus.engine.memory_reads import LIMIT, MemoryDeletion, MemoryReader, 
 from conspectus.engine.memory_search import MemorySearch
 from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter, runs
 from conspectus.engine.search import Searcher
-from conspectus.errors import InvalidInput, PreconditionFailed
+from conspectus.errors import InvalidInput, PreconditionFailed, require_range
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
 from conspectus.memory.documents import as_given, remembered
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, taken_in
@@ -160,8 +160,7 @@ class MemoryService(Service):
         """List a page of the memories of a scope that match, by time."""
         limit, newest_first = paging.get("limit", 100), paging.get("newest_first", False)
         after, filter = paging.get("after"), paging.get("filter", EVERYTHING)
-        if not 1 <= limit <= LIMIT:
-            raise InvalidInput("limit", f"must be from 1 to {LIMIT}")
+        require_range("limit", limit, 1, LIMIT)
         homes = await self._reader.homes(scope, collection)
         wanted = And((remembered(kind, entity), filter))
         rows, cursor = await homes.page(wanted, after=after, limit=limit, newest_first=newest_first)

@@ -9,7 +9,7 @@ from conspectus.access.policy import among
 from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, in_homes
 from conspectus.engine.search import Searcher, WindowBuilder
-from conspectus.errors import InvalidInput
+from conspectus.errors import require_range
 from conspectus.memory.documents import ended, recent, remembered, told_with
 from conspectus.memory.scopes import reaches, scope_of
 from conspectus.model.filter import And
@@ -96,8 +96,7 @@ class MemorySearch:
 
         Never over the budget. Raises what `recall` does.
         """
-        if not 0.0 <= question.notes_share <= 1.0:
-            raise InvalidInput("notes_share", "must be from 0 to 1")
+        require_range("notes_share", question.notes_share, 0, 1)
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         asked = await self._asked_of_memory(question)
         at = asked.at

@@ -247,10 +247,7 @@ class PeopleService(Service):
         require_scope(self._person, "admin", "see, give or take roles")
         if source is None:
             return place, None
-        found = await self._sight.source(place, source)
-        if found is None:
-            raise NotFound("source", source)
-        return place, found.id
+        return place, (await self._sight.require_source(place, source)).id
 
     async def _changeable(
         self, place: SourceRef, part: SourceId | None, grantee: Principal, role: Role

@@ -184,8 +184,9 @@ class RetentionService(Service):
         """
         minutes = self._parts.settings.retention_interval_minutes
         if minutes:
-            self._core.keep(
-                lambda: RetentionWorker(self._keep_due, turn=self._parts.keeping, pause=60.0 * minutes)
+            self._core.keep_running(
+                RetentionWorker,
+                lambda: RetentionWorker(self._keep_due, turn=self._parts.keeping, pause=60.0 * minutes),
             )
 
     async def _keep_due(self) -> None:

@@ -17,11 +17,11 @@ from conspectus.engine.video_search import VideoSearch
 from conspectus.errors import (
     Conflict,
     ConspectusError,
-    InvalidInput,
     NotFound,
     PermissionDenied,
     TooLarge,
     as_field,
+    require_range,
 )
 from conspectus.ingest.captions import (
     FILE,
@@ -175,8 +175,7 @@ class StreamService(Service):
         limit: int = PAGE,
     ) -> CaptionPage:
         """List a page of the captions of a stream by time; `after` is a cursor."""
-        if not 1 <= limit <= PAGE:
-            raise InvalidInput("limit", f"must be from 1 to {PAGE}")
+        require_range("limit", limit, 1, PAGE)
         place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(within, clock)

@@ -5,7 +5,6 @@ deletes it too.
 """
 
 import asyncio
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -40,6 +39,7 @@ from conspectus.errors import (
     ProviderError,
     ProviderUnavailable,
     StorageBusy,
+    require_range,
 )
 from conspectus.model.filter import And, Eq, Exists, Filter, In, Not
 from conspectus.model.ids import DocumentId
@@ -235,10 +235,8 @@ class TaskService:
         where = _where(status, priority)
         if not query.strip():
             raise InvalidInput("query", "must have a visible character")
-        if not 1 <= limit <= MOST_RESULTS:
-            raise InvalidInput("limit", f"must be from 1 to {MOST_RESULTS}")
-        if not (math.isfinite(min_similarity) and 0.0 <= min_similarity <= 1.0):
-            raise InvalidInput("min_similarity", "must be from 0 to 1")
+        require_range("limit", limit, 1, MOST_RESULTS)
+        require_range("min_similarity", min_similarity, 0, 1)
         source = await self._source.found()
         if source is None:
             return []

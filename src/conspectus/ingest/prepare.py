@@ -48,6 +48,11 @@ class DocumentLimits:
     metadata_bytes: int
     metadata_depth: int
 
+    @classmethod
+    def under(cls, settings: Settings) -> "DocumentLimits":
+        """As the settings say."""
+        return cls(settings.max_document_characters, settings.max_metadata_bytes, settings.max_metadata_depth)
+
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
@@ -65,11 +70,7 @@ class Preparation:
         """As the settings say."""
         return cls(
             source=source,
-            limits=DocumentLimits(
-                characters=settings.max_document_characters,
-                metadata_bytes=settings.max_metadata_bytes,
-                metadata_depth=settings.max_metadata_depth,
-            ),
+            limits=DocumentLimits.under(settings),
             chunk_size=settings.chunk_size,
             chunk_overlap=settings.chunk_overlap,
             count=count,

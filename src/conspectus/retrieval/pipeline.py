@@ -7,7 +7,7 @@ from time import perf_counter
 
 import numpy as np
 
-from conspectus.errors import InvalidInput, ProviderError, StorageBusy, TooLarge
+from conspectus.errors import InvalidInput, ProviderError, StorageBusy, TooLarge, require_range
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
@@ -147,17 +147,14 @@ def _check_situation(situation: QueryContext) -> None:
 def _check_graph(ask: GraphExpansion, settings: Settings) -> None:
     if not 0.0 <= ask.alpha <= 1.0:
         raise InvalidInput("graph.alpha", "is a weight, from 0 to 1")
-    if not 0 <= ask.hops <= settings.max_hops:
-        raise InvalidInput("graph.hops", f"must be from 0 to {settings.max_hops}")
+    require_range("graph.hops", ask.hops, 0, settings.max_hops)
 
 
 def _check_choices(whole: Query, settings: Settings) -> None:
     if unknown := set(whole.retrievers) - set(RETRIEVERS):
         raise InvalidInput("retrievers", f"{min(unknown)!r} is none; there are {' and '.join(RETRIEVERS)}")
-    if not 0 <= whole.limit <= settings.max_limit:
-        raise InvalidInput("limit", f"must be from 0 to {settings.max_limit}")
-    if not 0 <= whole.thread_messages <= settings.max_thread_messages:
-        raise InvalidInput("thread_messages", f"must be from 0 to {settings.max_thread_messages}")
+    require_range("limit", whole.limit, 0, settings.max_limit)
+    require_range("thread_messages", whole.thread_messages, 0, settings.max_thread_messages)
     if whole.min_similarity is not None and not -1.0 <= whole.min_similarity <= 1.0:
         raise InvalidInput("min_similarity", "is a cosine similarity, from -1 to 1")
 

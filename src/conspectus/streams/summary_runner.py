@@ -14,6 +14,7 @@ from conspectus.errors import (
     ChatNotConfigured,
     InvalidInput,
     TooLarge,
+    require_range,
 )
 from conspectus.model.records import Json, Metadata
 from conspectus.model.streams import BatchSummary, CaptionRange, SummaryRequest, When
@@ -117,10 +118,8 @@ def checked(request: SummaryRequest, *, most_characters: int) -> SummaryRequest:
     """The request as it can be stored. Raises InvalidInput or TooLarge."""
     if request.mode not in {"batches", "refine"}:
         raise InvalidInput("mode", f"{request.mode!r} is none; there are batches and refine")
-    if not 1 <= request.batch_size <= MOST_BATCH:
-        raise InvalidInput("batch_size", f"must be from 1 to {MOST_BATCH}")
-    if not 1 <= request.sentences <= MOST_SENTENCES:
-        raise InvalidInput("sentences", f"must be from 1 to {MOST_SENTENCES}")
+    require_range("batch_size", request.batch_size, 1, MOST_BATCH)
+    require_range("sentences", request.sentences, 1, MOST_SENTENCES)
     if len(request.prompt) > most_characters:
         raise TooLarge("prompt", size=len(request.prompt), limit=most_characters, unit="characters")
     return replace(request, prompt=clean(request.prompt))

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final
 
-from conspectus.errors import InvalidInput
+from conspectus.errors import require_range
 from conspectus.facades.agent.graph import AsyncContextGraph, Graph
 from conspectus.facades.agent.mapping import shown_node
 from conspectus.facades.agent.session import AsyncPart, is_new
@@ -27,8 +27,7 @@ class AsyncEntityLinker(AsyncPart):
     def __init__(
         self, knowledge_graph: Any = None, *, similarity_threshold: float = THRESHOLD, base_uri: str = BASE
     ) -> None:
-        if not 0.0 <= similarity_threshold <= 1.0:
-            raise InvalidInput("similarity_threshold", "must be from 0 to 1")
+        require_range("similarity_threshold", similarity_threshold, 0, 1)
         given = knowledge_graph
         self.graph = given if isinstance(given, Graph) else AsyncContextGraph(given)
         self.desk, self.owns = self.graph.desk, is_new(given)

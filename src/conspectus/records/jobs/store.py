@@ -33,7 +33,7 @@ from sqlalchemy import (
     update,
 )
 
-from conspectus.errors import InvalidInput, LockLost, NotFound, StorageError, UnreadableFile
+from conspectus.errors import InvalidInput, LockLost, NotFound, StorageError, UnreadableFile, require_range
 from conspectus.model.connections import Connection as Wiki
 from conspectus.model.ids import CollectionId, JobId, SourceId
 from conspectus.model.jobs import FINISHED, IngestReport, Job, JobPage, JobRates, JobState, Upload
@@ -205,8 +205,7 @@ class SqlJobStore(SqlStore):
 
     async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
         """Jobs in scope, newest first. Raises InvalidInput."""
-        if not 1 <= limit <= PAGE:
-            raise InvalidInput("limit", f"must be from 1 to {PAGE}")
+        require_range("limit", limit, 1, PAGE)
         place = None if after is None else tuple(from_cursor(after, (int, str)))
         return await self.transactions.read(partial(_jobs, scope=scope, after=place, limit=limit))
 
