@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from fastapi import Depends, Header, Path, Query, Request, Response
 from pydantic import BaseModel
@@ -23,6 +23,15 @@ LONGEST_TAGS = 2_000
 def _engine(request: Request) -> Engine:
     engine: Engine = request.state.engine
     return engine
+
+
+def of_app(name: str) -> Any:
+    """The dependency on what the application has under this name."""
+
+    def found(request: Request) -> Any:
+        return getattr(request.app.state, name)
+
+    return Depends(found)
 
 
 def _unhurried(request: Request) -> None:

@@ -12,7 +12,7 @@ from http import HTTPStatus
 from time import monotonic
 from typing import Annotated, Any, Final, Generic, TypeAlias, TypeVar
 
-from fastapi import Depends, Header, Request
+from fastapi import Header
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 from structlog.typing import FilteringBoundLogger
@@ -21,6 +21,7 @@ from conspectus.errors import ConspectusError, InvalidInput, Overloaded
 from conspectus.model.access import Person
 from conspectus.settings import Settings
 from conspectus.web.chat_stream import disconnected
+from conspectus.web.deps import of_app
 from conspectus.web.logs import fault_facts
 from conspectus.web.openapi import Responses, problems
 from conspectus.web.problem_details import internal, problem_of
@@ -167,12 +168,7 @@ class LiveEvents(Response, Generic[T]):
         return frame(bytes(problem.response().body).decode(), name=FAILED)
 
 
-def _listeners(request: Request) -> Listeners:
-    listeners: Listeners = request.app.state.listeners
-    return listeners
-
-
-ListenersOf = Annotated[Listeners, Depends(_listeners)]
+ListenersOf = Annotated[Listeners, of_app("listeners")]
 LastEvent = Annotated[
     str | None,
     Header(alias="Last-Event-ID", max_length=LONGEST_EVENT_ID, description="The id of the last event read."),

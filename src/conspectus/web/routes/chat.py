@@ -4,7 +4,7 @@ from collections.abc import Callable
 from collections.abc import Set as AbstractSet
 from typing import Annotated
 
-from fastapi import Depends, Request, Response
+from fastapi import Request, Response
 
 from conspectus.access.policy import require_scope
 from conspectus.engine import Engine
@@ -13,7 +13,7 @@ from conspectus.model.access import Person
 from conspectus.model.chat import ChatRequest, Failure
 from conspectus.web.chat_handover import CHAT, ChatStreams, Elsewhere, Overhearing, overheard
 from conspectus.web.chat_stream import ChatStream
-from conspectus.web.deps import EngineOf, IdInPath, without_limits
+from conspectus.web.deps import EngineOf, IdInPath, of_app, without_limits
 from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
 from conspectus.web.openapi import Responses, Section
 from conspectus.web.problem_details import failed, shown
@@ -40,12 +40,7 @@ BEFORE_THE_HEAD = 2
 LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
 
 
-def _streams(request: Request) -> ChatStreams:
-    streams: ChatStreams = request.app.state.streams
-    return streams
-
-
-StreamsOf = Annotated[ChatStreams, Depends(_streams)]
+StreamsOf = Annotated[ChatStreams, of_app("streams")]
 NAMED = {STREAM: {"description": "The stream's name, to go on with it.", "schema": {"type": "string"}}}
 
 

@@ -2,10 +2,10 @@
 
 from typing import Annotated, Literal
 
-from fastapi import APIRouter, Depends, Request, Response
+from fastapi import APIRouter, Response
 
 from conspectus.errors import PermissionDenied
-from conspectus.web.deps import EngineOf
+from conspectus.web.deps import EngineOf, of_app
 from conspectus.web.health import Readiness
 from conspectus.web.metrics import MEDIA_TYPE, Metrics
 from conspectus.web.openapi import operation, problems
@@ -22,16 +22,6 @@ class HealthAnswer(ResponseModel):
     status: Literal["alive", "ready"]
 
 
-def _readiness(request: Request) -> Readiness:
-    readiness: Readiness = request.app.state.readiness
-    return readiness
-
-
-def _metrics(request: Request) -> Metrics:
-    metrics: Metrics = request.app.state.metrics
-    return metrics
-
-
 @router.get(
     "/healthz", name="live_probe", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN
 )
@@ -45,7 +35,7 @@ async def live() -> HealthAnswer:
     "/readyz", name="ready_probe", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN
 )
 @router.get("/health/ready", response_model=HealthAnswer, responses=problems(), openapi_extra=OPEN)
-async def ready(readiness: Annotated[Readiness, Depends(_readiness)]) -> HealthAnswer:
+async def ready(readiness: Annotated[Readiness, of_app("readiness")]) -> HealthAnswer:
     """Every index has followed the records, the database answers, and the server is not about to stop."""
     obstacle = await readiness.obstacle()
     if obstacle is not None:
@@ -54,7 +44,7 @@ async def ready(readiness: Annotated[Readiness, Depends(_readiness)]) -> HealthA
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {MEDIA_TYPE: {}}}, **problems()})
-async def read_metrics(engine: EngineOf, metrics: Annotated[Metrics, Depends(_metrics)]) -> Response:
+async def read_metrics(engine: EngineOf, metrics: Annotated[Metrics, of_app("metrics")]) -> Response:
     """Numbers for Prometheus; with a key of the owner account once there are accounts."""
     if not (await engine.people.whoami()).owner:
         raise PermissionDenied("read the metrics", "a key of the owner account")
