@@ -19,7 +19,6 @@ from conspectus.memory.retention import MOST_DAYS, MOST_MEMORIES
 from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, filter_to_json
-from conspectus.model.graph import GraphExpansion
 from conspectus.model.jobs import JobRates, RequestTotals
 from conspectus.model.query import QueryContext, Retriever
 from conspectus.model.reports import CheckReport
@@ -51,7 +50,6 @@ from conspectus.web.schemas.base import (
     Tokenizer,
     Where,
 )
-from conspectus.web.schemas.graphs import GraphAskBody
 from conspectus.web.schemas.search import (
     MOST_DIMENSIONS,
     MOST_HITS,
@@ -60,7 +58,6 @@ from conspectus.web.schemas.search import (
     QueryContextBody,
     Renderer,
     Tokens,
-    budget_of,
 )
 from conspectus.web.schemas.streams import ShownWindow, shown_window
 
@@ -82,7 +79,6 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
     float: Finite,
     datetime: Instant,
     tuple[int, int]: Span,
-    GraphExpansion: GraphAskBody,
     QueryContext: QueryContextBody,
 }
 _ANSWERED: Final[Mapping[Any, Any]] = {
@@ -166,6 +162,9 @@ _LIMITS: Final[Mapping[str, Any]] = {
     ],
     "channel_context.max_tokens": _BUDGET,
     "ChannelQuery.query": Question,
+    "GraphExpansion.alpha": Share,
+    "GraphExpansion.hops": Annotated[int, Limited(ge=0, le=1_000)],
+    "GraphExpansion.graphs": Annotated[list[Name], Limited(max_length=1_000)] | None,
     "ChannelQuery.thread": Name | None,
     "ChannelQuery.profile": Name,
     "ChannelQuery.member": Annotated[
@@ -369,8 +368,6 @@ def gathered(hint: Any, named: Mapping[str, Any]) -> Any:
 def given(hint: Any, value: Any) -> Any:
     """The value of a request as the method takes it."""
     members = get_args(hint)
-    if isinstance(value, BudgetBody):
-        return budget_of(value)
     if hint == Filter:
         return EVERYTHING if value is None else filter_from_json(value) if isinstance(value, dict) else value
     if get_origin(hint) in {Union, UnionType}:

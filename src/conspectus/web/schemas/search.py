@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from conspectus.model.query import Budget, QueryContext
+from conspectus.model.query import QueryContext
 from conspectus.web.schemas.base import (
     Finite,
     Instant,
@@ -16,7 +16,6 @@ from conspectus.web.schemas.base import (
 )
 
 MOST_DIMENSIONS = 65_536
-USUAL_HITS = 20
 MOST_HITS = 100_000
 MOST_TOKENS = 100_000_000
 MinSimilarity = Annotated[Finite, Field(ge=-1.0, le=1.0, description="Lowest cosine similarity of a hit.")]
@@ -47,11 +46,6 @@ class BudgetBody(RequestModel):
 
 Renderer = Literal["text", "xml", "json", "messages", "guarded"]
 Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
-
-
-def budget_of(given: int | BudgetBody) -> Budget:
-    """The budget as the engine takes it."""
-    return Budget(given) if isinstance(given, int) else Budget(**given.model_dump())
 
 
 class RerankBody(RequestModel):
