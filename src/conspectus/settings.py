@@ -99,7 +99,7 @@ class Settings:
     chat_context_tokens: Annotated[int, "context length of the model, query and answer together"] = 8_192
     chat_tokenizer: Annotated[str, "tokenizer of the chat model"] = "o200k_base"
     chat_use_context: Annotated[str, "`off`: no context unless a request asks for it"] = "on"
-    chat_form: Annotated[str, "default `form` of the context: `passages` or `tasks`"] = "passages"
+    chat_form: Annotated[str, "default `format` of the context: `passages` or `tasks`"] = "passages"
     chat_events: Annotated[
         str, "default `events` of `/chat`: `all`, or `text` for text and `[DONE]` only"
     ] = "all"

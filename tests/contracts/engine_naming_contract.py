@@ -78,8 +78,8 @@ class NamingContract:
         }
         assert found == await local.graph.link(text)
         start = text.index("Bo")
-        [one] = await engine.graph.link(text, mention=(start, start + 9), threshold=1.0)
-        assert one == (await local.graph.link(text, mention=(start, start + 9), threshold=1.0))[0]
+        [one] = await engine.graph.link(text, mention=(start, start + 9), min_score=1.0)
+        assert one == (await local.graph.link(text, mention=(start, start + 9), min_score=1.0))[0]
         for wrong in ({"mention": (5, 500)}, {"threshold": 2.0}):
             with pytest.raises(InvalidInput):
                 await engine.graph.link(text, **wrong)

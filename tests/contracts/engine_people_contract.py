@@ -109,7 +109,7 @@ class WorkContract:
         job = await engine.jobs.ingest_url(
             "http://127.0.0.1:9/", headers={"X": "y"}, chunk_size=500, overlap=50
         )
-        done = await engine.jobs.wait(job.id, seconds=60)
+        done = await engine.jobs.wait(job.id, timeout=60)
         assert (done.state, done.code) == ("failed", "forbidden_address")
         for wrong in (
             engine.jobs.ingest_url("nonsense"),

@@ -71,7 +71,7 @@ async def submitted(engine: Engine, base: str) -> list[str]:
 async def verify(engine: Engine, jobs: list[str]) -> None:
     """Each has succeeded, its document is there once, and nothing that it needed is kept any more."""
     for each in jobs:
-        await engine.jobs.wait(each, seconds=LONG)
+        await engine.jobs.wait(each, timeout=LONG)
     done = [await engine.jobs.get(each) for each in jobs]
     assert Counter(job.state for job in done) == {"succeeded": COUNT}, done
     documents = (await engine.documents.list(limit=1000)).documents

@@ -48,7 +48,7 @@ async def test_context_is_numbered_and_says_what_it_is_from(
     engine: Engine, shelf: dict[str, str], form: str
 ) -> None:
     async with client(engine) as asked:
-        found = await said(asked, "context", query="when do backups run", form=form, max_tokens=400)
+        found = await said(asked, "context", query="when do backups run", format=form, max_tokens=400)
         assert "Backups run at two." in found
         assert f"document {shelf['Backups']}" in found
         assert engine.counter()(found) <= 400

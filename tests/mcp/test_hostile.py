@@ -32,7 +32,7 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("search", {"query": "x", "max_tokens": 199}),
     ("search", {"query": "x", "max_tokens": 8_001}),
     ("search", {"query": "x", "max_tokens": -1}),
-    ("context", {"query": "x", "form": "messages"}),
+    ("context", {"query": "x", "format": "messages"}),
     ("read_document", {"document": "x", "start": -1}),
     ("read_document", {"document": "../../etc/passwd"}),
     ("remember", {"memories": []}),

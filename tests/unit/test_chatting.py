@@ -263,13 +263,13 @@ async def test_tasks_come_in_their_own_form(opened: Opening) -> None:
     async with opened(model) as engine:
         await engine.add([HERON, LOGIN], wait=True)
         sources, _, citations, _ = await events(
-            engine, ChatRequest("login page", form="tasks", min_similarity=None)
+            engine, ChatRequest("login page", format="tasks", min_similarity=None)
         )
         assert isinstance(sources, Sources)
         assert [(each.number, each.key) for each in sources.sources] == [(1, "auth-1")]
         assert citations == Citations(sources.sources, ("2",))
         assert (
-            await sources_of(engine, ChatRequest("x", form="tasks", filter=Eq("kind", "page")))
+            await sources_of(engine, ChatRequest("x", format="tasks", filter=Eq("kind", "page")))
         ).sources == ()
     line = "1. [auth-1] (status: pending, priority: high) - Fix the &lt;login&gt; page (similarity: "
     assert f"<retrieved>\nRelevant tasks:\n{line}" in model.asked[0].messages[-1].content
@@ -280,7 +280,7 @@ async def test_a_task_that_is_called_by_a_number_cannot_pass_for_a_citation(open
     async with opened(model) as engine:
         await engine.add(replace(LOGIN, key="7"), wait=True)
         _, _, citations, _ = await events(
-            engine, ChatRequest("login page", form="tasks", min_similarity=None)
+            engine, ChatRequest("login page", format="tasks", min_similarity=None)
         )
     assert "\n1. [#7] (status: " in model.asked[0].messages[-1].content
     assert isinstance(citations, Citations)

@@ -35,13 +35,13 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 async def taken(engine: Engine, *files: Upload) -> Job:
     job = await engine.jobs.ingest_files(files)
-    ended = await engine.jobs.wait(job.id, seconds=60)
+    ended = await engine.jobs.wait(job.id, timeout=60)
     assert ended.result is not None
     return ended
 
 
 async def synced(engine: Engine, name: str) -> Job:
-    return await engine.jobs.wait((await engine.connections.sync(name)).id, seconds=60)
+    return await engine.jobs.wait((await engine.connections.sync(name)).id, timeout=60)
 
 
 async def keys(engine: Engine) -> list[str]:

@@ -41,7 +41,7 @@ async def engine(path: Path) -> AsyncIterator[Engine]:
 async def ended(engine: Engine, url: str, **fields: object) -> Job:
     job = await engine.jobs.ingest_url(url, **fields)  # type: ignore[arg-type]
     assert job.state == "queued"
-    return await engine.jobs.wait(job.id, seconds=60)
+    return await engine.jobs.wait(job.id, timeout=60)
 
 
 async def documents(engine: Engine) -> tuple[Document, ...]:
@@ -219,7 +219,7 @@ async def test_a_failed_page_can_be_tried_again(engine: Engine, server: Scripted
     assert job.state == "failed"
     again = await engine.jobs.retry(job.id)
     assert (again.id, again.state, again.error) == (job.id, "queued", None)
-    done = await engine.jobs.wait(job.id, seconds=60)
+    done = await engine.jobs.wait(job.id, timeout=60)
     assert (done.state, done.attempts) == ("succeeded", 4)
     with pytest.raises(Conflict):
         await engine.jobs.retry(job.id)

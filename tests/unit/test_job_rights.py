@@ -57,9 +57,9 @@ async def test_a_job_is_seen_by_those_who_see_what_it_is_about(
     engine: Engine, server: ScriptedServer
 ) -> None:
     made = await engine.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="docs")
-    await engine.jobs.wait(made.id, seconds=60)
+    await engine.jobs.wait(made.id, timeout=60)
     other = await engine.jobs.ingest_url(f"{server.base}/page", collection="wiki", source="other")
-    await engine.jobs.wait(other.id, seconds=60)
+    await engine.jobs.wait(other.id, timeout=60)
     viewer, partial, stranger = (
         await someone(engine, "ann", "viewer"),
         await someone(engine, "bob", "viewer", source="docs"),
@@ -109,7 +109,7 @@ async def test_what_one_may_not_write_is_refused_before_there_is_a_job(
     mine = await stranger.jobs.ingest_url(f"{server.base}/page", **place)
     assert mine.collection != (await engine.collections.get("wiki")).id
     done = await editor.jobs.ingest_url(f"{server.base}/page", source="docs", **place)
-    assert (await editor.jobs.wait(done.id, seconds=60)).state == "succeeded"
+    assert (await editor.jobs.wait(done.id, timeout=60)).state == "succeeded"
     assert [job.id for job in (await engine.jobs.list(collection="wiki")).jobs] == [done.id]
 
 
@@ -129,7 +129,7 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
         await engine.people.grant("wiki", grantee, "viewer")
     else:
         await engine.people.disable_user("bob")
-    ended = await engine.jobs.wait(job.id, seconds=60)
+    ended = await engine.jobs.wait(job.id, timeout=60)
     assert (ended.state, ended.code in {"not_found", "permission_denied"}) == ("failed", True)
     assert await engine.documents.count(collection="wiki") == 0
     assert [each.name for each in await engine.collections.list()] == ["wiki"]
@@ -159,7 +159,7 @@ async def test_what_a_close_interrupts_goes_on_at_the_next_opening(
         await Site().until(lambda: server.count() == 1)
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         assert (await engine.jobs.get(job.id)).state == "queued"
-        ended = await engine.jobs.wait(job.id, seconds=60)
+        ended = await engine.jobs.wait(job.id, timeout=60)
         assert (ended.state, ended.attempts) == ("succeeded", 2)
     assert [request.headers["authorization"] for request in server.requests] == ["s3cr3t"] * 2
 
@@ -174,7 +174,7 @@ async def test_two_stores_in_one_process_run_their_jobs_at_once(
     ):
         jobs = [await each.jobs.ingest_url(f"{server.base}/page") for each in (one, two, again)]
         ended = [
-            await each.jobs.wait(job.id, seconds=60)
+            await each.jobs.wait(job.id, timeout=60)
             for each, job in zip((one, two, again), jobs, strict=True)
         ]
         assert [job.state for job in ended] == ["succeeded"] * 3
@@ -192,15 +192,15 @@ async def test_a_job_is_cancelled_by_a_process_that_does_not_run_it(
         await Site().until(lambda: server.count() == 1)
         assert (await asks.jobs.cancel(job.id)).state == "cancelled"
         next_job = await asks.jobs.ingest_url(f"{server.base}/page")
-        assert (await asks.jobs.wait(next_job.id, seconds=60)).state == "succeeded"
+        assert (await asks.jobs.wait(next_job.id, timeout=60)).state == "succeeded"
         assert (await runs.jobs.get(job.id)).state == "cancelled"
 
 
 async def test_waiting_ends_with_the_time_given(engine: Engine, server: ScriptedServer) -> None:
     job = await engine.jobs.ingest_url(f"{server.base}/slow")
-    assert (await engine.jobs.wait(job.id, seconds=0.3)).state in {"queued", "running"}
+    assert (await engine.jobs.wait(job.id, timeout=0.3)).state in {"queued", "running"}
     with pytest.raises(NotFound):
-        await engine.jobs.wait("none", seconds=0)
+        await engine.jobs.wait("none", timeout=0)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
             await engine.jobs.wait(job.id)

@@ -50,7 +50,7 @@ async def work_with(engine: Engine, repository: Path) -> None:
         await engine.jobs.ingest_files([Upload("a.md", b"# Note\n\nCellar.\n")]),
         await engine.connections.sync("wiki"),
     ):
-        assert (await engine.jobs.wait(job.id, seconds=60)).state == "succeeded"
+        assert (await engine.jobs.wait(job.id, timeout=60)).state == "succeeded"
     await engine.maintenance.reindex()
     await engine.documents.delete((await engine.documents.list()).documents[0].id, purge=True)
 

@@ -31,7 +31,7 @@ FIXED: Mapping[str, Any] = {
         "max_tokens": 500,
         "at": MOMENT,
     },
-    **{"start": 1, "end": 2, "wait": True, "chunks": [1], "days": 30, "everything": True, "on": True},
+    **{"start": 1, "end": 2, "wait": True, "chunks": [1], "days": 30, "everything": True, "enabled": True},
 }
 """What is no text of anybody: choices, numbers, and the names of what there is."""
 
@@ -137,7 +137,7 @@ class Planter:
             "texts": {"ids": [self.known["document"]]},
             "url": {"url": page},
             "connections": {"name": self.known["name"], **wiki},
-            "merge": {"keep": "zqx0qz", "others": ["zqx3qz"]},
+            "merge": {"into": "zqx0qz", "nodes": ["zqx3qz"]},
             "edges": {"edges": [edge]},
             "chat": {"budget": {}, "history": said},
             "completions": {"messages": said, "stream": False},

@@ -25,7 +25,7 @@ async def test_a_server_puts_in_tasks_by_default(tmp_path: Path) -> None:
     async with chats(tmp_path, model, chat_form="tasks") as site:
         await with_task(site)
         await site.chat()
-        await site.chat(form="passages")
+        await site.chat(format="passages")
     first, second = (asked.messages[-1].content for asked in model.asked)
     assert "Relevant tasks:\n1. [ops-1] (status: pending" in first
     assert "Relevant tasks:" not in second and "Backups run at two" in second

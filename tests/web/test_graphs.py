@@ -62,7 +62,7 @@ async def test_a_node_may_be_called_anything(api: httpx.AsyncClient, node: str) 
 )
 async def test_no_script_in_a_graph_is_ever_run(api: httpx.AsyncClient, form: str, kind: str) -> None:
     await drawn(api, ann=EVIL, bo="Bo")
-    answer = await api.get("/graphs/default/export", params={"form": form})
+    answer = await api.get("/graphs/default/export", params={"format": form})
     assert (answer.status_code, answer.headers["content-type"].split(";")[0]) == (200, kind)
     assert answer.headers["content-security-policy"].startswith("sandbox;")
     assert answer.headers["x-content-type-options"] == "nosniff"
@@ -89,7 +89,7 @@ async def test_edges_that_lead_nowhere_are_named(api: httpx.AsyncClient) -> None
         ("nodes", {"nodes": [{"id": "a", "properties": []}]}, "nodes.0.properties"),
         ("edges", {"edges": [{"source": "a"}]}, "edges.0.target"),
         ("link", {"text": "x", "mention": [1]}, "mention.1"),
-        ("merge", {"keep": "a"}, "others"),
+        ("merge", {"into": "a"}, "nodes"),
     ],
 )
 async def test_what_is_not_understood_is_refused(
@@ -112,10 +112,10 @@ async def test_who_may_only_look_changes_nothing(people: People) -> None:
         ("nodes", nodes),
         ("edges", {"edges": [{"source": "ann", "target": "ann"}]}),
         ("nodes/delete", {"nodes": ["ann"]}),
-        ("merge", {"keep": "ann", "others": ["bo"]}),
+        ("merge", {"into": "ann", "nodes": ["bo"]}),
     ):
         refused = await people.alice.post(f"/graphs/people/{path}", params=params, json=body)
         assert (path, refused.status_code) == (path, 403)
     assert (await people.alice.delete("/graphs/people", params=params)).status_code == 403
-    assert (await people.alice.put("/collections/wiki/entities", json={"on": True})).status_code == 403
+    assert (await people.alice.put("/collections/wiki/entities", json={"enabled": True})).status_code == 403
     assert (await people.bob.get("/graphs", params=params)).status_code == 404

@@ -231,7 +231,7 @@ async def import_captions(api: httpx.AsyncClient) -> None:
 async def split(api: httpx.AsyncClient) -> None:
     """Nodes that are made one, and two again."""
     await api.post("/graphs/default/nodes", json={"nodes": [{"id": "a"}, {"id": "b"}]})
-    await api.post("/graphs/default/merge", json={"keep": "a", "others": ["b"]})
+    await api.post("/graphs/default/merge", json={"into": "a", "nodes": ["b"]})
     [merge] = (await api.get("/graphs/default/merges")).json()
     answer = await api.post("/graphs/default/undo-merge", json={"merge": merge["number"]})
     assert (answer.status_code, {each["id"] for each in answer.json()}) == (200, {"a", "b"})

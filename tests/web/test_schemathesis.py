@@ -69,7 +69,7 @@ RULES = {
     "hops": "bounded by the settings",
     "offset": "bounded by the settings",
     "min_weight": "0 to 1, as the engine says",
-    "threshold": "0 to 1, as the engine says",
+    "min_score": "0 to 1, as the engine says",
     "history": "bounded by the settings",
     "message": "fits its share of the budget",
     "instructions": "fits its share of the budget",
@@ -205,7 +205,7 @@ def remembered(case: Case) -> None:
         case.query = {**(case.query or {}), "user": "ann", "collection": "memory"}
     if isinstance(case.body, dict):
         parts: dict[str, object] = {**known, **dict.fromkeys(("agent", "conversation", "scope", "filter"))}
-        parts |= {"keep": "ann", "others": ["bo"], "edges": [], "nodes": [], "memories": MEMORIES}
+        parts |= {"into": "ann", "edges": [], "nodes": [], "memories": MEMORIES}
         parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
         parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "most": 3, "lines": []}
         parts |= {"text": "I like green tea.", "query": "tea", "at": None, "fact": None}

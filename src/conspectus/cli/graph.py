@@ -407,11 +407,11 @@ def link(
     mention: Annotated[
         str | None, typer.Option(help="Part of the text to link (default: all entities).")
     ] = None,
-    threshold: Annotated[float | None, typer.Option(help="Minimum score of a link, 0 to 1.")] = None,
+    min_score: Annotated[float | None, typer.Option(help="Minimum score of a link, 0 to 1.")] = None,
 ) -> None:
     """Link entities in a text to graph nodes."""
     span = None if mention is None else _span(text, mention)
-    found = session.engine.graph.link(text, **of.place(session), mention=span, threshold=threshold)
+    found = session.engine.graph.link(text, **of.place(session), mention=span, min_score=min_score)
     rows = (
         (
             one.mention.text, one.node.id if one.node else "-",

@@ -174,7 +174,7 @@ def report(session: Session, jobs: Sequence[Job], *, wait: bool) -> None:
 
 def _ended(session: Session, job: Job, bars: "Progress | None") -> Job:
     while job.state not in FINISHED:
-        job = session.engine.jobs.wait(job.id, seconds=LOOK_SECONDS)
+        job = session.engine.jobs.wait(job.id, timeout=LOOK_SECONDS)
         if bars is not None:
             bars(cell(job.title, limit=40).plain, job.done, job.total)
     return job

@@ -42,7 +42,7 @@ OLD_OPTIONS: Mapping[str, str] = {
     "memory recent --turns": "--limit", "memory pin --off": "memory unpin", "--speaker": "--author",
     "--data": "--data-dir", "--link": "--infer-replies", "--no-link": "--no-infer-replies",
     "--single": "--single-valued", "--words-only": "--keywords-only", "--count": "--limit",
-    "connections delete --delete": "--documents",
+    "connections delete --delete": "--documents", "--threshold": "--min-score",
 }  # fmt: skip
 """An option that one command renamed differently has the name of the command before it."""
 ALIASES: Mapping[str, str] = {"--tokens": "--max-tokens"}

@@ -21,14 +21,14 @@ class RemoteGraph(RemoteService, GraphService):
 
     async def export(
         self,
-        form: GraphForm = "json",
+        format: GraphForm = "json",
         *,
         graph: str = "default",
         collection: str = "default",
         at: datetime | None = None,
     ) -> str:
         path = path_of("graphs", ("graph", graph), "export")
-        request = get(path, form=form, collection=collection, at=instant_json(at))
+        request = get(path, format=format, collection=collection, at=instant_json(at))
         return b"".join([piece async for piece in self._channel.pieces(request)]).decode("utf-8")
 
     async def settle_entities(self, *, collection: str = "default", progress: Progress | None = None) -> int:

@@ -36,8 +36,8 @@ class RemoteJobs(RemoteService, JobService):
     async def get(self, job: str) -> Job:
         return await self._channel.one(Job, get(_path(job)))
 
-    async def wait(self, job: str, *, seconds: float | None = None) -> Job:
-        give_up = None if seconds is None else time.monotonic() + seconds
+    async def wait(self, job: str, *, timeout: float | None = None) -> Job:
+        give_up = None if timeout is None else time.monotonic() + timeout
         while True:
             left = LOOK if give_up is None else max(0.0, give_up - time.monotonic())
             found = await self._channel.one(Job, get(_path(job), wait=min(left, LOOK)))

@@ -138,7 +138,7 @@ class ChatService(Service):
         if draft.room.context <= draft.frame:
             return _Given("", Sources("off", notice=_said(draft.room.notice, NO_ROOM)))
         try:
-            if (request.form or self._parts.settings.chat_form) == "tasks":
+            if (request.format or self._parts.settings.chat_form) == "tasks":
                 return await self._tasks(request, draft)
             return await self._passages(request, draft)
         except (InvalidInput, NotFound, PermissionDenied):

@@ -206,29 +206,29 @@ class GraphService(Service):
 
     async def export(
         self,
-        form: GraphForm = "json",
+        format: GraphForm = "json",
         *,
         graph: str = "default",
         collection: str = "default",
         at: datetime | None = None,
     ) -> str:
         """Export a graph, or its state at an instant, as JSON, GraphML or SVG."""
-        if form not in GRAPH_FORMS:
-            raise InvalidInput("form", f"must be one of {', '.join(GRAPH_FORMS)}")
+        if format not in GRAPH_FORMS:
+            raise InvalidInput("format", f"must be one of {', '.join(GRAPH_FORMS)}")
         seen = await self._access.graph(graph, collection)
         name = seen.sources[0].name
         if at is None:
             nodes, edges = await seen.everything(by=self._parts.settings.max_limit)
         else:
             nodes, edges = await seen.at(parse_instant(at))
-        return await asyncio.to_thread(_written, form, name, nodes, edges)
+        return await asyncio.to_thread(_written, format, name, nodes, edges)
 
-    async def extract_entities(self, on: bool = True, *, collection: str = "default") -> Collection:
+    async def extract_entities(self, enabled: bool = True, *, collection: str = "default") -> Collection:
         """Enable or disable entity extraction for a collection; extraction runs in the background.
 
         Disabling it deletes the mentions that were found. Raises NotFound or PermissionDenied.
         """
-        return await self._context.extract_entities(collection, on)
+        return await self._context.extract_entities(collection, enabled)
 
     async def settle_entities(self, *, collection: str = "default", progress: Progress | None = None) -> int:
         """Wait until entities are extracted from all passages; return the number of new passages.
@@ -270,22 +270,22 @@ class GraphService(Service):
         graph: str = "default",
         collection: str = "default",
         mention: tuple[int, int] | None = None,
-        threshold: float | None = None,
+        min_score: float | None = None,
     ) -> Sequence[EntityLink]:
         """Link entities in a text, or one mention, to nodes of a graph.
 
-        Each mention has its candidates with the parts of their scores; it is linked from `threshold` on.
+        Each mention has its candidates with the parts of their scores; it is linked from `min_score` on.
         Raises NotFound, TooLarge, or InvalidInput for a mention outside the text.
         """
-        least = self._parts.settings.entity_link_min_percent / 100 if threshold is None else threshold
-        require_range("threshold", least, 0, 1)
+        least = self._parts.settings.entity_link_min_percent / 100 if min_score is None else min_score
+        require_range("min_score", least, 0, 1)
         seen = await self._access.graph(graph, collection)
         return await self._linker.linked(text, seen, mention=mention, threshold=least)
 
     async def merge_nodes(
         self,
-        keep: str,
-        others: Sequence[str],
+        into: str,
+        nodes: Sequence[str],
         *,
         graph: str = "default",
         collection: str = "default",
@@ -296,12 +296,12 @@ class GraphService(Service):
         Raises NotFound, PermissionDenied, or InvalidInput if there is no other node.
         """
         source = await self._access.edited(graph, collection, "merge nodes")
-        gone = [each for each in dict.fromkeys(self._access.bounded_ids("others", others)) if each != keep]
+        gone = [each for each in dict.fromkeys(self._access.bounded_ids("nodes", nodes)) if each != into]
         if not gone:
-            raise InvalidInput("others", "names no other node")
-        before = (keep, *gone)
-        event = NodeEvent(0, "merge", self._parts.clock(), self._person.name, before, (keep,), reason)
-        return await self._parts.graphs.merge(source.id, keep, gone, event)
+            raise InvalidInput("nodes", "names no other node")
+        before = (into, *gone)
+        event = NodeEvent(0, "merge", self._parts.clock(), self._person.name, before, (into,), reason)
+        return await self._parts.graphs.merge(source.id, into, gone, event)
 
     async def split_node(
         self, merge: int, *, graph: str = "default", collection: str = "default", reason: str = ""

@@ -217,9 +217,9 @@ class JobService(Service):
         await self._queue.hand_over(again)
         return again
 
-    async def wait(self, job: str, *, seconds: float | None = None) -> Job:
-        """Wait until a job has ended, at most so many seconds, and return it. Raises NotFound."""
-        give_up = None if seconds is None else time.monotonic() + seconds
+    async def wait(self, job: str, *, timeout: float | None = None) -> Job:
+        """Wait until a job has ended, at most `timeout` seconds, and return it. Raises NotFound."""
+        give_up = None if timeout is None else time.monotonic() + timeout
         found = await self.get(job)
         if found.state not in FINISHED:
             await self._queue.begin()

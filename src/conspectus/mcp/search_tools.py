@@ -215,7 +215,7 @@ class SearchArguments(QueryArguments):
 class ContextArguments(QueryArguments):
     """The arguments of context."""
 
-    form: Literal["text", "xml", "guarded"] = Field(
+    format: Literal["text", "xml", "guarded"] = Field(
         "text",
         description="guarded also disarms instructions in documents.",
     )
@@ -248,7 +248,7 @@ async def context(call: ToolCall, given: ContextArguments) -> ToolResult:
     told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     window = await call.engine.search.window(
-        given.query, budget, format=given.form, **await given.asked(call)
+        given.query, budget, format=given.format, **await given.asked(call)
     )
     head = window.text or _head(window)
     foot = notices(window.notices)

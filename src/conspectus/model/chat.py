@@ -80,7 +80,7 @@ class Allocation(Checked):
 class ChatRequest(Validated):
     """A message to a chat model, with earlier turns, oldest first (roles user and assistant).
 
-    `use_context` says whether context is looked for, and `form` how it is written (None: as the settings
+    `use_context` says whether context is looked for, and `format` how it is written (None: as the settings
     say); `instructions` replace the usual ones. `collection`, `filter`, `min_similarity` and `query_context`
     are those of Query.
     `store_in` is a channel of the collection (for `*`, of the settings' one), in which message and answer are
@@ -97,7 +97,7 @@ class ChatRequest(Validated):
     allocation: Allocation = field(default_factory=Allocation)
     min_similarity: float | None = 0.25
     query_context: QueryContext | None = None
-    form: ContextForm | None = None
+    format: ContextForm | None = None
     temperature: float | None = None
     store_in: str | None = None
     since: tuple[Turn, ...] = ()

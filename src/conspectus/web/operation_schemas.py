@@ -264,7 +264,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "find_document.source": Name,
     "list_nodes.after": _REQUESTED[str] | None,
     "list_edges.after": _REQUESTED[str] | None,
-    "link.threshold": Share | None,
+    "link.min_score": Share | None,
     "NewEvent.start": When,
     "NewEvent.end": When | None,
     "NewEvent.type": Annotated[str, Limited(min_length=1, max_length=NAME)],

@@ -42,6 +42,12 @@ RENAMED: Mapping[str, str] = {
     "tokens": "max_tokens",
     "everywhere": "all_conversations",
     "rename": "name",
+    "threshold": "min_score",
+    "keep": "into",
+    "others": "nodes",
+    "form": "format",
+    "on": "enabled",
+    "seconds": "timeout",
     "heir": "transfer_to",
 }
 """Fields of requests by the names that they had before the first release."""

@@ -74,7 +74,7 @@ async def test_limits_and_names_that_are_not_there_are_said(engine):
     with pytest.raises(TooLarge):
         await engine.graph.find_mentions("x" * (SETTINGS.max_query_characters + 1))
     with pytest.raises(InvalidInput):
-        await engine.graph.link("x", threshold=1.5)
+        await engine.graph.link("x", min_score=1.5)
     with pytest.raises(NotFound):
         await engine.graph.link("x", graph="no such graph")
 
@@ -83,7 +83,7 @@ async def test_the_threshold_is_that_of_the_settings(tmp_path):
     async with bootstrap.open(tmp_path, settings=replace(SETTINGS, entity_link_min_percent=99)) as engine:
         await engine.graph.add_nodes(NODES)
         assert ids(await engine.graph.link("art"))["art"] is None
-        assert ids(await engine.graph.link("art", threshold=0.8))["art"] == "art"
+        assert ids(await engine.graph.link("art", min_score=0.8))["art"] == "art"
 
 
 async def test_a_merge_keeps_names_and_edges_and_a_split_brings_all_back(engine):

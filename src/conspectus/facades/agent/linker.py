@@ -60,7 +60,7 @@ class AsyncEntityLinker(AsyncPart):
             lambda engine: engine.graph.link(
                 text,
                 **self.graph.place,
-                threshold=self.threshold,
+                min_score=self.threshold,
             )
         )
         return [self._linked(each) for each in found]
@@ -72,7 +72,7 @@ class AsyncEntityLinker(AsyncPart):
                 name,
                 **self.graph.place,
                 mention=(0, len(name)),
-                threshold=self.threshold,
+                min_score=self.threshold,
             )
         )
         return [self._candidate(each) for each in (found[0].candidates if found else ())][:limit]

@@ -35,10 +35,10 @@ async def export_graph(
     engine: EngineOf,
     *,
     collection: InCollection = "default",
-    form: GraphForm = "json",
+    format: GraphForm = "json",
     at: At = None,
 ) -> Response:
     """A graph as JSON, as GraphML, or as a picture (SVG)."""
-    text = await engine.graph.export(form, graph=graph, collection=collection, at=at)
-    headers = {**HARMLESS, "Content-Disposition": f'inline; filename="graph.{form}"'}
-    return Response(text.encode("utf-8", "replace"), headers=headers, media_type=MEDIA_TYPES[form])
+    text = await engine.graph.export(format, graph=graph, collection=collection, at=at)
+    headers = {**HARMLESS, "Content-Disposition": f'inline; filename="graph.{format}"'}
+    return Response(text.encode("utf-8", "replace"), headers=headers, media_type=MEDIA_TYPES[format])

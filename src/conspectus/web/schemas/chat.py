@@ -58,7 +58,7 @@ class ChatBody(RequestModel):
     budget: AllocationBody = Field(default_factory=AllocationBody)
     min_similarity: MinSimilarity | None = 0.25
     query_context: QueryContextBody | None = None
-    form: ContextForm | None = Field(
+    format: ContextForm | None = Field(
         None, description="How context is written; by default as the server is set."
     )
     temperature: Temperature | None = None
@@ -80,7 +80,7 @@ class ChatBody(RequestModel):
             allocation=Allocation(**self.budget.model_dump()),
             min_similarity=self.min_similarity,
             query_context=None if self.query_context is None else self.query_context.taken(),
-            form=self.form,
+            format=self.format,
             temperature=self.temperature,
             store_in=self.store_in,
         )
