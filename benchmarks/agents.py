@@ -91,9 +91,9 @@ class Agent:
         text = f"{self.name} says {self.turn}: {self.chance.choice(WORDS)} and {self.chance.choice(WORDS)}"
         place = self.chance.choice(PLACES)
         fact = Fact(self.name, "lives in", f"{place} of {self.name}") if self.chance.random() < 0.1 else None
-        done = await self.engine.memory.remember(NewMemory(text, fact=fact), scope=self.scope(conversation))
+        done = await self.engine.memory.add(NewMemory(text, fact=fact), scope=self.scope(conversation))
         self.kept[conversation][done[0].id] = text
-        last = await self.engine.memory.recent(scope=self.scope(conversation), turns=1)
+        last = await self.engine.memory.list_recent(scope=self.scope(conversation), turns=1)
         if [each.text for each in last] != [text]:
             self.wrong.append(f"{self.name} stored {text!r}, and last was {[each.text for each in last]}")
 
@@ -219,7 +219,7 @@ async def run(folder: Path, minutes: float) -> list[Agent]:
     """All agents at once."""
     async with conspectus.open(folder) as engine:
         made = await engine.people.create_owner()
-        await engine.memory.remember("the store begins", scope=Scope("nobody"))
+        await engine.memory.add("the store begins", scope=Scope("nobody"))
     assert made is not None
     with server(folder) as url:
         async with conspectus.connect(url, api_key=made.secret) as remote:

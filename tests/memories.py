@@ -29,7 +29,7 @@ def days_ago(days: float) -> datetime:
 
 
 async def say(engine: Engine, scope: Scope, *memories: NewMemory | str) -> list[MemoryWritten]:
-    return await engine.memory.remember(list(memories), scope=scope)
+    return await engine.memory.add(list(memories), scope=scope)
 
 
 def said(key: str, days: float, **more: Any) -> NewMemory:

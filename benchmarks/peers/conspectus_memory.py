@@ -48,7 +48,7 @@ class ConspectusMemory:
         of_one = sorted(memories, key=_place)
         for (user, conversation), said in groupby(of_one, key=_place):
             scope = Scope(user, None, conversation)
-            await self._engine.memory.remember([each.text for each in said], scope=scope)
+            await self._engine.memory.add([each.text for each in said], scope=scope)
         if memories:
             await self.settle()
             await self._engine.memory.recall(MemoryQuery("warm", ASKING))
@@ -60,7 +60,7 @@ class ConspectusMemory:
 
     async def store(self, said: Said) -> None:
         """One memory; found by its words on return, embedded in the background."""
-        await self._engine.memory.remember(said.text, scope=Scope(said.user, None, said.conversation))
+        await self._engine.memory.add(said.text, scope=Scope(said.user, None, said.conversation))
 
     async def recall(self, question: str) -> int:
         """Short term, words, vectors and graph together."""

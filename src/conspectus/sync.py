@@ -265,17 +265,17 @@ class BlockingAlerts(BlockingService[AlertService]):
 class BlockingMemory(BlockingService[MemoryService]):
     """Memories of users, agents and conversations."""
 
-    remember = blocking(MemoryService.remember)
+    add = blocking(MemoryService.add)
     update = blocking(MemoryService.update)
     get = blocking(MemoryService.get)
-    versions = blocking(MemoryService.versions)
+    list_versions = blocking(MemoryService.list_versions)
     list = blocking(MemoryService.list)
     count = blocking(MemoryService.count)
-    recent = blocking(MemoryService.recent)
+    list_recent = blocking(MemoryService.list_recent)
     recall = blocking(MemoryService.recall)
     window = blocking(MemoryService.window)
     forget = blocking(MemoryService.forget)
-    conversations = blocking(MemoryService.conversations)
+    list_conversations = blocking(MemoryService.list_conversations)
     stats = blocking(MemoryService.stats)
     export = blocking(MemoryService.export)
     import_lines = blocking(MemoryService.import_lines)

@@ -17,8 +17,8 @@ SAID = [NewMemory("I moved to the sea. " * 9, role="user", speaker="Ann"), NewMe
 @pytest.mark.parametrize("width", [60, 80])
 async def test_ids_can_be_copied_at_any_width(tmp_path: Path, width: int) -> None:
     async with store(tmp_path) as engine:
-        ids = [each.id for each in await engine.memory.remember(SAID, scope=ANN)]
-        await engine.memory.remember("Elsewhere.", scope=Scope("ann"))
+        ids = [each.id for each in await engine.memory.add(SAID, scope=ANN)]
+        await engine.memory.add("Elsewhere.", scope=Scope("ann"))
         listed = await engine.memory.list(scope=Scope("ann"))
         found = await engine.memory.recall(MemoryQuery("Who moved to the sea?", ANN))
     for picture in (memories_picture(listed.memories), recalled_picture(found.memories)):

@@ -32,7 +32,7 @@ KEYS: dict[str, Use] = {
     "thread": lambda engine, thread: engine.add(NewDocument("x", thread=thread)),
     "caption": lambda engine, key: engine.streams.add_captions([NewCaption("x", key=key)], stream="s"),
     "event": lambda engine, key: engine.events.add([NewEvent("t", 0, key=key[2:])], stream="s"),
-    "memory": lambda engine, key: engine.memory.remember(NewMemory("x", key=key), scope=Scope("ada")),
+    "memory": lambda engine, key: engine.memory.add(NewMemory("x", key=key), scope=Scope("ada")),
 }
 
 

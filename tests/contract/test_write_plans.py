@@ -70,9 +70,7 @@ def watched() -> Iterator[Work]:
 
 async def fill(engine: Engine, size: int) -> None:
     await engine.add([NewDocument(f"text {each}", key=str(each)) for each in range(size)])
-    await engine.memory.remember(
-        [NewMemory(f"note {each}", key=str(each)) for each in range(size)], scope=ANN
-    )
+    await engine.memory.add([NewMemory(f"note {each}", key=str(each)) for each in range(size)], scope=ANN)
     said = [NewMessage(f"said {each}", key=str(each), author="ann") for each in range(size)]
     await engine.channels.add_messages(said, channel="ops")
     await engine.streams.add_captions(
@@ -90,7 +88,7 @@ async def write(engine: Engine, key: str) -> None:
     await engine.add(NewDocument("one that replaces it", key=f"{key} waited"), wait=True)
     await engine.documents.update(added.id, title="a title")
     await engine.documents.delete(added.id)
-    [kept] = await engine.memory.remember(NewMemory("I moved to Rome", key=key), scope=ANN, wait=True)
+    [kept] = await engine.memory.add(NewMemory("I moved to Rome", key=key), scope=ANN, wait=True)
     await engine.memory.update(kept.id, scope=ANN, text="I moved back")
     await engine.memory.forget(MemorySelection(ids=(kept.id,)), scope=ANN)
     said = [NewMessage("who?", key=key, author="ann"), NewMessage("me", reply_to=key, author="bo")]

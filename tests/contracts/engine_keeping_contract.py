@@ -35,9 +35,9 @@ class KeepingContract:
         """Four turns and a pinned one in one conversation, one in another, and one of another user; ids."""
         turns = [NewMemory(f"turn {each}", key=str(each), at=START + each * DAY) for each in range(4)]
         turns.append(NewMemory("keep this", key="p", at=START - DAY, pinned=True))
-        done = await engine.memory.remember(turns, scope=ONE, wait=True)
-        await engine.memory.remember(NewMemory("elsewhere", key="x", at=START), scope=TWO, wait=True)
-        await engine.memory.remember(NewMemory("of bob", at=START), scope=OTHER, wait=True)
+        done = await engine.memory.add(turns, scope=ONE, wait=True)
+        await engine.memory.add(NewMemory("elsewhere", key="x", at=START), scope=TWO, wait=True)
+        await engine.memory.add(NewMemory("of bob", at=START), scope=OTHER, wait=True)
         return [each.id for each in done]
 
     async def left(self, engine: AnyEngine, scope: Scope = ONE) -> list[str]:
@@ -59,7 +59,7 @@ class KeepingContract:
         assert (await engine.memory.forget(what, scope=ONE)).memories == 0
         found = await engine.memory.recall(MemoryQuery("turn 0", ONE))
         assert ids[0] not in {each.memory.id for each in found.memories}
-        assert ids[0] not in {each.memory.id for each in await engine.memory.recent(scope=ONE)}
+        assert ids[0] not in {each.memory.id for each in await engine.memory.list_recent(scope=ONE)}
         assert (await engine.memory.get(bobs.id, scope=OTHER)).text == "of bob"
 
     async def test_memories_are_forgotten_by_age_and_all(self, engine: AnyEngine) -> None:
@@ -127,7 +127,7 @@ class KeepingContract:
     async def test_numbers(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of a scope and of its conversations, and of nobody else's."""
         await self.carrying(engine)
-        found = await engine.memory.conversations(scope=Scope(ONE.user))
+        found = await engine.memory.list_conversations(scope=Scope(ONE.user))
         assert {each.scope: each.memories for each in found} == {ONE: 5, TWO: 1}
         assert ConversationSummary(TWO, 1, START, START) in found
         stats = await engine.memory.stats(scope=Scope(ONE.user))
@@ -135,7 +135,7 @@ class KeepingContract:
         assert (stats.first, stats.last) == (START - DAY, START + 3 * DAY)
         assert stats == await local.memory.stats(scope=Scope(ONE.user))
         nobody = Scope("nobody")
-        assert await engine.memory.conversations(scope=nobody) == []
+        assert await engine.memory.list_conversations(scope=nobody) == []
         assert (await engine.memory.stats(scope=nobody)).memories == 0
 
     async def known(self, engine: AnyEngine) -> list[tuple[object, ...]]:
@@ -159,7 +159,7 @@ class KeepingContract:
         """Complete: times, versions, facts and metadata; again it changes nothing."""
         await self.carrying(engine)
         full = NewMemory("I live there.", key="f", fact=HOME, metadata={"a": [1]}, entities=("Ann",))
-        [done] = await engine.memory.remember(full, scope=ONE)
+        [done] = await engine.memory.add(full, scope=ONE)
         await engine.memory.update(done.id, scope=ONE, text="I live in Köln.")
         lines = await self.exported(engine, Scope(ONE.user))
         assert len(lines) == 7

@@ -63,7 +63,7 @@ class RememberingContract:
 
     async def told(self, engine: AnyEngine) -> list[Memory]:
         """Memories of one conversation, in the order in which they were said."""
-        await engine.memory.remember(SAID, scope=ANN, wait=True)
+        await engine.memory.add(SAID, scope=ANN, wait=True)
         return [*(await engine.memory.list(scope=ANN)).memories]
 
     async def test_memories_keep_what_was_said_of_them(self, engine: AnyEngine, local: AnyEngine) -> None:
@@ -86,31 +86,31 @@ class RememberingContract:
 
     async def test_the_same_again_is_unchanged_and_else_a_version(self, engine: AnyEngine) -> None:
         """Under one key there is one memory, with one id."""
-        first = await engine.memory.remember(SAID, scope=ANN)
-        again = await engine.memory.remember(SAID, scope=ANN)
+        first = await engine.memory.add(SAID, scope=ANN)
+        again = await engine.memory.add(SAID, scope=ANN)
         assert [each.outcome for each in again] == ["unchanged"] * len(SAID)
         assert [each.id for each in again] == [each.id for each in first]
-        [done] = await engine.memory.remember(replace(SAID[0], text="I like black tea."), scope=ANN)
+        [done] = await engine.memory.add(replace(SAID[0], text="I like black tea."), scope=ANN)
         assert (done.id, done.outcome) == (first[0].id, "replaced")
-        versions = await engine.memory.versions(done.id, scope=ANN)
+        versions = await engine.memory.list_versions(done.id, scope=ANN)
         assert [each.text for each in versions] == ["I like green tea.", "I like black tea."]
         assert versions[0].known_until is not None
         assert versions[0].known_until <= versions[1].known_from
 
     async def test_what_was_just_stored_is_found_at_once(self, engine: AnyEngine) -> None:
         """By its words, and among the last turns; one alone or a text alone will do."""
-        [done] = await engine.memory.remember("The code word is xyzzy-42.", scope=ANN)
+        [done] = await engine.memory.add("The code word is xyzzy-42.", scope=ANN)
         found = await engine.memory.recall(MemoryQuery("xyzzy-42", ANN))
         assert [each.memory.id for each in found.memories] == [done.id]
-        [last] = await engine.memory.recent(scope=ANN)
+        [last] = await engine.memory.list_recent(scope=ANN)
         assert (last.memory.id, last.cut) == (done.id, False)
-        assert await engine.memory.remember([], scope=ANN) == []
+        assert await engine.memory.add([], scope=ANN) == []
 
     async def test_nothing_is_found_outside_of_its_scope(self, engine: AnyEngine) -> None:
         """In any way of reading, for scopes that differ in one name, or in where a name ends."""
         ids = {}
         for number, scope in enumerate(EVERYONE):
-            [done] = await engine.memory.remember(NewMemory(f"secret {number}", key="k"), scope=scope)
+            [done] = await engine.memory.add(NewMemory(f"secret {number}", key="k"), scope=scope)
             ids[done.id] = scope
         assert len(ids) == len(EVERYONE)
         for asked in EVERYONE:
@@ -127,7 +127,7 @@ class RememberingContract:
         """A memory of another scope is not there, whatever is done with it."""
         for work in (
             engine.memory.get(memory, scope=scope),
-            engine.memory.versions(memory, scope=scope),
+            engine.memory.list_versions(memory, scope=scope),
             engine.memory.update(memory, scope=scope, text="x"),
         ):
             with pytest.raises(NotFound):
@@ -155,10 +155,10 @@ class RememberingContract:
 
     async def test_an_instant_shows_what_was_known_then(self, engine: AnyEngine) -> None:
         """Without what was recorded since, and with what was changed since as it was."""
-        [done] = await engine.memory.remember(NewMemory("My cat is called Tom.", key="cat"), scope=ANN)
+        [done] = await engine.memory.add(NewMemory("My cat is called Tom.", key="cat"), scope=ANN)
         then = (await engine.memory.get(done.id, scope=ANN)).known_from
         await engine.memory.update(done.id, scope=ANN, text="My cat is called Tim.")
-        await engine.memory.remember("My cat is grey.", scope=ANN)
+        await engine.memory.add("My cat is grey.", scope=ANN)
         asked = MemoryQuery("cat called", ANN, as_of=then, graph=None)
         found = await engine.memory.recall(asked)
         assert [each.memory.text for each in found.memories] == ["My cat is called Tom."]
@@ -215,22 +215,24 @@ class RememberingContract:
 
     async def test_the_last_turns_fit(self, engine: AnyEngine, local: AnyEngine) -> None:
         """First in, first out, by number and by tokens; one that is too large is cut and marked."""
-        await engine.memory.remember([f"turn number {each}" for each in range(5)], scope=ANN)
-        last = await engine.memory.recent(scope=ANN, limit=2)
+        await engine.memory.add([f"turn number {each}" for each in range(5)], scope=ANN)
+        last = await engine.memory.list_recent(scope=ANN, limit=2)
         assert [each.text[-1] for each in last] == ["3", "4"]
-        assert await engine.memory.recent(scope=ANN, limit=0) == []
-        await engine.memory.remember("word " * 500, scope=ANN, wait=True)
-        [cut] = await engine.memory.recent(scope=ANN, limit=3, max_tokens=20, tokenizer="chars4_ceil")
+        assert await engine.memory.list_recent(scope=ANN, limit=0) == []
+        await engine.memory.add("word " * 500, scope=ANN, wait=True)
+        [cut] = await engine.memory.list_recent(scope=ANN, limit=3, max_tokens=20, tokenizer="chars4_ceil")
         assert (cut.cut, cut.tokens <= 20) == (True, True)
-        assert [cut] == await local.memory.recent(scope=ANN, limit=3, max_tokens=20, tokenizer="chars4_ceil")
+        assert [cut] == await local.memory.list_recent(
+            scope=ANN, limit=3, max_tokens=20, tokenizer="chars4_ceil"
+        )
         with pytest.raises(UnknownTokenizer):
-            await engine.memory.recent(scope=ANN, tokenizer="abacus")
+            await engine.memory.list_recent(scope=ANN, tokenizer="abacus")
 
     async def test_a_newer_fact_ends_the_older_one(self, engine: AnyEngine) -> None:
         """And both say so."""
         old = NewMemory("I live in Bonn.", fact=Fact("Ann", "lives in", "Bonn"), valid_from="2019-01-01")
-        [first] = await engine.memory.remember(old, scope=ANN)
-        [second] = await engine.memory.remember(SAID[3], scope=ANN)
+        [first] = await engine.memory.add(old, scope=ANN)
+        [second] = await engine.memory.add(SAID[3], scope=ANN)
         assert second.closed == (first.id,)
         before, after = [await engine.memory.get(each.id, scope=ANN) for each in (first, second)]
         assert (before.closed_by, after.closes) == (after.id, (before.id,))
@@ -240,12 +242,12 @@ class RememberingContract:
         """With what is wrong about it, and nothing is stored."""
         for wrong in (Scope(""), Scope("a\x00b"), Scope("ann", " "), Scope("x" * 2_000)):
             with pytest.raises(InvalidInput):
-                await engine.memory.remember("x", scope=wrong)
+                await engine.memory.add("x", scope=wrong)
         for memory in ("", NewMemory("x", at="noon"), NewMemory("x", metadata={"a": {1, 2}})):
             with pytest.raises(InvalidInput):
-                await engine.memory.remember(memory, scope=ANN)
+                await engine.memory.add(memory, scope=ANN)
         with pytest.raises(InvalidInput):
-            await engine.memory.remember(
+            await engine.memory.add(
                 NewMemory("x", valid_from="2021-01-01", valid_until="2020-01-01"), scope=ANN
             )
         assert await engine.memory.count(scope=ANN) == 0

@@ -24,7 +24,7 @@ async def say(engine: Engine, who: str) -> None:
 
     async def speak(task: int) -> None:
         for number in range(EACH):
-            await engine.memory.remember(f"{who}-{task} says {number:03d}", scope=ANN)
+            await engine.memory.add(f"{who}-{task} says {number:03d}", scope=ANN)
 
     await asyncio.gather(*map(speak, range(TASKS)))
 
@@ -34,13 +34,13 @@ async def state(engine: Engine, who: str) -> None:
     for number in range(ROUNDS):
         place = f"{who}town {number}"
         told = NewMemory(f"Ann lives in {place}", fact=Fact("Ann", "lives in", place))
-        await engine.memory.remember(told, scope=ANN)
+        await engine.memory.add(told, scope=ANN)
 
 
 async def change(engine: Engine, who: str) -> None:
     """Change what the others forget, until it is gone."""
     for number in range(ROUNDS):
-        [done] = await engine.memory.remember(NewMemory(f"thing {number}", key=f"k{number}"), scope=ANN)
+        [done] = await engine.memory.add(NewMemory(f"thing {number}", key=f"k{number}"), scope=ANN)
         try:
             for turn in range(3):
                 await engine.memory.update(done.id, scope=ANN, text=f"{who} {number} {turn}")
@@ -52,7 +52,7 @@ async def change(engine: Engine, who: str) -> None:
 async def name(engine: Engine, who: str) -> None:
     """Say much that names are in, and begin to look for them."""
     told = [f"{who} saw {first_of(number)} Nagy in the harbour." for number in range(NAMED)]
-    await engine.memory.remember(told, scope=ANN)
+    await engine.memory.add(told, scope=ANN)
     print("told", flush=True)
     await asyncio.Event().wait()
 

@@ -101,18 +101,18 @@ async def test_the_last_change_holds(engine: Engine, clock: Clock) -> None:
 
 
 async def test_versions_of_memories_are_in_the_order_in_which_they_came(engine: Engine, clock: Clock) -> None:
-    await engine.memory.remember(NewMemory("the tide is at one", key="tide"), scope=ANN, wait=True)
+    await engine.memory.add(NewMemory("the tide is at one", key="tide"), scope=ANN, wait=True)
     for hour in ("two", "three"):
         clock.move(-HOUR)
-        await engine.memory.remember(NewMemory(f"the tide is at {hour}", key="tide"), scope=ANN, wait=True)
+        await engine.memory.add(NewMemory(f"the tide is at {hour}", key="tide"), scope=ANN, wait=True)
     told = await engine.memory.recall(MemoryQuery("when is the tide?", ANN))
     assert [each.memory.text for each in told.memories] == ["the tide is at three"]
-    versions = await engine.memory.versions(told.memories[0].memory.id, scope=ANN)
+    versions = await engine.memory.list_versions(told.memories[0].memory.id, scope=ANN)
     assert [each.text.rpartition(" ")[2] for each in versions] == ["one", "two", "three"]
 
 
 async def test_retention_lets_nothing_go_too_early_and_is_carried_out(engine: Engine, clock: Clock) -> None:
-    await engine.memory.remember(NewMemory("the tide is at one"), scope=ANN)
+    await engine.memory.add(NewMemory("the tide is at one"), scope=ANN)
     await engine.retention.set(Retention(days=1), scope=ANN)
     clock.move(-HOUR)
     await engine.retention.apply()

@@ -20,7 +20,7 @@ MANY = 1_000
 async def at_once(store: Path, what: str, processes: int = 2) -> None:
     """Let so many of the programs do the same at the same time, each to its end."""
     async with conspectus.open(store, settings=SETTINGS) as engine:
-        await engine.memory.remember("We begin.", scope=ANN)
+        await engine.memory.add("We begin.", scope=ANN)
     async with AsyncExitStack() as stack:
         running = [
             await stack.enter_async_context(companion(store, what, each)) for each in "abc"[:processes]
@@ -51,12 +51,12 @@ async def test_many_speak_into_one_conversation(tmp_path: Path) -> None:
         for own in expected:
             begins = own[0].partition(" ")[0] + " "
             assert [text for text in said if text.startswith(begins)] == own
-        last = await engine.memory.recent(scope=ANN, limit=MANY, max_tokens=100_000)
+        last = await engine.memory.list_recent(scope=ANN, limit=MANY, max_tokens=100_000)
         stored = [each.memory.text for each in last]
         assert sorted(stored) == sorted(said)
         for own in expected:
             assert [text for text in stored if text in own] == own
-        few = await engine.memory.recent(scope=ANN, limit=5, max_tokens=100_000)
+        few = await engine.memory.list_recent(scope=ANN, limit=5, max_tokens=100_000)
         assert [each.memory.text for each in few] == stored[-5:]
         assert await engine._context.core.records.check() == []
 
@@ -85,11 +85,11 @@ async def test_what_is_changed_and_forgotten_at_once_is_one_or_the_other(tmp_pat
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         left = await all_said(engine)
         for each in left:
-            versions = await engine.memory.versions(each.id, scope=ANN)
+            versions = await engine.memory.list_versions(each.id, scope=ANN)
             assert versions[-1] == each
             assert (await engine.memory.get(each.id, scope=ANN)) == each
         totals = await engine.memory.stats(scope=ANN)
-        kept = [await engine.memory.versions(each.id, scope=ANN) for each in left]
+        kept = [await engine.memory.list_versions(each.id, scope=ANN) for each in left]
         assert totals.memories == len(left)
         assert totals.versions == sum(len(each) - 1 for each in kept)
         assert (await engine.maintenance.check()).clean

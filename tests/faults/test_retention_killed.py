@@ -30,10 +30,10 @@ async def remembered(engine: Engine) -> None:
         )
         for number in range(MANY)
     ]
-    done = await engine.memory.remember(told, scope=ANN)
+    done = await engine.memory.add(told, scope=ANN)
     for each in done[::100]:
         await engine.memory.update(each.id, scope=ANN, text="changed")
-    await engine.memory.remember("Bob's own", scope=BOB)
+    await engine.memory.add("Bob's own", scope=BOB)
 
 
 def fact_of(number: int) -> Fact:

@@ -24,8 +24,8 @@ async def secret(engine: Engine) -> str:
     """The id of what Bob has told in confidence; names are kept of all that is remembered."""
     fact = Fact("Bob", "hides_in", SECRET)
     told = NewMemory(f"Bob hides in {SECRET}.", fact=fact, entities=(SECRET,))
-    (done,) = await engine.memory.remember([told], scope=BOB, wait=True)
-    await engine.memory.remember("Ann likes tea.", scope=ANN, wait=True)
+    (done,) = await engine.memory.add([told], scope=BOB, wait=True)
+    await engine.memory.add("Ann likes tea.", scope=ANN, wait=True)
     await engine.graph.extract_entities(collection=MEMORY)
     await engine.graph.settle_entities(collection=MEMORY)
     return done.id
@@ -86,7 +86,7 @@ async def test_no_way_through_a_graph_of_memories_is_told(engine: Engine) -> Non
     texts = ["Bob wrote the plan.", f"The harbour of {SECRET} is deep.", "Ann likes tea."]
     await engine.add([NewDocument(each, title=each[:8]) for each in texts], collection=MEMORY, wait=True)
     memory = NewMemory(f"Bob hides in {SECRET}.", fact=Fact("Bob", "hides_in", SECRET))
-    await engine.memory.remember([memory], scope=BOB, wait=True)
+    await engine.memory.add([memory], scope=BOB, wait=True)
     await engine.graph.extract_entities(collection=MEMORY)
     await engine.graph.settle_entities(collection=MEMORY)
     asked_for = {"query": "Where is Bob?", "collection": MEMORY, "graph_weight": 0.5}

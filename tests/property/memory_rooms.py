@@ -75,7 +75,7 @@ class Rooms:
             self.people.append(Someone(user.id, await self._enter(user.id)))
         for number in range(4):
             scope = Scope(f"user{number // 2}", "bot", f"talk{number % 2}")
-            [done] = await self.owner.memory.remember("We begin.", scope=scope)
+            [done] = await self.owner.memory.add("We begin.", scope=scope)
             home = (await self.owner.documents.get(done.id)).source
             self.homes[home] = scope
             self.kept.append(Kept(done.id, home, []))
@@ -149,7 +149,7 @@ class Rooms:
         fact = Fact(HUB, "knows", f"{named} Nagy", single=self.chance.random() < 0.5)
         stating = self.chance.random() < 0.6 or not self.graphs
         told = NewMemory(f"Today {HUB} met {word} Nagy.", fact=fact if stating else None)
-        done, answer = await outcome(view.memory.remember(told, scope=self.homes[home]))
+        done, answer = await outcome(view.memory.add(told, scope=self.homes[home]))
         if not able or (stating and not whole):
             assert done in {"PermissionDenied", "NotFound"}
             self.gone += [word, named]
@@ -229,8 +229,8 @@ class Rooms:
                 view.memory.recall(then),
                 view.memory.window(asked, 400),
                 view.memory.window(then, 400),
-                view.memory.recent(scope=scope),
-                view.memory.conversations(scope=Scope(scope.user)),
+                view.memory.list_recent(scope=scope),
+                view.memory.list_conversations(scope=Scope(scope.user)),
                 view.memory.stats(scope=Scope(scope.user)),
                 view.memory.export(scope=Scope(scope.user)),
             )

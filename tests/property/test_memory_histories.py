@@ -133,7 +133,7 @@ class Life:
             )
             for each in items
         ]
-        done = await self.engine.memory.remember(new, scope=items[0].home)
+        done = await self.engine.memory.add(new, scope=items[0].home)
         for each, item in zip(done, items, strict=True):
             assert (each.outcome == "added") == ((item.home, item.key) not in self.model.items)
             self.ids[item.home, item.key] = each.id
@@ -206,7 +206,7 @@ class Life:
         lines = (await engine.memory.export(scope=scope)).lines
         assert len(lines) == await engine.memory.count(scope=scope) == len(kept)
         turns = sorted((each for each in kept if not each.note), key=lambda each: each.stored)
-        recent = await engine.memory.recent(scope=scope, limit=1_000, max_tokens=10_000)
+        recent = await engine.memory.list_recent(scope=scope, limit=1_000, max_tokens=10_000)
         assert [each.text for each in recent] == [each.text for each in turns]
         for word in WORDS:
             found = await engine.memory.recall(question(word, scope, limit=100))
@@ -225,7 +225,7 @@ class Life:
             sum(each.versions for each in kept),
             len({each.home for each in kept}),
         )
-        found = await self.engine.memory.conversations(scope=scope)
+        found = await self.engine.memory.list_conversations(scope=scope)
         assert {each.scope: each.memories for each in found} == Counter(each.home for each in kept)
 
 

@@ -41,7 +41,7 @@ READS = {**READING, **READING_A_GRAPH}
 WRITES = {**CHANGING, **CHANGING_A_GRAPH}
 BEYOND = {**WRITES, **MANAGING}
 MAKING = {
-    "memory.remember",
+    "memory.add",
     "memory.import_lines",
     "retention.set",
     "graph.add_nodes",
@@ -137,7 +137,7 @@ async def test_nothing_of_others_is_seen(engine: Engine, remote: bool) -> None:
         listed = await told(ann, made, READING)
         assert [word for word in (made.others, "people", "bob", "bo2") if word in listed] == []
         missing = replace(made, others="nothing")
-        for name in ("memory.get", "memory.versions", "memory.update"):
+        for name in ("memory.get", "memory.list_versions", "memory.update"):
             hidden, ghost = [await told(ann, each, {name: PRYING[name]}) for each in (made, missing)]
             assert hidden.replace(made.others, "nothing") == ghost
     assert (await engine.memory.get(made.others, scope=BOB, collection=COLLECTION)).text.endswith(

@@ -40,9 +40,9 @@ def of_memories() -> Mapping[str, Attempt]:
     return {
         "recall": lambda view, name: view.memory.recall(MemoryQuery("x", ANN, name)),
         "window": lambda view, name: view.memory.window(MemoryQuery("x", ANN, name), BUDGET),
-        "last": lambda view, name: view.memory.recent(scope=ANN, collection=name),
+        "last": lambda view, name: view.memory.list_recent(scope=ANN, collection=name),
         "memory": lambda view, name: view.memory.get("any", scope=ANN, collection=name),
-        "versions": lambda view, name: view.memory.versions("any", scope=ANN, collection=name),
+        "versions": lambda view, name: view.memory.list_versions("any", scope=ANN, collection=name),
         "history": lambda view, name: view.memory.list(scope=ANN, collection=name),
         "how many": lambda view, name: view.memory.count(scope=ANN, collection=name),
         "change": lambda view, name: view.memory.update("any", scope=ANN, collection=name, text="x"),
@@ -53,7 +53,7 @@ def of_memories() -> Mapping[str, Attempt]:
         "no rule": lambda view, name: view.retention.delete(scope=ANN, collection=name),
         "apply": lambda view, name: view.retention.apply(collection=name),
         "start": lambda view, name: view.retention.start_job(collection=name),
-        "conversations": lambda view, name: view.memory.conversations(scope=ANN, collection=name),
+        "conversations": lambda view, name: view.memory.list_conversations(scope=ANN, collection=name),
         "stats": lambda view, name: view.memory.stats(scope=ANN, collection=name),
         "export": lambda view, name: view.memory.export(scope=ANN, collection=name),
         "graphs": lambda view, name: view.graph.list(collection=name),
@@ -81,13 +81,13 @@ def of_memories() -> Mapping[str, Attempt]:
 READING: Mapping[str, Trial] = {
     "memory.recall": lambda v, m: v.memory.recall(MemoryQuery("tea", ANN, m.collection)),
     "memory.window": lambda v, m: v.memory.window(MemoryQuery("tea", ANN, m.collection), BUDGET),
-    "memory.recent": lambda v, m: v.memory.recent(scope=ANN, collection=m.collection),
+    "memory.list_recent": lambda v, m: v.memory.list_recent(scope=ANN, collection=m.collection),
     "memory.get": lambda v, m: v.memory.get(m.mine, scope=ANN, collection=m.collection),
-    "memory.versions": lambda v, m: v.memory.versions(m.mine, scope=ANN, collection=m.collection),
+    "memory.list_versions": lambda v, m: v.memory.list_versions(m.mine, scope=ANN, collection=m.collection),
     "memory.list": lambda v, m: v.memory.list(scope=ANN, collection=m.collection),
     "memory.count": lambda v, m: v.memory.count(scope=ANN, collection=m.collection),
     "retention.list": lambda v, m: v.retention.list(collection=m.collection),
-    "memory.conversations": lambda v, m: v.memory.conversations(scope=ANN, collection=m.collection),
+    "memory.list_conversations": lambda v, m: v.memory.list_conversations(scope=ANN, collection=m.collection),
     "memory.stats": lambda v, m: v.memory.stats(scope=ANN, collection=m.collection),
     "memory.export": lambda v, m: v.memory.export(scope=ANN, collection=m.collection),
     "graph.list": lambda v, m: v.graph.list(collection=m.collection),
@@ -111,7 +111,7 @@ READING_A_GRAPH: Mapping[str, Trial] = {
 """What whoever sees the graph may do."""
 
 CHANGING: Mapping[str, Trial] = {
-    "memory.remember": lambda v, m: v.memory.remember(
+    "memory.add": lambda v, m: v.memory.add(
         NewMemory("I like tea.", "t"), scope=ANN, collection=m.collection
     ),
     "memory.update": lambda v, m: v.memory.update(m.mine, scope=ANN, collection=m.collection, role="user"),
@@ -147,11 +147,11 @@ PRYING: Mapping[str, Trial] = {
     "memory.recall": lambda v, m: v.memory.recall(MemoryQuery(SECRET, BOB, m.collection)),
     "everybody's": lambda v, m: v.retrieve(SECRET, collection=m.collection),
     "memory.window": lambda v, m: v.memory.window(MemoryQuery(SECRET, BOB, m.collection), BUDGET),
-    "memory.recent": lambda v, m: v.memory.recent(scope=BOB, collection=m.collection),
+    "memory.list_recent": lambda v, m: v.memory.list_recent(scope=BOB, collection=m.collection),
     "memory.get": lambda v, m: v.memory.get(m.others, scope=BOB, collection=m.collection),
-    "memory.versions": lambda v, m: v.memory.versions(m.others, scope=BOB, collection=m.collection),
+    "memory.list_versions": lambda v, m: v.memory.list_versions(m.others, scope=BOB, collection=m.collection),
     "memory.list": lambda v, m: v.memory.list(scope=BOB, collection=m.collection),
-    "memory.conversations": lambda v, m: v.memory.conversations(scope=BOB, collection=m.collection),
+    "memory.list_conversations": lambda v, m: v.memory.list_conversations(scope=BOB, collection=m.collection),
     "memory.export": lambda v, m: v.memory.export(scope=BOB, collection=m.collection),
     "memory.forget": lambda v, m: v.memory.forget(
         MemorySelection(everything=True), scope=BOB, collection=m.collection
@@ -167,8 +167,8 @@ PRYING: Mapping[str, Trial] = {
 async def prepared(owner: Any, collection: str) -> Made:
     """Memories of two users and a graph, as the owner makes them; everything of the second is secret."""
     home = {"collection": collection}
-    [mine] = await owner.memory.remember(NewMemory("I like green tea.", "k"), scope=ANN, **home)
-    [others] = await owner.memory.remember(NewMemory(f"The password is {SECRET}.", "k"), scope=BOB, **home)
+    [mine] = await owner.memory.add(NewMemory("I like green tea.", "k"), scope=ANN, **home)
+    [others] = await owner.memory.add(NewMemory(f"The password is {SECRET}.", "k"), scope=BOB, **home)
     await owner.retention.set(Retention(most=0), scope=ANN, **home)
     people = [NewNode("ann", name="Ann Lee"), NewNode("bo"), NewNode("bo2", name=SECRET)]
     await owner.graph.add_nodes(people, graph=HIDDEN_GRAPH, **home)

@@ -49,7 +49,7 @@ async def histories(engine: Engine, scope: Scope) -> list[list[Memory]]:
     found = []
     for each in (await engine.memory.list(scope=scope, limit=1_000)).memories:
         same = replace(each.document, fingerprint="", updated=each.document.recorded, metadata={})
-        versions = await engine.memory.versions(each.id, scope=scope)
+        versions = await engine.memory.list_versions(each.id, scope=scope)
         found.append([replace(one, document=same) for one in versions])
     return found
 
@@ -135,7 +135,7 @@ async def test_what_was_changed_on_both_sides_is_all_there(engine: Engine, elsew
     for source, target in ((engine, elsewhere), (elsewhere, engine), (engine, elsewhere)):
         await target.memory.import_lines(await exported(source, ANN))
     for each in (engine, elsewhere):
-        versions = await each.memory.versions(made.id, scope=ANN)
+        versions = await each.memory.list_versions(made.id, scope=ANN)
         assert [one.text for one in versions] == ["one", "two", "three"]
         assert [one.known_until for one in versions[:-1]] == [one.known_from for one in versions[1:]]
     assert await exported(engine, ANN) == await exported(elsewhere, ANN)

@@ -164,7 +164,7 @@ async def test_all_that_hangs_on_a_memory_is_counted_and_goes(engine: Engine) ->
     [graph] = await engine.graph.list(collection="memory")
     assert (graph.nodes, graph.edges) == (0, 0)
     with pytest.raises(NotFound):
-        await engine.memory.versions(made.id, scope=ANN)
+        await engine.memory.list_versions(made.id, scope=ANN)
 
 
 async def test_a_fact_that_is_told_twice_stays_as_long_as_one_tells_it(engine: Engine) -> None:
@@ -197,11 +197,11 @@ async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
     assert not (await engine.memory.recall(question("zeppelin", ANN))).memories
     assert not (await engine.memory.recall(question("zeppelin", ANN, as_of=before))).memories
     assert (await engine.memory.window(MemoryQuery("zeppelin", ANN), 500)).text == ""
-    assert await engine.memory.recent(scope=ANN) == []
+    assert await engine.memory.list_recent(scope=ANN) == []
     assert (await engine.memory.export(scope=ANN)).lines == ()
     assert await engine.graph.entities(collection="memory") == []
     assert not (await engine.retrieve(Query("zeppelin", collection="memory"))).hits
-    assert await engine.memory.conversations(scope=ANN) == []
+    assert await engine.memory.list_conversations(scope=ANN) == []
     assert await engine.memory.count(scope=ANN) == 0
 
 
@@ -281,7 +281,7 @@ async def test_conversations_are_told_by_their_last_word(engine: Engine) -> None
     for days, name in ((3, "old"), (1, "new"), (2, "between")):
         await say(engine, replace(ANN, conversation=name), said("a", days), said("b", days + 5))
     await say(engine, BOB, "x")
-    found = await engine.memory.conversations(scope=Scope("ann"))
+    found = await engine.memory.list_conversations(scope=Scope("ann"))
     assert [each.scope.conversation for each in found] == ["new", "between", "old"]
     assert all(each.memories == 2 and each.first != each.last for each in found)
 

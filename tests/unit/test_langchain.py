@@ -305,8 +305,8 @@ def test_what_was_remembered_in_another_way_is_a_plain_message(engine: BlockingE
     history.add_user_message("Hi")
     scope = Scope("ann", None, "c")
     given = [("assistant", "Hello"), (None, "anonymous"), ("narrator", "Later")]
-    engine.memory.remember([NewMemory(text, role=role) for role, text in given], scope=scope)
-    engine.memory.remember(NewMemory("A standing note.", kind="note"), scope=scope)
+    engine.memory.add([NewMemory(text, role=role) for role, text in given], scope=scope)
+    engine.memory.add(NewMemory("A standing note.", kind="note"), scope=scope)
     said = [(each.type, getattr(each, "role", None), each.content) for each in history.messages]
     assert said[1:] == [
         ("ai", None, "Hello"), ("human", None, "anonymous"), ("chat", "narrator", "Later")

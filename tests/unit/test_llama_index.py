@@ -235,7 +235,7 @@ async def test_a_block_gives_what_answers_within_its_budget(tmp_path: Path) -> N
         assert (await block.aget(asked), await block.aget([]), await block.aget(None)) == ("", "", "")
         said = [ChatMessage(content=f"The meeting {n} is in room {n}. " * 3) for n in range(9)]
         await block.aput(said, session_id="c")
-        await engine.memory.remember(NewMemory("A secret of the meeting."), scope=Scope("bob"))
+        await engine.memory.add(NewMemory("A secret of the meeting."), scope=Scope("bob"))
         text = await block.aget(asked, session_id="d")
         assert "room" in text
         assert "secret" not in text

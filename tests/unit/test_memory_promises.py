@@ -39,10 +39,10 @@ async def told(engine: Engine, scope: Scope = ANN) -> str:
     return repr(
         [
             await engine.memory.list(scope=scope),
-            await engine.memory.recent(scope=scope),
+            await engine.memory.list_recent(scope=scope),
             (await engine.memory.recall(asked)).memories,
             (await engine.memory.window(asked, 500)).text,
-            [await engine.memory.versions(each.id, scope=scope) for each in
+            [await engine.memory.list_versions(each.id, scope=scope) for each in
              (await engine.memory.list(scope=scope)).memories],
             await engine.memory.export(scope=scope),
         ]
@@ -50,12 +50,12 @@ async def told(engine: Engine, scope: Scope = ANN) -> str:
 
 
 async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine) -> None:
-    await engine.memory.remember("Yesterday we met Marta Keller again", scope=ANN)
-    await engine.memory.remember("The boat of Zoltan Nagy sank in the harbour", scope=ANN)
+    await engine.memory.add("Yesterday we met Marta Keller again", scope=ANN)
+    await engine.memory.add("The boat of Zoltan Nagy sank in the harbour", scope=ANN)
     await engine.graph.settle_entities(collection=MEMORY)
     then = datetime.now(UTC)
     married = Fact("Marta Keller", "married to", "Zoltan Nagy", single=False)
-    await engine.memory.remember(NewMemory("They married", fact=married), scope=ANN)
+    await engine.memory.add(NewMemory("They married", fact=married), scope=ANN)
     await engine.graph.settle_entities(collection=MEMORY)
     asked = MemoryQuery("Who is close to Marta Keller?", ANN, graph=GraphExpansion())
     now = await engine.memory.recall(asked)
@@ -67,10 +67,10 @@ async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine
 
 
 async def test_as_of_an_instant_notes_say_what_they_said_then(engine: Engine) -> None:
-    [note] = await engine.memory.remember(NewMemory("Answer in French", kind="note"), scope=ANN)
+    [note] = await engine.memory.add(NewMemory("Answer in French", kind="note"), scope=ANN)
     then = datetime.now(UTC)
     await engine.memory.update(note.id, scope=ANN, text="Answer in Latin")
-    [late] = await engine.memory.remember(NewMemory("Answer briefly", kind="note"), scope=ANN)
+    [late] = await engine.memory.add(NewMemory("Answer briefly", kind="note"), scope=ANN)
     asked = question("weather", ANN)
     before = await engine.memory.window(replace(asked, as_of=then), 300)
     assert [each.text for each in before.notes] == ["Answer in French"]
@@ -82,11 +82,11 @@ async def test_as_of_an_instant_notes_say_what_they_said_then(engine: Engine) ->
 
 
 async def test_what_is_deleted_is_named_by_nothing_that_stays(engine: Engine) -> None:
-    [near] = await engine.memory.remember("The cat sat on the mat in the hall", scope=ANN)
-    [stays] = await engine.memory.remember("The cat sat on the mat in the hall!", scope=ANN)
+    [near] = await engine.memory.add("The cat sat on the mat in the hall", scope=ANN)
+    [stays] = await engine.memory.add("The cat sat on the mat in the hall!", scope=ANN)
     assert stays.near == (near.id,)
-    await engine.memory.remember(lives("Paris", PARIS), scope=ANN)
-    [rome] = await engine.memory.remember(lives("Rome", ROME), scope=ANN)
+    await engine.memory.add(lives("Paris", PARIS), scope=ANN)
+    [rome] = await engine.memory.add(lives("Rome", ROME), scope=ANN)
     assert near.id in await told(engine)
     assert rome.id in await told(engine)
     await engine.memory.forget(MemorySelection(ids=(near.id, rome.id)), scope=ANN)
@@ -98,30 +98,28 @@ async def test_what_is_deleted_is_named_by_nothing_that_stays(engine: Engine) ->
 
 
 async def test_a_fact_that_is_told_late_is_ended_by_the_later_one(engine: Engine) -> None:
-    [rome] = await engine.memory.remember(lives("Rome", ROME), scope=ANN)
-    [paris] = await engine.memory.remember(lives("Paris", PARIS), scope=ANN)
+    [rome] = await engine.memory.add(lives("Rome", ROME), scope=ANN)
+    [paris] = await engine.memory.add(lives("Paris", PARIS), scope=ANN)
     old, new = (await engine.memory.list(scope=ANN)).memories
     assert (old.id, old.closed_by, old.valid_until) == (paris.id, rome.id, datetime(2025, 1, 1, tzinfo=UTC))
     assert (new.id, new.closes, new.valid_until) == (rome.id, (paris.id,), None)
 
 
 async def test_a_fact_that_has_ended_and_is_told_again_stays_so(engine: Engine) -> None:
-    await engine.memory.remember(lives("Paris", PARIS, key="p"), scope=ANN)
-    [rome] = await engine.memory.remember(lives("Rome", ROME), scope=ANN)
+    await engine.memory.add(lives("Paris", PARIS, key="p"), scope=ANN)
+    [rome] = await engine.memory.add(lives("Rome", ROME), scope=ANN)
     before = (await engine.memory.list(scope=ANN)).memories
-    [again] = await engine.memory.remember(lives("Paris", PARIS, key="p"), scope=ANN)
+    [again] = await engine.memory.add(lives("Paris", PARIS, key="p"), scope=ANN)
     assert again.outcome == "unchanged"
     assert (await engine.memory.list(scope=ANN)).memories == before
-    await engine.memory.remember(
-        replace(lives("Paris", PARIS, key="p"), text="She lived in Paris"), scope=ANN
-    )
+    await engine.memory.add(replace(lives("Paris", PARIS, key="p"), text="She lived in Paris"), scope=ANN)
     paris = (await engine.memory.list(scope=ANN)).memories[0]
     assert (paris.text, paris.closed_by) == ("She lived in Paris", rome.id)
     assert paris.valid_until == datetime(2025, 1, 1, tzinfo=UTC)
 
 
 async def test_a_fact_that_is_corrected_does_not_stay_true(engine: Engine) -> None:
-    [done] = await engine.memory.remember(lives("Rome", ROME), scope=ANN)
+    [done] = await engine.memory.add(lives("Rome", ROME), scope=ANN)
     await engine.memory.update(done.id, scope=ANN, fact=Fact("Ann", "lives in", "Oslo"))
     assert [each.target for each in await edges(engine) if each.valid_until is None] == ["oslo"]
     await engine.memory.update(done.id, scope=ANN, fact=Fact("Ann", "works in", "Oslo"))
@@ -133,8 +131,8 @@ async def test_a_fact_that_is_corrected_does_not_stay_true(engine: Engine) -> No
 
 
 async def test_another_fact_of_an_ended_memory_is_not_born_ended(engine: Engine) -> None:
-    [paris] = await engine.memory.remember(lives("Paris", PARIS), scope=ANN)
-    await engine.memory.remember(lives("Rome", ROME), scope=ANN)
+    [paris] = await engine.memory.add(lives("Paris", PARIS), scope=ANN)
+    await engine.memory.add(lives("Rome", ROME), scope=ANN)
     await engine.memory.update(paris.id, scope=ANN, fact=Fact("Ann", "visited", "Paris", single=False))
     memory = await engine.memory.get(paris.id, scope=ANN)
     assert (memory.closed_by, memory.valid_until) == (None, None)
@@ -142,25 +140,25 @@ async def test_another_fact_of_an_ended_memory_is_not_born_ended(engine: Engine)
 
 @pytest.mark.parametrize("bad", [Fact("Ann", "x" * 1_001, "Rome"), Fact("A" * 1_001, "is", "b")], ids=str)
 async def test_a_fact_that_cannot_be_stated_is_refused_with_all_others(engine: Engine, bad: Fact) -> None:
-    await engine.memory.remember("here", scope=ANN)
+    await engine.memory.add("here", scope=ANN)
     with pytest.raises(InvalidInput):
-        await engine.memory.remember(["good", NewMemory("bad", fact=bad)], scope=ANN)
+        await engine.memory.add(["good", NewMemory("bad", fact=bad)], scope=ANN)
     assert await engine.memory.count(scope=ANN) == 1
     [kept] = (await engine.memory.list(scope=ANN)).memories
     with pytest.raises(InvalidInput):
         await engine.memory.update(kept.id, scope=ANN, fact=bad)
-    assert (await engine.memory.versions(kept.id, scope=ANN)) == [kept]
+    assert (await engine.memory.list_versions(kept.id, scope=ANN)) == [kept]
 
 
 async def test_who_may_not_write_a_graph_states_no_fact(engine: Engine) -> None:
     await engine.people.create_owner()
-    [first] = await engine.memory.remember("here", scope=ANN)
-    await engine.memory.remember("there", scope=BOB)
+    [first] = await engine.memory.add("here", scope=ANN)
+    await engine.memory.add("there", scope=BOB)
     eve = await person(engine, "eve")
     user = next(each for each in await engine.people.list_users() if each.name == "eve")
     home = (await engine.documents.get(first.id)).source
     await engine.people.grant(MEMORY, Principal("user", user.id), "editor", source=home)
-    await eve.memory.remember("a plain word", scope=ANN)
+    await eve.memory.add("a plain word", scope=ANN)
     with pytest.raises(PermissionDenied):
-        await eve.memory.remember(["one", lives("Rome", ROME)], scope=ANN)
+        await eve.memory.add(["one", lives("Rome", ROME)], scope=ANN)
     assert [each.text for each in (await eve.memory.list(scope=ANN)).memories] == ["here", "a plain word"]

@@ -194,8 +194,8 @@ async def test_it_survives_a_restart_and_what_was_said_is_recalled(tmp_path: Pat
 async def test_turns_that_were_remembered_otherwise_are_messages(engine: Engine) -> None:
     session = ConspectusSession("c", engine, user="ann")
     scope = Scope("ann", None, "c")
-    await engine.memory.remember([NewMemory("Hi"), NewMemory("Hello", role="assistant")], scope=scope)
-    await engine.memory.remember(NewMemory("Always be brief.", kind="note"), scope=scope)
+    await engine.memory.add([NewMemory("Hi"), NewMemory("Hello", role="assistant")], scope=scope)
+    await engine.memory.add(NewMemory("Always be brief.", kind="note"), scope=scope)
     expected = [{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Hello"}]
     assert await session.get_items() == expected
     await session.clear_session()

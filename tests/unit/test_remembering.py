@@ -43,27 +43,27 @@ async def recalled(engine: Engine, question: MemoryQuery) -> list[str]:
 
 async def test_what_was_just_stored_is_found_by_its_exact_words(engine: Engine) -> None:
     for number in range(30):
-        await engine.memory.remember(f"turn {number} about the weather", scope=ANN)
-    await engine.memory.remember("the code of the door is XK-42/b", scope=ANN)
+        await engine.memory.add(f"turn {number} about the weather", scope=ANN)
+    await engine.memory.add("the code of the door is XK-42/b", scope=ANN)
     assert (await recalled(engine, asked("XK-42/b")))[0] == "the code of the door is XK-42/b"
 
 
 @pytest.mark.parametrize("text", ["Line one\n\n  two \u2028 three\t", "👩‍👩‍👧 'quote\" \\ %_", "x" * 30_000])
 async def test_a_memory_is_kept_word_for_word(engine: Engine, text: str) -> None:
-    done = (await engine.memory.remember(text, scope=ANN))[0]
+    done = (await engine.memory.add(text, scope=ANN))[0]
     assert (await engine.memory.get(done.id, scope=ANN)).text == text
 
 
 @pytest.mark.parametrize("text", ["", "  \n "])
 async def test_nothing_is_no_memory(engine: Engine, text: str) -> None:
     with pytest.raises(InvalidInput):
-        await engine.memory.remember(text, scope=ANN)
+        await engine.memory.add(text, scope=ANN)
 
 
 @pytest.mark.parametrize("scope", [Scope(""), Scope("a", " "), Scope("a\x00"), Scope("a", None, "x" * 301)])
 async def test_a_name_that_is_none_makes_no_scope(engine: Engine, scope: Scope) -> None:
     with pytest.raises(InvalidInput):
-        await engine.memory.remember("hello", scope=scope)
+        await engine.memory.add("hello", scope=scope)
     with pytest.raises(InvalidInput):
         await engine.memory.list(scope=scope)
 
@@ -71,34 +71,34 @@ async def test_a_name_that_is_none_makes_no_scope(engine: Engine, scope: Scope) 
 async def test_names_that_look_like_paths_stay_apart(engine: Engine) -> None:
     scopes = [Scope("a/b"), Scope("a", "b"), Scope("a"), Scope("a%2Fb"), Scope("a/"), Scope("A")]
     for number, scope in enumerate(scopes):
-        await engine.memory.remember(f"secret {number}", scope=scope)
+        await engine.memory.add(f"secret {number}", scope=scope)
     assert await said(engine, Scope("a")) == ["secret 1", "secret 2"]
     for number in (0, 3, 4, 5):
         assert await said(engine, scopes[number]) == [f"secret {number}"]
 
 
 async def test_what_belongs_to_nobody_is_not_everybodys(engine: Engine) -> None:
-    await engine.memory.remember("of nobody", scope=Scope())
-    await engine.memory.remember("of ann", scope=ANN)
+    await engine.memory.add("of nobody", scope=Scope())
+    await engine.memory.add("of ann", scope=ANN)
     assert await said(engine, Scope()) == ["of nobody"]
     assert await recalled(engine, asked("nobody ann", Scope())) == ["of nobody"]
 
 
 async def test_a_memory_of_another_scope_does_not_exist(engine: Engine) -> None:
-    done = (await engine.memory.remember("mine alone", scope=ANN))[0]
+    done = (await engine.memory.add("mine alone", scope=ANN))[0]
     for scope in (BOB, TUESDAY, replace(ANN, agent="other")):
         with pytest.raises(NotFound):
             await engine.memory.get(done.id, scope=scope)
         with pytest.raises(NotFound):
-            await engine.memory.versions(done.id, scope=scope)
+            await engine.memory.list_versions(done.id, scope=scope)
         with pytest.raises(NotFound):
             await engine.memory.update(done.id, scope=scope, text="taken")
     assert await said(engine, ANN) == ["mine alone"]
 
 
 async def test_history_is_in_order_and_paged_behind_its_filter(engine: Engine) -> None:
-    await engine.memory.remember(["first", "second", "third"], scope=ANN)
-    await engine.memory.remember([f"other {n}" for n in range(120)], scope=TUESDAY)
+    await engine.memory.add(["first", "second", "third"], scope=ANN)
+    await engine.memory.add([f"other {n}" for n in range(120)], scope=TUESDAY)
     page = await engine.memory.list(scope=ANN, limit=2)
     assert [each.text for each in page.memories] == ["first", "second"]
     rest = await engine.memory.list(scope=ANN, limit=2, after=page.next)
@@ -109,7 +109,7 @@ async def test_history_is_in_order_and_paged_behind_its_filter(engine: Engine) -
 
 async def test_a_filter_never_empties_a_page(engine: Engine) -> None:
     many = [NewMemory(f"turn {n}", metadata={"topic": "a" if n % 100 else "b"}) for n in range(1_201)]
-    await engine.memory.remember(many, scope=ANN)
+    await engine.memory.add(many, scope=ANN)
     where = Eq(("own", "topic"), "b")
     page = await engine.memory.list(scope=ANN, filter=where, limit=10)
     assert [each.text for each in page.memories] == [f"turn {n}" for n in range(0, 1_000, 100)]
@@ -120,16 +120,16 @@ async def test_a_filter_never_empties_a_page(engine: Engine) -> None:
 
 async def test_the_last_turns_are_first_in_first_out(engine: Engine) -> None:
     items = ["First small item", "Second small item", "Third small item"]
-    await engine.memory.remember(items, scope=ANN)
-    last = await engine.memory.recent(scope=ANN, max_tokens=10, tokenizer="chars4_floor")
+    await engine.memory.add(items, scope=ANN)
+    last = await engine.memory.list_recent(scope=ANN, max_tokens=10, tokenizer="chars4_floor")
     assert [each.text for each in last] == items[1:]
-    assert [each.text for each in await engine.memory.recent(scope=ANN, limit=1)] == items[2:]
-    assert await engine.memory.recent(scope=ANN, limit=0) == []
+    assert [each.text for each in await engine.memory.list_recent(scope=ANN, limit=1)] == items[2:]
+    assert await engine.memory.list_recent(scope=ANN, limit=0) == []
 
 
 async def test_a_turn_larger_than_the_limit_stays_cut_with_a_mark(engine: Engine) -> None:
-    await engine.memory.remember(["before", "A long story. " * 500], scope=ANN)
-    last = await engine.memory.recent(scope=ANN, max_tokens=50)
+    await engine.memory.add(["before", "A long story. " * 500], scope=ANN)
+    last = await engine.memory.list_recent(scope=ANN, max_tokens=50)
     assert [each.cut for each in last] == [True]
     assert last[0].text.endswith("…")
     assert last[0].tokens <= 50
@@ -138,22 +138,22 @@ async def test_a_turn_larger_than_the_limit_stays_cut_with_a_mark(engine: Engine
 
 async def test_the_last_turns_are_there_after_a_restart(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=WORDS_ONLY) as engine:
-        await engine.memory.remember(["one", "two"], scope=ANN)
+        await engine.memory.add(["one", "two"], scope=ANN)
     async with conspectus.open(tmp_path, settings=WORDS_ONLY) as engine:
-        assert [each.text for each in await engine.memory.recent(scope=ANN)] == ["one", "two"]
+        assert [each.text for each in await engine.memory.list_recent(scope=ANN)] == ["one", "two"]
 
 
 async def test_what_is_stored_last_is_recent_though_it_is_old(engine: Engine) -> None:
-    await engine.memory.remember("new", scope=ANN)
-    await engine.memory.remember(NewMemory("old", at=LONG_AGO), scope=ANN)
-    assert [each.text for each in await engine.memory.recent(scope=ANN)] == ["new", "old"]
+    await engine.memory.add("new", scope=ANN)
+    await engine.memory.add(NewMemory("old", at=LONG_AGO), scope=ANN)
+    assert [each.text for each in await engine.memory.list_recent(scope=ANN)] == ["new", "old"]
     assert await said(engine, ANN) == ["old", "new"]
 
 
 async def test_near_duplicates_are_linked_and_kept(engine: Engine) -> None:
-    first = (await engine.memory.remember("My dog is called Rex.", scope=ANN))[0]
-    again = (await engine.memory.remember("my dog is called rex", scope=ANN))[0]
-    other = (await engine.memory.remember("My dog is called Rex.", scope=BOB))[0]
+    first = (await engine.memory.add("My dog is called Rex.", scope=ANN))[0]
+    again = (await engine.memory.add("my dog is called rex", scope=ANN))[0]
+    other = (await engine.memory.add("My dog is called Rex.", scope=BOB))[0]
     assert again.near == (first.id,)
     assert other.near == ()
     assert await said(engine, ANN) == ["My dog is called Rex.", "my dog is called rex"]
@@ -161,20 +161,18 @@ async def test_near_duplicates_are_linked_and_kept(engine: Engine) -> None:
 
 
 async def test_texts_that_differ_in_a_number_are_not_near(engine: Engine) -> None:
-    await engine.memory.remember("The rent of the flat in the old town is 900 euros a month", scope=ANN)
-    done = await engine.memory.remember(
-        "The rent of the flat in the old town is 950 euros a month", scope=ANN
-    )
+    await engine.memory.add("The rent of the flat in the old town is 900 euros a month", scope=ANN)
+    done = await engine.memory.add("The rent of the flat in the old town is 950 euros a month", scope=ANN)
     assert done[0].near == ()
 
 
 async def test_an_update_keeps_the_id_and_what_was_said_before(engine: Engine) -> None:
-    done = (await engine.memory.remember("I live in Paris", scope=ANN))[0]
+    done = (await engine.memory.add("I live in Paris", scope=ANN))[0]
     await engine.memory.update(done.id, scope=ANN, text="I live in Berlin", pinned=True)
     now = await engine.memory.get(done.id, scope=ANN)
     assert (now.id, now.text, now.pinned) == (done.id, "I live in Berlin", True)
     assert await recalled(engine, asked("Paris")) == []
-    versions = await engine.memory.versions(done.id, scope=ANN)
+    versions = await engine.memory.list_versions(done.id, scope=ANN)
     assert [each.text for each in versions] == ["I live in Paris", "I live in Berlin"]
     assert [each.id for each in versions] == [done.id] * 2
     assert versions[0].known_until == versions[1].known_from
@@ -182,7 +180,7 @@ async def test_an_update_keeps_the_id_and_what_was_said_before(engine: Engine) -
 
 
 async def test_an_update_of_what_changed_meanwhile_is_refused(engine: Engine) -> None:
-    done = (await engine.memory.remember("one", scope=ANN))[0]
+    done = (await engine.memory.add("one", scope=ANN))[0]
     read = (await engine.memory.get(done.id, scope=ANN)).document.fingerprint
     await engine.memory.update(done.id, scope=ANN, text="two")
     with pytest.raises(PreconditionFailed):
@@ -193,22 +191,22 @@ async def test_an_update_of_what_changed_meanwhile_is_refused(engine: Engine) ->
 
 
 async def test_a_key_that_is_stored_is_a_new_version(engine: Engine) -> None:
-    first = (await engine.memory.remember(NewMemory("tea", key="drink"), scope=ANN))[0]
-    again = (await engine.memory.remember(NewMemory("tea", key="drink"), scope=ANN))[0]
-    other = (await engine.memory.remember(NewMemory("coffee", key="drink"), scope=ANN))[0]
+    first = (await engine.memory.add(NewMemory("tea", key="drink"), scope=ANN))[0]
+    again = (await engine.memory.add(NewMemory("tea", key="drink"), scope=ANN))[0]
+    other = (await engine.memory.add(NewMemory("coffee", key="drink"), scope=ANN))[0]
     assert (first.outcome, again.outcome, other.outcome) == ("added", "unchanged", "replaced")
     assert first.id == again.id == other.id
-    assert [each.text for each in await engine.memory.versions(first.id, scope=ANN)] == ["tea", "coffee"]
+    assert [each.text for each in await engine.memory.list_versions(first.id, scope=ANN)] == ["tea", "coffee"]
 
 
 async def test_as_of_tells_apart_what_came_changed_and_went_since(engine: Engine) -> None:
-    kept, changed, gone = await engine.memory.remember(
+    kept, changed, gone = await engine.memory.add(
         ["Rex likes bones", "Rex is two years old", "Rex bit the postman"], scope=ANN
     )
     then = datetime.now(UTC)
     await engine.memory.update(changed.id, scope=ANN, text="Rex is three years old")
     await engine.documents.delete(gone.id)
-    await engine.memory.remember("Rex likes carrots", scope=ANN)
+    await engine.memory.add("Rex likes carrots", scope=ANN)
     now = await engine.memory.recall(asked("Rex"))
     assert {each.memory.text for each in now.memories} == {
         "Rex likes bones",
@@ -224,33 +222,33 @@ async def test_as_of_tells_apart_what_came_changed_and_went_since(engine: Engine
 
 
 async def test_a_deleted_memory_takes_its_versions_along(engine: Engine) -> None:
-    done = (await engine.memory.remember("the password is swordfish", scope=ANN))[0]
+    done = (await engine.memory.add("the password is swordfish", scope=ANN))[0]
     await engine.memory.update(done.id, scope=ANN, text="the password is haddock")
     then = datetime.now(UTC)
     assert (await engine.documents.delete(done.id)).documents == 2
     assert await recalled(engine, asked("password")) == []
     assert await recalled(engine, replace(asked("password"), as_of=then)) == []
-    assert await engine.memory.recent(scope=ANN) == []
+    assert await engine.memory.list_recent(scope=ANN) == []
 
 
 async def test_versions_are_in_no_answer_that_does_not_ask_for_them(engine: Engine) -> None:
-    done = (await engine.memory.remember("the old address is Elm Street", scope=ANN))[0]
+    done = (await engine.memory.add("the old address is Elm Street", scope=ANN))[0]
     await engine.memory.update(done.id, scope=ANN, text="the new address is Oak Street")
     found = await engine.retrieve("Elm Street address", collection=MEMORY)
     assert [hit.chunk.text for hit in found.hits] == ["the new address is Oak Street"]
 
 
 async def test_as_of_needs_a_zone(engine: Engine) -> None:
-    await engine.memory.remember("x", scope=ANN)
+    await engine.memory.add("x", scope=ANN)
     with pytest.raises(InvalidInput):
         await engine.memory.recall(replace(asked("x"), as_of=datetime(2026, 1, 1)))
 
 
 async def test_notes_stand_in_every_window_within_their_share(engine: Engine) -> None:
-    await engine.memory.remember(NewMemory("Always answer in French.", kind="note"), scope=Scope("ann"))
-    await engine.memory.remember(NewMemory("Bob wants Latin.", kind="note"), scope=Scope("bob"))
-    await engine.memory.remember(NewMemory("On Tuesdays be brief.", kind="note"), scope=TUESDAY)
-    await engine.memory.remember([f"turn {n} about gardens" for n in range(60)], scope=ANN)
+    await engine.memory.add(NewMemory("Always answer in French.", kind="note"), scope=Scope("ann"))
+    await engine.memory.add(NewMemory("Bob wants Latin.", kind="note"), scope=Scope("bob"))
+    await engine.memory.add(NewMemory("On Tuesdays be brief.", kind="note"), scope=TUESDAY)
+    await engine.memory.add([f"turn {n} about gardens" for n in range(60)], scope=ANN)
     window = await engine.memory.window(asked("gardens"), 300)
     assert [each.text for each in window.notes] == ["Always answer in French."]
     assert "French" in window.text
@@ -263,16 +261,16 @@ async def test_notes_stand_in_every_window_within_their_share(engine: Engine) ->
 @pytest.mark.parametrize("tokens", [0, 1, 7, 40, 200, 1_000])
 @pytest.mark.parametrize("renderer", ["text", "xml", "json", "messages", "guarded"])
 async def test_a_window_is_never_over_its_budget(engine: Engine, tokens: int, renderer: str) -> None:
-    await engine.memory.remember(NewMemory("Be polite. " * 20, kind="note"), scope=ANN)
-    await engine.memory.remember([f"turn {n}: " + "much to say " * n for n in range(20)], scope=ANN)
+    await engine.memory.add(NewMemory("Be polite. " * 20, kind="note"), scope=ANN)
+    await engine.memory.add([f"turn {n}: " + "much to say " * n for n in range(20)], scope=ANN)
     budget = Budget(tokens, reserved_tokens=tokens // 10)
     window = await engine.memory.window(asked("say"), budget, format=renderer)
     assert window.tokens <= tokens - tokens // 10
 
 
 async def test_a_window_holds_the_last_turns_and_what_was_found(engine: Engine) -> None:
-    await engine.memory.remember(NewMemory("The cellar key hangs behind the clock", at=LONG_AGO), scope=ANN)
-    await engine.memory.remember([f"small talk {n}" for n in range(40)], scope=ANN)
+    await engine.memory.add(NewMemory("The cellar key hangs behind the clock", at=LONG_AGO), scope=ANN)
+    await engine.memory.add([f"small talk {n}" for n in range(40)], scope=ANN)
     window = await engine.memory.window(asked("where is the cellar key?"), 400)
     assert "behind the clock" in window.text
     assert [each.text for each in window.recent][-1] == "small talk 39"
@@ -282,8 +280,8 @@ async def test_a_window_holds_the_last_turns_and_what_was_found(engine: Engine) 
 
 async def test_what_is_no_longer_true_says_so(engine: Engine) -> None:
     until = datetime.now(UTC) - timedelta(days=1)
-    await engine.memory.remember(NewMemory("Ann works at Initech", valid_until=until), scope=ANN)
-    await engine.memory.remember("Ann works at Globex", scope=ANN)
+    await engine.memory.add(NewMemory("Ann works at Initech", valid_until=until), scope=ANN)
+    await engine.memory.add("Ann works at Globex", scope=ANN)
     found = await engine.memory.recall(asked("where does Ann work? works"))
     assert [each.memory.text for each in found.memories] == ["Ann works at Globex", "Ann works at Initech"]
     assert found.memories[1].parts["fact_ended"] < 0
@@ -294,8 +292,8 @@ async def test_what_is_no_longer_true_says_so(engine: Engine) -> None:
 async def test_a_fact_ends_the_one_that_it_contradicts(engine: Engine) -> None:
     paris = NewMemory("I live in Paris", fact=Fact("Ann", "lives in", "Paris"), at="2024-01-01T00:00:00Z")
     berlin = NewMemory("I moved to Berlin", fact=Fact("Ann", "lives in", "Berlin"), at="2025-06-01T00:00:00Z")
-    first = (await engine.memory.remember(paris, scope=ANN))[0]
-    second = (await engine.memory.remember(berlin, scope=ANN))[0]
+    first = (await engine.memory.add(paris, scope=ANN))[0]
+    second = (await engine.memory.add(berlin, scope=ANN))[0]
     assert second.closed == (first.id,)
     old, new = (await engine.memory.list(scope=ANN)).memories
     assert (old.closed_by, old.valid_until) == (second.id, datetime(2025, 6, 1, tzinfo=UTC))
@@ -313,20 +311,18 @@ async def test_facts_of_different_people_and_scopes_do_not_touch(engine: Engine)
         Fact("Ben", "lives in", "Rome"),
         Fact("Ann", "likes", "tea", False),
     ]
-    await engine.memory.remember(
-        [NewMemory(f"fact {n}", fact=each) for n, each in enumerate(lives)], scope=ANN
-    )
+    await engine.memory.add([NewMemory(f"fact {n}", fact=each) for n, each in enumerate(lives)], scope=ANN)
     other = NewMemory("elsewhere", fact=Fact("Ann", "lives in", "Oslo"))
-    assert (await engine.memory.remember(other, scope=BOB))[0].closed == ()
+    assert (await engine.memory.add(other, scope=BOB))[0].closed == ()
     more = NewMemory("more", fact=Fact("Ann", "likes", "coffee", single=False))
-    assert (await engine.memory.remember(more, scope=ANN))[0].closed == ()
+    assert (await engine.memory.add(more, scope=ANN))[0].closed == ()
     assert [each.closed_by for each in (await engine.memory.list(scope=ANN)).memories] == [None] * 4
 
 
 async def test_all_conversations_are_recalled_from_where_that_is_asked_for(engine: Engine) -> None:
-    await engine.memory.remember("The cat is called Mimi", scope=TUESDAY)
-    await engine.memory.remember("The cat is called Oskar", scope=BOB)
-    await engine.memory.remember("Good morning", scope=ANN)
+    await engine.memory.add("The cat is called Mimi", scope=TUESDAY)
+    await engine.memory.add("The cat is called Oskar", scope=BOB)
+    await engine.memory.add("Good morning", scope=ANN)
     question = asked("What is the cat called?")
     assert await recalled(engine, question) == []
     assert await recalled(engine, replace(question, all_conversations=True)) == ["The cat is called Mimi"]

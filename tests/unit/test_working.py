@@ -63,7 +63,7 @@ async def test_who_leaves_the_work_to_others_makes_no_vector_and_finds_no_name(t
         await engine.add("Ada Lovelace sails from London")
         await engine.graph.extract_entities()
         await engine.add("Alan Turing sails from Dover")
-        await engine.memory.remember("Grace Hopper likes Ada Lovelace", scope=Scope("grace"))
+        await engine.memory.add("Grace Hopper likes Ada Lovelace", scope=Scope("grace"))
         await engine.channels.add_messages(
             NewMessage("Is Grace Hopper there?", author="Ada"), channel="harbour"
         )

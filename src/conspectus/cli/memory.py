@@ -235,7 +235,7 @@ def add(
 ) -> None:
     """Add a memory."""
     with progress() as bars:
-        [done] = session.engine.memory.remember(
+        [done] = session.engine.memory.add(
             said.memory(text), **whose.place(session), wait=wait, progress=bars
         )
     lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {each}" for each in done.near)]
@@ -296,7 +296,7 @@ def recent(
     ] = None,
 ) -> None:
     """List the latest turns, oldest first."""
-    found = session.engine.memory.recent(**whose.place(session), limit=limit, max_tokens=max_tokens)
+    found = session.engine.memory.list_recent(**whose.place(session), limit=limit, max_tokens=max_tokens)
     session.show_found(found, recent_table(found), NO_MEMORIES)
 
 

@@ -144,7 +144,7 @@ def get_memory(memory: Id, session: MemorySession, whose: InScope) -> None:
 
 def versions(memory: Id, session: MemorySession, whose: InScope, *, limit: Limit = 100) -> None:
     """List the versions of a memory, oldest first."""
-    found = session.engine.memory.versions(memory, **whose.place(session))[-limit:]
+    found = session.engine.memory.list_versions(memory, **whose.place(session))[-limit:]
     rows = ((each.known_from, moment(each.known_until), cell(each.text, limit=LINE)) for each in found)
     session.show(found, rows_table(("known from", "until", "text"), rows))
 
@@ -180,7 +180,7 @@ def delete(
 
 def conversations(session: MemorySession, whose: InScope, *, limit: Limit = 100) -> None:
     """List the conversations of a scope."""
-    found = session.engine.memory.conversations(**whose.place(session))[:limit]
+    found = session.engine.memory.list_conversations(**whose.place(session))[:limit]
     rows = (
         (
             each.scope.agent or "-",

@@ -25,7 +25,7 @@ from conspectus.ports import Progress
 MOST_LINES: Final = 500
 MOST_CHARACTERS: Final = 1_000_000
 """So many lines, of about so many characters, are sent at once."""
-REMEMBER: Final = OPERATIONS["MemoryService.remember"]
+REMEMBER: Final = OPERATIONS["MemoryService.add"]
 IMPORT: Final = OPERATIONS["MemoryService.import_lines"]
 
 
@@ -33,7 +33,7 @@ IMPORT: Final = OPERATIONS["MemoryService.import_lines"]
 class RemoteMemory(RemoteService, MemoryService):
     """Memories on a server."""
 
-    async def remember(
+    async def add(
         self,
         memories: str | NewMemory | Iterable[str | NewMemory],
         *,

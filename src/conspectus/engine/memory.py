@@ -69,7 +69,7 @@ class MemoryService(Service):
         self._transfer = MemoryTransfer(context, reader, facts, batches)
         self._deletion = MemoryDeletion(context, reader)
 
-    async def remember(
+    async def add(
         self,
         memories: str | NewMemory | Iterable[str | NewMemory],
         *,
@@ -141,7 +141,7 @@ class MemoryService(Service):
         homes = await self._reader.homes(scope, collection)
         return await self._reader.memory(homes, memory)
 
-    async def versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Sequence[Memory]:
+    async def list_versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Sequence[Memory]:
         """List all versions of a memory, oldest first, the current one last. Raises NotFound."""
         homes = await self._reader.homes(scope, collection)
         now = await self._reader.memory(homes, memory)
@@ -171,7 +171,7 @@ class MemoryService(Service):
         """Count the memories of a scope that match."""
         return await (await self._reader.homes(scope, collection)).count(filter)
 
-    async def recent(
+    async def list_recent(
         self,
         *,
         scope: Scope,
@@ -227,7 +227,9 @@ class MemoryService(Service):
             receipt = await self._deletion.delete(homes, what, preview=preview)
         return replace(receipt, purged=erased)
 
-    async def conversations(self, *, scope: Scope, collection: str = MEMORY) -> Sequence[ConversationSummary]:
+    async def list_conversations(
+        self, *, scope: Scope, collection: str = MEMORY
+    ) -> Sequence[ConversationSummary]:
         """List the conversations of a scope, the newest one first."""
         homes = await self._reader.homes(scope, collection)
         found = [

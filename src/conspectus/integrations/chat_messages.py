@@ -51,7 +51,7 @@ class Turns:
         packed = [self._packed(item, role) for item, role in zip(items, roles, strict=True)]
         new = [replace(each, metadata={**each.metadata, **(more or {})}) for each in packed]
         if new:
-            await engine.memory.remember(new, scope=self.scope, collection=self.collection)
+            await engine.memory.add(new, scope=self.scope, collection=self.collection)
 
     async def newest(self, engine: AnyEngine, limit: int | None = None) -> list[Item]:
         """The last items in the order of time (None: all)."""
@@ -145,7 +145,7 @@ async def conversations(engine: AnyEngine, scope: Scope, collection: str) -> lis
     """The names of the conversations of a scope, each once, in the order in which they began."""
     found: Sequence[ConversationSummary] = ()
     with nothing_yet():
-        found = await engine.memory.conversations(scope=scope, collection=collection)
+        found = await engine.memory.list_conversations(scope=scope, collection=collection)
     began = sorted(found, key=lambda each: (each.first is None, each.first))
     names = (each.scope.conversation for each in began)
     return list(dict.fromkeys(name for name in names if name is not None))

@@ -172,7 +172,7 @@ async def remember(call: ToolCall, given: RememberArguments) -> ToolResult:
     for each thing.
     """
     scope = given.scope(call.options.scope)
-    stored = await call.engine.memory.remember([each.memory() for each in given.memories], scope=scope)
+    stored = await call.engine.memory.add([each.memory() for each in given.memories], scope=scope)
 
     def made(kept: Sequence[MemoryWritten], left: int) -> RememberedAnswer:
         return RememberedAnswer(stored=len(stored), memories=[_row(each) for each in kept], left_out=left)

@@ -27,7 +27,7 @@ ROUTES: Final[Mapping[str, str]] = {
 METHODS: Final[Mapping[str, str]] = {
     "files, archives or batches of more than one request": """
         Channels.import_archive Channels.add_messages Documents.add Documents.add_files Documents.delete
-        Events.add Jobs.ingest_files Memory.import_lines Memory.remember Streams.add_captions
+        Events.add Jobs.ingest_files Memory.import_lines Memory.add Streams.add_captions
         Streams.import_captions
         """,
     "a stream, lines or a picture, not one JSON value": """

@@ -14,12 +14,13 @@ _RETENTION: Final = "/memories/retention"
 
 MEMORY_OPERATIONS: Final = (
     Operation(
-        MemoryService.remember,
+        MemoryService.add,
         "POST",
         _MEMORIES,
         unhurried=True,
         status=201,
         listed={"memories": NewMemory},
+        id="remember",
     ),
     Operation(
         MemoryService.list,
@@ -40,9 +41,9 @@ MEMORY_OPERATIONS: Final = (
         reads=True,
         id="memory_context",
     ),
-    Operation(MemoryService.recent, "GET", f"{_MEMORIES}/recent", id="recent_memories"),
+    Operation(MemoryService.list_recent, "GET", f"{_MEMORIES}/recent", id="recent_memories"),
     Operation(MemoryService.forget, "POST", f"{_MEMORIES}/forget", spread="what", unhurried=True),
-    Operation(MemoryService.conversations, "GET", f"{_MEMORIES}/conversations", id="list_conversations"),
+    Operation(MemoryService.list_conversations, "GET", f"{_MEMORIES}/conversations"),
     Operation(MemoryService.stats, "GET", f"{_MEMORIES}/stats", id="memory_stats"),
     Operation(MemoryService.export, "GET", f"{_MEMORIES}/export", as_lines=True, id="export_memories"),
     Operation(
@@ -69,6 +70,6 @@ MEMORY_OPERATIONS: Final = (
         unhurried=True,
         id="update_memory",
     ),
-    Operation(MemoryService.versions, "GET", f"{_MEMORY}/versions", id="memory_versions"),
+    Operation(MemoryService.list_versions, "GET", f"{_MEMORY}/versions", id="memory_versions"),
 )
 """In the order in which paths are matched: what is no id comes before `{memory}`."""

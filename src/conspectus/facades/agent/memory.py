@@ -389,7 +389,7 @@ class AsyncAgentMemory(MemoryReads):
     async def _remember(self, batch: list[NewMemory], scope: Scope) -> Sequence[MemoryWritten]:
         self.desk.home.written += 1
         return await self.desk.run(
-            lambda engine: engine.memory.remember(batch, scope=scope, collection=self.desk.collection)
+            lambda engine: engine.memory.add(batch, scope=scope, collection=self.desk.collection)
         )
 
     async def _keep_to_retention(self, scope: Scope) -> None:

@@ -48,7 +48,7 @@ class MemoryReads(AsyncPart):
 
     async def _short_term(self, scope: Scope) -> Sequence[MemoryItem]:
         found = await self.desk.run(
-            lambda engine: engine.memory.recent(
+            lambda engine: engine.memory.list_recent(
                 scope=scope,
                 collection=self.desk.collection,
                 limit=self.short_term_limit,
@@ -73,7 +73,9 @@ class MemoryReads(AsyncPart):
         if await self._find(memory_id, scope) is None:
             return []
         found = await self.desk.run(
-            lambda engine: engine.memory.versions(memory_id, scope=scope, collection=self.desk.collection)
+            lambda engine: engine.memory.list_versions(
+                memory_id, scope=scope, collection=self.desk.collection
+            )
         )
         return [
             {**shown(each), "known_from": each.known_from, "known_until": each.known_until} for each in found
@@ -148,7 +150,7 @@ class MemoryReads(AsyncPart):
         """The conversations, with how many memories each has, and when it began and went on last."""
         scope = scope_of(self.scope, whose)
         found = await self.desk.run(
-            lambda engine: engine.memory.conversations(scope=scope, collection=self.desk.collection)
+            lambda engine: engine.memory.list_conversations(scope=scope, collection=self.desk.collection)
         )
         return [
             {
