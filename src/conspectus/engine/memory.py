@@ -441,7 +441,7 @@ class MemoryTransfer:
             where = {"graph": graph_name(scope), "collection": place.collection.id}
             ends = {node.id: node for line in stating for node in ends_of(line)}
             edges = [edge_of(line, ids[Reference(scope, line.key)]) for line in stating]
-            stated = await self._facts.add(ends.values(), edges, **where)
+            stated = await self._facts.graphs.add_facts(ends.values(), edges, **where)
             for edge, written in zip(edges, stated, strict=True):
                 await self._facts.explain(place, homes[scope], str(edge.evidence), written)
 

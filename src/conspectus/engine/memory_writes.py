@@ -1,6 +1,6 @@
 """Writing memories: new versions, near duplicates, and facts as edges of the graph."""
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 
@@ -29,7 +29,7 @@ from conspectus.memory.documents import (
 )
 from conspectus.memory.scopes import graph_name, home_name, scope_of
 from conspectus.model.filter import And, Eq
-from conspectus.model.graph import Edge, GraphWritten, NewEdge, NewNode
+from conspectus.model.graph import Edge, GraphWritten
 from conspectus.model.ids import ChunkId
 from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, NEAR, Memory, MemoryWritten, NewMemory, Scope
 from conspectus.model.records import Json, Source, Written
@@ -49,7 +49,7 @@ class MemoryFacts:
         self._context = context
         self._parts = context.parts
         self._reader = reader
-        self._graphs = graphs
+        self.graphs = graphs
 
     async def check(self, home: Source, place: SourceRef, told: Sequence[NewMemory]) -> None:
         """Refuse facts that cannot be stated, and have a graph where there are some to state.
@@ -62,8 +62,8 @@ class MemoryFacts:
         now = self._parts.clock()
         for each in facts:
             with as_field("fact", was="node"):
-                self._graphs.entries(home, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
-        await self._graphs.writable(graph_name(scope_of(home.name)), place.collection.id)
+                self.graphs.entries(home, place).adding(ends_of_fact(each), [edge_of_fact(each, None, now)])
+        await self.graphs.writable(graph_name(scope_of(home.name)), place.collection.id)
 
     async def stated(
         self,
@@ -78,17 +78,11 @@ class MemoryFacts:
         if new.fact is not None:
             edge = edge_of_fact(new, done.id, self._parts.clock())
             where = {"graph": graph_name(scope_of(home.name)), "collection": place.collection.id}
-            stated = await self._graphs.add_facts(ends_of_fact(new), [edge], **where)
+            stated = await self.graphs.add_facts(ends_of_fact(new), [edge], **where)
             closed = await self.explain(place, home, done.id, stated[0])
         if before is not None and before.fact is not None:
             await self._take_back(place, home, before, new)
         return replace(done, closed=closed) if closed else done
-
-    async def add(
-        self, nodes: Iterable[NewNode], edges: Iterable[NewEdge], *, graph: str, collection: str
-    ) -> list[GraphWritten]:
-        """Store facts that are checked; what became of the edges."""
-        return await self._graphs.add_facts(nodes, edges, graph=graph, collection=collection)
 
     async def explain(
         self, place: SourceRef, home: Source, memory: str, written: GraphWritten
@@ -116,16 +110,16 @@ class MemoryFacts:
         if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
             return
         collection, graph = place.collection.id, graph_name(scope_of(home.name))
-        source, _ = await self._graphs.place(graph, collection)
+        source, _ = await self.graphs.place(graph, collection)
         begins = parse_instant(edge.valid_from or now)
         name = edge_id(source.id, edge.source, edge.target, edge.type, begins)
-        for each in await self._graphs.edges_by_id(graph, collection, [name]):
+        for each in await self.graphs.edges_by_id(graph, collection, [name]):
             if each.valid_until is None and each.evidence == before.id:
                 ended = replace(edge, valid_until=max(now, begins))
-                await self._graphs.add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
+                await self.graphs.add_facts(ends_of_fact(was), [ended], graph=graph, collection=collection)
 
     async def _edges_here(self, home: Source, edges: list[str]) -> list[Edge]:
-        return await self._graphs.edges_by_id(graph_name(scope_of(home.name)), home.collection, edges)
+        return await self.graphs.edges_by_id(graph_name(scope_of(home.name)), home.collection, edges)
 
     async def _end(self, homes: MemorySources, home: Source, edge: Edge, *, kept: bool = True) -> bool:
         """Say of the memory of an edge what ended its fact, and when; whether it is there."""

@@ -1,8 +1,9 @@
 """Texts with metadata and vectors, and bytes by their keys, as documents of one source."""
 
 import base64
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from conspectus.engine.any_engine import AnyEngine
@@ -11,7 +12,7 @@ from conspectus.integrations.event_loop import Work
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In
 from conspectus.model.pages import pages
 from conspectus.model.records import Document, NewDocument
-from conspectus.model.results import Hit
+from conspectus.model.results import Hit, Retrieval
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 
@@ -103,6 +104,19 @@ DEEPER = 4
 """Where hits are chunks of too few texts, so many times as many are asked for."""
 
 
+async def best_of_each(ask: Callable[..., Awaitable[Retrieval]], number: int) -> list[Hit]:
+    """The best hits of so many documents, one of each, of as many hits as that takes."""
+    limit = number
+    while True:
+        hits = (await ask(limit=limit)).hits
+        best: dict[str, Hit] = {}
+        for hit in hits:
+            best.setdefault(hit.document.id, hit)
+        if len(best) >= number or len(hits) < limit or limit >= MOST_HITS:
+            return list(best.values())[:number]
+        limit = min(limit * DEEPER, MOST_HITS)
+
+
 @dataclass(frozen=True, slots=True)
 class Text:
     """A text with its id and metadata; without a `vector` the collection's embedding model makes one."""
@@ -178,16 +192,7 @@ class Texts:
         if source is None:
             return []
         fields |= {"collection": self.collection, "filter": selection.condition(source)}
-        depth = limit
-        while True:
-            hits = (await engine.search.retrieve(query, limit=depth, **fields)).hits
-            best: dict[str, Hit] = {}
-            for hit in hits:
-                best.setdefault(hit.document.id, hit)
-            if len(best) >= limit or len(hits) < depth or depth >= MOST_HITS:
-                break
-            depth = min(depth * DEEPER, MOST_HITS)
-        chosen = list(best.values())[:limit]
+        chosen = await best_of_each(partial(engine.search.retrieve, query, **fields), limit)
         texts = await engine.documents.get_texts([hit.document.id for hit in chosen]) if chosen else {}
         return [_found(hit, texts[hit.document.id]) for hit in chosen if hit.document.id in texts]
 

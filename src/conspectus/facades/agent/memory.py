@@ -147,11 +147,7 @@ class AsyncAgentMemory(MemoryReads):
             fields["metadata"] = {name: value for name, value in merged.items() if value is not None}
         self.desk.home.written += 1
         try:
-            await self.desk.run(
-                lambda engine: engine.memory.update(
-                    memory_id, scope=scope, collection=self.desk.collection, **fields
-                )
-            )
+            await self.desk.run(lambda engine: engine.memory.update(memory_id, **self._at(scope), **fields))
         except NotFound:
             return False
         return True
@@ -295,11 +291,11 @@ class AsyncAgentMemory(MemoryReads):
         There `max_memories` counts for each conversation. Without a retention, one that it keeps ends.
         """
         scope = scope_of(self.scope, whose)
-        rule, home = self.retention, self.desk.collection
+        rule = self.retention
         if rule == Retention():
-            await self.desk.run(lambda engine: engine.retention.delete(scope=scope, collection=home))
+            await self.desk.run(lambda engine: engine.retention.delete(**self._at(scope)))
         else:
-            await self.desk.run(lambda engine: engine.retention.set(rule, scope=scope, collection=home))
+            await self.desk.run(lambda engine: engine.retention.set(rule, **self._at(scope)))
 
     async def flush(self) -> int:
         """Wait until everything is found by meaning too, and say how many passages came meanwhile."""
@@ -337,9 +333,7 @@ class AsyncAgentMemory(MemoryReads):
         scope = scope_of(self.scope, whose)
         lines = await to_thread(read_lines, Path(given)) if isinstance(given, str | Path) else list(given)
         self.desk.home.written += 1
-        done = await self.desk.run(
-            lambda engine: engine.memory.import_lines(lines, collection=self.desk.collection, scope=scope)
-        )
+        done = await self.desk.run(lambda engine: engine.memory.import_lines(lines, **self._at(scope)))
         return sum(each.outcome != "unchanged" for each in done)
 
     async def save(self, folder: str | Path, **whose: Unpack[AgentScope]) -> int:
@@ -373,9 +367,7 @@ class AsyncAgentMemory(MemoryReads):
 
     async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
         return await self.desk.run(
-            lambda engine: engine.memory.forget(
-                what, scope=scope, collection=self.desk.collection, preview=preview
-            )
+            lambda engine: engine.memory.forget(what, **self._at(scope), preview=preview)
         )
 
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
@@ -388,9 +380,7 @@ class AsyncAgentMemory(MemoryReads):
 
     async def _remember(self, batch: list[NewMemory], scope: Scope) -> Sequence[MemoryWritten]:
         self.desk.home.written += 1
-        return await self.desk.run(
-            lambda engine: engine.memory.add(batch, scope=scope, collection=self.desk.collection)
-        )
+        return await self.desk.run(lambda engine: engine.memory.add(batch, **self._at(scope)))
 
     async def _keep_to_retention(self, scope: Scope) -> None:
         if self.retention != Retention():
@@ -402,9 +392,7 @@ class AsyncAgentMemory(MemoryReads):
                 yield line
 
     async def _export_page(self, scope: Scope, after: str | None = None) -> MemoryExport:
-        return await self.desk.run(
-            lambda engine: engine.memory.export(scope=scope, collection=self.desk.collection, after=after)
-        )
+        return await self.desk.run(lambda engine: engine.memory.export(**self._at(scope), after=after))
 
 
 def _default_token_limit() -> int:

@@ -49,8 +49,7 @@ class MemoryReads(AsyncPart):
     async def _short_term(self, scope: Scope) -> Sequence[MemoryItem]:
         found = await self.desk.run(
             lambda engine: engine.memory.list_recent(
-                scope=scope,
-                collection=self.desk.collection,
+                **self._at(scope),
                 limit=self.short_term_limit,
                 max_tokens=self.token_limit,
                 tokenizer=self.tokenizer,
@@ -72,11 +71,7 @@ class MemoryReads(AsyncPart):
         scope = scope_of(self.scope, whose)
         if await self._find(memory_id, scope) is None:
             return []
-        found = await self.desk.run(
-            lambda engine: engine.memory.list_versions(
-                memory_id, scope=scope, collection=self.desk.collection
-            )
-        )
+        found = await self.desk.run(lambda engine: engine.memory.list_versions(memory_id, **self._at(scope)))
         return [
             {**shown(each), "known_from": each.known_from, "known_until": each.known_until} for each in found
         ]
@@ -149,9 +144,7 @@ class MemoryReads(AsyncPart):
     async def list_conversations(self, **whose: Unpack[AgentScope]) -> Told:
         """The conversations, with how many memories each has, and when it began and went on last."""
         scope = scope_of(self.scope, whose)
-        found = await self.desk.run(
-            lambda engine: engine.memory.list_conversations(scope=scope, collection=self.desk.collection)
-        )
+        found = await self.desk.run(lambda engine: engine.memory.list_conversations(**self._at(scope)))
         return [
             {
                 "conversation_id": each.scope.conversation,
@@ -184,22 +177,19 @@ class MemoryReads(AsyncPart):
             "token_limit": self.token_limit,
         }
 
+    def _at(self, scope: Scope) -> dict[str, Any]:
+        return {"scope": scope, "collection": self.desk.collection}
+
     async def _numbers(self, scope: Scope) -> dict[str, Any]:
-        found = await self.desk.run(
-            lambda engine: engine.memory.stats(scope=scope, collection=self.desk.collection)
-        )
+        found = await self.desk.run(lambda engine: engine.memory.stats(**self._at(scope)))
         return {name: getattr(found, name) for name in found.__dataclass_fields__}
 
     async def _count_where(self, scope: Scope, where: Filter) -> int:
-        return await self.desk.run(
-            lambda engine: engine.memory.count(scope=scope, collection=self.desk.collection, filter=where)
-        )
+        return await self.desk.run(lambda engine: engine.memory.count(**self._at(scope), filter=where))
 
     async def _find(self, memory_id: str, scope: Scope) -> Memory | None:
         try:
-            return await self.desk.run(
-                lambda engine: engine.memory.get(memory_id, scope=scope, collection=self.desk.collection)
-            )
+            return await self.desk.run(lambda engine: engine.memory.get(memory_id, **self._at(scope)))
         except NotFound:
             return None
 
@@ -211,8 +201,7 @@ class MemoryReads(AsyncPart):
         async def read(after: str | None = None) -> MemoryPage:
             return await self.desk.run(
                 lambda engine: engine.memory.list(
-                    scope=scope,
-                    collection=self.desk.collection,
+                    **self._at(scope),
                     filter=where,
                     after=after,
                     limit=PAGE,

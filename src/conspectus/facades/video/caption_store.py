@@ -17,12 +17,13 @@ from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.facades.video.mapping import LOG, Document, in_order, sequence_of, times_of
 from conspectus.ingest.prepare import DocumentLimits, storable
+from conspectus.integrations.texts import best_of_each
 from conspectus.model import records
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, Not, Or
 from conspectus.model.pages import pages
 from conspectus.model.query import Query
 from conspectus.model.records import Collection, Json, Source
-from conspectus.model.results import Hit
+from conspectus.model.results import Retrieval
 from conspectus.model.streams import CaptionRange, NewCaption
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fits, stable_id
@@ -110,21 +111,16 @@ class CaptionStore:
         alone = query.retrievers == ("vector",)
         if home is None or top_k <= 0 or (alone and home.collection.space is None):
             return []
-        where = wanted(chosen, home.names)
-        limit = top_k
-        while True:
-            asked = replace(query, collection=home.collection.id, filter=where, limit=limit)
-            hits = (await engine.search.retrieve(asked)).hits
-            best: dict[str, Hit] = {}
-            for hit in hits:
-                best.setdefault(hit.document.id, hit)
-            if len(best) >= top_k or len(hits) < limit or limit >= PAGE:
-                break
-            limit = min(PAGE, 4 * limit)
-        texts = await engine.documents.get_texts(list(best)[:top_k])
+        asked = replace(query, collection=home.collection.id, filter=wanted(chosen, home.names))
+
+        async def ask(limit: int) -> Retrieval:
+            return await engine.search.retrieve(replace(asked, limit=limit))
+
+        best = await best_of_each(ask, top_k)
+        texts = await engine.documents.get_texts([hit.document.id for hit in best])
         return [
             (home.shown(hit.document, texts[hit.document.id]), hit.score)
-            for hit in best.values()
+            for hit in best
             if hit.document.id in texts
         ]
 
