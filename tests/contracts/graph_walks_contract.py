@@ -7,7 +7,7 @@ import pytest
 
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.graph import Neighbor, Traversal
-from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.ids import SourceId
 from tests.support.graph_samples import (
     BOTH,
     PEOPLE,
@@ -190,9 +190,7 @@ class GraphMergesContract:
         await shelf.graphs.merge(PEOPLE.id, "a", ["b"], MERGE)
         await shelf.graphs.add(adding(edge("a", "y", type="likes")))
         number = (await shelf.graphs.events(PEOPLE.id))[0].number
-        assert await shelf.graphs.resting_on([DocumentId("d")]) == 0
         assert await shelf.graphs.split(PEOPLE.id, number, SPLIT) == given[:2]
-        assert await shelf.graphs.resting_on([DocumentId("d")]) == 1
         found = await every_edge(shelf.graphs)
         assert sorted(found, key=lambda each: each.id) == sorted(
             [*links, edge("a", "y", type="likes")], key=lambda each: each.id

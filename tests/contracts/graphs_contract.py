@@ -8,7 +8,7 @@ import pytest
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.model.graph import Edge, GraphReceipt
-from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
 from tests.support.graph_samples import (
     BOTH,
@@ -237,11 +237,6 @@ class GraphsContract:
         own = [edge("b", "a"), edge("b", "a", evidence="d")]
         outcomes = [each.outcome for each in await shelf.graphs.add(adding(*two, *own, two[1]))]
         assert outcomes == ["added", "updated", "added", "updated", "unchanged"]
-        rests = [
-            await shelf.graphs.resting_on([DocumentId(each) for each in some])
-            for some in ("d", "de", "f", "")
-        ]
-        assert rests == [0, 1, 0, 0]
         await shelf.forget("d")
         assert [each.evidence for each in await every_edge(shelf.graphs)] == ["e", None]
         await shelf.forget("e", "f")

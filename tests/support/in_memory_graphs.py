@@ -19,7 +19,7 @@ from conspectus.model.graph import (
     NodePage,
     Traversal,
 )
-from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from tests.support.kept_graphs import KeptGraphs, Merged
 
@@ -133,11 +133,6 @@ class MemoryGraphs(KeptGraphs):
         for each in gone:
             self._remove(each)
         return GraphReceipt(0, len(gone))
-
-    async def resting_on(self, documents: Sequence[DocumentId]) -> int:
-        """How many edges have no evidence but these documents."""
-        resting = [each for each in self._every_edge() if each.proofs and not each.stands]
-        return sum(set(each.proofs) <= set(documents) for each in resting)
 
     async def summary(self, graph: SourceId) -> GraphSummary:
         """A graph in numbers. Raises NotFound."""

@@ -1,40 +1,33 @@
 """The index of a collection: opened, built by a child process, and forgotten."""
 
 import asyncio
+import hashlib
 import json
+import re
 import shutil
 import sys
 from collections.abc import Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from conspectus.bootstrap.store_address import StoreAddress
 from conspectus.engine.components import IndexRegistry
-from conspectus.errors import IndexDamaged, InvalidInput, NotFound, StorageBusy
+from conspectus.errors import IndexDamaged, InvalidInput, MissingExtra, NotFound, StorageBusy
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.ports.jobs import Turns
+from conspectus.ports.jobs import Lock, Turns
 from conspectus.private import can_write
 from conspectus.settings import Settings
 from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
-    from conspectus.records.core.transactions import Transactions
-import hashlib
-import re
-from contextlib import AbstractAsyncContextManager
-from functools import partial
-from typing import TYPE_CHECKING
-
-from conspectus.errors import MissingExtra
-from conspectus.ports.jobs import Lock
-
-if TYPE_CHECKING:
     from conspectus.index.milvus.captions import MilvusCaptions
     from conspectus.index.milvus.connection import MilvusServer
     from conspectus.index.milvus.search import MilvusLocation
-
+    from conspectus.records.core.transactions import Transactions
 
 INDEXES = "index"
 IndexKind: TypeAlias = Literal["segments", "pgvector", "milvus"]

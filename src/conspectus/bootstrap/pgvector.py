@@ -6,15 +6,18 @@ from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, select
 
 from conspectus.errors import ConspectusError
-from conspectus.model.records import Collection, EmbeddingSpace
+from conspectus.model.records import Change, Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
+from conspectus.records.core.changes import changes_since, made_by
 from conspectus.records.core.collections import all_collections
 from conspectus.records.core.database import guarded, transact
+from conspectus.records.core.reads import chunks_between
+from conspectus.records.core.rows import COLLECTION_COLUMNS, to_collection
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.core import chunks, collections, documents, vectors
 from conspectus.settings import Settings
@@ -23,16 +26,6 @@ from conspectus.text.analyzer import Analyzer
 if TYPE_CHECKING:
     from conspectus.index.pgvector.database import PgvectorOptions, Run
     from conspectus.index.pgvector.store import AtOnce
-from typing import TYPE_CHECKING, TypeAlias
-
-from conspectus.model.records import Change
-from conspectus.records.core.changes import changes_since, made_by
-from conspectus.records.core.reads import chunks_between
-from conspectus.records.core.rows import COLLECTION_COLUMNS, to_collection
-
-if TYPE_CHECKING:
-    from conspectus.index.pgvector.store import AtOnce
-
 
 Result = TypeVar("Result")
 _SPACES = (

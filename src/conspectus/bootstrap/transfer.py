@@ -1,39 +1,30 @@
 """Moving a store from one database or index into another, backups, and restoring them."""
 
 import asyncio
-from collections.abc import Sequence
+import importlib.metadata
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
-from conspectus.bootstrap.store_address import StoreAddress, database_of, place_of
-from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError
+from conspectus.bootstrap.store_address import StoreAddress, database_of, is_address, place_of
+from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobFiles
 from conspectus.private import make_folder
-from conspectus.settings import Settings
+from conspectus.settings import RECORDS, Settings
 
 if TYPE_CHECKING:
     from conspectus.records.core.database import Database
-    from conspectus.records.transfer.transfer import Moved
-import importlib.metadata
-import os
-import shutil
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import IO, TYPE_CHECKING
-
-from conspectus.bootstrap.store_address import is_address
-from conspectus.errors import UnreadableFile
-from conspectus.settings import RECORDS
-
-if TYPE_CHECKING:
     from conspectus.records.transfer.backup import Manifest
-
+    from conspectus.records.transfer.transfer import Moved
 
 FILES = ("secrets", "uploads")
 """What running jobs have beside the records, in folders of a store."""

@@ -19,7 +19,7 @@ from conspectus.model.graph import (
     NodePage,
     Traversal,
 )
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
+from conspectus.model.ids import ChunkId, CollectionId, SourceId
 
 SUBJECT = "subject"
 """The type of a name that is the title of a document, or in its fact: what its first passage is about."""
@@ -114,14 +114,6 @@ class Graphs(Protocol):
 
     async def delete_edges(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete edges by id; unknown ids count 0."""
-        ...
-
-    async def resting_on(self, documents: Sequence[DocumentId]) -> int:
-        """How many edges have no evidence but these documents, and so go with them.
-
-        What such an edge ended stays ended, since nobody said that it holds again; what ended it is not named
-        any more.
-        """
         ...
 
     async def summary(self, graph: SourceId) -> GraphSummary:

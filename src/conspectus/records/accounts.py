@@ -10,6 +10,7 @@ from conspectus.errors import Conflict, NotFound
 from conspectus.model.access import Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
+from conspectus.records.core.rows import to_moment, to_number
 from conspectus.records.core.transactions import SqlStore, reading, writing
 from conspectus.records.tables.core import collections, grants, groups, keys, members, sources, users
 from conspectus.records.tables.jobs import connections, jobs
@@ -186,9 +187,9 @@ def add_key(connection: Connection, key: Key, secret_hash: str) -> None:
         "hash": secret_hash,
         "scopes": " ".join(key.scopes),
         "created": to_microseconds(key.created),
-        "expires": _number(key.expires),
-        "last_used": _number(key.last_used),
-        "revoked": _number(key.revoked),
+        "expires": to_number(key.expires),
+        "last_used": to_number(key.last_used),
+        "revoked": to_number(key.revoked),
     }
     connection.execute(insert(keys), values)
 
@@ -260,16 +261,8 @@ def _to_user(row: Row[*tuple[Any, ...]]) -> User:
 
 def _to_key(row: Sequence[Any]) -> Key:
     number, user, label, _, scopes, created, expires, last_used, revoked = row
-    times = (_instant(expires), _instant(last_used), _instant(revoked))
+    times = (to_moment(expires), to_moment(last_used), to_moment(revoked))
     return Key(number, user, label, tuple(scopes.split()), from_microseconds(created), *times)
-
-
-def _number(instant: datetime | None) -> int | None:
-    return None if instant is None else to_microseconds(instant)
-
-
-def _instant(number: int | None) -> datetime | None:
-    return None if number is None else from_microseconds(number)
 
 
 class SqlAccounts(SqlStore):

@@ -38,6 +38,7 @@ from conspectus.records.core.rows import (
     to_document,
     to_json,
     to_metadata,
+    to_moment,
     to_source,
 )
 from conspectus.records.core.transactions import FEW, SqlStore, reading, writing
@@ -55,7 +56,7 @@ from conspectus.records.tables.core import (
 )
 from conspectus.records.tables.graph import mentions
 from conspectus.records.tables.jobs import jobs
-from conspectus.text.times import from_microseconds, to_microseconds
+from conspectus.text.times import to_microseconds
 
 IS_PINNED = kind_of(documents.c.metadata, PINNED).is_not_distinct_from("true")
 STATES_A_FACT = kind_of(documents.c.metadata, FACT).is_not_distinct_from("object")
@@ -130,7 +131,7 @@ def spans(connection: Connection, sources: Sequence[SourceId]) -> list[HomeSpan]
         counted = select(documents.c.source, func.count(), func.min(start), func.max(start))
         counted = counted.where(documents.c.source.in_(block), REMEMBERED).group_by(documents.c.source)
         for source, memories, first, last in connection.execute(counted):
-            found.append(HomeSpan(SourceId(source), memories, _instant(first), _instant(last)))
+            found.append(HomeSpan(SourceId(source), memories, to_moment(first), to_moment(last)))
     return found
 
 
@@ -339,7 +340,7 @@ def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
         first = min(filter(None, (first, row[5])), default=None)
         last = max(filter(None, (last, row[6])), default=None)
     memories, notes, pins, facts, pending, old, counted = numbers
-    return Totals(memories, notes, pins, facts, old, counted, pending, _instant(first), _instant(last))
+    return Totals(memories, notes, pins, facts, old, counted, pending, to_moment(first), to_moment(last))
 
 
 def _versions(connection: Connection, memory: DocumentId) -> list[tuple[Document, str]]:
@@ -410,7 +411,7 @@ def _retentions(connection: Connection, collection: CollectionId | None = None) 
             row.begins,
             Retention(row.days, row.most),
             UserId(row.owner),
-            _instant(row.ran),
+            to_moment(row.ran),
         )
         for row in rows
     ]
@@ -424,10 +425,6 @@ def _ran(connection: Connection, id: str, at: datetime) -> None:
 def _with_texts(connection: Connection, found: Sequence[Document]) -> list[tuple[Document, str]]:
     texts = texts_of(connection, [each.id for each in found])
     return [(each, texts.get(each.id, "")) for each in found]
-
-
-def _instant(stored: int | None) -> datetime | None:
-    return None if stored is None else from_microseconds(stored)
 
 
 class SqlMemories(SqlStore):

@@ -21,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
+from sqlalchemy.sql.elements import SQLColumnExpression
 from sqlalchemy.sql.functions import FunctionElement
 
 NUL = "\x00"
@@ -178,3 +179,8 @@ def _in_postgresql(_element: DatabaseTime, _compiler: SQLCompiler, **_options: A
 @compiles(DatabaseTime, "sqlite")
 def _in_sqlite(_element: DatabaseTime, _compiler: SQLCompiler, **_options: Any) -> str:
     return "CAST((julianday('now') - 2440587.5) * 86400000 AS INTEGER) * 1000"
+
+
+def time_in(seconds: float) -> SQLColumnExpression[int]:
+    """The time of the database in so many seconds."""
+    return DatabaseTime() + round(seconds * MICROSECONDS)

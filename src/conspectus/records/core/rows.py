@@ -4,6 +4,7 @@ import base64
 import binascii
 import json
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, Final, TypeVar
 
 from sqlalchemy import Connection, Row, Table, insert
@@ -40,6 +41,16 @@ SOURCE_COLUMNS = tuple(sources.c)
 DOCUMENT_COLUMNS = (documents.c.number, *documents.c[*documents.c.keys()[1:24]])
 CHUNK_COLUMNS = tuple(chunks.c)
 CHUNK_WIDTH = len(CHUNK_COLUMNS)
+
+
+def to_moment(number: int | None) -> datetime | None:
+    """A stored time, None for an open one."""
+    return None if number is None else from_microseconds(number)
+
+
+def to_number(moment: datetime | None) -> int | None:
+    """The inverse of `to_moment`."""
+    return None if moment is None else to_microseconds(moment)
 
 
 def to_json(metadata: Metadata) -> str:

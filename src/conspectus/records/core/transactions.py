@@ -293,6 +293,18 @@ def writing(
     return method
 
 
+def beside(
+    work: Callable[Concatenate[Connection, P], Result],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
+    """A method of statements that count one by one, whatever is written meanwhile."""
+
+    @wraps(work)
+    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        return await self.transactions.beside(lambda connection: work(connection, *args, **kwargs))
+
+    return method
+
+
 def _is_many(given: object) -> bool:
     return isinstance(given, Sequence | Mapping) and not isinstance(given, str) and len(given) > FEW
 

@@ -37,19 +37,10 @@ from conspectus.model.graph import (
     NodePage,
     Traversal,
 )
-from conspectus.model.ids import DocumentId, SourceId
+from conspectus.model.ids import SourceId
 from conspectus.records.core.dialects import given, one_of, parted, rare
-from conspectus.records.core.rows import blocks, from_cursor, to_cursor
-from conspectus.records.graph.rows import (
-    EDGES,
-    HERE,
-    NODE_COLUMNS,
-    sources_by_id,
-    to_edge,
-    to_event,
-    to_node,
-    to_number,
-)
+from conspectus.records.core.rows import blocks, from_cursor, to_cursor, to_number
+from conspectus.records.graph.rows import EDGES, HERE, NODE_COLUMNS, sources_by_id, to_edge, to_event, to_node
 from conspectus.records.tables.graph import graph_edges as edges
 from conspectus.records.tables.graph import graph_events as events
 from conspectus.records.tables.graph import graph_evidence as evidence
@@ -243,13 +234,12 @@ def valid(
     return and_(or_(begins.is_(None), begins <= moment), or_(ends.is_(None), ends >= moment))
 
 
-def resting_on(connection: Connection, documents: Sequence[DocumentId]) -> int:
-    """How many edges have no evidence but these documents."""
-    return len(resting_edges(connection, documents))
-
-
 def resting_edges(connection: Connection, ids: Sequence[str]) -> list[int]:
-    """The numbers of edges that have no evidence but these documents."""
+    """The numbers of edges that have no evidence but these documents, and so go with them.
+
+    What such an edge ended stays ended, since nobody said that it holds again; what ended it is not named
+    any more.
+    """
     going = set(ids)
     touched: set[int] = set()
     for block in blocks(ids):

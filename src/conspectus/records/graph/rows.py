@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Select, bindparam, func, select
@@ -10,7 +9,16 @@ from sqlalchemy import Connection, Select, bindparam, func, select
 from conspectus.model.graph import Edge, Node, NodeEvent
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Source
-from conspectus.records.core.rows import SOURCE_COLUMNS, blocks, insert_rows, to_json, to_metadata, to_source
+from conspectus.records.core.rows import (
+    SOURCE_COLUMNS,
+    blocks,
+    insert_rows,
+    to_json,
+    to_metadata,
+    to_moment,
+    to_number,
+    to_source,
+)
 from conspectus.records.tables.core import sources
 from conspectus.records.tables.graph import graph_edges as edges
 from conspectus.records.tables.graph import graph_events as events
@@ -199,13 +207,3 @@ def event_values(graph: SourceId, number: int, event: NodeEvent) -> dict[str, An
         "reason": event.reason,
         "undone": 0,
     }
-
-
-def to_moment(number: int | None) -> datetime | None:
-    """A stored time, None for an open one."""
-    return None if number is None else from_microseconds(number)
-
-
-def to_number(moment: datetime | None) -> int | None:
-    """The inverse of `to_moment`."""
-    return None if moment is None else to_microseconds(moment)

@@ -38,7 +38,7 @@ from conspectus.model.graph import (
 from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.changes import allocate
-from conspectus.records.core.rows import blocks
+from conspectus.records.core.rows import blocks, to_moment
 from conspectus.records.core.transactions import FEW, SqlStore, Transactions, reading, writing
 from conspectus.records.graph import reads, writes
 from conspectus.records.graph.reads import (
@@ -50,10 +50,9 @@ from conspectus.records.graph.reads import (
     named_like,
     node_page,
     nodes_by_id,
-    resting_on,
     summary,
 )
-from conspectus.records.graph.rows import HERE, event_values, prove, to_moment
+from conspectus.records.graph.rows import HERE, event_values, prove
 from conspectus.records.graph.writes import delete_edges, delete_nodes
 from conspectus.records.tables.graph import graph_edges as edges
 from conspectus.records.tables.graph import graph_events as events
@@ -290,7 +289,6 @@ class SqlGraphs(SqlStore):
 
     delete_nodes = writing(delete_nodes, long=True)
     delete_edges = writing(delete_edges)
-    resting_on = reading(resting_on)
     summary = reading(summary)
     at = reading(at)
     merge = writing(merge)

@@ -19,12 +19,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from sqlalchemy import ColumnElement, Connection, and_, delete, exists, insert, or_, select, update
+from sqlalchemy import Connection, and_, delete, exists, insert, or_, select, update
 
 from conspectus.errors import Conflict, LockLost, StorageError
 from conspectus.ports.jobs import Lock
 from conspectus.private import make_file
-from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime
+from conspectus.records.core.dialects import DatabaseTime, time_in
 from conspectus.records.core.transactions import Transactions
 from conspectus.records.tables.jobs import leases
 
@@ -115,7 +115,7 @@ class Lease:
 
 def _take(connection: Connection, name: str, seconds: float, holder: str) -> int | None:
     """The fence of the lease, now held; None if another has it. Raises Conflict if another is first."""
-    now, until = DatabaseTime(), _end(seconds)
+    now, until = DatabaseTime(), time_in(seconds)
     # An end beyond what anyone can have asked for is left over from before the clock was set back.
     free = and_(leases.c.name == name, or_(leases.c.until <= now, leases.c.until > until))
     values = {"holder": holder, "until": until}
@@ -132,7 +132,7 @@ def _take(connection: Connection, name: str, seconds: float, holder: str) -> int
 def _prolong(connection: Connection, name: str, fence: int, seconds: float) -> bool:
     """Hold it for longer; whether it is still held, which it is after its end too if nobody else came."""
     held = update(leases).where(leases.c.name == name, leases.c.fence == fence)
-    return connection.execute(held.values(until=_end(seconds))).rowcount == 1
+    return connection.execute(held.values(until=time_in(seconds))).rowcount == 1
 
 
 def _is_held(connection: Connection, name: str, fence: int) -> bool:
@@ -142,10 +142,6 @@ def _is_held(connection: Connection, name: str, fence: int) -> bool:
 
 def _give_back(connection: Connection, name: str, fence: int) -> None:
     connection.execute(delete(leases).where(leases.c.name == name, leases.c.fence == fence))
-
-
-def _end(seconds: float) -> ColumnElement[int]:
-    return DatabaseTime() + round(seconds * MICROSECONDS)
 
 
 @dataclass(frozen=True, slots=True)

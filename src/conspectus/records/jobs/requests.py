@@ -24,7 +24,6 @@ from sqlalchemy import (
     select,
     update,
 )
-from sqlalchemy.sql.elements import SQLColumnExpression
 
 from conspectus.errors import (
     Conflict,
@@ -37,8 +36,8 @@ from conspectus.model.ids import UserId
 from conspectus.model.jobs import EmbeddingRequest, RequestTotals
 from conspectus.ports.chat import RemoteChatEvent, Utterance
 from conspectus.ports.jobs import RateCount
-from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, total
-from conspectus.records.core.transactions import SqlStore, Transactions, reading
+from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, time_in, total
+from conspectus.records.core.transactions import SqlStore, Transactions, beside, reading
 from conspectus.records.tables.jobs import allowances, replays, spoken, spoken_frames
 from conspectus.records.tables.jobs import embedding_requests as requests
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -47,7 +46,7 @@ MINUTE = 60 * MICROSECONDS
 
 
 class SqlRateCounters:
-    """The port `Allowances` by statements that wait for no writer."""
+    """The port `RateCounters` by statements that wait for no writer."""
 
     def __init__(self, transactions: Transactions) -> None:
         self._beside = transactions.beside
@@ -135,7 +134,7 @@ PLAIN: Final = 3
 
 
 class SqlIdempotencyStore:
-    """Every method of the port `Replays` as one transaction.
+    """Every method of the port `IdempotencyStore` as one transaction.
 
     A claim is a lease of `seconds` by the clock of the database. `alone` says that no other process answers
     requests of this store, so that what this one did not claim itself belongs to a process that ended.
@@ -208,13 +207,9 @@ def _is(person: str, key: str, created: int) -> ColumnElement[bool]:
     return and_(replays.c.person == person, replays.c.key == key, replays.c.created == created)
 
 
-def _end(seconds: float) -> SQLColumnExpression[int]:
-    return DatabaseTime() + round(seconds * MICROSECONDS)
-
-
 def _has_ended() -> ColumnElement[bool]:
     """Whether the lease has ended; an end further away than any lease is from before a clock was set back."""
-    return or_(replays.c.until <= DatabaseTime(), replays.c.until > _end(LONGEST_LEASE))
+    return or_(replays.c.until <= DatabaseTime(), replays.c.until > time_in(LONGEST_LEASE))
 
 
 def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Mapping[str, Any] | None:
@@ -222,7 +217,7 @@ def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Ma
     _unanswered(connection, and_(same, replays.c.answer.is_(None), _has_ended()))
     found = connection.execute(select(replays).where(same)).one_or_none()
     if found is None:
-        connection.execute(insert(replays).values(**row, until=_end(seconds)))
+        connection.execute(insert(replays).values(**row, until=time_in(seconds)))
         return None
     key = row["key"]
     if found.fingerprint != row["fingerprint"]:
@@ -252,7 +247,7 @@ def _finish(connection: Connection, claim: ColumnElement[bool], answer: Mapping[
 def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float) -> None:
     same = (replays.c.person == bindparam("of"), replays.c.key == bindparam("named"))
     held = update(replays).where(*same, replays.c.created == bindparam("at"), replays.c.answer.is_(None))
-    connection.execute(held.values(until=_end(seconds)), claims)
+    connection.execute(held.values(until=time_in(seconds)), claims)
 
 
 def _give_back(connection: Connection, everything: bool) -> int:
@@ -270,38 +265,8 @@ def _forget(connection: Connection, before: datetime) -> int:
     return connection.execute(delete(replays).where(replays.c.created < to_microseconds(before))).rowcount
 
 
-class SqlChatRegistry:
-    """The `SpokenAnswers` port."""
-
-    def __init__(self, transactions: Transactions) -> None:
-        self._read = transactions.read
-        self._beside = transactions.beside
-
-    async def begin(self, stream: str, person: UserId) -> None:
-        """Let others know of an answer."""
-        await self._beside(partial(_begin_chat, stream=stream, person=person))
-
-    async def say(self, utterance: Utterance) -> None:
-        """Keep what is new of an answer."""
-        await self._beside(partial(_say, utterance=utterance))
-
-    async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
-        """Let others know that these are still made; seconds since each was passed on elsewhere."""
-        return await self._beside(partial(_pulse, streams=streams)) if streams else {}
-
-    async def overhear(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-        """What there is of an answer of this person from a frame on; None where there is none."""
-        found = await self._read(partial(_overheard, stream=stream, person=person, first=first))
-        if found is not None:
-            await self._beside(partial(_hear, stream=stream))
-        return found
-
-    async def forget(self, streams: Sequence[str] = (), *, older: float | None = None) -> None:
-        """Delete answers, and with `older` all that were not written to for so many seconds."""
-        await self._beside(partial(_forget_chats, streams=tuple(streams), older=older))
-
-
 def _begin_chat(connection: Connection, stream: str, person: UserId) -> None:
+    """Let others know of an answer."""
     row = {"stream": stream, "person": person, "documents": "[]", "frames": 0, "over": 0, "heard": 0}
     connection.execute(insert(spoken).values(**row, written=DatabaseTime()))
 
@@ -314,6 +279,7 @@ def _pulse(connection: Connection, streams: Sequence[str]) -> dict[str, float]:
 
 
 def _say(connection: Connection, utterance: Utterance) -> None:
+    """Keep what is new of an answer."""
     named = [
         {"stream": utterance.stream, "number": utterance.first + place, "frame": frame}
         for place, frame in enumerate(utterance.frames)
@@ -347,10 +313,31 @@ def _hear(connection: Connection, stream: str) -> None:
     connection.execute(update(spoken).where(spoken.c.stream == stream).values(heard=DatabaseTime()))
 
 
-def _forget_chats(connection: Connection, streams: Sequence[str], older: float | None) -> None:
+def _forget_chats(connection: Connection, streams: Sequence[str] = (), *, older: float | None = None) -> None:
+    """Delete answers, and with `older` all that were not written to for so many seconds."""
     chosen = list(streams)
     if older is not None:
         late = spoken.c.written < DatabaseTime() - int(older * MICROSECONDS)
         chosen += connection.execute(select(spoken.c.stream).where(late)).scalars().all()
     for stream in chosen:
         connection.execute(delete(spoken).where(spoken.c.stream == stream))
+
+
+class SqlChatRegistry(SqlStore):
+    """The port `ChatRegistry` by statements that wait for no writer; what each means is said there."""
+
+    begin = beside(_begin_chat)
+    say = beside(_say)
+    forget = beside(_forget_chats)
+
+    async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
+        """Let others know that these are still made; seconds since each was passed on elsewhere."""
+        return await self.transactions.beside(partial(_pulse, streams=streams)) if streams else {}
+
+    async def overhear(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
+        """What there is of an answer of this person from a frame on; None where there is none."""
+        read = partial(_overheard, stream=stream, person=person, first=first)
+        found = await self.transactions.read(read)
+        if found is not None:
+            await self.transactions.beside(partial(_hear, stream=stream))
+        return found

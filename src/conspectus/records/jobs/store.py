@@ -42,7 +42,7 @@ from conspectus.ports import Clock
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.private import make_file, make_folder
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import from_cursor, to_cursor, to_json, to_metadata
+from conspectus.records.core.rows import from_cursor, to_cursor, to_json, to_metadata, to_moment, to_number
 from conspectus.records.core.transactions import SqlStore, Transactions, reading, writing
 from conspectus.records.tables.jobs import connections, job_files, job_secrets, jobs
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -165,7 +165,7 @@ def _values(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Fields of the model as columns."""
     values: dict[str, Any] = dict(fields)
     for name in fields.keys() & TIMES:
-        values[name] = None if fields[name] is None else to_microseconds(fields[name])
+        values[name] = to_number(fields[name])
     for name in fields.keys() & DOCUMENTS:
         values[name] = None if fields[name] is None else to_json(fields[name])
     return values
@@ -175,7 +175,7 @@ def _given(row: Row[*tuple[Any, ...]]) -> dict[str, Any]:
     """Columns as fields of the model."""
     fields = dict(row._mapping)
     for name in fields.keys() & TIMES:
-        fields[name] = None if fields[name] is None else from_microseconds(fields[name])
+        fields[name] = to_moment(fields[name])
     for name in fields.keys() & DOCUMENTS:
         fields[name] = None if fields[name] is None else to_metadata(fields[name])
     return fields

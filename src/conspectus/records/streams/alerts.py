@@ -28,7 +28,8 @@ from conspectus.model.streams import Alert
 from conspectus.ports.streams import LONGEST_WAIT, AlertMatch, Behind, Checked, Delivery, Match
 from conspectus.records.core.changes import allocate
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import blocks, insert_rows
+from conspectus.records.core.dialects import MICROSECONDS
+from conspectus.records.core.rows import blocks, insert_rows, to_number
 from conspectus.records.core.transactions import SqlStore, reading, writing
 from conspectus.records.tables.core import collections, counters, documents
 from conspectus.records.tables.streams import alert_events as events
@@ -36,7 +37,6 @@ from conspectus.records.tables.streams import alerts
 from conspectus.text.times import from_microseconds, runs, to_microseconds
 
 WIDTH = len(Alert.__dataclass_fields__)
-MICROSECONDS = 1_000_000
 
 _ALERT = tuple(alerts.c[name] for name in Alert.__dataclass_fields__)
 _CHUNKS = select(counters.c.value).where(counters.c.name == "chunk")
@@ -224,7 +224,7 @@ def _settle(connection: Connection, number: int, delivery: Delivery) -> None:
         "delivery": delivery.state,
         "attempts": delivery.attempts,
         "error": delivery.error,
-        "due": None if delivery.due is None else to_microseconds(delivery.due),
+        "due": to_number(delivery.due),
     }
     connection.execute(update(events).where(pending).values(values))
 
