@@ -24,7 +24,7 @@ def default_folders() -> list[Path]:
 
 
 def paragraphs(number: int, folders: Sequence[Path] | None = None) -> list[str]:
-    """`number` different paragraphs, shuffled so that neighbours come from different files."""
+    """`number` different paragraphs, shuffled so that neighbors come from different files."""
     found: dict[bytes, str] = {}
     for folder in folders or default_folders():
         for text in _texts(folder):

@@ -284,7 +284,7 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
         assert await records.text(DocumentId("z")) == "3"
         assert await records.check() == []
 
-    async def test_neighbours(self, records: Records, stocked: None) -> None:
+    async def test_neighbors(self, records: Records, stocked: None) -> None:
         """By sequence, event time, id, within source and thread; documents without text do not count."""
         early, late = (Period(NOON + timedelta(hours=hour), NOON + timedelta(hours=9)) for hour in (1, 2))
         await records.put_source(notes("other"))

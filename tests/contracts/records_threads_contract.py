@@ -116,7 +116,7 @@ class ThreadsContract:
         assert texts(await records.latest(NOTES, limit=3)) == ["x"]
 
     async def test_how_documents_begin(self, records: Records, stocked: None) -> None:
-        """In the order asked, with neighbours; what is empty or not there is left out."""
+        """In the order asked, with neighbors; what is empty or not there is left out."""
         await records.write([said("a", "1 ", "2"), said("empty"), said("b", "3", minute=1)])
         found = await records.beginnings([DocumentId(each) for each in ("b", "gone", "empty", "a", "b")])
         assert texts(found) == ["3", "1 ", "3"]

@@ -60,7 +60,7 @@ def of_memories() -> Mapping[str, Attempt]:
         "node": lambda view, name: view.graph.node("ann", collection=name),
         "nodes": lambda view, name: view.graph.nodes(collection=name),
         "edges": lambda view, name: view.graph.edges(collection=name),
-        "neighbours": lambda view, name: view.graph.neighbors("ann", collection=name),
+        "neighbors": lambda view, name: view.graph.neighbors("ann", collection=name),
         "find": lambda view, name: view.graph.find_nodes("ann", collection=name),
         "at": lambda view, name: view.graph.state_at(WHEN, collection=name),
         "drawn": lambda view, name: view.graph.export("svg", collection=name),

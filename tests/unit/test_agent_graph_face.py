@@ -54,7 +54,7 @@ def test_adding_twice_is_adding_once(people: ContextGraph) -> None:
     assert numbers["edge_types"] == {"KNOWS": 1, "LIKES": 1}
 
 
-def test_neighbours_have_hop_decay_and_path(people: ContextGraph) -> None:
+def test_neighbors_have_hop_decay_and_path(people: ContextGraph) -> None:
     near, far = people.get_neighbors("A", 2)
     assert (near["id"], near["hop"], near["decay"], near["path"]) == ("B", 1, 0.9, ["A", "B"])
     assert (far["id"], far["hop"], far["path"]) == ("C", 2, ["A", "B", "C"])
@@ -74,7 +74,7 @@ def test_neighbours_have_hop_decay_and_path(people: ContextGraph) -> None:
         ({"hops": 2, "limit": 1}, ["B"]),
     ],
 )
-def test_neighbours_are_chosen(people: ContextGraph, asked: dict[str, object], found: list[str]) -> None:
+def test_neighbors_are_chosen(people: ContextGraph, asked: dict[str, object], found: list[str]) -> None:
     assert [each["id"] for each in people.get_neighbors("A", **asked)] == found
 
 

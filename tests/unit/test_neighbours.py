@@ -1,4 +1,4 @@
-"""Neighbour propagation: what stands beside a good text rises, everything else stays where it is."""
+"""Neighbor propagation: what stands beside a good text rises, everything else stays where it is."""
 
 import numpy as np
 import pytest
@@ -18,13 +18,13 @@ def links(*pairs):
     return np.array(pairs, dtype=np.int64).reshape(-1, 2)
 
 
-def test_a_neighbour_of_a_good_text_rises_by_its_share():
+def test_a_neighbor_of_a_good_text_rises_by_its_share():
     scores = np.array([0.1, 0.9, 0.1, 0.1])
     shares = from_neighbors(scores, ids(10, 11, 12, 40), links((10, 11), (11, 12)), weight=0.5)
     np.testing.assert_allclose(shares, [0.4, 0.0, 0.4, 0.0])
 
 
-def test_a_typical_neighbour_changes_nothing():
+def test_a_typical_neighbor_changes_nothing():
     shares = from_neighbors(np.array([0.5, 0.5, 0.9]), ids(1, 2, 3), links((1, 2)))
     np.testing.assert_array_equal(shares, [0.0, 0.0, 0.0])
 

@@ -37,7 +37,7 @@ def test_the_packaged_files_are_those_of_the_manifest():
 
 
 def test_weights_cannot_overflow_the_sixteen_bit_sums_of_older_processors():
-    """AVX2 without VNNI adds two products of neighbouring rows in 16 bits; activations reach 255."""
+    """AVX2 without VNNI adds two products of neighboring rows in 16 bits; activations reach 255."""
     onnx = pytest.importorskip("onnx")
     graph = onnx.load_model_from_string((PACKAGED / "model.onnx").read_bytes()).graph
     constants = {constant.name: onnx.numpy_helper.to_array(constant) for constant in graph.initializer}

@@ -80,7 +80,7 @@ class Situated(Searched):
     at: Instant = None
     profile: Annotated[str | None, typer.Option(help="Score profile: default or multiplicative.")] = None
 
-    def situation(self) -> QueryContext | None:
+    def query_context(self) -> QueryContext | None:
         """None without any of these options."""
         if (self.channel, self.thread, self.at, self.profile) == (None,) * 4:
             return None

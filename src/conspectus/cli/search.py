@@ -197,7 +197,7 @@ def _scope(session: Session, searched: Connected) -> dict[str, Any]:
         "collection": session.collection,
         "filter": session.where(searched),
         "min_similarity": searched.min_similarity,
-        "query_context": searched.situation(),
+        "query_context": searched.query_context(),
         **searched.fields(),
     }
 

@@ -1,7 +1,7 @@
 """From JSON to the model's dataclasses, by the types of their fields.
 
 A field that is not known here is passed over and one that is missing takes its default, so that a client
-and a server of neighbouring versions understand each other.
+and a server of neighboring versions understand each other.
 """
 
 import math

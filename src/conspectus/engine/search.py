@@ -214,20 +214,20 @@ class Searcher:
             return query
 
     async def _ranking(
-        self, situation: QueryContext | None, places: Sequence[SourceRef]
+        self, query_context: QueryContext | None, places: Sequence[SourceRef]
     ) -> RankingContext | None:
         """The query context with its channel, if the person may read it. Raises NotFound."""
-        if situation is None:
+        if query_context is None:
             return None
-        profile = profile_named(situation.profile)
-        at = situation.at or self._parts.clock()
-        if situation.channel is None:
+        profile = profile_named(query_context.profile)
+        at = query_context.at or self._parts.clock()
+        if query_context.channel is None:
             return RankingContext(profile, at)
-        sources = [await self._sight.source(place, situation.channel) for place in places]
+        sources = [await self._sight.source(place, query_context.channel) for place in places]
         channel = frozenset(source.id for source in sources if source is not None)
         if not channel:
-            raise NotFound("channel", situation.channel)
-        return RankingContext(profile, at, channel, situation.thread)
+            raise NotFound("channel", query_context.channel)
+        return RankingContext(profile, at, channel, query_context.thread)
 
     def _embedder(self, space: EmbeddingSpace | None) -> Embedder | None:
         return None if space is None else self._parts.embedder_for(space)

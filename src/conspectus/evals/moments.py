@@ -170,7 +170,7 @@ class _Asker:
         return [Answer(each.stream.name, each.start, each.end) for each in found.moments]
 
     async def by_words(self, question: TimedQuestion) -> list[Answer]:
-        """The best captions by raw BM25, each with its neighbours."""
+        """The best captions by raw BM25, each with its neighbors."""
         where = Eq("source", self.sources[question.video]) if self.given.inside else EVERYTHING
         found = await self.engine.retrieve(
             question.text, filter=where, retrievers=("keyword",), limit=CAPTIONS

@@ -39,7 +39,7 @@ def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
 
 
 def put_ranges(changes: Iterable[Change]) -> list[Range]:
-    """What to read again. Neighbouring ranges are joined: reading more than was put does no harm."""
+    """What to read again. Neighboring ranges are joined: reading more than was put does no harm."""
     return merged(((c.first, c.last) for c in changes if c.operation == "put"), _GAP)
 
 

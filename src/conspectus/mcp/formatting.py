@@ -111,10 +111,10 @@ def node_line(node: Node, score: float | None = None) -> str:
     return f"{short(node.id)}{name} ({'; '.join(told)})"
 
 
-def neighbour_line(neighbour: Neighbor) -> str:
+def neighbor_line(neighbor: Neighbor) -> str:
     """A node that was reached, and the way there."""
-    steps = ", ".join(map(_step, neighbour.steps))
-    return f"hop {neighbour.hop}, decay {neighbour.decay:.3g}: {node_line(neighbour.node)} by {steps}"
+    steps = ", ".join(map(_step, neighbor.steps))
+    return f"hop {neighbor.hop}, decay {neighbor.decay:.3g}: {node_line(neighbor.node)} by {steps}"
 
 
 def _step(step: EdgeStep) -> str:

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 
 from conspectus.errors import DanglingEdges, InvalidInput, NotFound
 from conspectus.graph.name_keys import key_of
-from conspectus.mcp.formatting import neighbour_line, node_line, short
+from conspectus.mcp.formatting import neighbor_line, node_line, short
 from conspectus.mcp.tool import (
     ISO,
     ArgumentModel,
@@ -87,8 +87,8 @@ class FindArguments(GraphArguments):
     limit: int = Field(10, ge=1, le=MOST_NODES, description="Most nodes, and most names.")
 
 
-class NeighbourArguments(GraphArguments):
-    """The arguments of neighbours."""
+class NeighborArguments(GraphArguments):
+    """The arguments of neighbors."""
 
     node: Name = Field(description="Id of the node.")
     hops: int = Field(1, ge=1, le=FURTHEST, description="Steps.")
@@ -162,7 +162,7 @@ class FactsAnswer(BaseModel):
 @tool("Find entities")
 async def find_entities(call: ToolCall, given: FindArguments) -> ToolResult:
     """Find nodes of a knowledge graph, with ids and types, and names in documents. Start here before
-    neighbours and add_facts.
+    neighbors and add_facts.
     """
     found = [
         hit
@@ -180,14 +180,14 @@ async def find_entities(call: ToolCall, given: FindArguments) -> ToolResult:
 
 
 @tool("Look around a node")
-async def neighbors(call: ToolCall, given: NeighbourArguments) -> ToolResult:
+async def neighbors(call: ToolCall, given: NeighborArguments) -> ToolResult:
     """Show what a node of a knowledge graph is connected with, and over which path, nearest first."""
     around = [await _around(call, given, place) for place in await given.places(call)]
     if all(each is None for each in around):
         raise NotFound("node", given.node)
     found = [each for reached in around for each in reached or ()]
     nearest = sorted(found, key=lambda each: (each.hop, -each.decay))[: given.limit]
-    lines = list(map(neighbour_line, nearest))
+    lines = list(map(neighbor_line, nearest))
     count = "1 node" if len(lines) == 1 else f"{len(lines)} nodes"
     return call.page(ResultPage(lines, f"{count} around {short(given.node)}", between="\n"))
 
@@ -218,7 +218,7 @@ async def add_facts(call: ToolCall, given: AddArguments) -> ToolResult:
 
 
 async def _around(
-    call: ToolCall, given: NeighbourArguments, place: dict[str, str]
+    call: ToolCall, given: NeighborArguments, place: dict[str, str]
 ) -> Sequence[Neighbor] | None:
     """What is around the node of that id, or of that name as a memory's fact has it; None where it is not."""
     for name in filter(None, dict.fromkeys((given.node, key_of(given.node)))):

@@ -15,7 +15,7 @@ from conspectus.model.streams import ENTITIES
 MEMORY = "memory"
 """The collection that memories are kept in where nobody names another."""
 TURNS = "turns"
-"""The thread of all turns of a conversation: the one before and the one after are neighbours."""
+"""The thread of all turns of a conversation: the one before and the one after are neighbors."""
 
 MemoryClass = Literal["turn", "note"]
 CLASSES: tuple[MemoryClass, ...] = get_args(MemoryClass)

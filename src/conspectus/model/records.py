@@ -256,7 +256,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class StoredChunk:
-    """A chunk with its document (without the text) and its neighbours in thread or stream order."""
+    """A chunk with its document (without the text) and its neighbors in thread or stream order."""
 
     chunk: Chunk
     document: Document

@@ -13,7 +13,7 @@ from conspectus.model.results import ContextWindow
 from conspectus.model.validation import Validated
 
 TRACK = "captions"
-"""The thread of all captions of a stream: the one before and the one after are neighbours."""
+"""The thread of all captions of a stream: the one before and the one after are neighbors."""
 ORIGIN = "origin"
 ZONE = "zone"
 LIVE = "live"

@@ -263,9 +263,9 @@ class Records(Timelines, Protocol):
         ...
 
     async def hydrate(self, ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
-        """Those chunks that exist, in the order asked, with their neighbours.
+        """Those chunks that exist, in the order asked, with their neighbors.
 
-        Neighbours are the chunks before and after in the order (sequence, occurred start, document,
+        Neighbors are the chunks before and after in the order (sequence, occurred start, document,
         position) of the same source and thread; without a thread, in the same document.
         """
         ...

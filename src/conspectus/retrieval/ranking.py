@@ -146,9 +146,9 @@ async def _rank_threads(
 ) -> Ranked | None:
     """The same with the turns before and after the best, and with what their threads say for each."""
     union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
-    neighbours = np.setdiff1d(np.intersect1d(links, union.ids), list(rows))
-    read = await _rows(context, neighbours)
-    if len(read) < len(neighbours):
+    neighbors = np.setdiff1d(np.intersect1d(links, union.ids), list(rows))
+    read = await _rows(context, neighbors)
+    if len(read) < len(neighbors):
         return None
     rows = rows | read
     profile = CONVERSATION if _people_talk(rows.values()) else LEARNT

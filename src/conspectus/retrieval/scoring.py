@@ -116,7 +116,7 @@ def from_neighbors(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIG
     `ids` are the candidates' distinct ids in ascending order, `links` pairs of ids (shape (n, 2)) of which
     one directly follows the other; a pair given twice counts once, and a pair with an id that is no
     candidate, or with twice the same, not at all. The typical score is the median, so that a text without
-    neighbours stays where it is among texts that have them. With two neighbours a share is at most
+    neighbors stays where it is among texts that have them. With two neighbors a share is at most
     twice the weight times the range of the scores, up or down.
     """
     shares = np.zeros(len(scores))

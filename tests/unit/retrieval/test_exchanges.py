@@ -54,7 +54,7 @@ def test_a_link_given_twice_counts_once() -> None:
     np.testing.assert_array_equal(both, from_chain(np.array(scores), ids, links, weight=0.1))
 
 
-def test_the_chain_two_steps_away_counts_and_neighbours_do_not() -> None:
+def test_the_chain_two_steps_away_counts_and_neighbors_do_not() -> None:
     ids, links = chain(6)
     scores = np.array([0.9, 0.1, 0.1, 0.1, 0.1, 0.0])
     np.testing.assert_allclose(

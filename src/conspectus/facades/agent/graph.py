@@ -18,7 +18,7 @@ from conspectus.facades.agent.mapping import (
     new_edge,
     new_node,
     shown_edge,
-    shown_neighbour,
+    shown_neighbor,
     shown_node,
 )
 from conspectus.facades.agent.session import (
@@ -52,7 +52,7 @@ PAGE: Final = 1_000
 
 
 class GraphTraversal(TypedDict, total=False):
-    """How neighbours are looked for: over which edges, which way, how many, and as of what time."""
+    """How neighbors are looked for: over which edges, which way, how many, and as of what time."""
 
     relationship_types: Sequence[str] | None
     min_weight: float
@@ -115,7 +115,7 @@ class Graph(AsyncPart):
             limit=walking.get("limit", 100),
         )
         found = await self.run(lambda engine: engine.graph.neighbors(node_id, walk, **self.place))
-        return [shown_neighbour(each) for each in found]
+        return [shown_neighbor(each) for each in found]
 
     async def query(self, query_str: str, limit: int = 10) -> list[dict[str, Any]]:
         """The nodes that have words of a question in their names or texts, whole words, best first."""

@@ -443,20 +443,20 @@ def shown_edge(edge: Edge) -> dict[str, Any]:
     return told | _span(edge.valid_from, edge.valid_until)
 
 
-def shown_neighbour(neighbour: Neighbor) -> dict[str, Any]:
+def shown_neighbor(neighbor: Neighbor) -> dict[str, Any]:
     """A node that was reached, with the way there: `decay` is the product of the weights on it."""
-    last = neighbour.steps[-1]
+    last = neighbor.steps[-1]
     return {
-        **shown_node(neighbour.node),
-        CONTENT: content_of(neighbour.node),
+        **shown_node(neighbor.node),
+        CONTENT: content_of(neighbor.node),
         "relationship": last.type,
         "weight": last.weight,
-        "hop": neighbour.hop,
-        "decay": neighbour.decay,
-        "path": list(neighbour.path),
+        "hop": neighbor.hop,
+        "decay": neighbor.decay,
+        "path": list(neighbor.path),
         "steps": [
             {"source_id": each.source, "type": each.type, "target_id": each.target, "weight": each.weight}
-            for each in neighbour.steps
+            for each in neighbor.steps
         ],
     }
 

@@ -371,7 +371,7 @@ class AsyncAgentMemory(MemoryReads):
         )
 
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
-        """Store in order; neighbours of one scope go together."""
+        """Store in order; neighbors of one scope go together."""
         done: list[MemoryWritten] = []
         for scope, batch in _runs(self.scope, items):
             done += await self._remember(batch, scope)

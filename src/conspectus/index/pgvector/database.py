@@ -93,7 +93,7 @@ class PgvectorState:
     `generation` names the tables (0: none yet), `version` grows with each change, `rows` is how many row
     numbers were given away, `total` how many are alive with `length` terms, `replaced` how many rows were
     taken out or changed since the tables were made. Vectors up to the version `graph` are linked to a graph
-    of neighbours (0: none are), and `loose` is how many were written since.
+    of neighbors (0: none are), and `loose` is how many were written since.
     """
 
     identity: str

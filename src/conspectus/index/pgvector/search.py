@@ -178,7 +178,7 @@ _DONE = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sor
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """Looks for neighbours of one vector."""
+    """Looks for neighbors of one vector."""
 
     cursor: Rows
     tables: Tables

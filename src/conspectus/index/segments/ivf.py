@@ -195,21 +195,21 @@ def _centroids(sample: Vectors, count: int) -> Vectors:
 def _calibrated(
     vectors: Half, rows: RowNumbers, centroids: Vectors, list_of_row: NDArray[np.uint16]
 ) -> NDArray[np.int64]:
-    """For each depth the number of lists that hold the wanted share of that many nearest neighbours."""
+    """For each depth the number of lists that hold the wanted share of that many nearest neighbors."""
     random = np.random.default_rng(len(rows) + 1)
     chosen = random.choice(rows, min(len(rows), _QUESTIONS), replace=False)
     questions = vectors[chosen].astype(np.float32)
     blur = random.standard_normal(questions.shape, np.float32) * (_BLUR / questions.shape[1] ** 0.5)
     questions[::2] += blur[::2]
-    neighbours = _neighbours(vectors, rows, questions)
+    neighbors = _neighbors(vectors, rows, questions)
     order = np.argsort(-(questions @ centroids.T), axis=1)
     place = np.empty_like(order)
     np.put_along_axis(place, order, np.arange(order.shape[1])[None], axis=1)
-    places = np.take_along_axis(place, list_of_row[neighbours].astype(np.int64), axis=1)
+    places = np.take_along_axis(place, list_of_row[neighbors].astype(np.int64), axis=1)
     return np.array([np.quantile(places[:, 1:depth], _RECALL) + 1 for depth in _DEPTHS], np.int64)
 
 
-def _neighbours(vectors: Half, rows: RowNumbers, questions: Vectors) -> RowNumbers:
+def _neighbors(vectors: Half, rows: RowNumbers, questions: Vectors) -> RowNumbers:
     """The nearest rows of each question, best first."""
     scores = np.full((len(questions), 0), 0.0, np.float32)
     found = np.zeros((len(questions), 0), np.int64)

@@ -218,7 +218,7 @@ def document_chunks(connection: Connection, document: DocumentId) -> list[Stored
 
 
 def hydrate(connection: Connection, ids: Sequence[ChunkId]) -> list[StoredChunk]:
-    """Those chunks that exist, in the order asked, with their neighbours."""
+    """Those chunks that exist, in the order asked, with their neighbors."""
     plain = [int(each) for each in ids]
     found: dict[ChunkId, StoredChunk] = {}
     for block in blocks(plain):
@@ -269,7 +269,7 @@ def _require_document(connection: Connection, document: DocumentId) -> None:
 
 
 def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
-    """Rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and the thread's neighbours.
+    """Rows of CHUNK_COLUMNS, DOCUMENT_COLUMNS, the document's last chunk and the thread's neighbors.
 
     Raises RecordsDamaged for a text that is not as it was written.
     """
@@ -354,7 +354,7 @@ def read_thread(
 
 
 def _linked(rows: Sequence[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Rows of a whole thread with their neighbours in it, which need not be looked up then."""
+    """Rows of a whole thread with their neighbors in it, which need not be looked up then."""
     before = [None, *(row[-1] for row in rows)]
     after = [*(row[0] for row in rows[1:]), None]
     return [(*row, *links) for row, *links in zip(rows, before, after, strict=False)]

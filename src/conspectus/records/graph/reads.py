@@ -449,7 +449,7 @@ class _Walker:
         for node in nodes_by_id(self._connection, self._graphs, [name for name, _ in order]):
             if self._there(node):
                 found.setdefault(node.id, node)
-        return [self._neighbour(found[name], hop) for name, hop in order]
+        return [self._neighbor(found[name], hop) for name, hop in order]
 
     def _places(self, names: Sequence[str]) -> list[tuple[str, int]]:
         """The names with the numbers that they have in the graphs."""
@@ -484,7 +484,7 @@ class _Walker:
             and (node.valid_until is None or node.valid_until >= at)
         )
 
-    def _neighbour(self, node: Node, hop: int) -> Neighbor:
+    def _neighbor(self, node: Node, hop: int) -> Neighbor:
         steps: list[EdgeStep] = []
         name = node.id
         while parent := self._reached[name].parent:

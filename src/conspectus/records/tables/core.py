@@ -1,6 +1,6 @@
 """The tables of the record store, as the newest migration leaves them.
 
-A document's chunks have consecutive numbers that end at `documents.last_chunk`, so a neighbour inside a
+A document's chunks have consecutive numbers that end at `documents.last_chunk`, so a neighbor inside a
 document is one number away, and all chunks of a collection can be read in order through its documents.
 """
 
