@@ -12,7 +12,7 @@ from conspectus.access.graph_reader import AuthorizedGraphs, AuthorizedMentions,
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, EngineCore
-from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, as_field, require_range
+from conspectus.errors import Conflict, InvalidInput, NotFound, TooLarge, require_range
 from conspectus.graph.expansion import FEW, GraphCandidates
 from conspectus.graph.name_keys import keys_of
 from conspectus.ingest.prepare import DocumentLimits, named, storable
@@ -24,7 +24,7 @@ from conspectus.ports.graphs import Adding
 from conspectus.settings import Settings
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.hashing import edge_id
-from conspectus.text.times import parse_instant
+from conspectus.text.times import parse_instant, validity
 
 MOST_ALIASES = 1_000
 MOST_TERMS = 1_000
@@ -63,7 +63,7 @@ class Entries:
     def _node(self, new: NewNode) -> Node:
         if isinstance(new.aliases, str) or len(new.aliases) > MOST_ALIASES:
             raise InvalidInput("aliases", f"must be at most {MOST_ALIASES} names")
-        begins, ends = _span(new.valid_from, new.valid_until)
+        begins, ends = validity(new.valid_from, new.valid_until)
         name = named("node", new.id)
         return Node(
             id=name,
@@ -79,7 +79,7 @@ class Entries:
         )
 
     def _edge(self, new: NewEdge) -> Edge:
-        begins, ends = _span(new.valid_from, new.valid_until)
+        begins, ends = validity(new.valid_from, new.valid_until)
         source, target, type = (
             named("source", new.source),
             named("target", new.target),
@@ -143,18 +143,6 @@ def _bounded(field: str, given: Iterable[Item], most: int) -> list[Item]:
     if len(found) > most:
         raise TooLarge(field, size=len(found), limit=most, unit=field)
     return found
-
-
-def _span(
-    begins: datetime | str | None, ends: datetime | str | None
-) -> tuple[datetime | None, datetime | None]:
-    with as_field("valid_from", was="time"):
-        since = None if begins is None else parse_instant(begins)
-    with as_field("valid_until", was="time"):
-        until = None if ends is None else parse_instant(ends)
-    if since is not None and until is not None and until < since:
-        raise InvalidInput("valid_until", "is before valid_from")
-    return since, until
 
 
 def _weight(field: str, value: float) -> float:

@@ -1,7 +1,7 @@
 """Memories as documents: their metadata, facts, near duplicates and the newest turns."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -37,7 +37,7 @@ from conspectus.model.streams import ENTITIES
 from conspectus.ports import CountTokens
 from conspectus.text.analyzer import Analyzer
 from conspectus.text.clean import graphemes_prefix, sentence_end_before
-from conspectus.text.times import canonical, parse_instant, render
+from conspectus.text.times import canonical, parse_instant, render, validity
 
 A_MOMENT = timedelta(microseconds=1)
 NAMING = frozenset({NEAR, CLOSES, CLOSED_BY})
@@ -54,9 +54,7 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
         raise InvalidInput("text", "there is nothing in it to remember")
     # Checked here, because preparing the document would blame its field `occurred`.
     period(new.at, field="at")
-    begins, ends = _instant("valid_from", new.valid_from), _instant("valid_until", new.valid_until)
-    if begins is not None and ends is not None and ends < begins:
-        raise InvalidInput("valid_until", "is before valid_from")
+    begins, ends = validity(new.valid_from, new.valid_until)
     told: dict[str, object] = {
         USER: scope.user,
         AGENT: scope.agent,
@@ -233,17 +231,7 @@ def _fact(fact: Fact) -> dict[str, Json]:
     for name in ("subject", "predicate", "object"):
         if not getattr(fact, name).strip():
             raise InvalidInput(f"fact.{name}", "must not be empty")
-    return {
-        "subject": fact.subject,
-        "predicate": fact.predicate,
-        "object": fact.object,
-        "single": fact.single,
-    }
-
-
-def _instant(field: str, value: datetime | str | None) -> datetime | None:
-    with as_field(field, was="time"):
-        return None if value is None else parse_instant(value)
+    return asdict(fact)
 
 
 def _time(told: Mapping[str, Any], name: str) -> datetime | None:

@@ -3,7 +3,7 @@
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from itertools import pairwise
 from typing import Any, Final, NoReturn
@@ -180,7 +180,7 @@ def _state(memory: Memory, known: Mapping[str, Reference]) -> dict[str, object]:
         "speaker": document.author,
         "at": None if document.occurred is None else canonical(document.occurred.start),
         "pinned": memory.pinned,
-        "fact": None if fact is None else _fact(fact),
+        "fact": None if fact is None else asdict(fact),
         "valid_from": None if memory.valid_from is None else canonical(memory.valid_from),
         "valid_until": None if memory.valid_until is None else canonical(memory.valid_until),
         "entities": list(memory.entities),
@@ -195,15 +195,6 @@ def _state(memory: Memory, known: Mapping[str, Reference]) -> dict[str, object]:
 def _brief(told: Mapping[str, object]) -> dict[str, object]:
     """Without what says nothing; a text that is empty says that it is."""
     return {key: value for key, value in told.items() if key == "text" or value not in (None, False, [], {})}
-
-
-def _fact(fact: Fact) -> dict[str, object]:
-    return {
-        "subject": fact.subject,
-        "predicate": fact.predicate,
-        "object": fact.object,
-        "single": fact.single,
-    }
 
 
 def _told(reference: Reference | None) -> dict[str, object] | None:

@@ -54,6 +54,19 @@ def parse_instant(value: str | int | float | datetime, default_zone: tzinfo = UT
     return _from_epoch(value)
 
 
+def validity(
+    begins: datetime | str | None, ends: datetime | str | None
+) -> tuple[datetime | None, datetime | None]:
+    """From when until when something is true. Raises InvalidInput for `valid_from` or `valid_until`."""
+    with as_field("valid_from", was="time"):
+        since = None if begins is None else parse_instant(begins)
+    with as_field("valid_until", was="time"):
+        until = None if ends is None else parse_instant(ends)
+    if since is not None and until is not None and until < since:
+        raise InvalidInput("valid_until", "is before valid_from")
+    return since, until
+
+
 def parse_offset(value: str | int | float | timedelta) -> float:
     """Seconds from the start of a stream.
 
