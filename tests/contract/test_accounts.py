@@ -63,7 +63,7 @@ async def test_jobs_and_connections_go_to_the_heir(records: SqlRecords) -> None:
     await records.transactions.write(lambda each: each.execute(insert(jobs), job))
     values = {**connection, "options": "{}", "state": "idle"}
     await records.transactions.write(lambda each: each.execute(insert(connections), values))
-    await accounts.delete_user(ANNA, heir=BEN)
+    await accounts.delete_user(ANNA, transfer_to=BEN)
     for table in (jobs, connections):
         owners = partial(Connection.scalar, statement=select(table.c.owner))
         assert await records.transactions.read(owners) == BEN

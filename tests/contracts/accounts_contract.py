@@ -93,7 +93,7 @@ class AccountsContract:
         for attempt in (
             accounts.disable_user(nobody, disabled=True),
             accounts.delete_user(nobody),
-            accounts.delete_user(ANNA, heir=nobody),
+            accounts.delete_user(ANNA, transfer_to=nobody),
             accounts.delete_group(nothing),
             accounts.members(nothing),
             accounts.join(nothing, ANNA),
@@ -217,12 +217,12 @@ class AccountsContract:
     async def test_an_owner_is_deleted_only_with_an_heir(
         self, accounts: Accounts, catalog: Catalog, peopled: None
     ) -> None:
-        """Its collections get the heir's name, and their grants stay."""
+        """Its collections get the new owner's name, and their grants stay."""
         with pytest.raises(Conflict):
             await accounts.delete_user(ANNA)
         given = replace(to(BEN, "viewer"), grantee=Principal("group", TEAM))
         await accounts.put_grant(given)
-        await accounts.delete_user(ANNA, heir=BEN)
+        await accounts.delete_user(ANNA, transfer_to=BEN)
         wiki, diary = await catalog.collection("ben/wiki"), await catalog.collection("ben/diary")
         assert [each and (each.id, each.owner) for each in (wiki, diary)] == [(WIKI, BEN), (DIARY, BEN)]
         assert await accounts.grants(WIKI) == [given]
@@ -234,9 +234,9 @@ class AccountsContract:
         await accounts.add_user(User(LOCAL, "owner", NOON, owner=True))
         await catalog.create_collection(replace(shelf("anna/ben/x"), id=CollectionId("x"), owner=ANNA))
         with pytest.raises(Conflict):
-            await accounts.delete_user(ANNA, heir=LOCAL)
+            await accounts.delete_user(ANNA, transfer_to=LOCAL)
         await catalog.delete_collection(CollectionId("x"))
-        await accounts.delete_user(ANNA, heir=LOCAL)
+        await accounts.delete_user(ANNA, transfer_to=LOCAL)
         wiki = await catalog.collection("wiki")
         assert wiki is not None
         assert (wiki.id, wiki.owner) == (WIKI, LOCAL)
@@ -247,7 +247,7 @@ class AccountsContract:
         """Neither the user nor any of the collections."""
         await catalog.create_collection(replace(shelf("ben/wiki"), id=CollectionId("his"), owner=BEN))
         with pytest.raises(Conflict, match="wiki"):
-            await accounts.delete_user(ANNA, heir=BEN)
+            await accounts.delete_user(ANNA, transfer_to=BEN)
         for name in ("anna/wiki", "anna/diary"):
             found = await catalog.collection(name)
             assert found is not None

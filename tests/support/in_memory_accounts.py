@@ -65,11 +65,11 @@ class MemoryAccounts:
         self._users[user] = replace(self._user(user), disabled=disabled)
         return self._users[user]
 
-    async def delete_user(self, user: UserId, *, heir: UserId | None = None) -> None:
-        """Delete it; what it owns goes to the heir. Raises NotFound or Conflict."""
+    async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
+        """Delete it; what it owns goes to `transfer_to`. Raises NotFound or Conflict."""
         leaving = self._user(user)
         owned = [each for each in self._catalog.collections.values() if each.owner == user]
-        follower = None if heir is None else self._user(heir)
+        follower = None if transfer_to is None else self._user(transfer_to)
         if owned and follower is None:
             raise Conflict("user", leaving.name, "owns collections; name the user that gets them")
         if follower is not None:

@@ -88,7 +88,7 @@ def test_a_folder_without_headings_is_refused(tmp_path: Path) -> None:
 async def test_evidence_counts_by_the_window_it_fits_into(tmp_path: Path) -> None:
     report = await evidence(judged_set(tmp_path), budgets=(0, 15, 500), settings=WORDS_ONLY)
     assert report == {JUDGED: {"0": 0.0, "15": 33.33, "500": 100.0, "asked": 1}}
-    with pytest.raises(InvalidInput, match="budget"):
+    with pytest.raises(InvalidInput, match="max_tokens"):
         await evidence(tmp_path, budgets=(-1,))
 
 

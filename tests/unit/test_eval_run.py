@@ -115,11 +115,11 @@ async def test_every_arm_is_measured_where_there_is_an_embedder(tmp_path):
 
 
 async def test_without_tokens_there_is_no_evidence(tmp_path):
-    report = await conversation(conversation_set(tmp_path), budget=0, settings=WORDS_ONLY)
+    report = await conversation(conversation_set(tmp_path), max_tokens=0, settings=WORDS_ONLY)
     assert report["evidence_in_budget"] == 0.0
     assert report["session_hit@1"] == 100.0
     with pytest.raises(InvalidInput, match="negative"):
-        await conversation(tmp_path, budget=-1)
+        await conversation(tmp_path, max_tokens=-1)
 
 
 async def test_the_same_data_give_the_same_report(tmp_path):

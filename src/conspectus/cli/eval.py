@@ -77,7 +77,7 @@ def conversation(
 ) -> None:
     """Measure recall of evidence in conversations."""
     chosen = profile_without(profile or "default", without) if without else profile
-    measure = partial(run.conversation, directory, budget=max_tokens, profile=chosen, graph=_ask(graph))
+    measure = partial(run.conversation, directory, max_tokens=max_tokens, profile=chosen, graph=_ask(graph))
     figures = _measured(session, lambda bars: measure(progress=bars))
     session.show(figures, figures_table(figures))
 

@@ -64,17 +64,17 @@ class PeopleService(Service):
         return await self._parts.accounts.disable_user(found.id, disabled=disabled)
 
     async def delete_user(self, user: str, *, transfer_to: str | None = None) -> None:
-        """Delete an account with its keys and grants; its collections and jobs go to the heir.
+        """Delete an account with its keys and grants; its collections and jobs go to `transfer_to`.
 
         Only the owner account may. Raises NotFound, or Conflict if it owns collections and there is no
-        heir, or the heir has some of the same names.
+        `transfer_to`, or that account has some of the same names.
         """
         require_owner(self._person, "delete accounts")
         found = await self._other_than_owner(user)
         follower = None if transfer_to is None else await self._user(transfer_to)
         if follower == found:
             raise InvalidInput("transfer_to", "is the account that is to be deleted")
-        await self._parts.accounts.delete_user(found.id, heir=follower.id if follower else None)
+        await self._parts.accounts.delete_user(found.id, transfer_to=follower.id if follower else None)
 
     async def create_group(self, name: str) -> Group:
         """Create a group. Only the owner account may. Raises InvalidInput or Conflict."""

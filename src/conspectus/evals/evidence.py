@@ -180,8 +180,8 @@ async def evidence(
     A sentence counts where all of its characters are cited. With `limit`, so many questions of each kind are
     asked; `pages` is what `read_evidence_set` says. Raises InvalidInput for a directory without such a set.
     """
-    if any(budget < 0 for budget in budgets):
-        raise InvalidInput("budget", "must not be negative")
+    if any(most < 0 for most in budgets):
+        raise InvalidInput("max_tokens", "must not be negative")
     report_progress = progress or _silent
     chosen = settings or Settings.from_environment()
     given = read_evidence_set(Path(directory), chosen, pages=pages)
@@ -191,7 +191,7 @@ async def evidence(
         for kind, questions in by_kind(given.questions, limit).items():
             shares = []
             for done, question in enumerate(questions, start=1):
-                shares.append([await _share(engine, question, budget, keys) for budget in budgets])
+                shares.append([await _share(engine, question, most, keys) for most in budgets])
                 report_progress(f"asking {kind}", done, len(questions))
             figures = map(percent, zip(*shares, strict=True))
             report[kind] = {**dict(zip(map(str, budgets), figures, strict=True)), "asked": len(questions)}
@@ -202,9 +202,11 @@ def _silent(what: str, done: int, total: int) -> None:
     """Progress that nobody watches."""
 
 
-async def _share(engine: Engine, question: EvidenceQuestion, budget: int, keys: Mapping[str, str]) -> float:
+async def _share(
+    engine: Engine, question: EvidenceQuestion, max_tokens: int, keys: Mapping[str, str]
+) -> float:
     query = Query(question.text, filter=question.where)
-    window = await engine.window(query, Budget(budget, tokenizer="o200k_base"))
+    window = await engine.window(query, Budget(max_tokens, tokenizer="o200k_base"))
     cited: dict[str, list[Citation]] = defaultdict(list)
     for citation in window.citations:
         cited[keys[citation.document]].append(citation)

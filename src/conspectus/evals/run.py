@@ -80,7 +80,7 @@ async def retrieval(
 async def conversation(
     directory: str | Path,
     *,
-    budget: int = 2048,
+    max_tokens: int = 2048,
     profile: str | None = None,
     graph: GraphExpansion | None = None,
     settings: Settings | None = None,
@@ -92,12 +92,12 @@ async def conversation(
     With a `graph`, the names in turns have a say.
 
     `turn_recall@10` is the share of evidence among the ten best turns, `evidence_in_budget` the share in
-    a window of `budget` tokens of o200k_base, `session_hit@1` how often the best turn's session holds
+    a window of `max_tokens` tokens of o200k_base, `session_hit@1` how often the best turn's session holds
     evidence; all are means over questions. Raises InvalidInput for an unknown profile, a directory
     without such a set, or something unreadable in it.
     """
-    if budget < 0:
-        raise InvalidInput("budget", "must not be negative")
+    if max_tokens < 0:
+        raise InvalidInput("max_tokens", "must not be negative")
     if profile is not None:
         profile_named(profile)
     chosen = settings or Settings.from_environment()
@@ -112,7 +112,7 @@ async def conversation(
         answers = []
         for done, question in enumerate(given.questions, start=1):
             query = replace(await asker.query(question), graph=graph)
-            answers.append(await _answer(run, given, question, query=query, budget=budget))
+            answers.append(await _answer(run, given, question, query=query, max_tokens=max_tokens))
             run.report("asking", done, len(given.questions))
     return _summary(given.questions, answers)
 
@@ -200,10 +200,10 @@ async def _judge(
 
 
 async def _answer(
-    run: _Run, given: ConversationSet, question: CitedQuestion, *, query: Query, budget: int
+    run: _Run, given: ConversationSet, question: CitedQuestion, *, query: Query, max_tokens: int
 ) -> _Answer:
     hits = await run.hits(query, depth=10)
-    window = await run.engine.window(query, Budget(budget, tokenizer="o200k_base"))
+    window = await run.engine.window(query, Budget(max_tokens, tokenizer="o200k_base"))
     cited = [run.keys[citation.document] for citation in window.citations]
     turns = given.conversations[question.conversation]
     sessions = {turn.thread for turn in turns if turn.key in question.evidence}

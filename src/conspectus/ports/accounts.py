@@ -19,10 +19,10 @@ class Accounts(Protocol):
         """Let a user do nothing any more, or let it again. Raises NotFound."""
         ...
 
-    async def delete_user(self, user: UserId, *, heir: UserId | None = None) -> None:
-        """Delete it with its keys, grants and memberships; its collections and jobs go to the heir.
+    async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
+        """Delete it with its keys, grants and memberships; its collections and jobs go to `transfer_to`.
 
-        Raises NotFound, or Conflict if it owns collections and there is no heir.
+        Raises NotFound, or Conflict if it owns collections and there is no `transfer_to`.
         """
         ...
 

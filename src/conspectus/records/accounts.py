@@ -106,13 +106,13 @@ def disable_user(connection: Connection, user: UserId, *, disabled: bool) -> Use
     return _by_id(connection, user)
 
 
-def delete_user(connection: Connection, user: UserId, *, heir: UserId | None = None) -> None:
-    """Delete it with its keys, grants, memberships and alerts; its collections and jobs go to the heir.
+def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | None = None) -> None:
+    """Delete it with its keys, grants, memberships and alerts; its collections and jobs go to `transfer_to`.
 
-    Raises NotFound, or Conflict if it owns collections and there is no heir.
+    Raises NotFound, or Conflict if it owns collections and there is no `transfer_to`.
     """
     leaving = _by_id(connection, user)
-    follower = None if heir is None else _by_id(connection, heir)
+    follower = None if transfer_to is None else _by_id(connection, transfer_to)
     owned = connection.execute(
         select(collections.c.id, collections.c.name).where(collections.c.owner == user)
     ).all()
