@@ -56,7 +56,7 @@ class ConspectusMemory:
     async def settle(self) -> None:
         """Wait for what is done in the background."""
         await self._engine.documents.wait_until_embedded(collection=MEMORY)
-        await self._engine.graph.settle_entities(collection=MEMORY)
+        await self._engine.graph.wait_until_extracted(collection=MEMORY)
 
     async def store(self, said: Said) -> None:
         """One memory; found by its words on return, embedded in the background."""

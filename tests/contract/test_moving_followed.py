@@ -41,18 +41,18 @@ def delete_and_begin_anew(engine: BlockingEngine) -> None:
 
 
 def forget_names(engine: BlockingEngine) -> None:
-    engine.graph.extract_entities(False)
+    engine.graph.set_entity_extraction(False)
 
 
 def find_more_names(engine: BlockingEngine) -> None:
     engine.add(NewDocument("Grace Hopper met Ada Lovelace.", key="new"), wait=True)
-    engine.graph.settle_entities()
+    engine.graph.wait_until_extracted()
 
 
 def begin_with_names(engine: BlockingEngine) -> None:
-    engine.graph.extract_entities(False)
-    engine.graph.extract_entities()
-    engine.graph.settle_entities()
+    engine.graph.set_entity_extraction(False)
+    engine.graph.set_entity_extraction()
+    engine.graph.wait_until_extracted()
 
 
 def switch_space(engine: BlockingEngine) -> None:
@@ -79,8 +79,8 @@ def test_what_happens_after_the_first_round_began(tmp_path: Path, change: Change
     with sync.open(source, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
         texts = [f"Ada Lovelace and Person{n} Smith talk. " * 40 for n in range(60)]
         engine.add([NewDocument(text, key=f"k{n}") for n, text in enumerate(texts)], wait=True)
-        engine.graph.extract_entities()
-        engine.graph.settle_entities()
+        engine.graph.set_entity_extraction()
+        engine.graph.wait_until_extracted()
         left = [change]
 
         def progress(what: str, done: int, total: int) -> None:

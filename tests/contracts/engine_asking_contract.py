@@ -55,8 +55,8 @@ class AskingContract:
         """With the names that led to each hit, and the same words of refusal."""
         await filled(engine)
         await engine.add(NewDocument("Ask Ann about Backups.", "Ann", key="ann"), wait=True)
-        await engine.graph.extract_entities()
-        await engine.graph.settle_entities()
+        await engine.graph.set_entity_extraction()
+        await engine.graph.wait_until_extracted()
         for question in ("who is ann?", Query("every night at two", graph=GraphExpansion(1.0, 5))):
             options: QueryOptions = {} if isinstance(question, Query) else {"graph": WALK}
             there = await engine.retrieve(question, **options)

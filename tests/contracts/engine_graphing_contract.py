@@ -46,21 +46,21 @@ class GraphingContract:
             await engine.graph.add_edges(EDGES, graph=GRAPH),
         ):
             assert {each.outcome for each in again} == {"unchanged"}
-        ann = await engine.graph.node("ann", graph=GRAPH)
+        ann = await engine.graph.get_node("ann", graph=GRAPH)
         assert (ann.name, ann.aliases, ann.properties) == (
             "Ann Lee",
             ("Annie", "A. Lee"),
             NODES[0].properties,
         )
-        city = await engine.graph.node("köln 🎉", graph=GRAPH)
+        city = await engine.graph.get_node("köln 🎉", graph=GRAPH)
         assert city.valid_from == parse_instant("2020-01-01T00:00:00.5Z")
         for each in NODES:
-            assert await engine.graph.node(each.id, graph=GRAPH) == await local.graph.node(
+            assert await engine.graph.get_node(each.id, graph=GRAPH) == await local.graph.get_node(
                 each.id, graph=GRAPH
             )
         changed = await engine.graph.add_nodes([replace(NODES[0], name="Ann")], graph=GRAPH)
         assert [each.outcome for each in changed] == ["updated"]
-        assert (await engine.graph.node("ann", graph=GRAPH)).name == "Ann"
+        assert (await engine.graph.get_node("ann", graph=GRAPH)).name == "Ann"
 
     async def test_graphs_are_made_listed_and_deleted(self, engine: AnyEngine, local: AnyEngine) -> None:
         """By id or by name, each in its collection."""
@@ -73,13 +73,13 @@ class GraphingContract:
         assert summary.relations == {"knows": 1, "lives in": 1, "near": 1}
         assert [summary] == await local.graph.list()
         name = summary.source.name
-        assert await engine.graph.node("ann", graph=name) == await engine.graph.node(
+        assert await engine.graph.get_node("ann", graph=name) == await engine.graph.get_node(
             "ann", graph=summary.source.id
         )
         gone = await engine.graph.delete(summary.source.id)
         assert (gone.nodes, gone.edges) == (4, 3)
         for work in (
-            engine.graph.node("ann", graph=GRAPH),
+            engine.graph.get_node("ann", graph=GRAPH),
             engine.graph.delete(GRAPH),
             engine.graph.list(collection="x"),
         ):
@@ -94,7 +94,7 @@ class GraphingContract:
         with pytest.raises(DanglingEdges) as caught:
             await engine.graph.add_edges(wrong, graph=GRAPH)
         assert set(caught.value.missing) == {"nobody", "nowhere"}
-        assert (await engine.graph.edges(graph=GRAPH)).edges == ()
+        assert (await engine.graph.list_edges(graph=GRAPH)).edges == ()
 
     async def test_pages_go_on_where_they_ended(self, engine: AnyEngine) -> None:
         """And hold everything once; of one type, or of one node."""
@@ -102,21 +102,21 @@ class GraphingContract:
         nodes: list[Node] = []
         edges: list[Edge] = []
         after: str | None = None
-        while page := await engine.graph.nodes(graph=GRAPH, after=after, limit=1):
+        while page := await engine.graph.list_nodes(graph=GRAPH, after=after, limit=1):
             nodes += page.nodes
             after = page.next
             if after is None:
                 break
-        while part := await engine.graph.edges(graph=GRAPH, after=after, limit=2):
+        while part := await engine.graph.list_edges(graph=GRAPH, after=after, limit=2):
             edges += part.edges
             after = part.next
             if after is None:
                 break
         assert sorted(each.id for each in nodes) == sorted(each.id for each in NODES)
         assert [(each.source, each.target) for each in edges] == [(e.source, e.target) for e in EDGES]
-        people = (await engine.graph.nodes(graph=GRAPH, type="person")).nodes
+        people = (await engine.graph.list_nodes(graph=GRAPH, type="person")).nodes
         assert {each.id for each in people} == {"ann", "bo/x?#"}
-        assert len((await engine.graph.edges(graph=GRAPH, node="ann")).edges) == 2
+        assert len((await engine.graph.list_edges(graph=GRAPH, node="ann")).edges) == 2
 
     async def test_ways_are_walked(self, engine: AnyEngine, local: AnyEngine) -> None:
         """As far as is asked, over the edges that are asked for, each with its path and its decay."""
@@ -143,19 +143,19 @@ class GraphingContract:
     async def test_nodes_are_found_by_whole_words(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Never by a part of one."""
         await self.drawn(engine)
-        found = await engine.graph.find_nodes("annie", graph=GRAPH)
+        found = await engine.graph.search_nodes("annie", graph=GRAPH)
         assert [each.node.id for each in found] == ["ann"]
-        assert found == await local.graph.find_nodes("annie", graph=GRAPH)
-        assert await engine.graph.find_nodes("an nn", graph=GRAPH) == []
+        assert found == await local.graph.search_nodes("annie", graph=GRAPH)
+        assert await engine.graph.search_nodes("an nn", graph=GRAPH) == []
 
     async def test_a_graph_shows_what_it_was(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Both ends of a span included; edges that lost an end are left out."""
         await self.drawn(engine)
         end = parse_instant("2021-01-01T00:00:00Z")
         for at, nodes, edges in ((end, 4, 3), (end + timedelta(microseconds=1), 3, 2)):
-            state = await engine.graph.state_at(at, graph=GRAPH)
+            state = await engine.graph.snapshot(at, graph=GRAPH)
             assert (state.at, len(state.nodes), len(state.edges)) == (at, nodes, edges)
-            assert state == await local.graph.state_at(at, graph=GRAPH)
+            assert state == await local.graph.snapshot(at, graph=GRAPH)
 
     async def test_a_newer_single_edge_ends_the_older_one(self, engine: AnyEngine) -> None:
         """Which stays, with what ended it."""
@@ -166,13 +166,15 @@ class GraphingContract:
             [replace(first, target="köln 🎉", valid_from="2020-06-01")], graph=GRAPH
         )
         assert new.closed == (old.id,)
-        ended = {each.id: each for each in (await engine.graph.edges(graph=GRAPH, node="ann")).edges}[old.id]
+        ended = {each.id: each for each in (await engine.graph.list_edges(graph=GRAPH, node="ann")).edges}[
+            old.id
+        ]
         assert (ended.closed_by, ended.valid_until is None) == (new.id, False)
 
     async def test_parts_are_deleted(self, engine: AnyEngine) -> None:
         """Nodes with their edges; what is not there counts as nothing."""
         await self.drawn(engine)
-        [first, *_] = (await engine.graph.edges(graph=GRAPH)).edges
+        [first, *_] = (await engine.graph.list_edges(graph=GRAPH)).edges
         gone = await engine.graph.delete_edges([first.id, "nothing"], graph=GRAPH)
         assert (gone.nodes, gone.edges) == (0, 1)
         gone = await engine.graph.delete_nodes(["bo/x?#", "nobody"], graph=GRAPH)
@@ -218,12 +220,15 @@ class GraphingContract:
             with pytest.raises(InvalidInput):
                 await letters
         for limited in (
-            engine.graph.nodes(graph=GRAPH, limit=0),
-            engine.graph.find_nodes("x", graph=GRAPH, limit=0),
+            engine.graph.list_nodes(graph=GRAPH, limit=0),
+            engine.graph.search_nodes("x", graph=GRAPH, limit=0),
         ):
             with pytest.raises(InvalidInput):
                 await limited
-        for work in (engine.graph.neighbors("nobody", graph=GRAPH), engine.graph.node("nobody", graph=GRAPH)):
+        for work in (
+            engine.graph.neighbors("nobody", graph=GRAPH),
+            engine.graph.get_node("nobody", graph=GRAPH),
+        ):
             with pytest.raises(NotFound) as caught:
                 await work
             assert (caught.value.kind, caught.value.name) == ("node", "nobody")

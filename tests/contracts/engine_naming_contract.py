@@ -26,31 +26,31 @@ class NamingContract:
     async def test_names_are_kept_and_counted(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of the passages that are there, and of those that come; no more when that is switched off."""
         await engine.add(PAGES[:1], collection="wïki/1")
-        assert await engine.graph.entities(collection="wïki/1") == []
-        home = await engine.graph.extract_entities(collection="wïki/1")
+        assert await engine.graph.list_entities(collection="wïki/1") == []
+        home = await engine.graph.set_entity_extraction(collection="wïki/1")
         assert (home.names, (await engine.collections.get("wïki/1")).names) == (True, True)
         await engine.add(PAGES[1:], collection="wïki/1", source="other")
-        assert await engine.graph.settle_entities(collection="wïki/1") <= 3
-        counts = {each.name: each.passages for each in await engine.graph.entities(collection="wïki/1")}
+        assert await engine.graph.wait_until_extracted(collection="wïki/1") <= 3
+        counts = {each.name: each.passages for each in await engine.graph.list_entities(collection="wïki/1")}
         assert (counts["Ann Lee"], counts["Köln"], counts["Bo Strand"]) == (2, 2, 1)
         for told in ({"prefix": "kö"}, {"limit": 1}, {"source": "other"}, {"limit": 0}):
-            assert await engine.graph.entities(collection="wïki/1", **told) == await local.graph.entities(
+            assert await engine.graph.list_entities(
                 collection="wïki/1", **told
-            )
-        assert [each.name for each in await engine.graph.entities(collection="wïki/1", prefix="KOL")] == [
-            "Köln"
-        ]
-        off = await engine.graph.extract_entities(False, collection="wïki/1")
-        assert (off.names, await engine.graph.entities(collection="wïki/1")) == (False, [])
+            ) == await local.graph.list_entities(collection="wïki/1", **told)
+        assert [
+            each.name for each in await engine.graph.list_entities(collection="wïki/1", prefix="KOL")
+        ] == ["Köln"]
+        off = await engine.graph.set_entity_extraction(False, collection="wïki/1")
+        assert (off.names, await engine.graph.list_entities(collection="wïki/1")) == (False, [])
         for wrong in (
-            engine.graph.entities(collection="wïki/1", limit=-1),
-            engine.graph.entities(collection="wïki/1", limit=10_000),
+            engine.graph.list_entities(collection="wïki/1", limit=-1),
+            engine.graph.list_entities(collection="wïki/1", limit=10_000),
         ):
             with pytest.raises(InvalidInput):
                 await wrong
         for missing in (
-            engine.graph.extract_entities(collection="x"),
-            engine.graph.entities(collection="wïki/1", source="x"),
+            engine.graph.set_entity_extraction(collection="x"),
+            engine.graph.list_entities(collection="wïki/1", source="x"),
         ):
             with pytest.raises(NotFound):
                 await missing
@@ -58,8 +58,8 @@ class NamingContract:
     async def test_questions_walk_over_names_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
         """With the way that led to each hit."""
         await engine.add([*PAGES, NewDocument("Old bridges stand in Köln.", key="4")], wait=True)
-        await engine.graph.extract_entities()
-        await engine.graph.settle_entities()
+        await engine.graph.set_entity_extraction()
+        await engine.graph.wait_until_extracted()
         for alpha in (0.0, 0.6, 1.0):
             query = Query("What of Bo Strand?", graph=GraphExpansion(alpha, 1))
             found = await engine.retrieve(query)
@@ -70,47 +70,49 @@ class NamingContract:
         """Each name with its candidates; never a person by a part of a name."""
         await engine.graph.add_nodes(PEOPLE)
         text = "Yesterday Annie Lee saw Bo Strand."
-        assert await engine.graph.find_mentions(text) == await local.graph.find_mentions(text)
-        found = await engine.graph.link(text)
+        assert await engine.graph.extract_entities(text) == await local.graph.extract_entities(text)
+        found = await engine.graph.link_entities(text)
         assert {each.mention.text: each.node and each.node.id for each in found} == {
             "Annie Lee": "ann",
             "Bo Strand": "bo",
         }
-        assert found == await local.graph.link(text)
+        assert found == await local.graph.link_entities(text)
         start = text.index("Bo")
-        [one] = await engine.graph.link(text, mention=(start, start + 9), min_score=1.0)
-        assert one == (await local.graph.link(text, mention=(start, start + 9), min_score=1.0))[0]
-        for wrong in ({"mention": (5, 500)}, {"threshold": 2.0}):
+        [one] = await engine.graph.link_entities(text, mention=(start, start + 9), min_score=1.0)
+        assert one == (await local.graph.link_entities(text, mention=(start, start + 9), min_score=1.0))[0]
+        for wrong in ({"mention": (5, 500)}, {"min_score": 2.0}):
             with pytest.raises(InvalidInput):
-                await engine.graph.link(text, **wrong)
+                await engine.graph.link_entities(text, **wrong)
         with pytest.raises(NotFound):
-            await engine.graph.link(text, graph="nowhere")
+            await engine.graph.link_entities(text, graph="nowhere")
 
     async def test_nodes_are_merged_and_split(self, engine: AnyEngine, local: AnyEngine) -> None:
         """By hand, with a history that says by whom and why."""
         await engine.graph.add_nodes(PEOPLE)
         await engine.graph.add_edges([NewEdge("ann2", "bo", "knows")])
-        before = await engine.graph.node("ann2")
+        before = await engine.graph.get_node("ann2")
         one = await engine.graph.merge_nodes("ann", ["ann2"], reason="the same person 🎉")
         assert "A. Lee" in one.aliases
-        assert [(each.source, each.target) for each in (await engine.graph.edges()).edges] == [("ann", "bo")]
-        [merge] = await engine.graph.node_history("ann")
+        assert [(each.source, each.target) for each in (await engine.graph.list_edges()).edges] == [
+            ("ann", "bo")
+        ]
+        [merge] = await engine.graph.list_merges("ann")
         assert (merge.kind, merge.before, merge.after, merge.reason) == (
             "merge",
             ("ann", "ann2"),
             ("ann",),
             "the same person 🎉",
         )
-        nodes = await engine.graph.split_node(merge.number, reason="no")
+        nodes = await engine.graph.undo_merge(merge.number, reason="no")
         assert {each.id for each in nodes} == {"ann", "ann2"}
-        assert (await engine.graph.node("ann2")).name == before.name
-        assert [each.kind for each in await engine.graph.node_history()] == ["merge", "split"]
-        assert await engine.graph.node_history() == await local.graph.node_history()
+        assert (await engine.graph.get_node("ann2")).name == before.name
+        assert [each.kind for each in await engine.graph.list_merges()] == ["merge", "split"]
+        assert await engine.graph.list_merges() == await local.graph.list_merges()
         for wrong, error in (
             (engine.graph.merge_nodes("ann", []), InvalidInput),
             (engine.graph.merge_nodes("ann", ["nobody"]), NotFound),
-            (engine.graph.split_node(99), NotFound),
-            (engine.graph.split_node(merge.number), Conflict),
+            (engine.graph.undo_merge(99), NotFound),
+            (engine.graph.undo_merge(merge.number), Conflict),
         ):
             with pytest.raises(error):
                 await wrong

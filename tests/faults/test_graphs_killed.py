@@ -27,12 +27,12 @@ async def stored(engine: Engine) -> tuple[Counter[str], Counter[str]]:
     """How many nodes and edges each batch has."""
     nodes, edges, after = Counter[str](), Counter[str](), None
     while True:
-        page = await engine.graph.nodes(after=after, limit=1_000)
+        page = await engine.graph.list_nodes(after=after, limit=1_000)
         nodes.update(each.id.partition("-")[0] for each in page.nodes)
         if (after := page.next) is None:
             break
     while True:
-        some = await engine.graph.edges(after=after, limit=1_000)
+        some = await engine.graph.list_edges(after=after, limit=1_000)
         edges.update(each.source.partition("-")[0] for each in some.edges)
         if (after := some.next) is None:
             return nodes, edges

@@ -64,7 +64,7 @@ async def test_many_speak_into_one_conversation(tmp_path: Path) -> None:
 async def test_of_facts_that_contradict_each_other_one_stays_true(tmp_path: Path) -> None:
     await at_once(tmp_path, "state")
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        page = await engine.graph.edges(graph="graph/ann/bot/monday", collection=MEMORY, limit=MANY)
+        page = await engine.graph.list_edges(graph="graph/ann/bot/monday", collection=MEMORY, limit=MANY)
         assert len(page.edges) == 2 * ROUNDS
         assert len([each for each in page.edges if each.valid_until is None]) == 1
         facts = {each.id: each for each in await all_said(engine) if each.fact is not None}
@@ -102,8 +102,8 @@ async def test_a_reader_of_names_that_is_killed_is_gone_on_with(tmp_path: Path, 
         assert await said(running) == "told"
         await asyncio.sleep(random.Random(seed).uniform(0, 0.4))
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        await engine.graph.settle_entities(collection=MEMORY)
-        found = await engine.graph.entities(collection=MEMORY, prefix="zol", limit=MANY)
+        await engine.graph.wait_until_extracted(collection=MEMORY)
+        found = await engine.graph.list_entities(collection=MEMORY, prefix="zol", limit=MANY)
         assert {each.name: each.passages for each in found} == {
             f"{first_of(number)} Nagy": 1 for number in range(NAMED)
         }

@@ -112,11 +112,11 @@ async def test_another_space_and_names_are_known_to_both(engines: Two) -> None:
         answer = await engine.retrieve("whom did Lovelace meet", retrievers=("vector",))
         assert len(answer.hits) == 9
         assert (await engine.collections.get("default")).space is not None
-    await one.graph.extract_entities()
+    await one.graph.set_entity_extraction()
     await two.add(NewDocument("Grace Hopper met Ada Lovelace", key="g"), wait=True)
-    await two.graph.settle_entities()
+    await two.graph.wait_until_extracted()
     for engine in engines:
-        assert "Ada Lovelace" in {each.name for each in await engine.graph.entities()}
+        assert "Ada Lovelace" in {each.name for each in await engine.graph.list_entities()}
 
 
 async def test_what_both_write_at_once_has_numbers_of_its_own(engines: Two) -> None:

@@ -26,8 +26,8 @@ async def secret(engine: Engine) -> str:
     told = NewMemory(f"Bob hides in {SECRET}.", fact=fact, entities=(SECRET,))
     (done,) = await engine.memory.add([told], scope=BOB, wait=True)
     await engine.memory.add("Ann likes tea.", scope=ANN, wait=True)
-    await engine.graph.extract_entities(collection=MEMORY)
-    await engine.graph.settle_entities(collection=MEMORY)
+    await engine.graph.set_entity_extraction(collection=MEMORY)
+    await engine.graph.wait_until_extracted(collection=MEMORY)
     return done.id
 
 
@@ -87,8 +87,8 @@ async def test_no_way_through_a_graph_of_memories_is_told(engine: Engine) -> Non
     await engine.add([NewDocument(each, title=each[:8]) for each in texts], collection=MEMORY, wait=True)
     memory = NewMemory(f"Bob hides in {SECRET}.", fact=Fact("Bob", "hides_in", SECRET))
     await engine.memory.add([memory], scope=BOB, wait=True)
-    await engine.graph.extract_entities(collection=MEMORY)
-    await engine.graph.settle_entities(collection=MEMORY)
+    await engine.graph.set_entity_extraction(collection=MEMORY)
+    await engine.graph.wait_until_extracted(collection=MEMORY)
     asked_for = {"query": "Where is Bob?", "collection": MEMORY, "graph_weight": 0.5}
     async with client(engine) as open_to_all, client(engine, ANN) as walled:
         assert "found through" in await said(open_to_all, "search", **asked_for)

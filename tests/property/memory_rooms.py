@@ -172,7 +172,7 @@ class Rooms:
 
     async def look(self) -> None:
         """Read all of it as one person: what was granted, and nothing else."""
-        await self.owner.graph.settle_entities(collection=MEMORY)
+        await self.owner.graph.wait_until_extracted(collection=MEMORY)
         who = self.chance.choice(self.people)
         told = [*await self._collection(who.view), *await self._graphs(who)]
         for home, scope in self.homes.items():
@@ -192,12 +192,12 @@ class Rooms:
             for work in (
                 view.collections.list_sources(**place),
                 view.graph.list(**place),
-                view.graph.entities(**place),
+                view.graph.list_entities(**place),
                 view.documents.list(**place),
                 view.documents.count(**place),
                 view.retrieve(f"Whom did {HUB} meet?", graph=ask, **place),
                 view.retrieve(f"Whom did {HUB} meet?", graph=ask, as_of=self._then(), **place),
-                view.graph.find_mentions(f"{HUB} was here", **place),
+                view.graph.extract_entities(f"{HUB} was here", **place),
                 view.retention.list(**place),
             )
         ]
@@ -242,14 +242,14 @@ class Rooms:
             place = {"graph": graph, "collection": MEMORY}
             ways = Traversal(hops=2, limit=MOST)
             for work in (
-                who.view.graph.nodes(limit=MOST, **place),
-                who.view.graph.edges(limit=MOST, **place),
+                who.view.graph.list_nodes(limit=MOST, **place),
+                who.view.graph.list_edges(limit=MOST, **place),
                 who.view.graph.neighbors("marta keller", ways, **place),
-                who.view.graph.find_nodes("Nagy Keller", limit=MOST, **place),
-                who.view.graph.state_at(datetime.now(UTC), **place),
+                who.view.graph.search_nodes("Nagy Keller", limit=MOST, **place),
+                who.view.graph.snapshot(datetime.now(UTC), **place),
                 who.view.graph.export(**place),
-                who.view.graph.link(f"{HUB} was here.", **place),
-                who.view.graph.node_history(**place),
+                who.view.graph.link_entities(f"{HUB} was here.", **place),
+                who.view.graph.list_merges(**place),
             ):
                 found, answer = await outcome(work)
                 assert who.sees(graph) or found == "NotFound"
@@ -273,8 +273,8 @@ class Rooms:
         told = [
             await view.memory.recall(MemoryQuery(text, scope)),
             await view.retrieve(text, collection=MEMORY, graph=GraphExpansion()),
-            await view.graph.entities(collection=MEMORY, prefix=word),
-            await view.graph.find_mentions(text, collection=MEMORY),
+            await view.graph.list_entities(collection=MEMORY, prefix=word),
+            await view.graph.extract_entities(text, collection=MEMORY),
         ]
         return _flat(told).replace(word.casefold(), "word")
 

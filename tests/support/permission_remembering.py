@@ -57,24 +57,24 @@ def of_memories() -> Mapping[str, Attempt]:
         "stats": lambda view, name: view.memory.stats(scope=ANN, collection=name),
         "export": lambda view, name: view.memory.export(scope=ANN, collection=name),
         "graphs": lambda view, name: view.graph.list(collection=name),
-        "node": lambda view, name: view.graph.node("ann", collection=name),
-        "nodes": lambda view, name: view.graph.nodes(collection=name),
-        "edges": lambda view, name: view.graph.edges(collection=name),
+        "node": lambda view, name: view.graph.get_node("ann", collection=name),
+        "nodes": lambda view, name: view.graph.list_nodes(collection=name),
+        "edges": lambda view, name: view.graph.list_edges(collection=name),
         "neighbors": lambda view, name: view.graph.neighbors("ann", collection=name),
-        "find": lambda view, name: view.graph.find_nodes("ann", collection=name),
-        "at": lambda view, name: view.graph.state_at(WHEN, collection=name),
+        "find": lambda view, name: view.graph.search_nodes("ann", collection=name),
+        "at": lambda view, name: view.graph.snapshot(WHEN, collection=name),
         "drawn": lambda view, name: view.graph.export("svg", collection=name),
         "no graph": lambda view, name: view.graph.delete("default", collection=name),
         "no nodes": lambda view, name: view.graph.delete_nodes(["ann"], collection=name),
         "no edges": lambda view, name: view.graph.delete_edges(["any"], collection=name),
-        "keep names": lambda view, name: view.graph.extract_entities(collection=name),
-        "settle names": lambda view, name: view.graph.settle_entities(collection=name),
-        "names": lambda view, name: view.graph.entities(collection=name),
-        "find names": lambda view, name: view.graph.find_mentions("Ann Lee", collection=name),
-        "link": lambda view, name: view.graph.link("Ann Lee", collection=name),
+        "keep names": lambda view, name: view.graph.set_entity_extraction(collection=name),
+        "settle names": lambda view, name: view.graph.wait_until_extracted(collection=name),
+        "names": lambda view, name: view.graph.list_entities(collection=name),
+        "find names": lambda view, name: view.graph.extract_entities("Ann Lee", collection=name),
+        "link": lambda view, name: view.graph.link_entities("Ann Lee", collection=name),
         "merge": lambda view, name: view.graph.merge_nodes("ann", ["bo"], collection=name),
-        "split": lambda view, name: view.graph.split_node(1, collection=name),
-        "events": lambda view, name: view.graph.node_history(collection=name),
+        "split": lambda view, name: view.graph.undo_merge(1, collection=name),
+        "events": lambda view, name: view.graph.list_merges(collection=name),
     }
 
 
@@ -91,22 +91,22 @@ READING: Mapping[str, Trial] = {
     "memory.stats": lambda v, m: v.memory.stats(scope=ANN, collection=m.collection),
     "memory.export": lambda v, m: v.memory.export(scope=ANN, collection=m.collection),
     "graph.list": lambda v, m: v.graph.list(collection=m.collection),
-    "graph.settle_entities": lambda v, m: v.graph.settle_entities(collection=m.collection),
-    "graph.entities": lambda v, m: v.graph.entities(collection=m.collection),
-    "graph.find_mentions": lambda v, m: v.graph.find_mentions("Ann Lee", collection=m.collection),
+    "graph.wait_until_extracted": lambda v, m: v.graph.wait_until_extracted(collection=m.collection),
+    "graph.list_entities": lambda v, m: v.graph.list_entities(collection=m.collection),
+    "graph.extract_entities": lambda v, m: v.graph.extract_entities("Ann Lee", collection=m.collection),
 }
 """What whoever sees the memories may do."""
 
 READING_A_GRAPH: Mapping[str, Trial] = {
-    "graph.node": lambda v, m: v.graph.node("ann", **_graph(m)),
-    "graph.nodes": lambda v, m: v.graph.nodes(**_graph(m)),
-    "graph.edges": lambda v, m: v.graph.edges(**_graph(m)),
+    "graph.get_node": lambda v, m: v.graph.get_node("ann", **_graph(m)),
+    "graph.list_nodes": lambda v, m: v.graph.list_nodes(**_graph(m)),
+    "graph.list_edges": lambda v, m: v.graph.list_edges(**_graph(m)),
     "graph.neighbors": lambda v, m: v.graph.neighbors("ann", Traversal(2), **_graph(m)),
-    "graph.find_nodes": lambda v, m: v.graph.find_nodes("Ann", **_graph(m)),
-    "graph.state_at": lambda v, m: v.graph.state_at(WHEN, **_graph(m)),
+    "graph.search_nodes": lambda v, m: v.graph.search_nodes("Ann", **_graph(m)),
+    "graph.snapshot": lambda v, m: v.graph.snapshot(WHEN, **_graph(m)),
     "graph.export": lambda v, m: v.graph.export(**_graph(m)),
-    "graph.link": lambda v, m: v.graph.link("Ann Lee was here.", **_graph(m)),
-    "graph.node_history": lambda v, m: v.graph.node_history(**_graph(m)),
+    "graph.link_entities": lambda v, m: v.graph.link_entities("Ann Lee was here.", **_graph(m)),
+    "graph.list_merges": lambda v, m: v.graph.list_merges(**_graph(m)),
 }
 """What whoever sees the graph may do."""
 
@@ -129,7 +129,7 @@ CHANGING: Mapping[str, Trial] = {
 CHANGING_A_GRAPH: Mapping[str, Trial] = {
     "graph.add_nodes": lambda v, m: v.graph.add_nodes([NewNode("eve")], **_graph(m)),
     "graph.add_edges": lambda v, m: v.graph.add_edges([NewEdge("ann", "eve")], **_graph(m)),
-    "graph.split_node": lambda v, m: v.graph.split_node(m.merge, **_graph(m)),
+    "graph.undo_merge": lambda v, m: v.graph.undo_merge(m.merge, **_graph(m)),
     "graph.merge_nodes": lambda v, m: v.graph.merge_nodes("ann", ["bo"], **_graph(m)),
     "graph.delete_edges": lambda v, m: v.graph.delete_edges([m.edge], **_graph(m)),
     "graph.delete_nodes": lambda v, m: v.graph.delete_nodes(["eve"], **_graph(m)),
@@ -138,7 +138,7 @@ CHANGING_A_GRAPH: Mapping[str, Trial] = {
 
 MANAGING: Mapping[str, Trial] = {
     "graph.get_or_create": lambda v, m: v.graph.get_or_create("another", collection=m.collection),
-    "graph.extract_entities": lambda v, m: v.graph.extract_entities(collection=m.collection),
+    "graph.set_entity_extraction": lambda v, m: v.graph.set_entity_extraction(collection=m.collection),
     "graph.delete": lambda v, m: v.graph.delete(HIDDEN_GRAPH, collection=m.collection),
 }
 """What only managers may do."""
@@ -156,7 +156,7 @@ PRYING: Mapping[str, Trial] = {
     "memory.forget": lambda v, m: v.memory.forget(
         MemorySelection(everything=True), scope=BOB, collection=m.collection
     ),
-    "graph.entities": lambda v, m: v.graph.entities(collection=m.collection),
+    "graph.list_entities": lambda v, m: v.graph.list_entities(collection=m.collection),
     "graph.list": lambda v, m: v.graph.list(collection=m.collection),
     "memory.update": lambda v, m: v.memory.update(m.others, scope=BOB, collection=m.collection, text="x"),
     **READING_A_GRAPH,
@@ -174,9 +174,9 @@ async def prepared(owner: Any, collection: str) -> Made:
     await owner.graph.add_nodes(people, graph=HIDDEN_GRAPH, **home)
     [edge] = await owner.graph.add_edges([NewEdge("ann", "bo")], graph=HIDDEN_GRAPH, **home)
     await owner.graph.merge_nodes("bo", ["bo2"], graph=HIDDEN_GRAPH, **home)
-    [merge] = await owner.graph.node_history(graph=HIDDEN_GRAPH, **home)
+    [merge] = await owner.graph.list_merges(graph=HIDDEN_GRAPH, **home)
     await owner.documents.wait_until_embedded(**home)
-    await owner.graph.settle_entities(**home)
+    await owner.graph.wait_until_extracted(**home)
     page = await owner.memory.export(scope=ANN, **home)
     return Made(collection, mine.id, others.id, page.lines, edge.id, merge.number)
 

@@ -86,7 +86,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[BlockingEngine]
 def filled(engine: BlockingEngine) -> dict[tuple[str | None, ...], str]:
     made = fill(AgentContext(engine))
     engine.documents.wait_until_embedded(collection="memory")
-    engine.graph.settle_entities(collection="memory")
+    engine.graph.wait_until_extracted(collection="memory")
     return made
 
 

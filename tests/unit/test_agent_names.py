@@ -118,7 +118,7 @@ def test_what_shares_a_name_is_found_through_it(unlike: BlockingEngine) -> None:
     context.store("Django was written in Python by Adrian Holovaty.")
     made = context.store("Adrian Holovaty plays the guitar.")
     context.store("The weather was fine.")
-    unlike.graph.settle_entities(collection="memory")
+    unlike.graph.wait_until_extracted(collection="memory")
     found = context.retrieve("Who knows Django?", 3, alpha=0.7)
     other = next(each for each in found if each["id"] == made)
     assert other["through"] and other["parts"]["graph"] > 0
@@ -131,7 +131,7 @@ def test_edges_lead_to_memories_that_share_no_word(unlike: BlockingEngine) -> No
     context.graph.add_edges([{"source_id": "Coding", "target_id": "Python", "type": "uses", "weight": 0.9}])
     made = context.store("Every morning I read some Python.")
     context.store("It rained.")
-    unlike.graph.settle_entities(collection="memory")
+    unlike.graph.wait_until_extracted(collection="memory")
     for alpha in (0.3, 1.0):
         best = context.retrieve("Coding", 1, alpha=alpha)[0]
         assert (best["id"], best["through"]) == (made, ["Coding", "Python"])

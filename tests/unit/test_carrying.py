@@ -96,7 +96,7 @@ async def test_a_store_that_takes_all_in_is_the_same_store(engine: Engine, elsew
     assert await exported(elsewhere, Scope("ann")) == lines
     assert await histories(elsewhere, Scope("ann")) == await histories(engine, Scope("ann"))
     where = {"graph": "graph/ann/bot/monday", "collection": "memory"}
-    here, there = [await each.graph.state_at(datetime.now(UTC), **where) for each in (engine, elsewhere)]
+    here, there = [await each.graph.snapshot(datetime.now(UTC), **where) for each in (engine, elsewhere)]
     assert [each.name for each in there.nodes] == [each.name for each in here.nodes]
     told = [[(e.id, e.valid_from, e.valid_until, e.evidence) for e in each.edges] for each in (here, there)]
     assert told[0] == told[1]

@@ -180,7 +180,7 @@ async def test_a_fact_that_was_changed_goes_with_all_it_was(engine: Engine) -> N
     [made] = await say(engine, ANN, NewMemory("Tea!", fact=Fact("Ann", "likes", "tea")))
     milk = Fact("Ann", "likes", "milk")
     await engine.memory.update(made.id, scope=ANN, text="Milk!", fact=milk)
-    found = (await engine.graph.edges(graph="graph/ann/bot/monday", collection="memory")).edges
+    found = (await engine.graph.list_edges(graph="graph/ann/bot/monday", collection="memory")).edges
     assert [each.target for each in found if each.valid_until is None] == ["milk"]
     assert (await engine.memory.forget(MemorySelection((made.id,)), scope=ANN)).edges == len(found)
     [graph] = await engine.graph.list(collection="memory")
@@ -191,7 +191,7 @@ async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
     [made] = await say(engine, ANN, NewMemory("the zeppelin lands", key="z", entities=("Zeppelin",)))
     before = datetime.now(UTC)
     await engine.memory.update(made.id, scope=ANN, text="the zeppelin landed")
-    await engine.graph.settle_entities(collection="memory")
+    await engine.graph.wait_until_extracted(collection="memory")
     assert (await engine.memory.recall(question("zeppelin", ANN))).memories
     await engine.memory.forget(MemorySelection((made.id,)), scope=ANN)
     assert not (await engine.memory.recall(question("zeppelin", ANN))).memories
@@ -199,7 +199,7 @@ async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
     assert (await engine.memory.window(MemoryQuery("zeppelin", ANN), 500)).text == ""
     assert await engine.memory.list_recent(scope=ANN) == []
     assert (await engine.memory.export(scope=ANN)).lines == ()
-    assert await engine.graph.entities(collection="memory") == []
+    assert await engine.graph.list_entities(collection="memory") == []
     assert not (await engine.retrieve(Query("zeppelin", collection="memory"))).hits
     assert await engine.memory.list_conversations(scope=ANN) == []
     assert await engine.memory.count(scope=ANN) == 0
@@ -217,7 +217,7 @@ async def test_purging_leaves_nothing_in_any_file(engine: Engine, tmp_path: Path
     secret = "xylophonequartz"
     [made] = await say(engine, ANN, NewMemory(f"the {secret}", fact=Fact("Ann", "plays", secret)))
     await engine.memory.update(made.id, scope=ANN, text=f"no {secret}")
-    await engine.graph.settle_entities(collection="memory")
+    await engine.graph.wait_until_extracted(collection="memory")
     assert holding(tmp_path, secret) != []
     receipt = await engine.memory.forget(MemorySelection((made.id,)), scope=ANN, purge=True)
     assert receipt.purged

@@ -99,7 +99,7 @@ async def test_nodes_that_cannot_be_stored_are_refused_with_all_others(
     await engine.graph.add_nodes([NewNode("first")])
     with pytest.raises(InvalidInput):
         await engine.graph.add_nodes([NewNode("good"), bad()])
-    assert [each.id for each in (await engine.graph.nodes()).nodes] == ["first"]
+    assert [each.id for each in (await engine.graph.list_nodes()).nodes] == ["first"]
 
 
 @pytest.mark.parametrize("bad", BAD_EDGES, ids=range(len(BAD_EDGES)))
@@ -109,7 +109,7 @@ async def test_edges_that_cannot_be_stored_are_refused_with_all_others(
     await ab(engine)
     with pytest.raises(InvalidInput):
         await engine.graph.add_edges([NewEdge("b", "a"), bad()])
-    assert len((await engine.graph.edges()).edges) == 1
+    assert len((await engine.graph.list_edges()).edges) == 1
 
 
 @pytest.mark.parametrize("bad", BAD_WALKS, ids=range(len(BAD_WALKS)))
@@ -131,20 +131,20 @@ async def test_no_more_than_the_settings_allow(engine: Engine) -> None:
         await engine.graph.delete_edges("one id")
     for limit in (0, 1_001):
         with pytest.raises(InvalidInput):
-            await engine.graph.nodes(limit=limit)
+            await engine.graph.list_nodes(limit=limit)
         with pytest.raises(InvalidInput):
-            await engine.graph.find_nodes("x", limit=limit)
+            await engine.graph.search_nodes("x", limit=limit)
 
 
 async def test_what_is_not_there_is_said(engine: Engine) -> None:
     with pytest.raises(NotFound, match="graph"):
-        await engine.graph.nodes(graph="none", collection=(await engine.collections.get_or_create()).id)
+        await engine.graph.list_nodes(graph="none", collection=(await engine.collections.get_or_create()).id)
     await ab(engine)
-    for ask in (engine.graph.node, engine.graph.neighbors):
+    for ask in (engine.graph.get_node, engine.graph.neighbors):
         with pytest.raises(NotFound, match="node"):
             await ask("none")
     with pytest.raises(NotFound, match="node"):
-        await engine.graph.edges(node="none")
+        await engine.graph.list_edges(node="none")
     with pytest.raises(NotFound, match="document"):
         await engine.graph.add_edges([NewEdge("a", "b", evidence="none")])
     with pytest.raises(DanglingEdges) as refused:
@@ -165,7 +165,7 @@ async def test_graphs_and_other_sources_do_not_take_each_others_names(engine: En
     )
     assert await engine.documents.count() == 1
     with pytest.raises(NotFound):
-        await engine.graph.nodes(
+        await engine.graph.list_nodes(
             graph=(await engine.collections.get_source("default", collection="default")).id
         )
     await engine.collections.get_or_create_source("graph/taken")
@@ -188,19 +188,19 @@ async def test_words_are_found_whole_and_in_their_forms(engine: Engine) -> None:
             NewNode("3", name="artist", properties={"content": "art on a wall", "n": 3}),
         ]
     )
-    found = {each.node.id: each.score for each in await engine.graph.find_nodes("ART wall")}
+    found = {each.node.id: each.score for each in await engine.graph.search_nodes("ART wall")}
     assert found == {"2": 1.0, "3": 1.0}
-    assert [each.node.id for each in await engine.graph.find_nodes("art")] == ["2", "3"]
-    assert [(each.node.id, each.score) for each in await engine.graph.find_nodes("the arts")] == [
+    assert [each.node.id for each in await engine.graph.search_nodes("art")] == ["2", "3"]
+    assert [(each.node.id, each.score) for each in await engine.graph.search_nodes("the arts")] == [
         ("2", 1.0),
         ("3", 1.0),
     ]
-    assert [each.score for each in await engine.graph.find_nodes("paints music")] == [0.5]
-    assert await engine.graph.find_nodes("tar") == await engine.graph.find_nodes("?!") == []
+    assert [each.score for each in await engine.graph.search_nodes("paints music")] == [0.5]
+    assert await engine.graph.search_nodes("tar") == await engine.graph.search_nodes("?!") == []
     with pytest.raises(InvalidInput):
-        await engine.graph.find_nodes(" ")
+        await engine.graph.search_nodes(" ")
     with pytest.raises(TooLarge):
-        await engine.graph.find_nodes(10_001 * "x")
+        await engine.graph.search_nodes(10_001 * "x")
 
 
 async def test_who_sees_nothing_of_a_graph_is_told_that_there_is_none(house: House) -> None:
@@ -209,8 +209,9 @@ async def test_who_sees_nothing_of_a_graph_is_told_that_there_is_none(house: Hou
     await house.let_in("seen")
     graph = house.ann.graph
     for ask in (
-        graph.nodes(), graph.edges(), graph.node("a"), graph.neighbors("a"), graph.find_nodes("a"),
-        graph.export(), graph.delete("default"), graph.state_at(datetime.now(UTC)),
+        graph.list_nodes(), graph.list_edges(), graph.get_node("a"), graph.neighbors("a"),
+        graph.search_nodes("a"),
+        graph.export(), graph.delete("default"), graph.snapshot(datetime.now(UTC)),
         graph.delete_nodes(["a"]), graph.delete_edges([edge]),
     ):  # fmt: skip
         with pytest.raises(NotFound, match="graph"):
@@ -218,7 +219,7 @@ async def test_who_sees_nothing_of_a_graph_is_told_that_there_is_none(house: Hou
     assert await house.ann.graph.list() == []
     with pytest.raises(PermissionDenied):
         await house.ann.graph.add_nodes([NewNode("c")])
-    assert len((await house.owner.graph.nodes()).nodes) == 2
+    assert len((await house.owner.graph.list_nodes()).nodes) == 2
 
 
 async def refused(*asked: Any) -> list[type[ConspectusError] | None]:
@@ -240,7 +241,7 @@ async def test_readers_see_editors_write_and_managers_delete(house: House, role:
     assert [each.source.name for each in await house.ann.graph.list()] == ["graph/default"]
     ann = house.ann
     tried = await refused(
-        ann.graph.nodes(),
+        ann.graph.list_nodes(),
         ann.graph.add_nodes([NewNode("c")]),
         ann.graph.add_edges([NewEdge("a", "c")]),
         ann.graph.delete_edges([edge]),
@@ -257,9 +258,9 @@ async def test_evidence_that_may_not_be_seen_is_not_revealed(house: House) -> No
     await house.owner.graph.add_edges([NewEdge("b", "a", evidence=known)])
     for source in ("graph/default", "seen"):
         await house.let_in(source, "editor")
-    assert [each.evidence for each in (await house.owner.graph.edges()).edges] == [secret, known]
-    assert [each.evidence for each in (await house.ann.graph.edges()).edges] == [None, known]
-    state = await house.ann.graph.state_at(datetime.now(UTC))
+    assert [each.evidence for each in (await house.owner.graph.list_edges()).edges] == [secret, known]
+    assert [each.evidence for each in (await house.ann.graph.list_edges()).edges] == [None, known]
+    state = await house.ann.graph.snapshot(datetime.now(UTC))
     assert [each.evidence for each in state.edges] == [None, known]
     for form in ("json", "graphml"):
         assert secret not in await house.ann.graph.export(form)
@@ -280,18 +281,18 @@ async def test_facts_go_with_the_documents_that_state_them(engine: Engine) -> No
         [written] = await engine._graphs.add_facts(ends, [fact], graph="default", collection="default")
         assert written.outcome == ("added" if document == told[0] else "updated")
     await engine.documents.delete(told[0])
-    assert [each.evidence for each in (await engine.graph.edges()).edges] == [told[1]]
+    assert [each.evidence for each in (await engine.graph.list_edges()).edges] == [told[1]]
     await engine.collections.delete_source("default", collection="default")
-    assert (await engine.graph.nodes()).nodes == ()
+    assert (await engine.graph.list_nodes()).nodes == ()
 
 
 async def test_two_graphs_of_a_collection_and_two_collections_do_not_mix(engine: Engine) -> None:
     await ab(engine)
     await engine.graph.add_nodes([NewNode("a", type="other")], graph="second")
     await engine.graph.add_nodes([NewNode("a", type="far")], collection="elsewhere")
-    assert (await engine.graph.node("a")).type == "entity"
-    assert (await engine.graph.node("a", graph="second")).type == "other"
-    assert (await engine.graph.node("a", collection="elsewhere")).type == "far"
+    assert (await engine.graph.get_node("a")).type == "entity"
+    assert (await engine.graph.get_node("a", graph="second")).type == "other"
+    assert (await engine.graph.get_node("a", collection="elsewhere")).type == "far"
     assert await engine.graph.neighbors("a", graph="second") == []
     receipt = await engine.graph.delete("default")
     assert (receipt.nodes, receipt.edges) == (2, 1)

@@ -30,7 +30,7 @@ def lives(place: str, at: str, **more: Any) -> NewMemory:
 
 async def edges(engine: Engine, scope: Scope = ANN) -> list[Edge]:
     graph = f"graph/{scope.user}/{scope.agent}/{scope.conversation}"
-    return list((await engine.graph.edges(graph=graph, collection=MEMORY)).edges)
+    return list((await engine.graph.list_edges(graph=graph, collection=MEMORY)).edges)
 
 
 async def told(engine: Engine, scope: Scope = ANN) -> str:
@@ -52,11 +52,11 @@ async def told(engine: Engine, scope: Scope = ANN) -> str:
 async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine) -> None:
     await engine.memory.add("Yesterday we met Marta Keller again", scope=ANN)
     await engine.memory.add("The boat of Zoltan Nagy sank in the harbour", scope=ANN)
-    await engine.graph.settle_entities(collection=MEMORY)
+    await engine.graph.wait_until_extracted(collection=MEMORY)
     then = datetime.now(UTC)
     married = Fact("Marta Keller", "married to", "Zoltan Nagy", single=False)
     await engine.memory.add(NewMemory("They married", fact=married), scope=ANN)
-    await engine.graph.settle_entities(collection=MEMORY)
+    await engine.graph.wait_until_extracted(collection=MEMORY)
     asked = MemoryQuery("Who is close to Marta Keller?", ANN, graph=GraphExpansion())
     now = await engine.memory.recall(asked)
     before = await engine.memory.recall(replace(asked, as_of=then))

@@ -73,7 +73,7 @@ async def test_the_settings_choose_a_spacy_pipeline(pipeline, tmp_path):
     settings = replace(SETTINGS, entity_extractor=f"spacy:{pipeline}")
     async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
         await engine.graph.get_or_create()
-        assert brief(await engine.graph.find_mentions("Ann Smith met Bob in Paris")) == [
+        assert brief(await engine.graph.extract_entities("Ann Smith met Bob in Paris")) == [
             ("Ann Smith", "person"), ("Paris", "place"),
         ]  # fmt: skip
 
@@ -118,7 +118,7 @@ async def test_without_gliner_the_line_that_installs_it_is_said(tmp_path):
     async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
         await engine.graph.get_or_create()
         with pytest.raises(MissingExtra):
-            await engine.graph.find_mentions("Ann")
+            await engine.graph.extract_entities("Ann")
 
 
 @pytest.mark.parametrize("names", ["", "spacy", "spacy:", "gliner:", "bert:x", "Rules"])
@@ -187,7 +187,7 @@ async def test_the_settings_choose_the_chat_model(tmp_path):
     model = ScriptedChatModel(['[{"name": "ann", "type": "person"}]'])
     async with bootstrap.open(tmp_path, settings=settings, chat_model=model) as engine:
         await engine.graph.get_or_create()
-        assert brief(await engine.graph.find_mentions("so ann said")) == [("ann", "person")]
+        assert brief(await engine.graph.extract_entities("so ann said")) == [("ann", "person")]
     async with bootstrap.open(tmp_path, settings=settings) as engine:
         with pytest.raises(ChatNotConfigured):
-            await engine.graph.find_mentions("so ann said")
+            await engine.graph.extract_entities("so ann said")

@@ -39,8 +39,8 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 @pytest.fixture
 async def filled(engine: Engine) -> Engine:
     await engine.add(PAGES, source="pages")
-    await engine.graph.extract_entities()
-    await engine.graph.settle_entities()
+    await engine.graph.set_entity_extraction()
+    await engine.graph.wait_until_extracted()
     return engine
 
 
@@ -141,29 +141,29 @@ async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engin
     assert seen.hits
     assert "atlantis" not in repr(seen).casefold()
     assert "atlantis" in repr(await filled.retrieve("django in atlantis", graph=WALK)).casefold()
-    assert "atlantis" not in {each.key for each in await bob.graph.entities(collection=home)}
+    assert "atlantis" not in {each.key for each in await bob.graph.list_entities(collection=home)}
     with pytest.raises(NotFound):
-        await bob.graph.entities(collection=home, source="hidden")
+        await bob.graph.list_entities(collection=home, source="hidden")
     with pytest.raises(PermissionDenied):
-        await bob.graph.extract_entities(collection=home)
+        await bob.graph.set_entity_extraction(collection=home)
 
 
 async def test_a_hostile_text_of_names_alone_is_kept_in_bounds(filled: Engine) -> None:
     await filled.add([NewDocument(", ".join(f"Name{each}ly" for each in range(10_000)))], wait=True)
     found = await filled.retrieve("amsterdam Name7ly", graph=GraphExpansion(hops=5))
     assert through(found)["python"] == ("Python",)
-    assert len(await filled.graph.entities(limit=1_000)) <= 1_000
+    assert len(await filled.graph.list_entities(limit=1_000)) <= 1_000
 
 
 async def test_what_is_written_is_looked_through_and_what_is_deleted_goes(filled: Engine) -> None:
     await filled.add([NewDocument("Ada Lovelace wrote.", key="ada")], wait=True)
-    assert [each.name for each in await filled.graph.entities(prefix="ADA")] == ["Ada Lovelace"]
+    assert [each.name for each in await filled.graph.list_entities(prefix="ADA")] == ["Ada Lovelace"]
     await filled.documents.delete([await of(filled, "python")])
     assert "python" not in through(await filled.retrieve("amsterdam", graph=WALK))
     await filled.documents.delete([await of(filled, "ada")])
-    assert await filled.graph.entities(prefix="ada") == []
-    await filled.graph.extract_entities(False)
-    assert await filled.graph.entities() == []
+    assert await filled.graph.list_entities(prefix="ada") == []
+    await filled.graph.set_entity_extraction(False)
+    assert await filled.graph.list_entities() == []
     assert not (await filled.collections.get_or_create()).names
 
 
@@ -202,8 +202,8 @@ async def test_messages_in_threads_keep_the_parts_of_their_scores(filled: Engine
 
 async def test_names_are_of_one_source_or_all(filled: Engine) -> None:
     await filled.add([NewDocument("Eve met Ada Lovelace.")], source="diary", wait=True)
-    assert "ada lovelace" in {each.key for each in await filled.graph.entities(source="diary")}
-    assert "ada lovelace" not in {each.key for each in await filled.graph.entities(source="pages")}
+    assert "ada lovelace" in {each.key for each in await filled.graph.list_entities(source="diary")}
+    assert "ada lovelace" not in {each.key for each in await filled.graph.list_entities(source="pages")}
     for limit in (-1, 1_001):
         with pytest.raises(InvalidInput):
-            await filled.graph.entities(limit=limit)
+            await filled.graph.list_entities(limit=limit)

@@ -61,7 +61,7 @@ async def test_who_leaves_the_work_to_others_makes_no_vector_and_finds_no_name(t
     settings = replace(SETTINGS, run_background_jobs="off")
     async with conspectus.open(tmp_path, settings=settings, embedder=embedder) as engine:
         await engine.add("Ada Lovelace sails from London")
-        await engine.graph.extract_entities()
+        await engine.graph.set_entity_extraction()
         await engine.add("Alan Turing sails from Dover")
         await engine.memory.add("Grace Hopper likes Ada Lovelace", scope=Scope("grace"))
         await engine.channels.add_messages(
@@ -71,7 +71,7 @@ async def test_who_leaves_the_work_to_others_makes_no_vector_and_finds_no_name(t
         await engine.streams.add_captions([NewCaption("Ada Lovelace walks by", 1, 2)], stream="cam")
         await asyncio.sleep(5 * GATHERING_SECONDS)
         assert embedder.calls == 0
-        assert not await engine.graph.entities()
+        assert not await engine.graph.list_entities()
         await engine.documents.wait_until_embedded()
         assert embedder.calls
-        assert await engine.graph.entities()
+        assert await engine.graph.list_entities()

@@ -284,8 +284,8 @@ def delete(session: Session, of: OfGraph, chosen: Deleted) -> None:
 def get_node(node: NodeId, session: Session, of: OfGraph, *, limit: PageLimit = 100) -> None:
     """Show a node with its edges."""
     place = of.place(session)
-    found = session.engine.graph.node(node, **place)
-    page = session.engine.graph.edges(node=node, limit=limit, **place)
+    found = session.engine.graph.get_node(node, **place)
+    page = session.engine.graph.list_edges(node=node, limit=limit, **place)
     told = {"node": found, "edges": page.edges, "next": page.next}
     session.show(told, Group(nodes_table([found]), "", edges_table(page.edges)))
 
@@ -299,7 +299,7 @@ def nodes(
     limit: PageLimit = 100,
 ) -> None:
     """List the nodes of a graph by id."""
-    page = session.engine.graph.nodes(**of.place(session), type=type, after=after, limit=limit)
+    page = session.engine.graph.list_nodes(**of.place(session), type=type, after=after, limit=limit)
     session.show_page(page, nodes_table(page.nodes), None if page.nodes else "no nodes")
 
 
@@ -312,7 +312,7 @@ def edges(
     limit: PageLimit = 100,
 ) -> None:
     """List the edges of a graph in the order they were added."""
-    page = session.engine.graph.edges(**of.place(session), node=node, after=after, limit=limit)
+    page = session.engine.graph.list_edges(**of.place(session), node=node, after=after, limit=limit)
     session.show_page(page, edges_table(page.edges), None if page.edges else "no edges")
 
 
@@ -324,7 +324,7 @@ def neighbors(node: NodeId, session: Session, of: OfGraph, walking: Walking) -> 
 
 def search(query: Query, session: Session, of: OfGraph, *, limit: Limit = 10) -> None:
     """Search nodes by the whole words of a query."""
-    found = session.engine.graph.find_nodes(query, **of.place(session), limit=limit)
+    found = session.engine.graph.search_nodes(query, **of.place(session), limit=limit)
     table = nodes_table([each.node for each in found], [each.score for each in found])
     session.show_found(found, table, "no match")
 
@@ -333,7 +333,7 @@ def snapshot(
     time: Annotated[str, typer.Argument(metavar="TIME", help="ISO 8601 time.")], session: Session, of: OfGraph
 ) -> None:
     """Show a graph at a point in time."""
-    found = session.engine.graph.state_at(parse_instant(time), **of.place(session))
+    found = session.engine.graph.snapshot(parse_instant(time), **of.place(session))
     session.show(found, Group(nodes_table(found.nodes), "", edges_table(found.edges)))
     if not found.nodes:
         session.end_with_nothing("no nodes")
@@ -368,7 +368,7 @@ def entities(
     source: Annotated[str | None, typer.Option(help="Source (name or id).")] = None,
 ) -> None:
     """List the entities that chunks mention, by frequency."""
-    found = session.engine.graph.entities(
+    found = session.engine.graph.list_entities(
         collection=session.collection, prefix=prefix, limit=limit, source=source
     )
     rows = ((one.name, one.type, one.passages) for one in found)
@@ -378,22 +378,24 @@ def entities(
 def enable_extraction(session: Session, *, wait: Wait = True) -> None:
     """Enable entity extraction for a collection."""
     with progress() as bars:
-        home = session.engine.graph.extract_entities(True, collection=session.collection)
+        home = session.engine.graph.set_entity_extraction(True, collection=session.collection)
         read = (
-            session.engine.graph.settle_entities(collection=session.collection, progress=bars) if wait else 0
+            session.engine.graph.wait_until_extracted(collection=session.collection, progress=bars)
+            if wait
+            else 0
         )
     session.show({"collection": home, "read": read}, f"enabled; {read:,} chunks processed")
 
 
 def disable_extraction(session: Session) -> None:
     """Disable entity extraction and delete its results."""
-    home = session.engine.graph.extract_entities(False, collection=session.collection)
+    home = session.engine.graph.set_entity_extraction(False, collection=session.collection)
     session.show({"collection": home, "read": 0}, "disabled")
 
 
 def extract(text: EntityText, session: Session) -> None:
     """Show the entities in a text."""
-    found = session.engine.graph.find_mentions(text, collection=session.collection)
+    found = session.engine.graph.extract_entities(text, collection=session.collection)
     rows = ((one.text, one.type, str(one.start), str(one.end), one.key, f"{one.score:.2f}") for one in found)
     table = rows_table(("name", "type", "from", "to", "key", "score"), rows)
     session.show_found(found, table, "no entities in the text")
@@ -411,7 +413,7 @@ def link(
 ) -> None:
     """Link entities in a text to graph nodes."""
     span = None if mention is None else _span(text, mention)
-    found = session.engine.graph.link(text, **of.place(session), mention=span, min_score=min_score)
+    found = session.engine.graph.link_entities(text, **of.place(session), mention=span, min_score=min_score)
     rows = (
         (
             one.mention.text, one.node.id if one.node else "-",
@@ -444,7 +446,7 @@ def undo_merge(
     reason: Reason = "",
 ) -> None:
     """Undo a merge."""
-    nodes = session.engine.graph.split_node(number, reason=reason, **of.place(session))
+    nodes = session.engine.graph.undo_merge(number, reason=reason, **of.place(session))
     session.show(nodes, f"restored {', '.join(each.id for each in nodes)}")
 
 
@@ -456,7 +458,7 @@ def merges(
     node: Annotated[str | None, typer.Argument(metavar="[NODE]", help="Id of a node (default: all).")] = None,
 ) -> None:
     """List merges and undone merges."""
-    found = session.engine.graph.node_history(node, **of.place(session))[:limit]
+    found = session.engine.graph.list_merges(node, **of.place(session))[:limit]
     rows = ((str(one.number), one.kind, one.at, one.by, one.before, one.after, one.reason) for one in found)
     columns = ("number", "kind", "time", "by", "before", "after", "reason")
     session.show_found(found, rows_table(columns, rows), "no merges")

@@ -31,7 +31,9 @@ class RemoteGraph(RemoteService, GraphService):
         request = get(path, format=format, collection=collection, at=instant_json(at))
         return b"".join([piece async for piece in self._channel.pieces(request)]).decode("utf-8")
 
-    async def settle_entities(self, *, collection: str = "default", progress: Progress | None = None) -> int:
+    async def wait_until_extracted(
+        self, *, collection: str = "default", progress: Progress | None = None
+    ) -> int:
         if progress is not None:
             progress(LOOKING, 0, 0)
         return await self._channel.member(int, "read", work(in_collection(collection, "entities", "wait")))

@@ -109,11 +109,11 @@ class GraphService(Service):
             await self._access.proved(place, self._access.entries(source, place).adding(edges=edges))
         )
 
-    async def node(self, node: str, *, graph: str = "default", collection: str = "default") -> Node:
+    async def get_node(self, node: str, *, graph: str = "default", collection: str = "default") -> Node:
         """Return the node of that id. Raises NotFound."""
         return await _one(await self._access.graph(graph, collection), node)
 
-    async def nodes(
+    async def list_nodes(
         self,
         *,
         graph: str = "default",
@@ -126,7 +126,7 @@ class GraphService(Service):
         require_range("limit", limit, 1, self._parts.settings.max_limit)
         return await (await self._access.graph(graph, collection)).nodes(type=type, after=after, limit=limit)
 
-    async def edges(
+    async def list_edges(
         self,
         *,
         graph: str = "default",
@@ -175,7 +175,7 @@ class GraphService(Service):
             await _one(seen, node)
         return list(found)
 
-    async def find_nodes(
+    async def search_nodes(
         self, query: str, *, graph: str = "default", collection: str = "default", limit: int = 10
     ) -> Sequence[NodeHit]:
         """Find nodes whose names, aliases or text properties contain terms of the query, best first.
@@ -196,7 +196,7 @@ class GraphService(Service):
             found.setdefault(each.id, NodeHit(each, count / len(words)))
         return list(found.values())[:limit]
 
-    async def state_at(
+    async def snapshot(
         self, at: datetime, *, graph: str = "default", collection: str = "default"
     ) -> GraphState:
         """Return the graph at an instant: the nodes and edges that were valid then."""
@@ -223,14 +223,16 @@ class GraphService(Service):
             nodes, edges = await seen.at(parse_instant(at))
         return await asyncio.to_thread(_written, format, name, nodes, edges)
 
-    async def extract_entities(self, enabled: bool = True, *, collection: str = "default") -> Collection:
+    async def set_entity_extraction(self, enabled: bool = True, *, collection: str = "default") -> Collection:
         """Enable or disable entity extraction for a collection; extraction runs in the background.
 
         Disabling it deletes the mentions that were found. Raises NotFound or PermissionDenied.
         """
         return await self._context.extract_entities(collection, enabled)
 
-    async def settle_entities(self, *, collection: str = "default", progress: Progress | None = None) -> int:
+    async def wait_until_extracted(
+        self, *, collection: str = "default", progress: Progress | None = None
+    ) -> int:
         """Wait until entities are extracted from all passages; return the number of new passages.
 
         If you may read only some sources, this waits too and returns 0. Raises the error that stopped
@@ -239,7 +241,7 @@ class GraphService(Service):
         place = await self._sight.place(collection)
         return await self._settle_names(place, progress) if place.collection.names else 0
 
-    async def entities(
+    async def list_entities(
         self, *, collection: str = "default", prefix: str = "", limit: int = 100, source: str | None = None
     ) -> Sequence[EntityCount]:
         """List the most mentioned entities, of a collection or of one of its sources.
@@ -254,7 +256,7 @@ class GraphService(Service):
         seen = AuthorizedMentions(self._parts.names.rows, place, where)
         return list(await seen.counts(begins=key_of(prefix), limit=limit))
 
-    async def find_mentions(self, text: str, *, collection: str = "default") -> Sequence[Mention]:
+    async def extract_entities(self, text: str, *, collection: str = "default") -> Sequence[Mention]:
         """Find the mentions of entities in a text, in order: names of known nodes, and names found by rules.
 
         Raises TooLarge, or the errors of the entity extractor of the settings.
@@ -263,7 +265,7 @@ class GraphService(Service):
         graphs = await self._access.visible(place, None)
         return (await self._linker.names_in(text, self._access.of(place, graphs)))[0]
 
-    async def link(
+    async def link_entities(
         self,
         text: str,
         *,
@@ -303,10 +305,10 @@ class GraphService(Service):
         event = NodeEvent(0, "merge", self._parts.clock(), self._person.name, before, (into,), reason)
         return await self._parts.graphs.merge(source.id, into, gone, event)
 
-    async def split_node(
+    async def undo_merge(
         self, merge: int, *, graph: str = "default", collection: str = "default", reason: str = ""
     ) -> Sequence[Node]:
-        """Undo the merge of that number (see `node_history`): restore the nodes and their edges.
+        """Undo the merge of that number (see `list_merges`): restore the nodes and their edges.
 
         Raises NotFound, PermissionDenied, or Conflict if one of the nodes exists again.
         """
@@ -319,7 +321,7 @@ class GraphService(Service):
         event = NodeEvent(0, "split", self._parts.clock(), by, merged.after, merged.before, reason)
         return list(await self._parts.graphs.split(source.id, merge, event))
 
-    async def node_history(
+    async def list_merges(
         self, node: str | None = None, *, graph: str = "default", collection: str = "default"
     ) -> Sequence[NodeEvent]:
         """List the merges and splits of a graph in order: all, or those of one node."""

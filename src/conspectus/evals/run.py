@@ -173,8 +173,8 @@ async def stored(
 
 
 async def _names_known(engine: Engine, progress: Progress | None) -> None:
-    await engine.graph.extract_entities()
-    await engine.graph.settle_entities(progress=progress)
+    await engine.graph.set_entity_extraction()
+    await engine.graph.wait_until_extracted(progress=progress)
 
 
 async def _judge(

@@ -167,12 +167,12 @@ async def find_entities(call: ToolCall, given: FindArguments) -> ToolResult:
     found = [
         hit
         for place in await given.places(call)
-        for hit in await call.engine.graph.find_nodes(given.query, limit=given.limit, **place)
+        for hit in await call.engine.graph.search_nodes(given.query, limit=given.limit, **place)
     ]
     best = sorted(found, key=lambda each: -each.score)[: given.limit]
     lines = [node_line(each.node, each.score) for each in best]
     if await _may_tell_names(call, given):
-        named = await call.engine.graph.entities(
+        named = await call.engine.graph.list_entities(
             collection=given.collection, prefix=given.query, limit=given.limit
         )
         lines += map(_name_line, named)

@@ -41,7 +41,7 @@ METHODS: Final[Mapping[str, str]] = {
         Collections.delete_source Collections.get_source Collections.update_source
         """,
     "one of two paths, several requests, or progress": """
-        Graph.settle_entities Jobs.wait Maintenance.status
+        Graph.wait_until_extracted Jobs.wait Maintenance.status
         """,
     "the route is written out": """
         Documents.delete_by_filter Documents.update Jobs.get Maintenance.reindex

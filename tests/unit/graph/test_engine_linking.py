@@ -33,32 +33,32 @@ def ids(linked):
 
 
 async def test_names_of_nodes_are_found_beside_those_of_their_form(engine):
-    found = await engine.graph.find_mentions("At the start ann smith liked art in Paris.")
+    found = await engine.graph.extract_entities("At the start ann smith liked art in Paris.")
     assert [(each.text, each.type) for each in found] == [
         ("ann smith", "person"), ("art", "concept"), ("Paris", "entity"),
     ]  # fmt: skip
-    assert await engine.graph.find_mentions("") == []
+    assert await engine.graph.extract_entities("") == []
 
 
 async def test_mentions_are_linked_by_what_stands_around_them(engine):
-    assert ids(await engine.graph.link("Ann Smith lives in London in Ontario")) == {
+    assert ids(await engine.graph.link_entities("Ann Smith lives in London in Ontario")) == {
         "Ann Smith": "ann", "London": "ca", "Ontario": "ontario",
     }  # fmt: skip
-    assert ids(await engine.graph.link("London by the Thames"))["London"] == "uk"
-    assert ids(await engine.graph.link("in London"))["London"] is None
+    assert ids(await engine.graph.link_entities("London by the Thames"))["London"] == "uk"
+    assert ids(await engine.graph.link_entities("in London"))["London"] is None
 
 
 async def test_people_are_not_linked_by_parts_of_their_names(engine):
-    assert ids(await engine.graph.link("Ann and Joanna and Smith")) == {
+    assert ids(await engine.graph.link_entities("Ann and Joanna and Smith")) == {
         "Ann": None,
         "Joanna": None,
         "Smith": None,
     }
-    assert ids(await engine.graph.link("Ann Smith said. Then Smith left."))["Smith"] == "ann"
+    assert ids(await engine.graph.link_entities("Ann Smith said. Then Smith left."))["Smith"] == "ann"
 
 
 async def test_a_mention_may_be_pointed_at_and_comes_with_its_candidates(engine):
-    (linked,) = await engine.graph.link("I love smart art", mention=(13, 16))
+    (linked,) = await engine.graph.link_entities("I love smart art", mention=(13, 16))
     assert (linked.mention.text, linked.node.id) == ("art", "art")
     assert linked.candidates[0].uri.endswith("art#concept")
     assert sum(linked.candidates[0].parts.values()) == pytest.approx(linked.candidates[0].score)
@@ -67,40 +67,40 @@ async def test_a_mention_may_be_pointed_at_and_comes_with_its_candidates(engine)
 @pytest.mark.parametrize("mention", [(-1, 2), (3, 3), (2, 1), (0, 99), (1, 2)])
 async def test_a_mention_has_to_be_in_the_text(engine, mention):
     with pytest.raises(InvalidInput):
-        await engine.graph.link("a  b", mention=mention)
+        await engine.graph.link_entities("a  b", mention=mention)
 
 
 async def test_limits_and_names_that_are_not_there_are_said(engine):
     with pytest.raises(TooLarge):
-        await engine.graph.find_mentions("x" * (SETTINGS.max_query_characters + 1))
+        await engine.graph.extract_entities("x" * (SETTINGS.max_query_characters + 1))
     with pytest.raises(InvalidInput):
-        await engine.graph.link("x", min_score=1.5)
+        await engine.graph.link_entities("x", min_score=1.5)
     with pytest.raises(NotFound):
-        await engine.graph.link("x", graph="no such graph")
+        await engine.graph.link_entities("x", graph="no such graph")
 
 
 async def test_the_threshold_is_that_of_the_settings(tmp_path):
     async with bootstrap.open(tmp_path, settings=replace(SETTINGS, entity_link_min_percent=99)) as engine:
         await engine.graph.add_nodes(NODES)
-        assert ids(await engine.graph.link("art"))["art"] is None
-        assert ids(await engine.graph.link("art", min_score=0.8))["art"] == "art"
+        assert ids(await engine.graph.link_entities("art"))["art"] is None
+        assert ids(await engine.graph.link_entities("art", min_score=0.8))["art"] == "art"
 
 
 async def test_a_merge_keeps_names_and_edges_and_a_split_brings_all_back(engine):
     kept = await engine.graph.merge_nodes("uk", ["ca", "ca", "uk"], reason="one place")
     assert (kept.id, "London" in (kept.name, *kept.aliases)) == ("uk", True)
     assert [each.node.id for each in await engine.graph.neighbors("uk")] == ["ontario"]
-    (event,) = await engine.graph.node_history()
+    (event,) = await engine.graph.list_merges()
     assert (event.kind, event.before, event.after, event.reason) == (
         "merge",
         ("uk", "ca"),
         ("uk",),
         "one place",
     )
-    nodes = await engine.graph.split_node(event.number)
+    nodes = await engine.graph.undo_merge(event.number)
     assert {each.id for each in nodes} == {"uk", "ca"}
     assert [each.node.id for each in await engine.graph.neighbors("ca")] == ["ontario"]
-    assert [each.kind for each in await engine.graph.node_history("ca")] == ["merge", "split"]
+    assert [each.kind for each in await engine.graph.list_merges("ca")] == ["merge", "split"]
 
 
 async def test_merges_and_splits_that_cannot_be_change_nothing(engine):
@@ -109,14 +109,14 @@ async def test_merges_and_splits_that_cannot_be_change_nothing(engine):
             await engine.graph.merge_nodes("uk", others)
     for number in (0, 1, -1, 2**40):
         with pytest.raises(NotFound):
-            await engine.graph.split_node(number)
-    assert await engine.graph.node_history() == []
+            await engine.graph.undo_merge(number)
+    assert await engine.graph.list_merges() == []
 
 
 async def test_a_merge_is_taken_back_once(engine):
     await engine.graph.merge_nodes("uk", ["ca"])
     results = await asyncio.gather(
-        engine.graph.split_node(1), engine.graph.split_node(1), return_exceptions=True
+        engine.graph.undo_merge(1), engine.graph.undo_merge(1), return_exceptions=True
     )
     assert sorted(isinstance(each, Conflict | NotFound) for each in results) == [False, True]
 
@@ -127,14 +127,14 @@ async def test_only_who_may_write_merges_and_who_sees_nothing_links_nothing(engi
     bob = engine.answering(await engine.people.authenticate(made.secret))
     for refused in (
         bob.graph.merge_nodes("uk", ["ca"]),
-        bob.graph.split_node(1),
-        bob.graph.node_history(),
-        bob.graph.link("London"),
+        bob.graph.undo_merge(1),
+        bob.graph.list_merges(),
+        bob.graph.link_entities("London"),
     ):
         with pytest.raises(NotFound):
             await refused
     await engine.people.grant("default", Principal("user", "bob"), "viewer")
-    assert ids(await bob.graph.link("art"))["art"] == "art"
-    for refused in (bob.graph.merge_nodes("uk", ["ca"]), bob.graph.split_node(1)):
+    assert ids(await bob.graph.link_entities("art"))["art"] == "art"
+    for refused in (bob.graph.merge_nodes("uk", ["ca"]), bob.graph.undo_merge(1)):
         with pytest.raises(PermissionDenied):
             await refused

@@ -196,7 +196,7 @@ async def disconnect(graph: Graph, names: Iterable[str]) -> int:
 
 
 async def _linked(graph: Graph, piece: str) -> Sequence[EntityLink]:
-    return await graph.run(lambda engine: engine.graph.link(piece, **graph.place))
+    return await graph.run(lambda engine: engine.graph.link_entities(piece, **graph.place))
 
 
 def _pieces(text: str) -> Iterator[str]:

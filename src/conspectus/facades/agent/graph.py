@@ -119,7 +119,7 @@ class Graph(AsyncPart):
 
     async def query(self, query_str: str, limit: int = 10) -> list[dict[str, Any]]:
         """The nodes that have words of a question in their names or texts, whole words, best first."""
-        found = await self.run(lambda engine: engine.graph.find_nodes(query_str, limit=limit, **self.place))
+        found = await self.run(lambda engine: engine.graph.search_nodes(query_str, limit=limit, **self.place))
         return [
             {"node": shown_node(each.node), "content": content_of(each.node), "score": each.score}
             for each in found
@@ -128,7 +128,7 @@ class Graph(AsyncPart):
     async def get_node(self, node_id: str) -> dict[str, Any] | None:
         """A node; None where there is none of that id."""
         try:
-            return shown_node(await self.run(lambda engine: engine.graph.node(node_id, **self.place)))
+            return shown_node(await self.run(lambda engine: engine.graph.get_node(node_id, **self.place)))
         except NotFound:
             return None
 
@@ -155,7 +155,7 @@ class Graph(AsyncPart):
         at = instant_of(time)
         if at is None:
             raise InvalidInput("time", "is missing")
-        state = await self.run(lambda engine: engine.graph.state_at(at, **self.place))
+        state = await self.run(lambda engine: engine.graph.snapshot(at, **self.place))
         return {
             "at": state.at,
             "nodes": [shown_node(each) for each in state.nodes],
@@ -242,7 +242,7 @@ class Graph(AsyncPart):
     async def _first(self) -> tuple[Node, ...] | None:
         """The first node, if there is any; None where there is no graph."""
         try:
-            return (await self.desk.run(lambda engine: engine.graph.nodes(limit=1, **self.place))).nodes
+            return (await self.desk.run(lambda engine: engine.graph.list_nodes(limit=1, **self.place))).nodes
         except NotFound:
             return None
 
@@ -307,12 +307,12 @@ class Graph(AsyncPart):
 
     async def _node_page(self, type: str | None, after: str | None = None) -> NodePage:
         return await self.run(
-            lambda engine: engine.graph.nodes(type=type, after=after, limit=PAGE, **self.place)
+            lambda engine: engine.graph.list_nodes(type=type, after=after, limit=PAGE, **self.place)
         )
 
     async def _edge_page(self, node: str | None, after: str | None = None) -> EdgePage:
         return await self.run(
-            lambda engine: engine.graph.edges(node=node, after=after, limit=PAGE, **self.place)
+            lambda engine: engine.graph.list_edges(node=node, after=after, limit=PAGE, **self.place)
         )
 
 

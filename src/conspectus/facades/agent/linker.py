@@ -57,7 +57,7 @@ class AsyncEntityLinker(AsyncPart):
     async def link(self, text: str) -> list[dict[str, Any]]:
         """The names in a text: for each its place, the node that it means, if any, and the candidates."""
         found = await self.graph.run(
-            lambda engine: engine.graph.link(
+            lambda engine: engine.graph.link_entities(
                 text,
                 **self.graph.place,
                 min_score=self.threshold,
@@ -68,7 +68,7 @@ class AsyncEntityLinker(AsyncPart):
     async def find_similar(self, name: str, limit: int = 10) -> list[dict[str, Any]]:
         """The nodes that a name may mean, best first, with what speaks for each."""
         found = await self.graph.run(
-            lambda engine: engine.graph.link(
+            lambda engine: engine.graph.link_entities(
                 name,
                 **self.graph.place,
                 mention=(0, len(name)),
@@ -102,13 +102,13 @@ class AsyncEntityLinker(AsyncPart):
     async def split(self, merge: int, reason: str = "") -> list[dict[str, Any]]:
         """Undo a merge, by the number that `history` gives, and return the nodes as they are again."""
         found = await self.graph.run(
-            lambda engine: engine.graph.split_node(merge, **self.graph.place, reason=reason)
+            lambda engine: engine.graph.undo_merge(merge, **self.graph.place, reason=reason)
         )
         return [shown_node(each) for each in found]
 
     async def history(self, node_id: str | None = None) -> list[dict[str, Any]]:
         """Merges and splits in order, all or those of a node."""
-        found = await self.graph.run(lambda engine: engine.graph.node_history(node_id, **self.graph.place))
+        found = await self.graph.run(lambda engine: engine.graph.list_merges(node_id, **self.graph.place))
         return [{name: getattr(each, name) for name in each.__dataclass_fields__} for each in found]
 
     def _linked(self, linking: EntityLink) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class AgentStorage:
             await engine.collections.get(self.collection)
         except NotFound:
             await engine.collections.get_or_create(self.collection)
-            await engine.graph.extract_entities(collection=self.collection)
+            await engine.graph.set_entity_extraction(collection=self.collection)
         self.used = True
 
     def close(self) -> None:
