@@ -11,7 +11,7 @@ ConspectusError
 ├── Conflict                it exists already, or contradicts what is stored
 │   └── PreconditionFailed  it is no longer what the caller read
 ├── ForkedEngine            it was opened before this process was forked
-├── UnreadableFile          a file could not be taken in
+├── UnreadableFile          a file could not be added
 │   └── UnsupportedContent  it is of a kind that holds no text
 ├── FetchFailed             a web server gave no usable answer
 │   └── ForbiddenAddress    the address must not be asked
@@ -171,7 +171,7 @@ class ForkedEngine(ConspectusError):
 
 
 class UnreadableFile(ConspectusError):
-    """A file could not be taken in; nothing of it was stored."""
+    """A file could not be added; nothing of it was stored."""
 
     code = "unreadable_file"
 
