@@ -116,9 +116,10 @@ class MemoryIndex:
         ids = [i for i in ids if matches(probe.where, self._rows[i].chunk.row())]
         rows = [self._rows[i] for i in ids]
         corpus = Corpus(len(self._rows), sum(row.length for row in self._rows.values()))
+        size = 0 if probe.vector is None else len(probe.vector)
         terms = tuple(
             corpus.statistic(term, sum(term in row.counts for row in self._rows.values()))
-            for term in question_terms(probe, self._analyse)
+            for term in question_terms(probe, self._analyse, size)
         )
         return Candidates(
             ids=np.array(ids, np.int64),

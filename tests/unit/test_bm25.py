@@ -50,11 +50,11 @@ def test_counts_have_a_ceiling_and_lengths_have_none() -> None:
 
 @pytest.mark.parametrize("words", [None, "", "  \n"])
 def test_no_words_are_no_terms(words: str | None) -> None:
-    assert question_terms(Probe(EVERYTHING, words, None, 1), str.split) == ()
+    assert question_terms(Probe(EVERYTHING, words, None, 1), str.split, 0) == ()
 
 
 def test_terms_of_a_question_are_distinct_and_in_order() -> None:
-    assert question_terms(Probe(EVERYTHING, "b a b c a", None, 1), str.split) == ("b", "a", "c")
+    assert question_terms(Probe(EVERYTHING, "b a b c a", None, 1), str.split, 0) == ("b", "a", "c")
 
 
 def test_a_cosine_does_not_depend_on_the_rows_beside_it() -> None:

@@ -15,6 +15,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.errors import InvalidInput
 from conspectus.model.index import IndexedChunk, TermStatistic
 from conspectus.ports import Floats, Ids, Probe, Vectors
 
@@ -74,8 +75,13 @@ def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], in
     return counts, len(terms)
 
 
-def question_terms(probe: Probe, analyse: Analyse) -> tuple[str, ...]:
-    """The distinct terms of a question in order of first appearance."""
+def question_terms(probe: Probe, analyse: Analyse, dimensions: int) -> tuple[str, ...]:
+    """The distinct terms of a question in order of first appearance.
+
+    Raises InvalidInput for a vector of another size than those of the index.
+    """
+    if probe.vector is not None and probe.vector.shape != (dimensions,):
+        raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {dimensions}")
     return probe.terms or tuple(dict.fromkeys(analyse(probe.words or "")))
 
 

@@ -1,21 +1,24 @@
 """Changes of the records to what an index has to read again."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from conspectus.errors import InvalidInput
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
 from conspectus.model.records import Change
-from conspectus.ports import Ids, Reader
+from conspectus.ports import Ids, Index, Reader
 
 Range = tuple[int, int]
 
 _GAP = 64
 _STEP = 4_096
 _CHANGES = 50_000
+CHANGES = 5_000
+"""So many an index takes in at once."""
 
 
 def merged(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
@@ -46,6 +49,24 @@ def put_ranges(changes: Iterable[Change]) -> list[Range]:
 def touched_ranges(changes: Sequence[Change]) -> list[Range]:
     """Every id of which an older row is out of date once the changes are applied."""
     return merged([*put_ranges(changes), *((change.first, change.last) for change in changes)])
+
+
+def with_vector_of(dimensions: int, chunk: IndexedChunk) -> IndexedChunk:
+    """The chunk as an index of vectors of this size takes it in (0: words only). Raises InvalidInput."""
+    if not dimensions:
+        return replace(chunk, vector=None)
+    if chunk.vector is not None and len(chunk.vector) != 2 * dimensions:
+        raise InvalidInput("vector", f"has {len(chunk.vector) // 2} numbers, the index {dimensions}")
+    return chunk
+
+
+async def catch_up(index: Index, reader: Reader, promised: int) -> None:
+    """Show the records up to there again, should the index have been deleted, or an older one restored."""
+    while index.applied() < promised:
+        changes = await reader.changes_since(index.applied(), limit=CHANGES)
+        if not changes:
+            break
+        await index.apply(changes)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,11 @@ NUMBERS: Final[tuple[FieldName, ...]] = ("sequence", "position", "recorded")
 assert {*TEXTS, *NUMBERS, "occurred"} == set(get_args(FieldName))
 
 
+def encoded(text: str) -> bytes:
+    """A text as bytes that sort as its code points do; halves of surrogate pairs may stand in it."""
+    return text.encode("utf-8", "surrogatepass")
+
+
 def exists(field: Field) -> int:
     """The fact that there is a value other than null; it stands for the path, too."""
     return _fact(field, "exists")

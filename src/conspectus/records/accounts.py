@@ -23,7 +23,7 @@ def put_grant(connection: Connection, grant: Grant) -> None:
     """Store it, in place of another role of the same grantee there. Raises NotFound."""
     state(connection, grant.collection)
     _require_source(connection, grant.collection, grant.source)
-    _require_grantee(connection, grant.grantee)
+    _require(connection, grant.grantee)
     name = _id(grant.collection, grant.source, grant.grantee)
     connection.execute(delete(grants).where(grants.c.id == name))
     values = {
@@ -75,10 +75,11 @@ def _require_source(connection: Connection, collection: CollectionId, source: So
         raise NotFound("source", source)
 
 
-def _require_grantee(connection: Connection, grantee: Principal) -> None:
-    table = users if grantee.kind == "user" else groups
-    if connection.execute(select(table.c.id).where(table.c.id == grantee.id)).one_or_none() is None:
-        raise NotFound(grantee.kind, grantee.id)
+def _require(connection: Connection, who: Principal) -> None:
+    """Raise NotFound for a user or group that is not there."""
+    table = users if who.kind == "user" else groups
+    if connection.execute(select(table.c.id).where(table.c.id == who.id)).one_or_none() is None:
+        raise NotFound(who.kind, who.id)
 
 
 _HAS_ID = users.c.id == bindparam("called")
@@ -159,14 +160,14 @@ def all_groups(connection: Connection) -> Sequence[Group]:
 
 def members_of(connection: Connection, group: GroupId) -> Sequence[User]:
     """The members of a group by name. Raises NotFound."""
-    _require_group(connection, group)
+    _require(connection, Principal("group", group))
     chosen = select(users).join(members, members.c.user == users.c.id).where(members.c.group == group)
     return [_to_user(row) for row in connection.execute(chosen.order_by(users.c.name))]
 
 
 def join(connection: Connection, group: GroupId, user: UserId) -> None:
     """Make the user a member, if it is none yet. Raises NotFound."""
-    _require_group(connection, group)
+    _require(connection, Principal("group", group))
     _by_id(connection, user)
     leave(connection, group, user)
     connection.execute(insert(members), {"group": group, "user": user})
@@ -243,11 +244,6 @@ def _by_id(connection: Connection, user: UserId) -> User:
     if row is None:
         raise NotFound("user", user)
     return _to_user(row)
-
-
-def _require_group(connection: Connection, group: GroupId) -> None:
-    if connection.execute(select(groups.c.id).where(groups.c.id == group)).one_or_none() is None:
-        raise NotFound("group", group)
 
 
 def _require_free(connection: Connection, table: Table, name: str) -> None:

@@ -28,7 +28,7 @@ from conspectus.model.records import Document, Metadata, Source, SourceKind
 from conspectus.ports.memories import HomeSpan, KeptRetention, Totals
 from conspectus.records.core.dialects import as_list, given, kind_of
 from conspectus.records.core.filters import Condition, compile_filter
-from conspectus.records.core.reads import texts_of
+from conspectus.records.core.reads import texts_of, with_texts
 from conspectus.records.core.rows import (
     DOCUMENT_COLUMNS,
     SOURCE_COLUMNS,
@@ -220,7 +220,7 @@ def _newest(
         chosen = _MEMORIES.where(which).order_by(documents.c.number.desc()).limit(limit)
         rows += connection.execute(chosen, {"sources": list(block)}).all()
     rows.sort(key=lambda row: -row.number)
-    return _with_texts(connection, [to_document(row) for row in rows[:limit]])
+    return with_texts(connection, [to_document(row) for row in rows[:limit]])
 
 
 def _page(
@@ -246,7 +246,7 @@ def _page(
         place = (rows[-1].order_start, rows[-1].number)
     kept = found[:limit]
     cursor = to_cursor(kept[-1].order_start, kept[-1].number) if len(found) > limit else None
-    return _with_texts(connection, [to_document(row) for row in kept]), cursor
+    return with_texts(connection, [to_document(row) for row in kept]), cursor
 
 
 def _rows(
@@ -420,11 +420,6 @@ def _retentions(connection: Connection, collection: CollectionId | None = None) 
 def _ran(connection: Connection, id: str, at: datetime) -> None:
     """Keep when a retention was carried out last."""
     connection.execute(update(retentions).where(retentions.c.id == id).values(ran=to_microseconds(at)))
-
-
-def _with_texts(connection: Connection, found: Sequence[Document]) -> list[tuple[Document, str]]:
-    texts = texts_of(connection, [each.id for each in found])
-    return [(each, texts.get(each.id, "")) for each in found]
 
 
 class SqlMemories(SqlStore):

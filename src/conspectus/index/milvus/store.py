@@ -5,13 +5,14 @@ import random
 from collections.abc import Sequence
 from contextlib import suppress
 
-from conspectus.errors import IndexDamaged, IndexReplaced, InvalidInput, LockLost, NotFound, StorageBusy
+from conspectus.errors import IndexDamaged, IndexReplaced, LockLost, NotFound, StorageBusy
 from conspectus.index import bm25
 from conspectus.index.bm25 import Analyse, question_terms
+from conspectus.index.changes import CHANGES, catch_up
 from conspectus.index.milvus.connection import my_turn
 from conspectus.index.milvus.search import Ask, MilvusLocation, MilvusReader, differences
 from conspectus.index.milvus.state import FORMAT, MilvusState, Notes, Terms
-from conspectus.index.milvus.writes import CHANGES, Building, MilvusWriter, forget, needs_building
+from conspectus.index.milvus.writes import Building, MilvusWriter, forget, needs_building
 from conspectus.model.index import Disagreement, IndexStatus
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
@@ -165,19 +166,9 @@ class MilvusIndex:
             state = await self._writer.commit(draft)
         return state
 
-    async def _keep(self, promised: int) -> None:
-        """See the records up to there again, should the index have been deleted, or an older one restored."""
-        while self._state.applied < promised:
-            changes = await self._reader.changes_since(self._state.applied, limit=CHANGES)
-            if not changes:
-                break
-            await self.apply(changes)
-
     async def _asked(self, probe: Probe, ask: Ask) -> Candidates:
         """Ask the version that is known; if there is another one by then, ask that one."""
-        if probe.vector is not None and probe.vector.shape != (self._place.dimensions,):
-            raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._place.dimensions}")
-        terms = question_terms(probe, self._analyse)
+        terms = question_terms(probe, self._analyse, self._place.dimensions)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
             state = self._state
@@ -187,7 +178,7 @@ class MilvusIndex:
             self._state = await self._notes.read()
             if self._state == state:
                 raise IndexDamaged(self._place.name, "a part of it is missing in Milvus")
-            await self._keep(promised)
+            await catch_up(self, self._reader, promised)
         raise StorageBusy("the index changed faster than it could be asked; ask again")
 
 

@@ -9,9 +9,9 @@ from uuid import uuid4
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.errors import IndexDamaged, InvalidInput
+from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
-from conspectus.index.changes import Range, put_ranges, read, touched_ranges
+from conspectus.index.changes import CHANGES, Range, put_ranges, read, touched_ranges, with_vector_of
 from conspectus.index.milvus.connection import MOST_BYTES, MilvusServer, Row, my_turn
 from conspectus.index.milvus.rows import (
     NOTES,
@@ -43,7 +43,6 @@ from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Change
 from conspectus.ports import Progress, Reader
 
-CHANGES = 5_000
 ATTEMPTS = 10
 LONGEST_STEP = 2_000
 """Ids that are looked up, or deleted, at once."""
@@ -192,7 +191,7 @@ class MilvusWriter:
     def _prepared(self, draft: MilvusDraft, chunks: Sequence[IndexedChunk]) -> list[Prepared]:
         as_text = draft.before.facts_as_text
         preparing = Preparing(self._analyse, draft.weights, draft.version, facts_as_text=as_text)
-        return [preparing.prepared(self._fitting(chunk)) for chunk in chunks]
+        return [preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks]
 
     async def folded(self, draft: MilvusDraft) -> MilvusState:
         """The draft as a state of its own that nobody knows of yet, nor of what it replaced."""
@@ -287,14 +286,6 @@ class MilvusWriter:
         if not state.generation:
             return []
         return [self.collection(state, what) for what in (WORDS, VECTORS)[: 2 if self._dimensions else 1]]
-
-    def _fitting(self, chunk: IndexedChunk) -> IndexedChunk:
-        if not self._dimensions:
-            return replace(chunk, vector=None)
-        if chunk.vector is not None and len(chunk.vector) != 2 * self._dimensions:
-            size = len(chunk.vector) // 2
-            raise InvalidInput("vector", f"has {size} numbers, the index {self._dimensions}")
-        return chunk
 
 
 def _counted(draft: MilvusDraft, superseded: Sequence[Row]) -> MilvusState:

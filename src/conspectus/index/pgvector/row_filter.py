@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.index.bm25 import Corpus
-from conspectus.index.filter_terms import NUMBERS, TEXTS, equals, exists
+from conspectus.index.filter_terms import NUMBERS, TEXTS, encoded, equals, exists
 from conspectus.index.pgvector.database import PgvectorState, Rows, Tables
-from conspectus.index.pgvector.rows import ALWAYS, LARGEST, encoded, odd_row
+from conspectus.index.pgvector.rows import ALWAYS, LARGEST, odd_row
 from conspectus.model.filter import (
     And,
     Between,

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from conspectus.index.bm25 import Analyse, occurrences
 from conspectus.index.filter_terms import (
     TEXTS,
+    encoded,
     entries,
     exists,
     is_moment,
@@ -73,11 +74,6 @@ def facts_of(row: Row) -> Facts:
     return Facts(tuple(numbers), tuple(values.values()), odd)
 
 
-def encoded(text: str) -> bytes:
-    """A text as bytes that sort as its code points do; halves of surrogate pairs may stand in it."""
-    return text.encode("utf-8", "surrogatepass")
-
-
 def _add(field: Field, path: int, value: object, values: dict[int, Value]) -> dict[int, None]:
     """The facts of one value, which is put among the values."""
     if isinstance(value, list | tuple):
@@ -131,7 +127,7 @@ class Preparing:
             "chunk": chunk.chunk.id,
             "length": length,
             "checksum": signed_checksum(chunk),
-            "words": _number_of(chunk.passage.encode("utf-8", "surrogatepass")),
+            "words": _number_of(encoded(chunk.passage)),
             "vector": None if chunk.vector is None else _number_of(chunk.vector),
             **_filtered(chunk, row, self._facts),
         }

@@ -7,9 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines
+from conspectus.index.filter_terms import encoded
 from conspectus.index.pgvector.database import Rows, Tables
 from conspectus.index.pgvector.row_filter import Allowed, PgvectorSnapshot, RowNumbers
-from conspectus.index.pgvector.rows import EMPTY, PgvectorPosting, as_literal, encoded
+from conspectus.index.pgvector.rows import EMPTY, PgvectorPosting, as_literal
 from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Vectors
 

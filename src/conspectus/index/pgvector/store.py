@@ -12,10 +12,10 @@ import psycopg
 from psycopg import errors
 from sqlalchemy import Connection
 
-from conspectus.errors import ConspectusError, IndexReplaced, InvalidInput, StorageBusy
+from conspectus.errors import ConspectusError, IndexReplaced, StorageBusy
 from conspectus.index.bm25 import Analyse, identity_of, question_terms
-from conspectus.index.changes import IndexedRows, Range, differences, put_ranges
-from conspectus.index.filter_terms import signed_checksum
+from conspectus.index.changes import CHANGES, IndexedRows, Range, catch_up, differences, put_ranges
+from conspectus.index.filter_terms import encoded, signed_checksum
 from conspectus.index.pgvector.database import (
     PgvectorOptions,
     PgvectorState,
@@ -28,10 +28,9 @@ from conspectus.index.pgvector.database import (
     write_state,
 )
 from conspectus.index.pgvector.row_filter import Allowed, Listings, Views, empty_view
-from conspectus.index.pgvector.rows import PgvectorPosting, Postings, encoded
+from conspectus.index.pgvector.rows import PgvectorPosting, Postings
 from conspectus.index.pgvector.search import PgvectorQuery, Words
 from conspectus.index.pgvector.writes import (
-    CHANGES,
     MERGED_FROM,
     Building,
     Drafting,
@@ -180,16 +179,14 @@ class PgvectorIndex:
 
     async def _asked(self, probe: Probe, ask: _Ask) -> Candidates:
         """Ask the state that the database has by then, which is never older than what was promised."""
-        if probe.vector is not None and probe.vector.shape != (self._place.dimensions,):
-            raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._place.dimensions}")
-        terms = question_terms(probe, self._analyse)
+        terms = question_terms(probe, self._analyse, self._place.dimensions)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
             answer = await self._read(partial(self._answer, probe, terms, ask))
             if self._state.applied >= promised:
                 self._renewing.look(self._state)
                 return answer
-            await self._keep(promised)
+            await catch_up(self, self._reader, promised)
         raise StorageBusy(_TOO_FAST)
 
     def _answer(self, probe: Probe, terms: Sequence[str], ask: _Ask, connection: Connection) -> Candidates:
@@ -211,14 +208,6 @@ class PgvectorIndex:
             with suppress(IndexReplaced):
                 return await self._place.database.read(partial(_of_one_state, work))
         raise StorageBusy(_TOO_FAST)
-
-    async def _keep(self, promised: int) -> None:
-        """See the records up to there again, should the index have been deleted, or an older one restored."""
-        while self._state.applied < promised:
-            changes = await self._reader.changes_since(self._state.applied, limit=CHANGES)
-            if not changes:
-                break
-            await self.apply(changes)
 
 
 def _of_one_state(work: Callable[[Connection], Result], connection: Connection) -> Result:

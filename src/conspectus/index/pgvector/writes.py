@@ -10,9 +10,8 @@ from typing import Any, TypeAlias
 
 from sqlalchemy import Connection
 
-from conspectus.errors import InvalidInput
 from conspectus.index.bm25 import Analyse
-from conspectus.index.changes import Range, merged, put_ranges, read, touched_ranges
+from conspectus.index.changes import CHANGES, Range, merged, put_ranges, read, touched_ranges, with_vector_of
 from conspectus.index.pgvector.database import (
     COLUMNS,
     KINDS,
@@ -224,7 +223,6 @@ def _counted(
     )
 
 
-CHANGES = 5_000
 _ATTEMPTS = 10
 
 
@@ -238,19 +236,13 @@ class Drafting:
     def prepared(self, chunks: Iterable[IndexedChunk]) -> dict[int, Prepared]:
         """Rows to write. Raises InvalidInput for a vector of another size."""
         preparing = Preparing(self._analyse)
-        return {chunk.chunk.id: preparing.prepared(self._fitting(chunk)) for chunk in chunks}
+        return {
+            chunk.chunk.id: preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks
+        }
 
     def draft(self, changes: Sequence[Change], chunks: Iterable[IndexedChunk]) -> PgvectorDraft:
         """A draft from chunks that were read together with the changes."""
         return PgvectorDraft(changes[-1].sequence, touched_ranges(changes), self.prepared(chunks))
-
-    def _fitting(self, chunk: IndexedChunk) -> IndexedChunk:
-        if not self._dimensions:
-            return replace(chunk, vector=None)
-        if chunk.vector is not None and len(chunk.vector) != 2 * self._dimensions:
-            size = len(chunk.vector) // 2
-            raise InvalidInput("vector", f"has {size} numbers, the index {self._dimensions}")
-        return chunk
 
 
 class PgvectorDrafting:

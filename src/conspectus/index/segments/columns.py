@@ -4,14 +4,14 @@ import json
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeAlias, assert_never, get_args, overload
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.filter_terms import entries, path_name
+from conspectus.index.filter_terms import encoded, entries, path_name
 from conspectus.model.filter import (
     And,
     Between,
@@ -30,6 +30,7 @@ from conspectus.model.filter import (
 )
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Document
+from conspectus.text.times import to_microseconds
 
 Comparison: TypeAlias = Eq | In | Between
 Arrays: TypeAlias = Mapping[str, NDArray[Any]]
@@ -37,14 +38,7 @@ Codes: TypeAlias = tuple[int, int]
 
 NO_INSTANT = np.iinfo(np.int64).min
 _LOWEST, _HIGHEST = -(2**63), 2**63 - 1
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_MICROSECOND = timedelta(microseconds=1)
 _TYPES = ("whole", "number", "text", "moment", "other")
-
-
-def microseconds(moment: datetime) -> int:
-    """Since 1970, exactly."""
-    return (moment - _EPOCH) // _MICROSECOND
 
 
 def classify(value: object) -> tuple[int, object]:
@@ -59,7 +53,7 @@ def classify(value: object) -> tuple[int, object]:
         case str():
             return 2, value
         case datetime() if value.tzinfo is not None:
-            return 3, microseconds(value)
+            return 3, to_microseconds(value)
         case list() | tuple():
             return 4, "[]"
         case _:
@@ -158,7 +152,7 @@ class Values:
             case str():
                 return [(self._text, encoded(bound))]
             case _:
-                return [] if bound.tzinfo is None else [(self._moment, microseconds(bound))]
+                return [] if bound.tzinfo is None else [(self._moment, to_microseconds(bound))]
 
     def _between(self, low: Scalar | None, high: Scalar | None) -> list[Codes]:
         starts = None if low is None else {t: t.equal(bound)[0] for t, bound in self._tables(low)}
@@ -206,7 +200,7 @@ def _spans(leaf: Comparison) -> list[Codes]:
 
 def _span(low: object, high: object, after: int = 0) -> Codes:
     ends = [
-        default if bound is None else microseconds(bound) if bound.tzinfo else None
+        default if bound is None else to_microseconds(bound) if bound.tzinfo else None
         for bound, default in ((low, NO_INSTANT), (high, _HIGHEST))
         if bound is None or isinstance(bound, datetime)
     ]
@@ -223,7 +217,7 @@ def _instants(texts: Sequence[str]) -> NDArray[np.int64]:
     moments = [_spelled(text) if text[:1].isdigit() else None for text in texts]
     if not any(moments):
         return np.zeros(0, np.int64)
-    return np.array([NO_INSTANT if m is None else microseconds(m) for m in moments], np.int64)
+    return np.array([NO_INSTANT if m is None else to_microseconds(m) for m in moments], np.int64)
 
 
 def _spelled(text: str) -> datetime | None:
@@ -235,11 +229,6 @@ def _spelled(text: str) -> datetime | None:
 
 
 Bytes: TypeAlias = NDArray[np.uint8]
-
-
-def encoded(text: str) -> bytes:
-    """UTF-8, in which bytes sort as code points do; lone surrogates keep their place."""
-    return text.encode("utf-8", "surrogatepass")
 
 
 def pack(strings: Sequence[bytes]) -> tuple[Bytes, NDArray[np.int64]]:
@@ -308,8 +297,8 @@ class ColumnWriter:
             fields += entries((), row["metadata"])
             self._shared = [self._key(*entry) for entry in fields]
         period = chunk.document.occurred
-        self._start.append(_NEVER if period is None else microseconds(period.start))
-        self._end.append(_NEVER if period is None else microseconds(period.end))
+        self._start.append(_NEVER if period is None else to_microseconds(period.start))
+        self._end.append(_NEVER if period is None else to_microseconds(period.end))
         self._keys.extend(self._shared)
         self._keys.append(self._key("position", chunk.chunk.position))
         self._rows.append(len(self._shared) + 1)
@@ -384,9 +373,9 @@ class Columns:
         start, end = self._occurred
         mask: Mask = start != _NEVER
         if leaf.end is not None:
-            mask &= start < microseconds(leaf.end)
+            mask &= start < to_microseconds(leaf.end)
         if leaf.start is not None:
-            low = microseconds(leaf.start)
+            low = to_microseconds(leaf.start)
             mask &= (end > low) | (start >= low)
         return mask
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.index.bm25 import Bm25
-from conspectus.index.segments.columns import Arrays, Strings, encoded, pack
+from conspectus.index.filter_terms import encoded
+from conspectus.index.segments.columns import Arrays, Strings, pack
 
 Rows = NDArray[np.uint32]
 Counts = NDArray[np.unsignedinteger[Any]]

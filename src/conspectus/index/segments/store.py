@@ -10,9 +10,18 @@ from pathlib import Path
 
 import numpy as np
 
-from conspectus.errors import ConspectusError, IndexDamaged, InvalidInput, StorageError
+from conspectus.errors import ConspectusError, IndexDamaged, StorageError
 from conspectus.index.bm25 import Analyse, identity_of, question_terms
-from conspectus.index.changes import IndexedRows, Range, differences, merged, put_ranges, read, touched_ranges
+from conspectus.index.changes import (
+    CHANGES,
+    IndexedRows,
+    Range,
+    differences,
+    merged,
+    put_ranges,
+    read,
+    touched_ranges,
+)
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.build import (
     Builder,
@@ -154,7 +163,6 @@ def _inside(number: int, ranges: Sequence[Range]) -> bool:
     return place >= 0 and number <= ranges[place][1]
 
 
-_CHANGES = 5_000
 _ATTEMPTS = 10
 _MOST_TAILS = 16
 
@@ -230,14 +238,12 @@ class SegmentsIndex:
 
     async def search(self, probe: Probe) -> Candidates:
         """The best of each arm; vectors of large segments are searched by inverted lists."""
-        self._check_shape(probe)
-        terms = question_terms(probe, self._analyse)
+        terms = question_terms(probe, self._analyse, self._request.dimensions)
         return await self._answer(lambda snapshot: snapshot.search(probe, terms))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
         """Exact scores of chosen chunks."""
-        self._check_shape(probe)
-        terms = question_terms(probe, self._analyse)
+        terms = question_terms(probe, self._analyse, self._request.dimensions)
         return await self._answer(lambda snapshot: snapshot.score(ids, probe, terms))
 
     async def check(self) -> Sequence[Disagreement]:
@@ -304,10 +310,6 @@ class SegmentsIndex:
                     await self.rebuild()
         return await asyncio.to_thread(_asked, ask, self._snapshot)
 
-    def _check_shape(self, probe: Probe) -> None:
-        if probe.vector is not None and probe.vector.shape != (self._request.dimensions,):
-            raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {self._request.dimensions}")
-
     async def _taken_in(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
         """The state after the changes. Rows are read as they are now, which later changes repeat."""
         ranges = touched_ranges(changes)
@@ -324,16 +326,16 @@ class SegmentsIndex:
         Where nothing was removed, nothing can be missing, and a fast writer is not run after.
         """
         for _ in range(_ATTEMPTS):
-            changes = await self._reader.changes_since(state.applied, limit=_CHANGES)
+            changes = await self._reader.changes_since(state.applied, limit=CHANGES)
             removed = any(change.operation == "remove" for change in changes)
-            if not removed or len(changes) >= _CHANGES:
+            if not removed or len(changes) >= CHANGES:
                 break
             state = await self._taken_in(state, changes)
         return state
 
     async def _caught_up(self, state: SegmentsState, sequence: int) -> SegmentsState:
         while state.applied < sequence:
-            changes = await self._reader.changes_since(state.applied, limit=_CHANGES)
+            changes = await self._reader.changes_since(state.applied, limit=CHANGES)
             if not changes:
                 break
             state = await self._taken_in(state, changes)

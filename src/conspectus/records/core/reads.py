@@ -194,6 +194,12 @@ def texts_of(connection: Connection, documents: Sequence[DocumentId]) -> dict[Do
     }
 
 
+def with_texts(connection: Connection, found: Sequence[Document]) -> list[tuple[Document, str]]:
+    """Documents with their full texts."""
+    texts = texts_of(connection, [each.id for each in found])
+    return [(each, texts.get(each.id, "")) for each in found]
+
+
 def _joined(document: str, written: str, rows: Iterable[Any]) -> str:
     """The text of a document; pieces overlap, so each adds what is beyond the one before."""
     pieces: list[str] = []

@@ -26,7 +26,7 @@ from conspectus.model.records import Document, Kind, Period
 from conspectus.model.streams import ENTITIES
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 from conspectus.records.core.dialects import members, text_of
-from conspectus.records.core.reads import texts_of
+from conspectus.records.core.reads import with_texts
 from conspectus.records.core.rows import DOCUMENT_COLUMNS, blocks, from_cursor, to_cursor, to_document
 from conspectus.records.tables.core import SEEN, documents
 from conspectus.text.times import from_microseconds, to_microseconds
@@ -97,9 +97,8 @@ def timeline(
         rest = limit + 1 - len(rows)
         rows += _page(connection, here, condition, order=_BY_NUMBER, place=place, limit=rest)
     found = [to_document(row) for row in rows[:limit]]
-    texts = texts_of(connection, [each.id for each in found])
     cursor = _cursor(rows[limit - 1]) if len(rows) > limit else None
-    return TimelinePage(tuple((each, texts.get(each.id, "")) for each in found), cursor)
+    return TimelinePage(tuple(with_texts(connection, found)), cursor)
 
 
 def stretches(
@@ -111,9 +110,7 @@ def stretches(
     chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, SEEN, _DATED, inside)
     order = [column.desc() for column in _BY_TIME] if last else _BY_TIME
     rows = connection.execute(chosen.order_by(*order).limit(limit)).all()
-    found = [to_document(row) for row in (reversed(rows) if last else rows)]
-    texts = texts_of(connection, [each.id for each in found])
-    return [(each, texts.get(each.id, "")) for each in found]
+    return with_texts(connection, [to_document(row) for row in (reversed(rows) if last else rows)])
 
 
 def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
