@@ -205,7 +205,8 @@ def remembered(case: Case) -> None:
         case.query = {**(case.query or {}), "user": "ann", "collection": "memory"}
     if isinstance(case.body, dict):
         parts: dict[str, object] = {**known, **dict.fromkeys(("agent", "conversation", "scope", "filter"))}
-        parts |= {"into": "ann", "edges": [], "nodes": [], "memories": MEMORIES}
+        nodes = ["bo"] if "into" in case.body else []
+        parts |= {"into": "ann", "edges": [], "nodes": nodes, "memories": MEMORIES}
         parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
         parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "most": 3, "lines": []}
         parts |= {"text": "I like green tea.", "query": "tea", "at": None, "fact": None}
