@@ -67,7 +67,7 @@ def captions(said: Sequence[str], known: Matrix) -> list[NewCaption]:
 async def ask_range(engine: Engine, chance: random.Random) -> object:
     """Five minutes."""
     start = chance.uniform(0, DAY - RANGE)
-    page = await engine.streams.list_captions(stream=STREAM, within=CaptionRange(start, start + RANGE))
+    page = await engine.streams.list_captions(stream=STREAM, range=CaptionRange(start, start + RANGE))
     return page.captions[0]
 
 

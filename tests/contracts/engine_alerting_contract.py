@@ -79,15 +79,15 @@ class AlertingContract:
 
     async def test_a_range_gives_the_events_that_share_an_instant_with_it(self, engine: AnyEngine) -> None:
         """They are whole; instants of the calendar and seconds mean the same."""
-        await engine.streams.put(NewStream(CAM, origin="2026-03-02T08:00:00Z"))
+        await engine.streams.put(NewStream(CAM, start_time="2026-03-02T08:00:00Z"))
         await engine.events.add(FALLS, stream=CAM)
         for within in (
             CaptionRange(10, 16),
             CaptionRange("2026-03-02T08:00:10Z", "2026-03-02T09:00:16+01:00"),
         ):
-            found = await engine.events.list(stream=CAM, within=within)
+            found = await engine.events.list(stream=CAM, range=within)
             assert [(each.type, each.start) for each in found] == [("fire", 9.0), ("fall", 15.0)]
-        inside = await engine.events.list(stream=CAM, within=CaptionRange(0, 12, contains=True))
+        inside = await engine.events.list(stream=CAM, range=CaptionRange(0, 12, contains=True))
         assert [(each.type, each.end) for each in inside] == [("fall", 10.0), ("fire", 11.0)]
 
     async def test_events_that_cannot_be_are_refused(self, engine: AnyEngine) -> None:
@@ -113,7 +113,7 @@ class AlertingContract:
         assert list((await engine.events.count_entities(stream=CAM)).items()) == [
             ("Ann", 4), ("Bo", 1), ("annabel", 1), ("guard", 1), ("the door", 1),
         ]  # fmt: skip
-        assert await engine.events.count_entities(stream=CAM, within=CaptionRange(50, None)) == {"ANN": 1}
+        assert await engine.events.count_entities(stream=CAM, range=CaptionRange(50, None)) == {"ANN": 1}
 
     async def test_when_somebody_is_there(self, engine: AnyEngine) -> None:
         """Said to be there, speaking, or named as a whole word."""
@@ -126,11 +126,11 @@ class AlertingContract:
         ]
         assert [len(each.documents) for each in spans] == [2, 1]
         assert [each.end for each in await engine.events.entity_timeline("the  DOOR", stream=CAM)] == [10.0]
-        late = await engine.events.entity_timeline("ann", stream=CAM, within=CaptionRange(9, 101))
+        late = await engine.events.entity_timeline("ann", stream=CAM, range=CaptionRange(9, 101))
         assert [each.start for each in late] == [8.0, 100.0]
         inside = CaptionRange(1, 104, contains=True)
         assert [
-            each.start for each in await engine.events.entity_timeline("ann", stream=CAM, within=inside)
+            each.start for each in await engine.events.entity_timeline("ann", stream=CAM, range=inside)
         ] == [8.0]
         assert await engine.events.entity_timeline("walk", stream=CAM) == []
         with pytest.raises(InvalidInput):

@@ -50,8 +50,8 @@ class KeepingContract:
         ids = await self.carrying(engine)
         [bobs] = (await engine.memory.list(scope=OTHER)).memories
         what = MemorySelection(ids=(ids[0], ids[4], bobs.id, "nothing"))
-        preview = await engine.memory.forget(what, scope=ONE, preview=True)
-        assert (preview.memories, preview.preview, set(preview.ids)) == (2, True, {ids[0], ids[4]})
+        preview = await engine.memory.forget(what, scope=ONE, dry_run=True)
+        assert (preview.memories, preview.dry_run, set(preview.ids)) == (2, True, {ids[0], ids[4]})
         assert await self.left(engine) == ["p", "0", "1", "2", "3"]
         gone = await engine.memory.forget(what, scope=ONE, purge=True)
         assert (gone.memories, gone.chunks, gone.vectors, gone.purged) == (2, 2, 2, True)
@@ -95,12 +95,12 @@ class KeepingContract:
     async def test_retentions_are_kept_and_carried_out(self, engine: AnyEngine, local: AnyEngine) -> None:
         """For each conversation of a scope, with a preview that says the same."""
         await self.carrying(engine)
-        await engine.retention.set(Retention(days=20_000.5, most=2), scope=Scope(ONE.user))
-        await engine.retention.set(Retention(most=9), scope=OTHER)
+        await engine.retention.set(Retention(days=20_000.5, max_count=2), scope=Scope(ONE.user))
+        await engine.retention.set(Retention(max_count=9), scope=OTHER)
         rules = {each.scope: each for each in await engine.retention.list()}
         assert rules[Scope(ONE.user)].retention == Retention(20_000.5, 2)
         assert await engine.retention.list() == await local.retention.list()
-        preview = await engine.retention.apply(scope=ONE, preview=True)
+        preview = await engine.retention.apply(scope=ONE, dry_run=True)
         gone = await engine.retention.apply(scope=ONE)
         assert preview.memories == gone.memories == 2
         assert (await self.left(engine), await self.left(engine, TWO)) == (["p", "2", "3"], ["x"])
@@ -108,21 +108,21 @@ class KeepingContract:
         for each in (Scope(ONE.user), OTHER):
             await engine.retention.delete(scope=each)
         assert await engine.retention.list() == []
-        for wrong in (Retention(), Retention(days=-1.0), Retention(most=-1)):
+        for wrong in (Retention(), Retention(days=-1.0), Retention(max_count=-1)):
             with pytest.raises(InvalidInput):
                 await engine.retention.set(wrong, scope=ONE)
 
     async def test_a_job_carries_them_out(self, engine: AnyEngine, local: Engine) -> None:
         """And says what went."""
         await self.carrying(engine)
-        await engine.retention.set(Retention(most=1), scope=Scope(ONE.user))
+        await engine.retention.set(Retention(max_count=1), scope=Scope(ONE.user))
         await local.jobs.start()
         job = await engine.jobs.wait((await engine.retention.start_job()).id)
         assert (job.kind, job.state) == ("retention", "succeeded")
         assert job.result is not None
         assert job.result["memories"] == 3
         assert await self.left(engine) == ["p", "3"]
-        assert (await engine.retention.list())[0].ran is not None
+        assert (await engine.retention.list())[0].last_run is not None
 
     async def test_numbers(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of a scope and of its conversations, and of nobody else's."""

@@ -36,7 +36,7 @@ SUBTITLES = b"1\n00:00:01,000 --> 00:00:02,500\nHello there.\n\n2\n00:00:03,000 
 
 async def texts(engine: AnyEngine, within: CaptionRange, stream: str = "gate") -> list[str]:
     """The first words of the captions of a range."""
-    page = await engine.streams.list_captions(stream=stream, within=within)
+    page = await engine.streams.list_captions(stream=stream, range=within)
     return [each.text.split()[1] for each in page.captions]
 
 
@@ -118,7 +118,7 @@ class StreamingContract:
             assert (within, await texts(engine, within)) == (within, found)
         for wrong in (CaptionRange(2, 1), CaptionRange("noon"), CaptionRange(first=2, last=1)):
             with pytest.raises(InvalidInput):
-                await engine.streams.list_captions(stream="gate", within=wrong)
+                await engine.streams.list_captions(stream="gate", range=wrong)
 
     async def test_pages_go_on_where_they_ended(self, engine: AnyEngine) -> None:
         """And hold every caption once."""
@@ -139,16 +139,22 @@ class StreamingContract:
     async def test_a_clock_of_the_calendar(self, engine: AnyEngine) -> None:
         """Seconds count from the origin, instants are themselves; without a zone they are of the stream's."""
         made = await engine.streams.put(
-            NewStream("yard/cam", title="Yard", origin="2026-03-02T09:00:00", zone="Europe/Berlin", live=True)
+            NewStream(
+                "yard/cam",
+                title="Yard",
+                start_time="2026-03-02T09:00:00",
+                time_zone="Europe/Berlin",
+                live=True,
+            )
         )
-        assert (made.origin, made.wall, made.live) == (parse_instant("2026-03-02T08:00:00Z"), True, True)
+        assert (made.start_time, made.wall, made.live) == (parse_instant("2026-03-02T08:00:00Z"), True, True)
         captions = [
             NewCaption("A fox comes.", 60, 90),
             NewCaption("A hen goes.", "2026-03-02T08:02:00Z", "2026-03-02T09:03:00"),
         ]
         await engine.streams.add_captions(captions, stream="yard/cam")
         page = await engine.streams.list_captions(
-            stream="yard/cam", within=CaptionRange("2026-03-02T08:01:10Z", 120)
+            stream="yard/cam", range=CaptionRange("2026-03-02T08:01:10Z", 120)
         )
         assert [(each.start, each.end) for each in page.captions] == [(60, 90)]
         stored = await engine.streams.get("yard/cam")
@@ -157,9 +163,9 @@ class StreamingContract:
             parse_instant("2026-03-02T08:03:00Z"),
         )
         with pytest.raises(Conflict):
-            await engine.streams.put(NewStream("yard/cam", origin="2026-03-02T10:00:00Z"))
+            await engine.streams.put(NewStream("yard/cam", start_time="2026-03-02T10:00:00Z"))
         ended = await engine.streams.put(NewStream("yard/cam", live=False))
-        assert (ended.title, ended.live, ended.origin) == ("Yard", False, made.origin)
+        assert (ended.title, ended.live, ended.start_time) == ("Yard", False, made.start_time)
 
     async def test_streams_do_not_mix(self, engine: AnyEngine) -> None:
         """Only what is asked is answered, each moment with its stream."""
@@ -180,15 +186,15 @@ class StreamingContract:
         question = StreamQuery("what does the dog do?", ("gate",))
         for each in (
             question,
-            replace(question, range=CaptionRange("00:00:00", 30), floor=0.0),
-            replace(question, prompt="what happened before 0:20?"),
-            replace(question, prompt="in the first 15 seconds", read_times=False, limit=1),
-            replace(question, where=Eq("sequence", 3)),
+            replace(question, range=CaptionRange("00:00:00", 30), min_similarity=0.0),
+            replace(question, query="what happened before 0:20?"),
+            replace(question, query="in the first 15 seconds", read_times=False, limit=1),
+            replace(question, filter=Eq("sequence", 3)),
         ):
             assert unclocked(await engine.streams.search(each)) == unclocked(await local.streams.search(each))
             for tokens in (0, 25, 400):
                 there, here = [
-                    await one.streams.window(each, tokens, renderer="guarded") for one in (engine, local)
+                    await one.streams.window(each, tokens, format="guarded") for one in (engine, local)
                 ]
                 assert untimed(there.window) == untimed(here.window)
                 assert replace(there, window=here.window) == here
@@ -210,7 +216,7 @@ class StreamingContract:
         """Then the rest; the stream stays until it is deleted itself."""
         await engine.streams.add_captions([*SCENES, NO_TIME], stream="gate", wait=True)
         await engine.streams.add_captions(SCENES, stream="other")
-        cleared = await engine.streams.delete_captions("gate", within=CaptionRange(15, 60), purge=True)
+        cleared = await engine.streams.delete_captions("gate", range=CaptionRange(15, 60), purge=True)
         assert (cleared.documents, cleared.purged) == (3, True)
         assert await texts(engine, CaptionRange()) == ["red", "begins", "camera"]
         assert (await engine.streams.delete_captions("gate")).documents == 3

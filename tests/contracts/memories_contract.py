@@ -181,8 +181,8 @@ class MemoriesContract:
         await shelved.write([version("a1", "a", NOON), version("a2", "a", NOON + HOUR)])
         asked = [DocumentId(each) for each in ("a", "p", "a1", "unknown", "a")]
         told = MemoryReceipt(1, versions=2, chunks=3, ids=("a",))
-        preview = await store.forget(asked, pinned=False, now=NOON, preview=True)
-        assert preview == replace(told, preview=True)
+        preview = await store.forget(asked, pinned=False, now=NOON, dry_run=True)
+        assert preview == replace(told, dry_run=True)
         assert await store.forget(asked, pinned=False, now=NOON) == told
         assert await store.forget(asked, pinned=False, now=NOON) == MemoryReceipt(0)
         assert (await store.forget(asked, pinned=True, now=NOON)).ids == ("p",)
@@ -215,7 +215,7 @@ class MemoriesContract:
         await store.put_retention(kept)
         assert await store.retentions(SHELF) == [kept]
         await store.ran("r", NOON)
-        assert [each.ran for each in await store.retentions()] == [NOON]
+        assert [each.last_run for each in await store.retentions()] == [NOON]
         assert await store.drop_retention("r")
         assert not await store.drop_retention("r")
         await store.put_retention(kept)

@@ -130,10 +130,10 @@ async def test_retention_is_carried_out_although_it_was_in_the_future(
 
             async def has_run(engine: Engine = engine) -> bool:
                 (rule,) = await engine.retention.list()
-                return rule.ran is not None and rule.ran <= clock.now
+                return rule.last_run is not None and rule.last_run <= clock.now
 
             if not time:
-                await engine.retention.set(Retention(most=1), scope=ANN)
+                await engine.retention.set(Retention(max_count=1), scope=ANN)
             await engine.retention.start()
             await until(has_run)
             clock.move(-2 * HOUR)

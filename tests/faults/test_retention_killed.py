@@ -82,7 +82,7 @@ async def counted(engine: Engine) -> dict[str, Any]:
 async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await remembered(engine)
-        await engine.retention.set(Retention(most=STAY), scope=ANN)
+        await engine.retention.set(Retention(max_count=STAY), scope=ANN)
         await killed_in_the_middle(tmp_path, how, engine)
         left = await count(engine)
         assert STAY < left < MANY
@@ -108,7 +108,7 @@ async def test_killed_while_memories_go(tmp_path: Path, how: str) -> None:
 async def test_a_job_that_is_cancelled_tells_what_went(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
         await remembered(engine)
-        await engine.retention.set(Retention(most=0), scope=ANN)
+        await engine.retention.set(Retention(max_count=0), scope=ANN)
         job = await engine.retention.start_job()
         assert (await engine.retention.start_job()).id == job.id
         for _ in range(PATIENCE):

@@ -64,5 +64,5 @@ async def test_the_index_leaves_out_nobody(engine: Engine) -> None:
             given, name, 0, 1e9
         ), name
         within = CaptionRange(503, 1_207)
-        found = await engine.events.entity_timeline(name, stream="cam", within=within)
+        found = await engine.events.entity_timeline(name, stream="cam", range=within)
         assert times(found) == expected(given, name, 503, 1_207), name

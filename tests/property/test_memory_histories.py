@@ -99,8 +99,8 @@ class Model:
         for rule in (rule for scope, rule in self.rules.items() if holds(scope, home)):
             if rule.days is not None:
                 gone |= {each for each in turns if each.age >= rule.days}
-            if rule.most is not None:
-                gone |= set(turns[: max(len(turns) - rule.most, 0)])
+            if rule.max_count is not None:
+                gone |= set(turns[: max(len(turns) - rule.max_count, 0)])
         return list(gone)
 
 
@@ -172,9 +172,9 @@ class Life:
     async def apply(self, asked: Scope | None) -> None:
         homes = [each for each in HOMES if asked is None or holds(asked, each)]
         gone = [each for home in homes for each in self.model.too_much(home)]
-        preview = await self.engine.retention.apply(scope=asked, preview=True)
+        preview = await self.engine.retention.apply(scope=asked, dry_run=True)
         receipt = await self.engine.retention.apply(scope=asked)
-        assert replace(preview, preview=False) == receipt
+        assert replace(preview, dry_run=False) == receipt
         assert set(receipt.ids) == {self.ids[each.home, each.key] for each in gone}
         self.model.drop(gone)
 
@@ -191,9 +191,9 @@ class Life:
         assert [each.id for each in done] == [self.ids[each.home, each.key] for each in carried]
 
     async def _let_go(self, what: MemorySelection, asked: Scope, gone: list[Item]) -> None:
-        preview = await self.engine.memory.forget(what, scope=asked, preview=True)
+        preview = await self.engine.memory.forget(what, scope=asked, dry_run=True)
         receipt = await self.engine.memory.forget(what, scope=asked)
-        assert replace(preview, preview=False) == receipt
+        assert replace(preview, dry_run=False) == receipt
         assert (receipt.memories, receipt.versions) == (len(gone), sum(each.versions for each in gone))
         assert set(receipt.ids) == {self.ids[each.home, each.key] for each in gone}
         self.model.drop(gone)

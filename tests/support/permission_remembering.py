@@ -116,9 +116,9 @@ CHANGING: Mapping[str, Trial] = {
     ),
     "memory.update": lambda v, m: v.memory.update(m.mine, scope=ANN, collection=m.collection, role="user"),
     "memory.import_lines": lambda v, m: v.memory.import_lines(m.lines, collection=m.collection),
-    "retention.set": lambda v, m: v.retention.set(Retention(most=0), scope=ANN, collection=m.collection),
+    "retention.set": lambda v, m: v.retention.set(Retention(max_count=0), scope=ANN, collection=m.collection),
     "retention.delete": lambda v, m: v.retention.delete(scope=ANN, collection=m.collection),
-    "retention.apply": lambda v, m: v.retention.apply(collection=m.collection, preview=True),
+    "retention.apply": lambda v, m: v.retention.apply(collection=m.collection, dry_run=True),
     "retention.start_job": lambda v, m: v.retention.start_job(collection=m.collection),
     "memory.forget": lambda v, m: v.memory.forget(
         MemorySelection(ids=(m.mine,)), scope=ANN, collection=m.collection
@@ -169,7 +169,7 @@ async def prepared(owner: Any, collection: str) -> Made:
     home = {"collection": collection}
     [mine] = await owner.memory.add(NewMemory("I like green tea.", "k"), scope=ANN, **home)
     [others] = await owner.memory.add(NewMemory(f"The password is {SECRET}.", "k"), scope=BOB, **home)
-    await owner.retention.set(Retention(most=0), scope=ANN, **home)
+    await owner.retention.set(Retention(max_count=0), scope=ANN, **home)
     people = [NewNode("ann", name="Ann Lee"), NewNode("bo"), NewNode("bo2", name=SECRET)]
     await owner.graph.add_nodes(people, graph=HIDDEN_GRAPH, **home)
     [edge] = await owner.graph.add_edges([NewEdge("ann", "bo")], graph=HIDDEN_GRAPH, **home)

@@ -77,7 +77,7 @@ class Streaming(Talking):
             hidden = not self.world.rank(who.user.id, room.id, stream)
             if who.has("read") and hidden:
                 view = await self.door.entered(who)
-                work = view.streams.delete_captions(stream, collection=room.id, within=within)
+                work = view.streams.delete_captions(stream, collection=room.id, range=within)
                 await self._expect("NotFound", work)
                 continue
             asked = {each.id for each in inside}
@@ -216,4 +216,4 @@ def _caption(paper: Paper) -> NewCaption:
 
 
 def _cleared(stream: str, room: str, within: CaptionRange) -> Callable[[Any], Awaitable[Any]]:
-    return lambda view: view.streams.delete_captions(stream, collection=room, within=within)
+    return lambda view: view.streams.delete_captions(stream, collection=room, range=within)

@@ -39,8 +39,8 @@ def on_a_stream(home: str) -> Mapping[str, Attempt]:
     return {
         "find stream": lambda view, name: view.streams.get(name, collection=home),
         "put stream": lambda view, name: view.streams.put(NewStream(name, home)),
-        "title": lambda view, name: view.streams.put(NewStream(name, home, "x", zone="Europe/Berlin")),
-        "origin": lambda view, name: view.streams.put(NewStream(name, home, origin="2020-01-01T00:00:00Z")),
+        "title": lambda view, name: view.streams.put(NewStream(name, home, "x", time_zone="Europe/Berlin")),
+        "start": lambda view, name: view.streams.put(NewStream(name, home, start_time="2020-01-01T00:00Z")),
         "film": lambda view, name: view.streams.add_captions(
             NewCaption("x", 0), stream=name, collection=home
         ),
@@ -48,7 +48,7 @@ def on_a_stream(home: str) -> Mapping[str, Attempt]:
         "captions": lambda view, name: view.streams.list_captions(stream=name, collection=home),
         "clear": lambda view, name: view.streams.delete_captions(name, collection=home),
         "clear some": lambda view, name: view.streams.delete_captions(
-            name, collection=home, within=CaptionRange(0, 9)
+            name, collection=home, range=CaptionRange(0, 9)
         ),
         "moments": lambda view, name: view.streams.search(StreamQuery("x", (name,), home)),
         "at a time": lambda view, name: view.streams.search(StreamQuery("at 0:10", (name,), home)),
@@ -57,7 +57,7 @@ def on_a_stream(home: str) -> Mapping[str, Attempt]:
         "entities": lambda view, name: view.events.count_entities(stream=name, collection=home),
         "timeline": lambda view, name: view.events.entity_timeline("x", stream=name, collection=home),
         "summary": lambda view, name: view.summaries.get(SummaryRequest(name, home)),
-        "summarise": lambda view, name: view.summaries.summarize(SummaryRequest(name, home, extractive=True)),
+        "summarize": lambda view, name: view.summaries.summarize(SummaryRequest(name, home, extractive=True)),
         "job": lambda view, name: view.summaries.start_job(SummaryRequest(name, home)),
         "keep": lambda view, name: view.summaries.stop_live(name, collection=home),
         "follow": lambda view, name: first_of(view.streams.subscribe(stream=name, collection=home, after=0)),
@@ -68,7 +68,7 @@ def on_a_stream(home: str) -> Mapping[str, Attempt]:
 
 def in_a_collection() -> Mapping[str, Attempt]:
     """The same methods and those beside them, for a collection that has to be there."""
-    making = {"put stream", "title", "origin", "film", "report"}
+    making = {"put stream", "title", "start", "film", "report"}
     return {
         **{what: _anywhere(what) for what in on_a_stream("") if what not in making},
         "streams": lambda view, name: view.streams.list(collection=name),
@@ -125,7 +125,7 @@ class Watching(Listening):
         window = await view.streams.window(asked, BUDGET)
         shown = [each.document.id for moment in moments.moments for each in moment.captions]
         self._all_visible(who, [*shown, *(each.id for each in window.captions)])
-        timed = await view.streams.search(replace(asked, prompt="What was seen in the first minute?"))
+        timed = await view.streams.search(replace(asked, query="What was seen in the first minute?"))
         answers = [found, moments, window, timed]
         for stream in self._few(sorted(mine), 1):
             answers += await self._stream(view, room, stream)
@@ -153,7 +153,7 @@ class Watching(Listening):
     async def _caption(self, view: Any, place: Mapping[str, str], paper: Paper) -> list[Any]:
         """One caption, by its time, its words, and who is in it."""
         within = CaptionRange(paper.at, paper.at + LASTS)
-        [only] = (await view.streams.list_captions(**place, within=within)).captions
+        [only] = (await view.streams.list_captions(**place, range=within)).captions
         assert only.document.id == paper.id
         spans = await view.events.entity_timeline(self.chance.choice(paper.words[:4]), **place)
         assert [each.documents for each in spans] == [(paper.id,)]

@@ -168,7 +168,7 @@ async def test_an_owner_has_so_many_alerts_and_no_more(house: House) -> None:
 
 
 async def test_a_webhook_is_sent_what_was_told_signed_and_once(house: House, server: ScriptedServer) -> None:
-    await house.owner.streams.put(NewStream("clock", origin="2026-03-02T08:00:00Z"))
+    await house.owner.streams.put(NewStream("clock", start_time="2026-03-02T08:00:00Z"))
     hooked = await house.owner.alerts.put(
         replace(FIRE, streams=("clock",), webhook=f"{server.base}/hook?k=1")
     )

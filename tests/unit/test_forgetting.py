@@ -50,8 +50,8 @@ async def test_a_memory_is_forgotten_once(engine: Engine) -> None:
 async def test_ninety_days_old_means_older_than_that(engine: Engine, preview: bool) -> None:
     ids = await remembered(engine)
     what = MemorySelection(older_than_days=90)
-    receipt = await engine.memory.forget(what, scope=ANN, preview=preview)
-    assert (set(receipt.ids), receipt.preview) == ({ids["old"], ids["note"]}, preview)
+    receipt = await engine.memory.forget(what, scope=ANN, dry_run=preview)
+    assert (set(receipt.ids), receipt.dry_run) == ({ids["old"], ids["note"]}, preview)
     stays = ["note", "pinned", "old", "new"] if preview else ["pinned", "new"]
     assert await keys(engine, ANN) == stays
     assert await keys(engine, BOB) == ["old", "new"]
@@ -123,9 +123,9 @@ async def test_other_scopes_reach_nothing(engine: Engine) -> None:
     for scope in OTHERS:
         for preview in (True, False):
             receipt = await engine.memory.forget(
-                MemorySelection(tuple(ids.values())), scope=scope, preview=preview
+                MemorySelection(tuple(ids.values())), scope=scope, dry_run=preview
             )
-            assert receipt == MemoryReceipt(0, preview=preview), scope
+            assert receipt == MemoryReceipt(0, dry_run=preview), scope
         await engine.memory.forget(EVERYTHING, scope=scope)
         assert len(await keys(engine, ANN)) == 4, scope
 
@@ -159,7 +159,7 @@ async def test_all_that_hangs_on_a_memory_is_counted_and_goes(engine: Engine) ->
     await engine.memory.update(made.id, scope=ANN, metadata={"a": 2})
     told = MemoryReceipt(1, versions=2, chunks=3, edges=1, ids=(made.id,))
     what = MemorySelection((made.id,))
-    assert await engine.memory.forget(what, scope=ANN, preview=True) == replace(told, preview=True)
+    assert await engine.memory.forget(what, scope=ANN, dry_run=True) == replace(told, dry_run=True)
     assert await engine.memory.forget(what, scope=ANN) == told
     [graph] = await engine.graph.list(collection="memory")
     assert (graph.nodes, graph.edges) == (0, 0)
@@ -172,7 +172,7 @@ async def test_a_fact_that_is_told_twice_stays_as_long_as_one_tells_it(engine: E
     [one, other] = await say(engine, ANN, *(NewMemory(each, fact=fact, valid_from=at) for each in "ab"))
     assert (await engine.memory.forget(MemorySelection((one.id,)), scope=ANN)).edges == 0
     both = MemorySelection((one.id, other.id))
-    assert (await engine.memory.forget(both, scope=ANN, preview=True)).edges == 1
+    assert (await engine.memory.forget(both, scope=ANN, dry_run=True)).edges == 1
     assert (await engine.memory.forget(both, scope=ANN)).edges == 1
 
 
@@ -226,13 +226,13 @@ async def test_purging_leaves_nothing_in_any_file(engine: Engine, tmp_path: Path
 
 async def test_a_preview_purges_nothing(engine: Engine) -> None:
     ids = await remembered(engine)
-    receipt = await engine.memory.forget(MemorySelection((ids["old"],)), scope=ANN, preview=True, purge=True)
+    receipt = await engine.memory.forget(MemorySelection((ids["old"],)), scope=ANN, dry_run=True, purge=True)
     assert (receipt.purged, receipt.memories) == (False, 1)
 
 
 async def test_more_than_a_page_goes_too(engine: Engine) -> None:
     await say(engine, ANN, *(said(str(number), 100) for number in range(1_203)))
-    preview = await engine.memory.forget(MemorySelection(older_than_days=90), scope=ANN, preview=True)
+    preview = await engine.memory.forget(MemorySelection(older_than_days=90), scope=ANN, dry_run=True)
     receipt = await engine.memory.forget(MemorySelection(older_than_days=90), scope=ANN)
     assert (receipt.memories, receipt.ids) == (1_203, preview.ids)
     assert await keys(engine, ANN) == []

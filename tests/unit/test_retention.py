@@ -55,7 +55,9 @@ def test_the_strictest_rule_holds(rules: list[tuple[Scope, Retention]], home: Sc
     assert (found is None) == (not matching)
     if found is not None:
         assert found.days == min(each.days for each in matching if each.days is not None)
-        assert found.most == min((each.most for each in matching if each.most is not None), default=None)
+        assert found.max_count == min(
+            (each.max_count for each in matching if each.max_count is not None), default=None
+        )
 
 
 def test_no_rule_bounds_nothing() -> None:
@@ -65,12 +67,12 @@ def test_no_rule_bounds_nothing() -> None:
 
 CASES = [
     (Retention(days=50), ["note", "pinned", "40", "20"]),
-    (Retention(most=2), ["note", "pinned", "40", "20"]),
-    (Retention(days=30, most=4), ["note", "pinned", "20"]),
-    (Retention(days=90, most=1), ["note", "pinned", "20"]),
+    (Retention(max_count=2), ["note", "pinned", "40", "20"]),
+    (Retention(days=30, max_count=4), ["note", "pinned", "20"]),
+    (Retention(days=90, max_count=1), ["note", "pinned", "20"]),
     (Retention(days=0), ["note", "pinned"]),
-    (Retention(most=0), ["note", "pinned"]),
-    (Retention(days=300, most=300), ["note", "pinned", "100", "80", "60", "40", "20"]),
+    (Retention(max_count=0), ["note", "pinned"]),
+    (Retention(days=300, max_count=300), ["note", "pinned", "100", "80", "60", "40", "20"]),
 ]
 
 
@@ -78,10 +80,10 @@ async def test_what_a_rule_lets_stay_stays(engine: Engine) -> None:
     for rule, stays in CASES:
         await remembered(engine)
         await engine.retention.set(rule, scope=ANN)
-        preview = await engine.retention.apply(preview=True)
+        preview = await engine.retention.apply(dry_run=True)
         assert len(await keys(engine, ANN)) == 7
         receipt = await engine.retention.apply()
-        assert (receipt, receipt.memories) == (replace(preview, preview=False), 7 - len(stays)), rule
+        assert (receipt, receipt.memories) == (replace(preview, dry_run=False), 7 - len(stays)), rule
         assert await keys(engine, ANN) == stays, rule
         assert await keys(engine, BOB) == ["100"]
         assert (await engine.retention.apply()).memories == 0
@@ -99,7 +101,7 @@ async def test_nothing_goes_without_being_asked(engine: Engine) -> None:
 async def test_the_newest_are_counted_in_each_conversation(engine: Engine) -> None:
     for name in ("monday", "tuesday", None):
         await say(engine, replace(ANN, conversation=name), *(said(str(days), days) for days in (3, 2, 1)))
-    await engine.retention.set(Retention(most=2), scope=Scope("ann"))
+    await engine.retention.set(Retention(max_count=2), scope=Scope("ann"))
     assert (await engine.retention.apply()).memories == 3
     for name in ("monday", "tuesday"):
         assert await keys(engine, replace(ANN, conversation=name)) == ["2", "1"]
@@ -108,9 +110,9 @@ async def test_the_newest_are_counted_in_each_conversation(engine: Engine) -> No
 async def test_several_rules_for_one_conversation(engine: Engine) -> None:
     await remembered(engine)
     await engine.retention.set(Retention(days=90), scope=Scope("ann"))
-    await engine.retention.set(Retention(days=70, most=9), scope=Scope("ann", None, "monday"))
-    await engine.retention.set(Retention(most=2), scope=ANN)
-    await engine.retention.set(Retention(most=0), scope=replace(ANN, conversation="tuesday"))
+    await engine.retention.set(Retention(days=70, max_count=9), scope=Scope("ann", None, "monday"))
+    await engine.retention.set(Retention(max_count=2), scope=ANN)
+    await engine.retention.set(Retention(max_count=0), scope=replace(ANN, conversation="tuesday"))
     rules = {each.scope: each for each in await engine.retention.list()}
     assert len(rules) == 4
     wanted = RetentionRule(Scope("ann", None, "monday"), Retention(70, 9), "memory")
@@ -120,24 +122,24 @@ async def test_several_rules_for_one_conversation(engine: Engine) -> None:
 
 
 async def test_a_rule_takes_the_place_of_the_one_before(engine: Engine) -> None:
-    for rule in (Retention(days=1), Retention(most=7)):
+    for rule in (Retention(days=1), Retention(max_count=7)):
         await engine.retention.set(rule, scope=ANN)
     [kept] = await engine.retention.list()
-    assert (kept.retention, kept.ran) == (Retention(most=7), None)
+    assert (kept.retention, kept.last_run) == (Retention(max_count=7), None)
 
 
 async def test_one_scope_alone_can_be_looked_after(engine: Engine) -> None:
     await remembered(engine)
     for scope in (ANN, BOB):
-        await engine.retention.set(Retention(most=0), scope=scope)
+        await engine.retention.set(Retention(max_count=0), scope=scope)
     assert (await engine.retention.apply(scope=BOB)).memories == 1
     assert len(await keys(engine, ANN)) == 7
-    assert [each.ran for each in await engine.retention.list()] == [None, None]
+    assert [each.last_run for each in await engine.retention.list()] == [None, None]
 
 
 UNCLEAR: list[dict[str, Any]] = [
-    {}, {"days": -1}, {"days": float("nan")}, {"days": 1e300}, {"most": -1}, {"most": True},
-    {"days": 1, "most": 10**30},
+    {}, {"days": -1}, {"days": float("nan")}, {"days": 1e300}, {"max_count": -1}, {"max_count": True},
+    {"days": 1, "max_count": 10**30},
 ]  # fmt: skip
 
 
@@ -167,12 +169,12 @@ async def test_rules_of_people(engine: Engine) -> None:
     await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     for scope in (ANN, BOB, Scope("carl")):
         with pytest.raises(PermissionDenied):
-            await ann.retention.set(Retention(most=0), scope=scope)
+            await ann.retention.set(Retention(max_count=0), scope=scope)
     await engine.people.grant("memory", Principal("user", "ann"), "editor", source=home.id)
-    await ann.retention.set(Retention(most=2), scope=ANN)
-    await engine.retention.set(Retention(most=0), scope=BOB)
+    await ann.retention.set(Retention(max_count=2), scope=ANN)
+    await engine.retention.set(Retention(max_count=0), scope=BOB)
     assert [each.scope for each in await ann.retention.list()] == [ANN]
-    assert (await ann.retention.apply(preview=True)).memories == 3
+    assert (await ann.retention.apply(dry_run=True)).memories == 3
     await engine.people.grant("memory", Principal("user", "ann"), "viewer", source=home.id)
     with pytest.raises(PermissionDenied):
         await ann.retention.apply()
@@ -181,12 +183,12 @@ async def test_rules_of_people(engine: Engine) -> None:
 
 async def test_a_job_tells_what_went(engine: Engine) -> None:
     await remembered(engine)
-    await engine.retention.set(Retention(most=2), scope=ANN)
+    await engine.retention.set(Retention(max_count=2), scope=ANN)
     job = await engine.jobs.wait((await engine.retention.start_job()).id)
     assert (job.kind, job.state, job.done, job.total) == ("retention", "succeeded", 3, 3)
     assert job.result == {"memories": 3, "versions": 0, "chunks": 3, "vectors": 0, "edges": 0}
     [rule] = await engine.retention.list()
-    assert rule.ran is not None
+    assert rule.last_run is not None
     again = await engine.jobs.wait((await engine.retention.start_job()).id)
     assert again.id != job.id and again.result is not None and again.result["memories"] == 0
 
@@ -206,7 +208,7 @@ async def until_kept(engine: Engine, scope: Scope, count: int) -> None:
 
 async def test_rules_are_carried_out_without_being_asked(engine: Engine, tmp_path: Path) -> None:
     await remembered(engine)
-    await engine.retention.set(Retention(most=2), scope=ANN)
+    await engine.retention.set(Retention(max_count=2), scope=ANN)
     await engine.retention.start()
     await engine.retention.start()
     async with store(tmp_path) as other:
@@ -219,12 +221,12 @@ async def test_rules_are_carried_out_without_being_asked(engine: Engine, tmp_pat
 async def test_another_process_goes_on_where_one_ends(tmp_path: Path) -> None:
     async with store(tmp_path) as first:
         await remembered(first)
-        await first.retention.set(Retention(most=4), scope=ANN)
+        await first.retention.set(Retention(max_count=4), scope=ANN)
         await first.retention.start()
         await until_kept(first, ANN, 6)
     async with store(tmp_path) as second:
-        await second.retention.set(Retention(most=0), scope=BOB)
-        await second.retention.set(Retention(most=1), scope=ANN)
+        await second.retention.set(Retention(max_count=0), scope=BOB)
+        await second.retention.set(Retention(max_count=1), scope=ANN)
         await second.retention.start()
         await until_kept(second, BOB, 0)
         assert len(await keys(second, ANN)) == 6, "its rule was carried out less than an hour ago"
@@ -232,7 +234,7 @@ async def test_another_process_goes_on_where_one_ends(tmp_path: Path) -> None:
 
 async def test_nothing_is_carried_out_where_the_settings_say_so(tmp_path: Path) -> None:
     async with store(tmp_path, replace(SETTINGS, retention_interval_minutes=0)) as engine:
-        await engine.retention.set(Retention(most=0), scope=ANN)
+        await engine.retention.set(Retention(max_count=0), scope=ANN)
         await say(engine, ANN, "x")
         await engine.retention.start()
         await asyncio.sleep(0.1)
@@ -245,9 +247,9 @@ async def test_a_rule_is_carried_out_with_the_rights_of_who_keeps_it(
     await remembered(engine)
     ann = await person(engine, "ann")
     await engine.people.grant("memory", Principal("user", "ann"), "editor")
-    await ann.retention.set(Retention(most=0), scope=ANN)
+    await ann.retention.set(Retention(max_count=0), scope=ANN)
     await engine.people.revoke("memory", Principal("user", "ann"))
-    await engine.retention.set(Retention(most=0), scope=BOB)
+    await engine.retention.set(Retention(max_count=0), scope=BOB)
     await engine.retention.start()
     await until_kept(engine, BOB, 0)
     assert len(await keys(engine, ANN)) == 7

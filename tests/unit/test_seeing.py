@@ -140,7 +140,7 @@ async def test_what_several_captions_say_together_goes_before_one_that_repeats_i
 async def test_what_comes_along_is_within_what_was_asked_for(engine: Engine) -> None:
     spoken = [NewCaption(f"zebra {n}", n, n + 1, speaker="Ann" if n % 2 else "Bob") for n in range(8)]
     await engine.streams.add_captions(spoken, stream="v", wait=True)
-    found = await asked(engine, "zebra", "v", where=Eq("author", "Ann"))
+    found = await asked(engine, "zebra", "v", filter=Eq("author", "Ann"))
     assert {each.document.author for moment in found.moments for each in moment.captions} == {"Ann"}
     found = await asked(engine, "zebra", "v", range=CaptionRange(2, 4))
     assert {each.text for moment in found.moments for each in moment.captions} == {"zebra 2", "zebra 3"}
@@ -163,7 +163,9 @@ async def test_streams_do_not_mix_and_several_are_labelled(engine: Engine) -> No
 
 
 async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None:
-    await engine.streams.put(NewStream("gate", origin="2026-03-02T12:00:00+01:00", zone="Europe/Berlin"))
+    await engine.streams.put(
+        NewStream("gate", start_time="2026-03-02T12:00:00+01:00", time_zone="Europe/Berlin")
+    )
     await engine.streams.add_captions(captions(120, about="gate", seconds=60), stream="gate", wait=True)
     await engine.streams.add_captions(captions(120, about="tape"), stream="tape", wait=True)
     found = await asked(engine, "What happens at 12:30?", "gate", "tape")
@@ -174,7 +176,7 @@ async def test_each_stream_reads_a_time_on_its_own_clock(engine: Engine) -> None
 
 
 async def test_streams_without_the_time_that_is_named_are_left_out(engine: Engine) -> None:
-    await engine.streams.put(NewStream("gate", origin="2026-03-02T12:00:00Z"))
+    await engine.streams.put(NewStream("gate", start_time="2026-03-02T12:00:00Z"))
     await engine.streams.add_captions(captions(20, about="gate", seconds=60), stream="gate", wait=True)
     for number in range(7):
         await engine.streams.add_captions(captions(20, about="tape"), stream=f"tape {number}", wait=True)
@@ -199,7 +201,7 @@ async def test_equal_stretches_of_streams_are_told_once(engine: Engine) -> None:
 
 async def test_the_last_minutes_of_a_live_stream_go_back_from_now(engine: Engine) -> None:
     now = datetime(2026, 3, 2, 12, tzinfo=UTC)
-    await engine.streams.put(NewStream("live", origin=now - timedelta(hours=1), live=True))
+    await engine.streams.put(NewStream("live", start_time=now - timedelta(hours=1), live=True))
     await engine.streams.add_captions(captions(58, seconds=60), stream="live", wait=True)
     found = await asked(engine, "What happened in the last ten minutes?", "live", at=now)
     assert times(found) == [(3_000.0, 3_480.0)]
@@ -261,7 +263,7 @@ async def test_a_budget_holds_to_the_token(engine: Engine) -> None:
     for tokens in (0, 1, 17, 40, 333):
         for renderer in ("text", "xml", "json", "messages", "guarded"):
             question = StreamQuery("the dog barks", streams=("v",))
-            found = await engine.streams.window(question, tokens, renderer=renderer)
+            found = await engine.streams.window(question, tokens, format=renderer)
             assert found.window.tokens <= tokens
-            again = await engine.streams.window(question, tokens, renderer=renderer)
+            again = await engine.streams.window(question, tokens, format=renderer)
             assert again.window.text == found.window.text

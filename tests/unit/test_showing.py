@@ -36,7 +36,7 @@ def caption(
 
 def test_a_clock_is_that_of_the_metadata() -> None:
     assert clock_of(stream()) == StreamClock(EPOCH)
-    told = clock_of(stream(origin="2026-03-02T08:00:00", zone="Europe/Berlin"))
+    told = clock_of(stream(start_time="2026-03-02T08:00:00", time_zone="Europe/Berlin"))
     assert told == StreamClock(datetime(2026, 3, 2, 7, tzinfo=UTC), BERLIN)
 
 

@@ -27,7 +27,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def stored(engine: Engine, stream: str = "v", **within: object) -> list[Caption]:
-    page = await engine.streams.list_captions(stream=stream, within=CaptionRange(**within))  # type: ignore[arg-type]
+    page = await engine.streams.list_captions(stream=stream, range=CaptionRange(**within))  # type: ignore[arg-type]
     return list(page.captions)
 
 
@@ -60,20 +60,20 @@ async def test_epoch_seconds_and_instants_are_one_clock(engine: Engine) -> None:
 
 
 async def test_an_origin_is_where_seconds_begin_and_stays(engine: Engine) -> None:
-    await engine.streams.put(NewStream("v", origin="2026-01-05 09:00", zone="Europe/Berlin"))
+    await engine.streams.put(NewStream("v", start_time="2026-01-05 09:00", time_zone="Europe/Berlin"))
     said = [NewCaption("a", 90), NewCaption("b", "2026-01-05T08:02:00Z"), NewCaption("c", "2026-01-05 09:03")]
     await engine.streams.add_captions(said, stream="v")
     assert [each.start for each in await stored(engine)] == [90.0, 120.0, 180.0]
     kept = await engine.streams.put(NewStream("v", title="Gate"))
-    assert (kept.origin, kept.title, kept.zone) == (
+    assert (kept.start_time, kept.title, kept.time_zone) == (
         datetime(2026, 1, 5, 8, tzinfo=UTC),
         "Gate",
         "Europe/Berlin",
     )
-    with pytest.raises(Conflict, match="origin"):
-        await engine.streams.put(NewStream("v", origin="2026-01-06"))
+    with pytest.raises(Conflict, match="start time"):
+        await engine.streams.put(NewStream("v", start_time="2026-01-06"))
     with pytest.raises(InvalidInput, match="zone"):
-        await engine.streams.put(NewStream("w", zone="Atlantis"))
+        await engine.streams.put(NewStream("w", time_zone="Atlantis"))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +141,7 @@ async def test_only_a_stream_is_one(engine: Engine) -> None:
 async def test_clearing_a_stretch_leaves_the_rest(engine: Engine) -> None:
     await engine.streams.add_captions([NewCaption(f"{n}", n, n + 1, index=n) for n in range(10)], stream="v")
     await engine.streams.add_captions(NewCaption("other", 1), stream="w")
-    assert (await engine.streams.delete_captions("v", within=CaptionRange(2.5, 4))).documents == 2
+    assert (await engine.streams.delete_captions("v", range=CaptionRange(2.5, 4))).documents == 2
     assert [each.text for each in await stored(engine)] == list("01456789")
     assert (await engine.streams.delete_captions("v")).documents == 8
     assert [each.captions for each in await engine.streams.list()] == [0, 1]

@@ -168,7 +168,7 @@ async def test_a_batch_that_fails_is_named_and_the_others_are_there(tmp_path: Pa
         assert "scene 8" not in made.text
         kept = await engine.summaries.get(REQUEST)
         assert kept is not None
-        assert (kept.outcome, kept.text, kept.failures[0].code) == ("partial", made.text, "not_summarised")
+        assert (kept.outcome, kept.text, kept.failures[0].code) == ("partial", made.text, "not_summarized")
         model.says = told
         again = await engine.summaries.summarize(REQUEST)
         assert (again.outcome, again.calls) == ("complete", 2)
@@ -336,7 +336,9 @@ async def test_too_many_captions_are_refused(tmp_path: Path) -> None:
 async def test_wall_clock_times_are_instants(tmp_path: Path) -> None:
     model = ScriptedChatModel(["fine"])
     async with opened(tmp_path, model) as engine:
-        await engine.streams.put(NewStream("film", origin="2026-03-02T08:00:00Z", zone="Europe/Berlin"))
+        await engine.streams.put(
+            NewStream("film", start_time="2026-03-02T08:00:00Z", time_zone="Europe/Berlin")
+        )
         await engine.streams.add_captions(indexed(1), stream="film")
         await engine.summaries.summarize(REQUEST)
         assert "[2026-03-02T09:01:00+01:00 - " in model.asked[0].messages[-1].content

@@ -135,7 +135,7 @@ class TestNotReady:
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
             await engine.streams.add_captions(NewCaption("vans of red", 0, 60), stream="cam")
             await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
-            asked = StreamQuery("lorry", streams=("cam",), floor=-1.0)
+            asked = StreamQuery("lorry", streams=("cam",), min_similarity=-1.0)
             early = await engine.streams.search(asked)
             assert (early.outcome, early.moments) == ("no_match", ())
             assert any("not embedded yet" in each for each in early.notices)
@@ -161,15 +161,15 @@ class TestTimes:
         await filmed(engine)
         place = {"stream": "cam"}
         for within in (CaptionRange(0, 60), CaptionRange("0", "00:01:00"), CaptionRange(first=0, last=0)):
-            [only] = (await engine.streams.list_captions(**place, within=within)).captions
+            [only] = (await engine.streams.list_captions(**place, range=within)).captions
             assert (only.start, only.text) == (0.0, MINUTES[0])
             request = SummaryRequest("cam", range=within, extractive=True)
             assert MINUTES[1] not in (await engine.summaries.summarize(request)).text
             found = await engine.streams.search(StreamQuery("", ("cam",), range=within))
             assert [(each.start, each.end) for each in found.moments] == [(0.0, 60.0)]
-        assert (await engine.streams.list_captions(**place, within=CaptionRange(0, 0))).captions == ()
+        assert (await engine.streams.list_captions(**place, range=CaptionRange(0, 0))).captions == ()
         await engine.events.add(NewEvent("stop", 0, 0), **place)
-        assert [each.start for each in await engine.events.list(**place, within=CaptionRange(0, 1))] == [0.0]
+        assert [each.start for each in await engine.events.list(**place, range=CaptionRange(0, 1))] == [0.0]
 
     async def test_seconds_since_1970_and_instants_are_the_same_everywhere(self, engine: Engine) -> None:
         epoch, iso = 1_714_557_600, "2024-05-01T10:00:00Z"
@@ -185,9 +185,9 @@ class TestTimes:
         ranges += [CaptionRange(str(epoch), "2024-05-01T05:00:01-05:00")]
         answers = []
         for within in ranges:
-            captions = (await engine.streams.list_captions(stream="cam", within=within)).captions
+            captions = (await engine.streams.list_captions(stream="cam", range=within)).captions
             assert {each.text for each in captions} == {"by number", "by instant"}
-            events = await engine.events.list(stream="cam", within=within)
+            events = await engine.events.list(stream="cam", range=within)
             summary = await engine.summaries.summarize(SummaryRequest("cam", range=within, extractive=True))
             found = await engine.streams.search(StreamQuery("", ("cam",), range=within))
             answers.append((captions, events, summary, found.moments))
@@ -200,7 +200,7 @@ class TestTimes:
         for work in (
             engine.summaries.summarize(asked),
             engine.summaries.get(asked),
-            engine.streams.list_captions(stream="cam", within=asked.range),
+            engine.streams.list_captions(stream="cam", range=asked.range),
         ):
             with pytest.raises(InvalidInput, match="last"):
                 await work

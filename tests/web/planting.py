@@ -18,7 +18,9 @@ MOMENT = "2026-03-02T08:00:00Z"
 
 FIXED: Mapping[str, Any] = {
     **dict.fromkeys(("where", "filter", "schema", "range", "vector", "places", "spans", "headers"), OMITTED),
-    **dict.fromkeys(("retrievers", "syntax", "language", "embedder", "tokenizer", "zone", "origin"), OMITTED),
+    **dict.fromkeys(
+        ("retrievers", "syntax", "language", "embedder", "tokenizer", "time_zone", "start_time"), OMITTED
+    ),
     **dict.fromkeys(("valid_from", "valid_until", "occurred", "role", "webhook", "graphs"), OMITTED),
     **dict.fromkeys(("parent", "evidence", "if_match", "document", "rerank", "model", "method"), OMITTED),
     **dict.fromkeys(("profile", "chunk_size", "overlap", "stop", "tool_calls", "function_call"), OMITTED),

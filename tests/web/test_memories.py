@@ -168,7 +168,7 @@ async def test_who_may_only_look_changes_nothing(people: People) -> None:
         await people.alice.post("/memories", json={**ANN, "memories": [{"text": "x"}]}),
         await people.alice.patch(f"/memories/{mine}", params=ANN, json={"text": "x"}),
         await people.alice.post("/memories/forget", json={**ANN, "everything": True}),
-        await people.alice.put("/memories/retention", json={**ANN, "most": 0}),
+        await people.alice.put("/memories/retention", json={**ANN, "max_count": 0}),
     ]
     assert [answer.status_code for answer in refused] == [403] * len(refused)
     assert (await people.bob.get("/memories", params=ANN)).status_code == 404

@@ -131,9 +131,23 @@ async def test_a_value_that_does_not_fit_is_named(api: httpx.AsyncClient, body: 
     assert answer.json()["field"] == field
 
 
-async def test_an_old_name_of_a_field_is_refused_with_the_new_one(api: httpx.AsyncClient) -> None:
-    answer = await api.post("/search", json={"query": "x", "floor": 0.5})
-    assert (answer.status_code, answer.json()["reason"]) == (422, "unknown field; use `min_similarity`")
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("/search", "floor", "min_similarity"),
+        ("/streams/search", "prompt", "query"),
+        ("/streams/context", "budget", "max_tokens"),
+        ("/streams", "origin", "start_time"),
+        ("/streams", "zone", "time_zone"),
+        ("/memories/retention/apply", "preview", "dry_run"),
+    ],
+)
+async def test_an_old_name_of_a_field_is_refused_with_the_new_one(
+    api: httpx.AsyncClient, path: str, old: str, new: str
+) -> None:
+    answer = await api.post(path, json={"name": "x", "query": "x", old: 1})
+    reasons = [each["reason"] for each in answer.json()["errors"] if each["field"] == old]
+    assert (answer.status_code, reasons) == (422, [f"unknown field; use `{new}`"])
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ RULES = {
     "profile": "a name that the settings have",
     "embedder": "a name that is installed",
     "connector": "a name that is installed",
-    "zone": "a name in the database of time zones",
+    "time_zone": "a name in the database of time zones",
     "dimensions": "those of the model",
     "vector": "finite and not zero, in the space of the collection",
     "limit": "bounded by the settings",
@@ -120,7 +120,7 @@ RULES = {
     "at": "a date",
     "valid_from": "a date",
     "valid_until": "a date",
-    "origin": "a date",
+    "start_time": "a date",
     "line": "is JSON",
 }
 """Fields with a rule that a schema cannot say: to refuse one of them is no contradiction to the document."""
@@ -208,7 +208,7 @@ def remembered(case: Case) -> None:
         nodes = ["bo"] if "into" in case.body else []
         parts |= {"into": "ann", "edges": [], "nodes": nodes, "memories": MEMORIES}
         parts |= {"everything": True, "ids": [], "before": None, "older_than_days": None, "mention": None}
-        parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "most": 3, "lines": []}
+        parts |= {"as_of": None, "graph": None, "limit": 3, "days": None, "max_count": 3, "lines": []}
         parts |= {"text": "I like green tea.", "query": "tea", "at": None, "fact": None}
         parts |= {"vector": None, "metadata": {}}
         parts |= {"valid_from": None, "valid_until": None, "role": None, "speaker": None, "kind": "note"}

@@ -63,7 +63,7 @@ async def test_an_export_is_the_same_in_any_order(api: httpx.AsyncClient, origin
     odd = {"text": "Grüße 🎉\u2028", "key": "odd", "speaker": "ann", "metadata": {"z": 1, "a": [None]}}
     given = [*rows(50, entities=["car"]), odd, {"text": "no index", "start": 7.000001, "end": "0:08"}]
     for seed, name in enumerate(("gate", "copy")):
-        await api.post("/streams", json={"name": name, "origin": origin})
+        await api.post("/streams", json={"name": name, "start_time": origin})
         random.Random(seed).shuffle(given)
         await send(api, lines(*given, *given[:9]), f"/streams/{name}/captions")
     one = await export(api)
@@ -116,13 +116,13 @@ async def test_what_contradicts_is_a_conflict_of_its_lines(api: httpx.AsyncClien
 
 
 async def test_times_are_shown_in_both_forms(api: httpx.AsyncClient) -> None:
-    origin = {"origin": "2026-03-02T08:00:00Z", "zone": "Europe/Berlin"}
+    origin = {"start_time": "2026-03-02T08:00:00Z", "time_zone": "Europe/Berlin"}
     for name, more, text in (("media", {}, "00:01:00"), ("wall", origin, "2026-03-02T09:01:00+01:00")):
         await api.post("/streams", json={"name": name, **more})
         caption = {"text": "a fox comes", "start": 60, "end": 61}
         await api.post(f"/streams/{name}/captions", json={"captions": [caption], "wait": True})
         [shown] = (await api.get(f"/streams/{name}/captions")).json()["captions"]
-        asked = {"prompt": "fox", "streams": [name]}
+        asked = {"query": "fox", "streams": [name]}
         [moment] = (await api.post("/streams/search", json=asked)).json()["moments"]
         window = (await api.post("/streams/context", json=asked)).json()
         for each in (shown, moment, moment["captions"][0], window["captions"][0]):
@@ -134,19 +134,19 @@ async def test_times_are_shown_in_both_forms(api: httpx.AsyncClient) -> None:
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/streams", {"name": "x", "origin": "yesterday"}),
-        ("/streams", {"name": "x", "zone": "Mars/Olympus"}),
+        ("/streams", {"name": "x", "start_time": "yesterday"}),
+        ("/streams", {"name": "x", "time_zone": "Mars/Olympus"}),
         ("/streams", {"name": ""}),
         ("/streams", {"name": "x", "colour": "red"}),
         (GATE, {"captions": [{"text": "x", "start": True}]}),
         (GATE, {"captions": [{"text": "x", "start": 1, "end": "x" * 101}]}),
         (GATE, {"captions": [{"text": "x"}] * 10_001}),
         (GATE, {"captions": [{"text": "x", "vector": []}]}),
-        ("/streams/search", {"prompt": "x", "range": {"start": 2, "end": 1}}),
-        ("/streams/search", {"prompt": "x", "range": {"from": 2}}),
-        ("/streams/search", {"prompt": "x", "where": {"field": "nothing", "eq": 1}}),
-        ("/streams/context", {"prompt": "x", "budget": {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}}),
-        ("/streams/context", {"prompt": "x", "renderer": "pdf"}),
+        ("/streams/search", {"query": "x", "range": {"start": 2, "end": 1}}),
+        ("/streams/search", {"query": "x", "range": {"from": 2}}),
+        ("/streams/search", {"query": "x", "filter": {"field": "nothing", "eq": 1}}),
+        ("/streams/context", {"query": "x", "max_tokens": {"max_tokens": 9, "tokenizer": "hf:/etc/passwd"}}),
+        ("/streams/context", {"query": "x", "format": "pdf"}),
     ],
 )
 async def test_what_cannot_be_used_is_refused(api: httpx.AsyncClient, path: str, body: Any) -> None:
@@ -170,10 +170,10 @@ async def test_who_sees_one_stream_sees_no_other(site: Site, people: People) -> 
     assert (await alice.get("/streams/yard")).status_code == 404
     assert (await alice.get("/streams/yard/captions", headers=AS_LINES)).status_code == 404
     assert (await alice.get("/streams/yard/stream")).status_code == 404
-    found = (await alice.post("/streams/search", json={"prompt": "fox"})).json()["moments"]
+    found = (await alice.post("/streams/search", json={"query": "fox"})).json()["moments"]
     assert {each["stream"]["name"] for each in found} == {"gate"}
     assert (
-        await alice.post("/streams/context", json={"prompt": "fox", "streams": ["yard"]})
+        await alice.post("/streams/context", json={"query": "fox", "streams": ["yard"]})
     ).status_code == 404
     assert (await send(alice, lines({"text": "x"}))).status_code == 403
     assert (await alice.delete(GATE)).status_code == 403

@@ -197,7 +197,7 @@ def receipt_text(receipt: MemoryReceipt) -> str:
         for name, one in COUNTED.items()
         if (number := getattr(receipt, name)) or name == "memories"
     ]
-    gone = f"{'would delete' if receipt.preview else 'deleted'} {', '.join(counts)}"
+    gone = f"{'would delete' if receipt.dry_run else 'deleted'} {', '.join(counts)}"
     return gone + ("; erased from disk" if receipt.purged else "")
 
 

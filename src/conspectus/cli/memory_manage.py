@@ -265,7 +265,7 @@ def set_retention(
 def list_retentions(session: MemorySession, *, limit: Limit = 100) -> None:
     """List retention rules with their last runs."""
     found = session.engine.retention.list(collection=session.collection)[:limit]
-    rows = ((scope_name(each.scope), _bounds(each.retention), moment(each.ran)) for each in found)
+    rows = ((scope_name(each.scope), _bounds(each.retention), moment(each.last_run)) for each in found)
     session.show_found(found, rows_table(("scope", "keeps", "last run"), rows), "no retention rules")
 
 
@@ -283,7 +283,7 @@ def apply_retention(
         session.show(started, f"job {started.id}")
         return
     receipt = session.engine.retention.apply(
-        collection=session.collection, scope=None if every else whose.scope(), preview=dry_run
+        collection=session.collection, scope=None if every else whose.scope(), dry_run=dry_run
     )
     session.show(receipt, receipt_text(receipt))
 
@@ -293,7 +293,7 @@ def _delete(session: Session, whose: InScope, what: MemorySelection, deleting: D
     engine, place = session.engine, session.collection
     scope = whose.scope()
     if deleting.dry_run or not deleting.yes:
-        would = engine.memory.forget(what, scope=scope, collection=place, preview=True)
+        would = engine.memory.forget(what, scope=scope, collection=place, dry_run=True)
         if deleting.dry_run or not would.memories:
             return would
         noun = "memory" if would.memories == 1 else "memories"
@@ -361,5 +361,5 @@ def _counted(done: Sequence[MemoryWritten]) -> str:
 
 def _bounds(retention: Retention) -> str:
     days = [] if retention.days is None else [f"turns of the last {retention.days:g} days"]
-    most = [] if retention.most is None else [f"at most {retention.most:,} in each conversation"]
+    most = [] if retention.max_count is None else [f"at most {retention.max_count:,} in each conversation"]
     return ", ".join([*days, *most]) or "everything"

@@ -171,7 +171,7 @@ def _events(session: Session, stream: str, within: CaptionRange, chosen: Shown) 
     if chosen.entity and not chosen.type:
         return []
     spans: dict[str, list[Span]] = {each: [] for each in chosen.type}
-    for each in session.engine.events.list(stream=stream, collection=session.collection, within=within):
+    for each in session.engine.events.list(stream=stream, collection=session.collection, range=within):
         if not chosen.type or each.type in spans:
             spans.setdefault(each.type, []).append((each.start, each.end))
     return [Lane(name, found) for name, found in sorted(spans.items())]
@@ -182,7 +182,7 @@ def _entities(session: Session, stream: str, within: CaptionRange, chosen: Shown
     names = chosen.entity
     if not names and not chosen.type:
         counts = session.engine.events.count_entities(
-            stream=stream, collection=session.collection, within=within
+            stream=stream, collection=session.collection, range=within
         )
         often = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
         names = [name for name, _ in islice(often, MOST_ENTITIES)]
@@ -192,7 +192,7 @@ def _entities(session: Session, stream: str, within: CaptionRange, chosen: Shown
             [
                 (each.start, each.end)
                 for each in session.engine.events.entity_timeline(
-                    name, stream=stream, collection=session.collection, within=within
+                    name, stream=stream, collection=session.collection, range=within
                 )
             ],
         )

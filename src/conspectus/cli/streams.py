@@ -81,7 +81,7 @@ class Wanted:
             session.collection,
             within.range(),
             self.parse_time,
-            floor=self.min_similarity,
+            min_similarity=self.min_similarity,
             limit=self.limit,
         )
 
@@ -104,7 +104,7 @@ def captions_of(session: Session, stream: str, within: CaptionRange) -> Iterator
     after = None
     while True:
         page = session.engine.streams.list_captions(
-            stream=stream, collection=session.collection, within=within, after=after, limit=PAGE
+            stream=stream, collection=session.collection, range=within, after=after, limit=PAGE
         )
         yield from page.captions
         after = page.next
@@ -129,7 +129,7 @@ def import_files(
     with progress() as bars:
         if start_time is not None:
             for name in [stream] if stream else _stems(files):
-                session.engine.streams.put(NewStream(name, session.collection, origin=start_time))
+                session.engine.streams.put(NewStream(name, session.collection, start_time=start_time))
         report = session.engine.streams.import_captions(
             files,
             stream=stream,
@@ -326,7 +326,7 @@ def list_events(
 ) -> None:
     """List the events of a stream. Adjacent ones are merged."""
     found = session.engine.events.list(
-        stream=stream, collection=session.collection, within=within.range(), type=type
+        stream=stream, collection=session.collection, range=within.range(), type=type
     )
     rows = (
         (

@@ -228,7 +228,7 @@ class EventService(Service):
         *,
         stream: str,
         collection: str = "default",
-        within: CaptionRange = WHOLE,
+        range: CaptionRange = WHOLE,
         type: str | None = None,
     ) -> Sequence[EventSpan]:
         """List events in the order of time; events of one type that overlap or are close are one.
@@ -237,7 +237,7 @@ class EventService(Service):
         """
         place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
-        span = span_of(within, clock)
+        span = span_of(range, clock)
         found = await self._reader.timeline(place, source, replace(span, start=None, end=None), "event")
         reports = [report for each in found for report in _reports(each)]
         chosen = [each for each in reports if type is None or each.of == type]
@@ -245,17 +245,17 @@ class EventService(Service):
         return [each for each in spans if _meets(_period(clock, each), span)]
 
     async def count_entities(
-        self, *, stream: str, collection: str = "default", within: CaptionRange = WHOLE
+        self, *, stream: str, collection: str = "default", range: CaptionRange = WHOLE
     ) -> Mapping[str, int]:
         """Count the captions and events in which each name is an entity or the speaker, most frequent first.
 
         Spellings that differ only in case are one name, in its most frequent form.
         """
         place, source = await self._reader.source(stream, collection)
-        return common_names(await self._sight.names(place, source, span_of(within, clock_of(source))))
+        return common_names(await self._sight.names(place, source, span_of(range, clock_of(source))))
 
     async def entity_timeline(
-        self, entity: str, *, stream: str, collection: str = "default", within: CaptionRange = WHOLE
+        self, entity: str, *, stream: str, collection: str = "default", range: CaptionRange = WHOLE
     ) -> Sequence[EntitySpan]:
         """List when an entity appears: as an entity or speaker of a caption, or named in its text.
 
@@ -265,7 +265,7 @@ class EventService(Service):
             raise InvalidInput("entity", f"must be a name of 1 to {LONGEST_NAME} characters")
         place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
-        span = span_of(within, clock)
+        span = span_of(range, clock)
         given = await self._sight.names(place, source, span)
         called = [name for name in given if folded(name) == folded(entity)]
         found = await self._sight.mentions(place, source, span, called=called)

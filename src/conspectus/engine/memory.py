@@ -210,21 +210,21 @@ class MemoryService(Service):
         *,
         scope: Scope,
         collection: str = MEMORY,
-        preview: bool = False,
+        dry_run: bool = False,
         purge: bool = False,
     ) -> MemoryReceipt:
         """Delete memories of a scope with their versions and facts; return what was deleted.
 
         Unknown ids and those of other scopes count 0. Pinned memories are deleted only by id, or with
         `what.pinned`. They are in no result when this returns; `purge` also waits until no file holds their
-        text. A `preview` deletes nothing. Raises InvalidInput, NotFound or PermissionDenied.
+        text. A `dry_run` deletes nothing. Raises InvalidInput, NotFound or PermissionDenied.
         """
         checked_forgetting(what)
         require_scope(self._person, "write", "forget memories")
         homes = await self._reader.homes(scope, collection)
-        erased = purge and not preview
+        erased = purge and not dry_run
         async with self._context.purging(erased, homes.place.collection.id):
-            receipt = await self._deletion.delete(homes, what, preview=preview)
+            receipt = await self._deletion.delete(homes, what, dry_run=dry_run)
         return replace(receipt, purged=erased)
 
     async def list_conversations(

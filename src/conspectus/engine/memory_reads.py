@@ -126,20 +126,20 @@ class MemoryDeletion:
         self._parts = context.parts
         self._reader = reader
 
-    async def delete(self, homes: MemorySources, what: MemorySelection, *, preview: bool) -> MemoryReceipt:
+    async def delete(self, homes: MemorySources, what: MemorySelection, *, dry_run: bool) -> MemoryReceipt:
         """Delete what is selected, or say what would go."""
         if not what.ids:
             where = meant(what, self._parts.clock())
-            return await self._forget_where(homes, where, pinned=what.pinned, preview=preview)
+            return await self._forget_where(homes, where, pinned=what.pinned, dry_run=dry_run)
         found = await self._reader.stored.documents(homes, list(dict.fromkeys(what.ids)))
         for each in found:
             self._context.may_edit(homes.place, each, "forget memories")
-        return await let_go(self._context, [each.id for each in found], pinned=True, preview=preview)
+        return await let_go(self._context, [each.id for each in found], pinned=True, dry_run=dry_run)
 
     async def _forget_where(
-        self, homes: MemorySources, where: Filter, *, pinned: bool, preview: bool
+        self, homes: MemorySources, where: Filter, *, pinned: bool, dry_run: bool
     ) -> MemoryReceipt:
-        """Delete what matches, page by page; a preview weighs all of it together."""
+        """Delete what matches, page by page; a dry run weighs all of it together."""
         receipt, seen = MemoryReceipt(0), []
         after: str | None = None
         while True:
@@ -147,21 +147,21 @@ class MemoryDeletion:
             for document, _ in rows:
                 self._context.may_edit(homes.place, document, "forget memories")
             ids = [document.id for document, _ in rows]
-            if preview:
+            if dry_run:
                 seen += ids
             else:
-                receipt = added(receipt, await let_go(self._context, ids, pinned=pinned, preview=False))
+                receipt = added(receipt, await let_go(self._context, ids, pinned=pinned, dry_run=False))
             if after is None:
-                return await let_go(self._context, seen, pinned=pinned, preview=True) if preview else receipt
+                return await let_go(self._context, seen, pinned=pinned, dry_run=True) if dry_run else receipt
 
 
 async def let_go(
-    context: EngineContext, memories: Sequence[DocumentId], *, pinned: bool, preview: bool
+    context: EngineContext, memories: Sequence[DocumentId], *, pinned: bool, dry_run: bool
 ) -> MemoryReceipt:
     """Delete memories in batches, or weigh all of them together."""
     kept, now = context.parts.memories, context.parts.clock()
-    if preview:
-        return await kept.forget(memories, pinned=pinned, now=now, preview=True)
+    if dry_run:
+        return await kept.forget(memories, pinned=pinned, now=now, dry_run=True)
     total = MemoryReceipt(0)
     for start in range(0, len(memories), BATCH):
         batch = memories[start : start + BATCH]

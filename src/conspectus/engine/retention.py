@@ -84,7 +84,7 @@ class RetentionRules:
             if rule is None:
                 continue
             before = None if rule.days is None else days_before(now, rule.days)
-            found = await homes.oldest(home.id, before=before, beyond=rule.most, pinned=False, limit=ALL)
+            found = await homes.oldest(home.id, before=before, beyond=rule.max_count, pinned=False, limit=ALL)
             if found:
                 place.require("editor", "carry out a retention", source=home.id)
             due += found
@@ -154,18 +154,18 @@ class RetentionService(Service):
         place = await self._sight.place(collection)
         name = place.collection.name
         rules = await self._rules.of(place)
-        return [RetentionRule(read_from(each.begins), each.retention, name, each.ran) for each in rules]
+        return [RetentionRule(read_from(each.begins), each.retention, name, each.last_run) for each in rules]
 
     async def apply(
-        self, *, collection: str = MEMORY, scope: Scope | None = None, preview: bool = False
+        self, *, collection: str = MEMORY, scope: Scope | None = None, dry_run: bool = False
     ) -> MemoryReceipt:
-        """Apply the retention rules of a scope, or all; or preview what they would delete."""
+        """Apply the retention rules of a scope, or all; with `dry_run`, only say what they would delete."""
         require_scope(self._person, "write", "carry out a retention")
         place = await self._sight.place(collection)
         rules = await self._rules.of(place)
         due = await self._rules.due(place, rules, None if scope is None else checked(scope))
-        receipt = await let_go(self._context, due, pinned=False, preview=preview)
-        if scope is None and not preview:
+        receipt = await let_go(self._context, due, pinned=False, dry_run=dry_run)
+        if scope is None and not dry_run:
             await self._rules.note_run(rules)
         return receipt
 
@@ -194,7 +194,7 @@ class RetentionService(Service):
         pause, now = timedelta(minutes=self._parts.settings.retention_interval_minutes), self._parts.clock()
         kept = sorted(await self._parts.memories.retentions(), key=_keeper)
         for (collection, owner), rules in groupby(kept, key=_keeper):
-            late = [each for each in rules if each.ran is None or not now - pause < each.ran <= now]
+            late = [each for each in rules if each.last_run is None or not now - pause < each.last_run <= now]
             if not late:
                 continue
             try:

@@ -56,8 +56,8 @@ def stream_of(source: Source, extent: Extent) -> Stream:
     return Stream(
         source=source,
         title=title if isinstance(title, str) else "",
-        origin=clock.origin,
-        zone=zone if isinstance(zone, str) else "UTC",
+        start_time=clock.origin,
+        time_zone=zone if isinstance(zone, str) else "UTC",
         live=source.metadata.get(LIVE) is True,
         captions=extent.captions,
         first=extent.first,

@@ -89,8 +89,8 @@ class StreamService(Service):
     async def put(self, stream: NewStream | str) -> Stream:
         """Create a stream, or change the given fields of a stored one.
 
-        Raises Conflict for a source of another kind, and for another origin once there are captions, as their
-        times would change.
+        Raises Conflict for a source of another kind, and for another start time once there are captions, as
+        their times would change.
         """
         new = NewStream(stream) if isinstance(stream, str) else stream
         await self._shelf_for(new.collection)
@@ -99,13 +99,13 @@ class StreamService(Service):
         if found is not None and found.kind != "stream":
             raise Conflict("stream", new.name, f"is the name of a source of the kind {found.kind}")
         stored = {} if found is None else found.metadata
-        if new.zone is not None:
-            zone_named(new.zone)
-        zone = new.zone or stored.get(ZONE)
-        origin = origin_of(new.origin, zone if isinstance(zone, str) else None)
+        if new.time_zone is not None:
+            zone_named(new.time_zone)
+        zone = new.time_zone or stored.get(ZONE)
+        origin = origin_of(new.start_time, zone if isinstance(zone, str) else None)
         if found is not None and origin is not None and origin != stored.get(ORIGIN):
             await self._require_empty(place, found)
-        given = {TITLE: new.title, ORIGIN: origin, ZONE: new.zone, LIVE: new.live}
+        given = {TITLE: new.title, ORIGIN: origin, ZONE: new.time_zone, LIVE: new.live}
         told = stream_metadata(stored, given, new.metadata)
         if found is None or told != stored:
             with as_field("name", was="source"):
@@ -170,7 +170,7 @@ class StreamService(Service):
         *,
         stream: str,
         collection: str = "default",
-        within: CaptionRange = WHOLE,
+        range: CaptionRange = WHOLE,
         after: str | None = None,
         limit: int = PAGE,
     ) -> CaptionPage:
@@ -178,7 +178,7 @@ class StreamService(Service):
         require_range("limit", limit, 1, PAGE)
         place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
-        span = span_of(within, clock)
+        span = span_of(range, clock)
         page = await self._sight.timeline(place, source, span, kind="caption", after=after, limit=limit)
         return CaptionPage(tuple(as_caption(*each, clock) for each in page.documents), page.next)
 
@@ -187,16 +187,16 @@ class StreamService(Service):
         stream: str,
         *,
         collection: str = "default",
-        within: CaptionRange = WHOLE,
+        range: CaptionRange = WHOLE,
         purge: bool = False,
     ) -> Receipt:
         """Delete the captions and events of a range, or all; the stream itself stays."""
         place, source = await self._reader.source(stream, collection)
-        if within == WHOLE:
+        if range == WHOLE:
             return await self._documents.delete_by_filter(
                 And((Eq("source", source.id),)), collection=place.collection.id, purge=purge
             )
-        span = span_of(within, clock_of(source))
+        span = span_of(range, clock_of(source))
         kinds: tuple[Kind, ...] = ("caption", "event")
         found = [
             each for kind in kinds for each, _ in await self._reader.documents(place, source, span, kind)
@@ -248,13 +248,13 @@ class StreamService(Service):
         return await self._videos.find_moments(question)
 
     async def window(
-        self, question: StreamQuery, budget: int | Budget = 4_000, *, renderer: str = "text"
+        self, question: StreamQuery, max_tokens: int | Budget = 4_000, *, format: str = "text"
     ) -> StreamWindow:
         """Build a context window for a query to streams: its moments in the order of time.
 
         Raises what `search` does.
         """
-        return await self._videos.window(question, budget, renderer=renderer)
+        return await self._videos.window(question, max_tokens, format=format)
 
     async def subscribe(
         self, *, stream: str, collection: str = "default", after: int | None = None
@@ -366,7 +366,7 @@ class StreamService(Service):
 
     async def _require_empty(self, place: SourceRef, stream: Source) -> None:
         if (await self._sight.extent(place, stream)).captions:
-            raise Conflict("stream", stream.name, "has captions; another origin would change their times")
+            raise Conflict("stream", stream.name, "has captions; another start time would change their times")
 
 
 def _noted(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:

@@ -33,7 +33,7 @@ class LiveSummaries:
         self._queue = queue
 
     async def captions_added(self, stream: str, collection: str, indexes: Collection[int | None]) -> None:
-        """Have the batches summarised that captions of these indexes filled."""
+        """Have the batches summarized that captions of these indexes filled."""
         _, source = await self._reader.source(stream, collection)
         standing = await self._parts.summaries.standing(source.id)
         if standing is None or self._parts.chat_model is None:
@@ -66,7 +66,7 @@ class LiveSummaries:
         return len(after) - last.full >= size
 
     async def fill(self, asked: ResolvedSummaryRequest, standing: SavedSummary) -> None:
-        """Have the full batches summarised, unless a job that waits will."""
+        """Have the full batches summarized, unless a job that waits will."""
         source = asked.source
         scope = JobScope((JobPlace(source.collection),), ("queued",))
         for job in (await self._parts.work.ledger.jobs(scope)).jobs:
@@ -75,7 +75,7 @@ class LiveSummaries:
         await self._queue.submit(self.job(asked, standing, filling=True))
 
     async def stream_ended(self, stream: Stream) -> None:
-        """Have all that is left summarised, and everything together."""
+        """Have all that is left summarized, and everything together."""
         standing = await self._parts.summaries.standing(stream.source.id)
         if standing is None:
             return

@@ -189,7 +189,7 @@ class ResolvedSummaryRequest:
     form: JsonSchemaOutput | None
 
     def named(self, model: str) -> str:
-        """The recipe by which a model summarises."""
+        """The recipe by which a model summarizes."""
         return recipe(self.request, self.span, model)
 
 
@@ -204,7 +204,7 @@ class SummaryOptions:
     def done(self, count: int, total: int) -> None:
         """Tell how many batches are done."""
         if self.progress is not None:
-            self.progress("summarising", count, total)
+            self.progress("summarizing", count, total)
 
 
 class SummaryPipeline:
@@ -276,7 +276,7 @@ class SummaryPipeline:
     async def _batches(
         self, asked: ResolvedSummaryRequest, name: str, captions: Sequence[Caption], how: SummaryOptions
     ) -> list[Batch]:
-        """The batches to summarise; where they were cut by time is kept before anything is asked."""
+        """The batches to summarize; where they were cut by time is kept before anything is asked."""
         source, size = asked.source.id, asked.request.batch_size
         if by_index(captions):
             made = batches(captions, size)

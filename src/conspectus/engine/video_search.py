@@ -101,9 +101,9 @@ class ResolvedStreams:
         return any(inside(looked.span) for looked in self.streams.values())
 
     @property
-    def where(self) -> Filter:
+    def filter(self) -> Filter:
         """What can be an answer: captions and events of the streams, each within its own stretch."""
-        narrow = (SEEN,) if self.question.where == EVERYTHING else (SEEN, self.question.where)
+        narrow = (SEEN,) if self.question.filter == EVERYTHING else (SEEN, self.question.filter)
         stretches = {name: inside(looked.span) for name, looked in self.streams.items()}
         if not any(stretches.values()):
             return And((among(looked.stream.source.id for looked in self.streams.values()), *narrow))
@@ -278,10 +278,10 @@ class VideoSearch:
         )
 
     async def window(
-        self, question: StreamQuery, budget: int | Budget, *, renderer: str = "text"
+        self, question: StreamQuery, max_tokens: int | Budget, *, format: str = "text"
     ) -> StreamWindow:
         """The context for a question to streams, never over the budget."""
-        wanted = Budget(budget) if isinstance(budget, int) else budget
+        wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         asked = await self._read(question)
         labels = {name: looked.name for name, looked in asked.streams.items()}
         zones = {name: looked.clock.zone for name, looked in asked.streams.items()}
@@ -291,7 +291,7 @@ class VideoSearch:
 
         several = labels if len(labels) > 1 else None
         window = await self._searcher.fill_window(
-            search, wanted, renderer, WindowBuilder(each=SHORT, labels=several, zones=zones)
+            search, wanted, format, WindowBuilder(each=SHORT, labels=several, zones=zones)
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
         captions = tuple(await self._sight.inside(asked.place, shown))
@@ -301,7 +301,9 @@ class VideoSearch:
     async def _read(self, question: StreamQuery) -> ResolvedStreams:
         """The question as it is meant: which streams, which stretch of each, and what to search for."""
         checked_query(
-            question.prompt, {"limit": question.limit, "min_similarity": question.floor}, self._parts.settings
+            question.query,
+            {"limit": question.limit, "min_similarity": question.min_similarity},
+            self._parts.settings,
         )
         place = await self._sight.place(question.collection)
         if question.streams:
@@ -310,7 +312,7 @@ class VideoSearch:
         else:
             found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
         at = question.at or self._parts.clock()
-        if len(found) > FEW and question.read_times and not may_say_time(question.prompt, at):
+        if len(found) > FEW and question.read_times and not may_say_time(question.query, at):
             question = replace(question, read_times=False)
         every = {str(each.id): await self._looked(question, place, each, at) for each in found}
         looked = telling(every)
@@ -320,7 +322,7 @@ class VideoSearch:
         without = sorted(each.name for source, each in every.items() if source not in looked)
         if without:
             plan[LEFT_OUT] = f"{named(without)} (no such time on the clock)"
-        return ResolvedStreams(question, place, next(rest, question.prompt).strip(), looked, plan)
+        return ResolvedStreams(question, place, next(rest, question.query).strip(), looked, plan)
 
     async def _looked(
         self, question: StreamQuery, place: SourceRef, source: Source, at: datetime
@@ -332,7 +334,7 @@ class VideoSearch:
         stream = stream_of(source, extent)
         face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
         if question.read_times and span.start is None and span.end is None:
-            said = time_said(question.prompt, face)
+            said = time_said(question.query, face)
             if said is not None:
                 return ParsedVideoQuery(
                     stream, clock, replace(span, start=said.start, end=said.end), face, said
@@ -347,7 +349,9 @@ class VideoSearch:
             return Retrieval("no_match", ())
         if not asked.text:
             return await self._in_range(asked, most)
-        query = Query(asked.text, question.collection, asked.where, limit=most, min_similarity=question.floor)
+        query = Query(
+            asked.text, question.collection, asked.filter, limit=most, min_similarity=question.min_similarity
+        )
         return await self._searcher.search_collection(
             checked_query(query, {}, self._parts.settings), asked.place, alone=True
         )
@@ -433,7 +437,7 @@ class VideoSearch:
 
 
 def _matches(asked: ResolvedStreams, document: Document) -> bool:
-    return matches(asked.question.where, document_row(document))
+    return matches(asked.question.filter, document_row(document))
 
 
 def _score(hit: Hit) -> float:

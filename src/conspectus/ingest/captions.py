@@ -151,8 +151,8 @@ def stream_metadata(
 
 
 def origin_of(value: datetime | str | None, zone: str | None) -> str | None:
-    """An origin as it is stored. Raises InvalidInput."""
-    with as_field("origin", was="time"):
+    """A start time as it is stored. Raises InvalidInput."""
+    with as_field("start_time", was="time"):
         return None if value is None else canonical(parse_instant(value, zone_named(zone or "UTC")))
 
 

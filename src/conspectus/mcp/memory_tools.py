@@ -197,8 +197,8 @@ async def forget(call: ToolCall, given: ForgetArguments) -> ToolResult:
     """
     scope = given.scope(call.options.scope)
     preview = not given.confirm
-    asked = call.engine.memory.forget(given.what(), scope=scope, preview=preview)
-    receipt = await call.remembered(asked, MemoryReceipt(0, preview=preview))
+    asked = call.engine.memory.forget(given.what(), scope=scope, dry_run=preview)
+    receipt = await call.remembered(asked, MemoryReceipt(0, dry_run=preview))
     return call.data(receipt.ids, lambda ids, left: _receipt(receipt, ids, left))
 
 
@@ -219,10 +219,10 @@ def _row(stored: MemoryWritten) -> RememberedRow:
 def _receipt(receipt: MemoryReceipt, ids: Sequence[str], left: int) -> ForgottenAnswer:
     counts = {name: getattr(receipt, name) for name in ("memories", "versions", "chunks", "vectors", "edges")}
     following = (
-        "call again with confirm=true to delete them" if receipt.preview and receipt.memories else None
+        "call again with confirm=true to delete them" if receipt.dry_run and receipt.memories else None
     )
     return ForgottenAnswer(
-        preview=receipt.preview, ids=[str(each) for each in ids], left_out=left, next=following, **counts
+        preview=receipt.dry_run, ids=[str(each) for each in ids], left_out=left, next=following, **counts
     )
 
 

@@ -23,15 +23,15 @@ ANY = "*"
 
 def checked_retention(retention: Retention) -> Retention:
     """The retention, if it bounds anything. Raises InvalidInput."""
-    if retention.days is None and retention.most is None:
-        raise InvalidInput("days", "give days, most or both; without a retention there is no bound")
+    if retention.days is None and retention.max_count is None:
+        raise InvalidInput("days", "give days, max_count or both; without a retention there is no bound")
     if retention.days is not None:
         _require_days("days", retention.days)
-    most = retention.most
+    most = retention.max_count
     if most is not None and (isinstance(most, bool) or not isinstance(most, int)):
-        raise InvalidInput("most", "must be a whole number")
+        raise InvalidInput("max_count", "must be a whole number")
     if most is not None and not 0 <= most <= MOST_MEMORIES:
-        raise InvalidInput("most", f"must be from 0 to {MOST_MEMORIES}")
+        raise InvalidInput("max_count", f"must be from 0 to {MOST_MEMORIES}")
     return retention
 
 
@@ -67,7 +67,7 @@ def strictest(retentions: Iterable[Retention]) -> Retention:
     """What several rules that hold for the same conversation come to."""
     rules = list(retentions)
     days = [each.days for each in rules if each.days is not None]
-    most = [each.most for each in rules if each.most is not None]
+    most = [each.max_count for each in rules if each.max_count is not None]
     return Retention(min(days, default=None), min(most, default=None))
 
 

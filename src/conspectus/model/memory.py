@@ -253,7 +253,7 @@ class MemorySelection(Checked):
 
 @dataclass(frozen=True, slots=True)
 class MemoryReceipt:
-    """What is gone, or with `preview` what would go; `purged` says that no file holds any of it."""
+    """What is gone, or with `dry_run` what would go; `purged` says that no file holds any of it."""
 
     memories: int
     versions: int = 0
@@ -261,7 +261,7 @@ class MemoryReceipt:
     vectors: int = 0
     edges: int = 0
     ids: tuple[str, ...] = ()
-    preview: bool = False
+    dry_run: bool = False
     purged: bool = False
 
 
@@ -273,7 +273,7 @@ class Retention(Checked):
     """
 
     days: float | None = None
-    most: int | None = None
+    max_count: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,7 +283,7 @@ class RetentionRule:
     scope: Scope
     retention: Retention
     collection: str
-    ran: datetime | None = None
+    last_run: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

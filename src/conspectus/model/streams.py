@@ -14,8 +14,8 @@ from conspectus.model.validation import Validated
 
 TRACK = "captions"
 """The thread of all captions of a stream: the one before and the one after are neighbors."""
-ORIGIN = "origin"
-ZONE = "zone"
+ORIGIN = "start_time"
+ZONE = "time_zone"
 LIVE = "live"
 TITLE = "title"
 """Metadata of a stream's source: the instant of its second 0, its time zone, whether more is to come, and
@@ -52,15 +52,16 @@ class NewCaption(Checked):
 class NewStream(Checked):
     """A stream as its owner describes it; what is None stays as it was.
 
-    `origin` is the instant of second 0: without one times are media time, and instants are counted from 1970.
-    `zone` is an IANA name for reading times of day in questions. `live` says that more captions will come.
+    `start_time` is the instant of second 0: without one times are media time, and instants are counted from
+    1970. `time_zone` is an IANA name for reading times of day in queries. `live` says that more captions will
+    come.
     """
 
     name: str
     collection: str = "default"
     title: str | None = None
-    origin: datetime | str | None = None
-    zone: str | None = None
+    start_time: datetime | str | None = None
+    time_zone: str | None = None
     live: bool | None = None
     metadata: Mapping[str, object] | None = None
 
@@ -75,8 +76,8 @@ class Stream:
 
     source: Source
     title: str
-    origin: datetime
-    zone: str
+    start_time: datetime
+    time_zone: str
     live: bool
     captions: int
     first: datetime | None
@@ -87,7 +88,9 @@ class Stream:
     @property
     def wall(self) -> bool:
         """Whether the clock shows instants: an origin was given, or its times are not those of 1970."""
-        return self.origin.year != EPOCH_YEAR or (self.first is not None and self.first.year != EPOCH_YEAR)
+        return self.start_time.year != EPOCH_YEAR or (
+            self.first is not None and self.first.year != EPOCH_YEAR
+        )
 
 
 EPOCH_YEAR = 1970
@@ -145,20 +148,20 @@ class LiveCaption:
 
 @dataclass(frozen=True, slots=True)
 class StreamQuery(Validated):
-    """A question to one stream, to several, or with no names to all that can be seen.
+    """A query to one stream, to several, or with no names to all that can be seen.
 
-    `range` bounds the time; where it does not, and `read_times`, what the question itself says about time
-    does ("in the first five minutes"). `where` narrows further. `floor` is the least similarity, `limit` the
-    most that is found. `at` is the instant at which it is asked (None: now).
+    `range` bounds the time; where it does not, and `read_times`, what the query itself says about time
+    does ("in the first five minutes"). `filter` narrows further. `min_similarity` is the least similarity,
+    `limit` the most that is found. `at` is the instant at which it is asked (None: now).
     """
 
-    prompt: str
+    query: str
     streams: tuple[str, ...] = ()
     collection: str = "default"
     range: CaptionRange = WHOLE
     read_times: bool = True
-    where: Filter = EVERYTHING
-    floor: float | None = None
+    filter: Filter = EVERYTHING
+    min_similarity: float | None = None
     limit: int = 10
     at: datetime | None = None
 
@@ -278,9 +281,9 @@ SummaryState = Literal["done", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest(Checked):
-    """What to summarise: the captions of a range of one stream, `batch_size` at a time.
+    """What to summarize: the captions of a range of one stream, `batch_size` at a time.
 
-    `batches` summarises each batch, and then all of these together; `refine` goes through the captions in
+    `batches` summarizes each batch, and then all of these together; `refine` goes through the captions in
     order and improves one summary with each batch. `prompt` says what matters; with a JSON `schema` the
     answer is an object that satisfies it. Without a chat model, or with `extractive`, sentences are chosen
     instead, at most `sentences` of them.
@@ -333,7 +336,7 @@ class Summary:
 
     @property
     def failures(self) -> tuple[BatchSummary, ...]:
-        """The batches that could not be summarised."""
+        """The batches that could not be summarized."""
         return tuple(each for each in self.batches if each.state == "failed")
 
 
@@ -341,9 +344,9 @@ class Summary:
 class NewAlert(Validated):
     """A standing question: each new caption of the streams (none named: all that can be seen) is checked.
 
-    A caption matches when it satisfies `where`, and has all the words of `query` (by their stems) or is at
-    least as similar to it as `floor`. Matches of one stream closer than `gap_seconds` are one event, told
-    once: to whoever listens, and to the `webhook`.
+    A caption matches when it satisfies `filter`, and has all the words of `query` (by their stems) or is at
+    least as similar to it as `min_similarity`. Matches of one stream closer than `gap_seconds` are one event,
+    told once: to whoever listens, and to the `webhook`.
     """
 
     name: str

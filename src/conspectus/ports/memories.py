@@ -45,7 +45,7 @@ class KeptRetention:
     begins: str
     retention: Retention
     owner: str
-    ran: datetime | None = None
+    last_run: datetime | None = None
 
 
 class Memories(Protocol):
@@ -115,12 +115,12 @@ class Memories(Protocol):
         *,
         pinned: bool,
         now: datetime,
-        preview: bool = False,
+        dry_run: bool = False,
         job: JobId | None = None,
     ) -> MemoryReceipt:
         """Delete memories with their versions and all that hangs on them; unknown ids count 0.
 
-        Pinned ones stay unless `pinned`. A preview says the same and deletes nothing. What went is added to
+        Pinned ones stay unless `pinned`. A dry run says the same and deletes nothing. What went is added to
         the result of the job, if one is given.
         """
         ...

@@ -254,7 +254,7 @@ CaptionPlace: TypeAlias = tuple[float, str]
 
 @dataclass(frozen=True, slots=True)
 class SummaryBounds:
-    """Where a batch by time began and ended when it was summarised, and whether it was full then."""
+    """Where a batch by time began and ended when it was summarized, and whether it was full then."""
 
     first: CaptionPlace
     last: CaptionPlace
@@ -277,7 +277,7 @@ class NewSummary:
 
 @dataclass(frozen=True, slots=True)
 class SavedSummary:
-    """What a live stream is summarised by, and as whom."""
+    """What a live stream is summarized by, and as whom."""
 
     owner: UserId
     request: Metadata
@@ -317,9 +317,9 @@ class Summaries(Protocol):
         ...
 
     async def standing(self, source: SourceId) -> SavedSummary | None:
-        """What a stream is summarised by as it grows."""
+        """What a stream is summarized by as it grows."""
         ...
 
     async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:
-        """Summarise a stream by this from now on, or no more. Raises NotFound."""
+        """Summarize a stream by this from now on, or no more. Raises NotFound."""
         ...

@@ -92,13 +92,13 @@ def forget(
     *,
     pinned: bool,
     now: datetime,
-    preview: bool,
+    dry_run: bool,
     job: JobId | None,
 ) -> MemoryReceipt:
-    """Delete memories with all that hangs on them, unless this is a preview, and say what it was."""
+    """Delete memories with all that hangs on them, unless this is a dry run, and say what it was."""
     receipt = _weighed(connection, memories, pinned=pinned)
-    if preview:
-        return replace(receipt, preview=True)
+    if dry_run:
+        return replace(receipt, dry_run=True)
     delete_documents(connection, [DocumentId(each) for each in receipt.ids], now=now)
     if job is not None:
         _count_in(connection, job, receipt)
@@ -385,7 +385,7 @@ def _put_retention(connection: Connection, kept: KeptRetention) -> None:
         "collection": kept.collection,
         "begins": kept.begins,
         "days": kept.retention.days,
-        "most": kept.retention.most,
+        "most": kept.retention.max_count,
         "owner": kept.owner,
     }
     same = update(retentions).where(retentions.c.id == kept.id)
@@ -449,14 +449,14 @@ class SqlMemories(SqlStore):
         *,
         pinned: bool,
         now: datetime,
-        preview: bool = False,
+        dry_run: bool = False,
         job: JobId | None = None,
     ) -> MemoryReceipt:
         """Delete memories with all that hangs on them, and say what went."""
-        work = partial(forget, memories=memories, pinned=pinned, now=now, preview=preview, job=job)
+        work = partial(forget, memories=memories, pinned=pinned, now=now, dry_run=dry_run, job=job)
         return await (
             self.transactions.read(work)
-            if preview
+            if dry_run
             else self.transactions.write(work, long=len(memories) > FEW)
         )
 

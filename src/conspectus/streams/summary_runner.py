@@ -32,8 +32,8 @@ HOPELESS: Final = (ChatAuthFailed, ChatModelUnknown, ChatNotConfigured)
 class NotKept(Exception):
     """A summary is not stored, and no model is to be asked for it."""
 
-    code: Final = "not_summarised"
-    told: Final = "It was not summarised yet, or could not be."
+    code: Final = "not_summarized"
+    told: Final = "It was not summarized yet, or could not be."
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,7 +238,7 @@ def zone_named(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as fault:
-        raise InvalidInput("zone", f"{name!r} is no time zone that is known here") from fault
+        raise InvalidInput("time_zone", f"{name!r} is no time zone that is known here") from fault
 
 
 def timecode(seconds: float) -> str:

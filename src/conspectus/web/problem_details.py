@@ -49,6 +49,10 @@ RENAMED: Mapping[str, str] = {
     "on": "enabled",
     "seconds": "timeout",
     "heir": "transfer_to",
+    "origin": "start_time",
+    "zone": "time_zone",
+    "preview": "dry_run",
+    "most": "max_count",
 }
 """Fields of requests by the names that they had before the first release."""
 

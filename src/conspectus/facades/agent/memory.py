@@ -215,8 +215,8 @@ class AsyncAgentMemory(MemoryReads):
         if self.retention.days is not None:
             what = MemorySelection(older_than_days=self.retention.days)
             gone += (await self._forget(what, scope, preview=preview)).ids
-        if self.retention.most is not None:
-            over = await self._beyond(scope, self.retention.most, frozenset(gone if preview else ()))
+        if self.retention.max_count is not None:
+            over = await self._beyond(scope, self.retention.max_count, frozenset(gone if preview else ()))
             if over and not preview:
                 await self._forget(MemorySelection(ids=tuple(over)), scope)
             gone += over
@@ -367,7 +367,7 @@ class AsyncAgentMemory(MemoryReads):
 
     async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
         return await self.desk.run(
-            lambda engine: engine.memory.forget(what, **self._at(scope), preview=preview)
+            lambda engine: engine.memory.forget(what, **self._at(scope), dry_run=preview)
         )
 
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:

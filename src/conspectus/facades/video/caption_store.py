@@ -151,7 +151,7 @@ class CaptionStore:
                 engine.streams.list_captions,
                 stream=stream,
                 collection=home.collection.id,
-                within=within,
+                range=within,
                 limit=PAGE,
             ):
                 found += [(each.document.key, home.shown(each.document, each.text)) for each in page.captions]

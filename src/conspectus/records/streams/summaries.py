@@ -129,7 +129,7 @@ def _vectors(
 
 
 def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
-    """What a stream is summarised by as it grows."""
+    """What a stream is summarized by as it grows."""
     own = standing_summaries.c.source == source
     row = connection.execute(select(standing_summaries).where(own)).first()
     if row is None:
@@ -138,7 +138,7 @@ def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
 
 
 def _stand(connection: Connection, source: SourceId, standing: SavedSummary | None) -> None:
-    """Summarise a stream by this from now on, or no more. Raises NotFound."""
+    """Summarize a stream by this from now on, or no more. Raises NotFound."""
     connection.execute(delete(standing_summaries).where(standing_summaries.c.source == source))
     if standing is None:
         return

@@ -58,7 +58,7 @@ async def add_lines(
 @router.get(CAPTIONS, include_in_schema=False, dependencies=[Unhurried])
 async def export_lines(found: FoundStream, within: Within, engine: EngineOf) -> Response:
     """All captions of a range."""
-    read = partial(engine.streams.list_captions, **found_by(found), within=within, limit=PAGE)
+    read = partial(engine.streams.list_captions, **found_by(found), range=within, limit=PAGE)
     return await sent_as_lines(read, lambda page: map(line_of, page.captions))
 
 
