@@ -36,7 +36,7 @@ async def test_before_anything_is_remembered_there_is_nothing(engine: Engine) ->
             assert await said(asked, tool, query="tea", **ANN) == "Nothing is remembered that is relevant."
         assert await said(asked, "history", **ANN) == "Nothing is remembered."
         receipt = await told(asked, "forget", everything=True, confirm=True, **ANN)
-        assert (receipt["memories"], receipt["preview"]) == (0, False)
+        assert (receipt["memories"], receipt["dry_run"]) == (0, False)
 
 
 async def test_a_memory_is_changed_and_what_it_was_is_known(engine: Engine) -> None:
@@ -64,11 +64,11 @@ async def test_nothing_is_forgotten_without_confirmation(engine: Engine) -> None
     async with client(engine) as asked:
         first, second = await remembered(asked, "Red.", "Blue.", **ANN)
         preview = await told(asked, "forget", ids=[first, "unknown"], **ANN)
-        assert (preview["preview"], preview["memories"], preview["ids"]) == (True, 1, [first])
+        assert (preview["dry_run"], preview["memories"], preview["ids"]) == (True, 1, [first])
         assert "confirm=true" in preview["next"]
         assert "Red." in await said(asked, "history", **ANN)
         receipt = await told(asked, "forget", ids=[first], confirm=True, **ANN)
-        assert (receipt["preview"], receipt["memories"]) == (False, 1)
+        assert (receipt["dry_run"], receipt["memories"]) == (False, 1)
         left = await said(asked, "history", **ANN)
         assert "Red." not in left and second in left
         assert (await told(asked, "forget", ids=[first], confirm=True, **ANN))["memories"] == 0

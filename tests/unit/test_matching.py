@@ -13,7 +13,7 @@ ENGLISH = Language("english")
 
 
 def why(query: str, text: str, *, where=EVERYTHING, language: Language = ENGLISH, **fields) -> str | None:
-    asked = question(query, where, language, floor=None, vector=None)
+    asked = question(query, where, language, min_similarity=None, vector=None)
     return reason(asked, heard(replace(CAPTION, **fields), text, language))
 
 
@@ -80,7 +80,9 @@ def vectors(*cosines: float) -> tuple[bytes, ...]:
 
 
 def near(floor: float | None, *cosines: float, query: str = "a fire") -> str | None:
-    asked = question(query, EVERYTHING, ENGLISH, floor=floor, vector=np.array([1, 0], dtype=np.float32))
+    asked = question(
+        query, EVERYTHING, ENGLISH, min_similarity=floor, vector=np.array([1, 0], dtype=np.float32)
+    )
     return reason(asked, heard(CAPTION, "flames", ENGLISH, vectors=vectors(*cosines)))
 
 
@@ -93,7 +95,7 @@ def test_as_similar_as_the_floor_is_enough() -> None:
 def test_without_vector_floor_or_question_nothing_is_similar() -> None:
     assert near(0.5) is None
     assert near(None, 0.9) is None
-    asked = question("a fire", EVERYTHING, ENGLISH, floor=0.5, vector=None)
+    asked = question("a fire", EVERYTHING, ENGLISH, min_similarity=0.5, vector=None)
     assert reason(asked, heard(CAPTION, "flames", ENGLISH, vectors=vectors(0.9))) is None
 
 

@@ -153,9 +153,9 @@ class UpdatedAnswer(BaseModel):
 
 
 class ForgottenAnswer(BaseModel):
-    """The receipt of a deletion, or with `preview` what one would delete; `left_out` ids did not fit."""
+    """The receipt of a deletion, or with `dry_run` what one would delete; `left_out` ids did not fit."""
 
-    preview: bool
+    dry_run: bool
     memories: int
     versions: int
     chunks: int
@@ -196,9 +196,9 @@ async def forget(call: ToolCall, given: ForgetArguments) -> ToolResult:
     one of ids, before, older_than_days and everything.
     """
     scope = given.scope(call.options.scope)
-    preview = not given.confirm
-    asked = call.engine.memory.forget(given.what(), scope=scope, dry_run=preview)
-    receipt = await call.remembered(asked, MemoryReceipt(0, dry_run=preview))
+    dry_run = not given.confirm
+    asked = call.engine.memory.forget(given.what(), scope=scope, dry_run=dry_run)
+    receipt = await call.remembered(asked, MemoryReceipt(0, dry_run=dry_run))
     return call.data(receipt.ids, lambda ids, left: _receipt(receipt, ids, left))
 
 
@@ -222,7 +222,7 @@ def _receipt(receipt: MemoryReceipt, ids: Sequence[str], left: int) -> Forgotten
         "call again with confirm=true to delete them" if receipt.dry_run and receipt.memories else None
     )
     return ForgottenAnswer(
-        preview=receipt.dry_run, ids=[str(each) for each in ids], left_out=left, next=following, **counts
+        dry_run=receipt.dry_run, ids=[str(each) for each in ids], left_out=left, next=following, **counts
     )
 
 

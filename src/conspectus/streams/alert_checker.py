@@ -46,11 +46,11 @@ class AlertQuery:
     `vector` is that of the question in the captions' space, None where there is none to compare.
     """
 
-    where: Filter
+    filter: Filter
     asks: bool
     words: frozenset[str]
     phrase: tuple[str, ...]
-    floor: float | None = None
+    min_similarity: float | None = None
     vector: Vectors | None = None
 
 
@@ -69,12 +69,12 @@ class Heard:
 
 
 def question(
-    text: str, where: Filter, language: Language, *, floor: float | None, vector: Vectors | None
+    text: str, filter: Filter, language: Language, *, min_similarity: float | None, vector: Vectors | None
 ) -> AlertQuery:
     """A question ready to be compared."""
     words = frozenset(language.telling(text))
     phrase = () if words else tuple(language.all(text))
-    return AlertQuery(where, bool(text.strip()), words, phrase, floor, vector)
+    return AlertQuery(filter, bool(text.strip()), words, phrase, min_similarity, vector)
 
 
 def heard(
@@ -86,7 +86,7 @@ def heard(
 
 def reason(asked: AlertQuery, caption: Heard) -> str | None:
     """Why the caption is what is waited for; None if it is not."""
-    if not matches(asked.where, document_row(caption.document)):
+    if not matches(asked.filter, document_row(caption.document)):
         return None
     if not asked.asks:
         return "its fields"
@@ -95,7 +95,7 @@ def reason(asked: AlertQuery, caption: Heard) -> str | None:
     if asked.phrase and _holds(caption.sequence, asked.phrase):
         return f"phrase: {' '.join(asked.phrase)}"
     similarity = _similarity(asked, caption)
-    if similarity is None or asked.floor is None or similarity < asked.floor:
+    if similarity is None or asked.min_similarity is None or similarity < asked.min_similarity:
         return None
     return f"similarity: {similarity:.2f}"
 
@@ -185,7 +185,7 @@ class Checker:
             alert.query,
             alert.filter,
             self._language(home.language),
-            floor=alert.min_similarity,
+            min_similarity=alert.min_similarity,
             vector=vector,
         )
         matches = await asyncio.to_thread(_matches, asked, mine, shows)
