@@ -93,7 +93,7 @@ class Agent:
         fact = Fact(self.name, "lives in", f"{place} of {self.name}") if self.chance.random() < 0.1 else None
         done = await self.engine.memory.add(NewMemory(text, fact=fact), scope=self.scope(conversation))
         self.kept[conversation][done[0].id] = text
-        last = await self.engine.memory.list_recent(scope=self.scope(conversation), turns=1)
+        last = await self.engine.memory.list_recent(scope=self.scope(conversation), limit=1)
         if [each.text for each in last] != [text]:
             self.wrong.append(f"{self.name} stored {text!r}, and last was {[each.text for each in last]}")
 

@@ -360,7 +360,7 @@ async def _faults(engine: Engine, listener: Listener, document: str, form: Conte
         QUESTION,
         filter=Eq("document", document),
         min_similarity=None,
-        form=form,
+        format=form,
         allocation=Allocation(context=MOST_TOKENS),
     )
     async with aclosing(engine.chat.stream(request)) as events:

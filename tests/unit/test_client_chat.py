@@ -130,7 +130,7 @@ async def test_an_answer_without_an_end_is_given_up() -> None:
 FULL = ChatRequest(
     "backups", history=(Message("user", "a\r\n"), Message("assistant", "é")), collection="wiki",
     filter=Eq("kind", "page"), use_context=True, instructions="Be terse.", allocation=Allocation(answer=5),
-    min_similarity=None, query_context=QueryContext(at=datetime(2026, 1, 1, tzinfo=UTC)), form="tasks",
+    min_similarity=None, query_context=QueryContext(at=datetime(2026, 1, 1, tzinfo=UTC)), format="tasks",
     temperature=0.5,
 )  # fmt: skip
 

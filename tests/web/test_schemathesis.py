@@ -33,7 +33,6 @@ from schemathesis.specs.openapi.checks import (
 
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
-from conspectus.web.problem_details import RENAMED
 from tests.web.conftest import Live
 
 # The server draws its own random numbers in another thread of this process.
@@ -331,8 +330,6 @@ def misnamed(operation: APIOperation, response: Response) -> list[str]:
         return []
     field = str(response.json().get("field") or "")
     names = {*parameters(operation), "line"}
-    # A route may still have an old name of a field that the engine calls by its new one.
-    names |= {RENAMED[each] for each in names & RENAMED.keys()}
     known = not field or re.split(r"[. ]", field)[0] in names
     return [] if known else [f"{operation.label}: no request has the field {field!r}"]
 
