@@ -36,3 +36,4 @@ def test_a_keyword_that_is_no_option_is_refused(tmp_path: Path) -> None:
             with pytest.raises(InvalidInput, match="is not an argument; give ") as caught:
                 call(*given, colour="red")  # type: ignore[operator]
             assert caught.value.field == "colour"
+            assert "*" not in str(caught.value)

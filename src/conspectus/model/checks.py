@@ -162,13 +162,13 @@ def _takes(function: Callable[..., Any], how: How) -> Mapping[str, Take]:
             known |= {**hints(get_args(inner)[0]), "**": Never}
     takes = {name: taker(each, how) for name, each in known.items() if each is not Never}
     if "**" in known:
-        takes["**"] = _unknown(takes)
+        takes["**"] = _unknown(", ".join(takes))
     return takes
 
 
-def _unknown(takes: Mapping[str, Take]) -> Take:
+def _unknown(names: str) -> Take:
     def refuse(name: str, _: object) -> None:
-        raise InvalidInput(name, f"is not an argument; give {', '.join(takes)}")
+        raise InvalidInput(name, f"is not an argument; give {names}")
 
     return refuse
 
