@@ -326,7 +326,7 @@ class BlockingPeople(BlockingService[PeopleService]):
     create_user = blocking(PeopleService.create_user)
     list_users = blocking(PeopleService.list_users)
     get_user = blocking(PeopleService.get_user)
-    disable_user = blocking(PeopleService.disable_user)
+    set_user_disabled = blocking(PeopleService.set_user_disabled)
     delete_user = blocking(PeopleService.delete_user)
     create_group = blocking(PeopleService.create_group)
     list_groups = blocking(PeopleService.list_groups)

@@ -122,7 +122,7 @@ async def test_who_is_disabled_unknown_or_nobody_is_shown_nothing(
         assert await shown(records, UserId(person)) == set()
     for user in ("ada", "di"):
         assert await shown(records, UserId(user))
-        await accounts.disable_user(UserId(user), disabled=True)
+        await accounts.set_user_disabled(UserId(user), disabled=True)
         assert await shown(records, UserId(user)) == set()
     await accounts.delete_user(UserId("ada"), transfer_to=UserId("cy"))
     assert await shown(records, UserId("ada")) == set()

@@ -91,7 +91,7 @@ class AccountsContract:
         """Nothing is done to or for what does not exist."""
         nobody, nothing = UserId("nobody"), GroupId("nothing")
         for attempt in (
-            accounts.disable_user(nobody, disabled=True),
+            accounts.set_user_disabled(nobody, disabled=True),
             accounts.delete_user(nobody),
             accounts.delete_user(ANNA, transfer_to=nobody),
             accounts.delete_group(nothing),
@@ -116,12 +116,12 @@ class AccountsContract:
         """A disabled user keeps keys and grants; a key says that its user is disabled."""
         await accounts.add_key(a_key("door"), "hash")
         await accounts.put_grant(to(ANNA, "viewer"))
-        assert (await accounts.disable_user(ANNA, disabled=True)).disabled
+        assert (await accounts.set_user_disabled(ANNA, disabled=True)).disabled
         found = await accounts.key(KeyId("door"))
         assert found is not None
         assert found[2].disabled
         assert await accounts.held_by(ANNA) == [to(ANNA, "viewer")]
-        assert await accounts.disable_user(ANNA, disabled=False) == a_user("anna")
+        assert await accounts.set_user_disabled(ANNA, disabled=False) == a_user("anna")
 
     async def test_groups_have_members(self, accounts: Accounts, peopled: None) -> None:
         """Joining twice is joining once, and leaving twice is leaving once."""

@@ -19,8 +19,8 @@ class PeopleContract:
         ann = await engine.people.create_user("ann b?#%")
         assert await engine.people.get_user("ann b?#%") == await local.people.get_user(ann.id) == ann
         assert ann in await engine.people.list_users()
-        assert (await engine.people.disable_user(ann.id)).disabled
-        assert not (await engine.people.disable_user("ann b?#%", disabled=False)).disabled
+        assert (await engine.people.set_user_disabled(ann.id)).disabled
+        assert not (await engine.people.set_user_disabled("ann b?#%", disabled=False)).disabled
         with pytest.raises(Conflict):
             await engine.people.create_user("ann b?#%")
         with pytest.raises(InvalidInput):

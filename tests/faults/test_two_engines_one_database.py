@@ -49,10 +49,10 @@ async def test_keys_and_accounts_end_for_the_next_request(engines: Two) -> None:
     with pytest.raises(Unauthenticated):
         await two.people.authenticate(first.secret)
     assert (await two.people.authenticate(second.secret)).name == "ada"
-    await one.people.disable_user("ada")
+    await one.people.set_user_disabled("ada")
     with pytest.raises(Unauthenticated):
         await two.people.authenticate(second.secret)
-    await one.people.disable_user("ada", disabled=False)
+    await one.people.set_user_disabled("ada", disabled=False)
     assert (await two.people.authenticate(second.secret)).name == "ada"
     await one.people.delete_user("ada")
     with pytest.raises(Unauthenticated):

@@ -13,12 +13,12 @@ async def test_moments_have_their_stream_their_times_and_their_captions(engine: 
     await engine.streams.add_captions(scenes, stream="gate")
     await engine.documents.wait_until_embedded()
     async with client(engine) as asked:
-        found = await said(asked, "find_moments", query="red car", streams=["gate"], limit=1)
+        found = await said(asked, "search_streams", query="red car", streams=["gate"], limit=1)
         assert found.startswith("gate, 00:01:05 to 00:01:10 (score ")
         assert found.endswith("\nA red car stops at the gate.")
-        later = await said(asked, "find_moments", query="red car", start="0:02:00", end="0:03:00")
+        later = await said(asked, "search_streams", query="red car", start="0:02:00", end="0:03:00")
         assert "car" not in later
-        assert (await refused(asked, "find_moments", query="x", streams=["yard"])).startswith("not_found")
+        assert (await refused(asked, "search_streams", query="x", streams=["yard"])).startswith("not_found")
 
 
 async def test_the_context_of_a_channel_is_of_its_messages(engine: Engine) -> None:
@@ -38,7 +38,7 @@ async def test_a_channel_is_never_the_memory_of_somebody_else(engine: Engine) ->
     async with client(engine, Scope("ann")) as asked:
         fields = {"query": "tea", "collection": "memory"}
         assert (await refused(asked, "channel_context", channel=home.id, **fields)).startswith("not_found")
-        assert (await refused(asked, "find_moments", streams=[home.id], **fields)).startswith("not_found")
+        assert (await refused(asked, "search_streams", streams=[home.id], **fields)).startswith("not_found")
 
 
 async def test_tasks_are_found_by_what_they_are_about(engine: Engine) -> None:
@@ -46,9 +46,10 @@ async def test_tasks_are_found_by_what_they_are_about(engine: Engine) -> None:
     await tasks.put(Task("login", "Fix the login", "Passwords fail.", status="in_progress", priority="high"))
     await tasks.put(Task("docs", "Write the docs"))
     async with client(engine) as asked:
-        found = await said(asked, "find_tasks", query="login passwords", status="in_progress")
+        found = await said(asked, "search_tasks", query="login passwords", status="in_progress")
         assert found.startswith("task login: Fix the login (in_progress, high)\n")
         assert "docs" not in found
         assert (
-            await said(asked, "find_tasks", query="x", collection="default") == "Nothing relevant was found."
+            await said(asked, "search_tasks", query="x", collection="default")
+            == "Nothing relevant was found."
         )

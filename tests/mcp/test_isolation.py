@@ -39,12 +39,12 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
         "search": [*everywhere, {"query": SECRET, "filter": ["kind=memory"]}],
         "context": everywhere,
         "explain": [*everywhere, {"query": SECRET, "document": secret}],
-        "find_moments": [
+        "search_streams": [
             {"query": SECRET, "collection": MEMORY},
             {"query": SECRET, "collection": MEMORY, "streams": [home_name(BOB)]},
         ],
         "channel_context": [{"query": SECRET, "collection": MEMORY, "channel": home_name(BOB)}],
-        "find_tasks": [{"query": SECRET, "collection": MEMORY}],
+        "search_tasks": [{"query": SECRET, "collection": MEMORY}],
         "read_document": [{"document": secret}],
         "list_collections": [{"collection": MEMORY}],
         "recall": [{"query": SECRET}, {"query": f"where does Bob hide, in {SECRET}?"}],

@@ -60,7 +60,7 @@ class MemoryAccounts:
             raise Conflict("user", user.name, "exists already")
         self._users[user.id] = user
 
-    async def disable_user(self, user: UserId, *, disabled: bool) -> User:
+    async def set_user_disabled(self, user: UserId, *, disabled: bool) -> User:
         """Let a user do nothing any more, or let it again. Raises NotFound."""
         self._users[user] = replace(self._user(user), disabled=disabled)
         return self._users[user]

@@ -116,7 +116,9 @@ class Doing:
         user = self._some_user()
         if user is not None:
             view = await self._as_owner()
-            self.world.users[user.id] = await view.people.disable_user(user.name, disabled=not user.disabled)
+            self.world.users[user.id] = await view.people.set_user_disabled(
+                user.name, disabled=not user.disabled
+            )
 
     async def found_group(self) -> None:
         """A new group."""

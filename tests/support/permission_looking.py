@@ -298,7 +298,7 @@ class Looking(Watching):
             lambda each, _: each.people.list_groups(),
             lambda each, name: each.people.get_user(name),
             lambda each, name: each.people.create_user(name),
-            lambda each, name: each.people.disable_user(name),
+            lambda each, name: each.people.set_user_disabled(name),
             lambda each, name: each.people.delete_user(name),
             lambda each, name: each.people.create_group(name),
             lambda each, name: each.people.list_members(name),

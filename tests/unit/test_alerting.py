@@ -119,10 +119,10 @@ async def test_a_revoked_grant_silences_at_once_and_hides_what_was_told(house: H
 async def test_a_disabled_account_is_told_nothing(house: House) -> None:
     await house.let_in()
     await house.ann.alerts.put(FIRE)
-    await house.owner.people.disable_user(house.name)
+    await house.owner.people.set_user_disabled(house.name)
     await house.say("fire one", 0)
     await house.all_checked()
-    await house.owner.people.disable_user(house.name, disabled=False)
+    await house.owner.people.set_user_disabled(house.name, disabled=False)
     assert await texts(house.ann) == []
 
 

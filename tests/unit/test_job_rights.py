@@ -128,7 +128,7 @@ async def test_a_role_that_was_lost_meanwhile_holds_for_the_job(
     elif how == "demoted":
         await engine.people.grant("wiki", grantee, "viewer")
     else:
-        await engine.people.disable_user("bob")
+        await engine.people.set_user_disabled("bob")
     ended = await engine.jobs.wait(job.id, timeout=60)
     assert (ended.state, ended.code in {"not_found", "permission_denied"}) == ("failed", True)
     assert await engine.documents.count(collection="wiki") == 0

@@ -135,10 +135,10 @@ async def test_a_key_is_refused_from_the_moment_it_ends(
 async def test_a_disabled_user_is_refused_until_let_in(keys: Keys, accounts: CountingAccounts) -> None:
     secret = await secret_of(keys, accounts)
     await keys.person(secret)
-    await accounts.disable_user(ANNA, disabled=True)
+    await accounts.set_user_disabled(ANNA, disabled=True)
     with pytest.raises(Unauthenticated):
         await keys.person(secret)
-    await accounts.disable_user(ANNA, disabled=False)
+    await accounts.set_user_disabled(ANNA, disabled=False)
     assert (await keys.person(secret)).id == ANNA
 
 

@@ -74,7 +74,10 @@ async def test_names_that_are_taken_are_refused(owner: Engine) -> None:
 
 
 async def test_the_owner_account_stays(owner: Engine) -> None:
-    for work in (owner.people.disable_user("owner"), owner.people.delete_user("local", transfer_to="alice")):
+    for work in (
+        owner.people.set_user_disabled("owner"),
+        owner.people.delete_user("local", transfer_to="alice"),
+    ):
         with pytest.raises(Conflict):
             await work
     with pytest.raises(InvalidInput):
@@ -90,7 +93,7 @@ async def test_only_the_owner_keeps_accounts(enter: Enter) -> None:
         alice.people.get_user("bob"),
         alice.people.get_user("nobody"),
         alice.people.create_user("dora"),
-        alice.people.disable_user("bob"),
+        alice.people.set_user_disabled("bob"),
         alice.people.delete_user("bob"),
         alice.people.list_groups(),
         alice.people.create_group("team"),
@@ -207,10 +210,10 @@ async def test_a_rotated_key_is_the_same_with_another_secret(owner: Engine) -> N
 
 async def test_a_disabled_user_does_nothing_and_keeps_all(owner: Engine) -> None:
     made = await owner.people.create_key("alice")
-    await owner.people.disable_user("alice")
+    await owner.people.set_user_disabled("alice")
     with pytest.raises(Unauthenticated):
         await owner.people.authenticate(made.secret)
-    await owner.people.disable_user("alice", disabled=False)
+    await owner.people.set_user_disabled("alice", disabled=False)
     assert (await owner.people.authenticate(made.secret)).name == "alice"
 
 

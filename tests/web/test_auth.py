@@ -45,7 +45,7 @@ async def bad_keys(site: Site) -> dict[str, str]:
     soon = await site.engine.people.create_key("alice", expires=end)
     await site.engine.people.create_user("carol")
     disabled = await site.engine.people.create_key("carol")
-    await site.engine.people.disable_user("carol")
+    await site.engine.people.set_user_disabled("carol")
     await asyncio.sleep((end - datetime.now(UTC)).total_seconds())
     number, _, _ = good.secret.rpartition("_")
     return {

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Mapping
 
 from conspectus.client.service import RemoteService
-from conspectus.operations import exceptions
+from conspectus.operations import OPERATIONS, exceptions
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web import operation_routes
 from conspectus.web.app import GROUPS
@@ -13,6 +13,16 @@ from tests.web.operations import PREFIX, READS, WRITES, World
 
 STREAMING = {"GET /chat/{stream}", "GET /alerts/stream", "GET /streams/{stream}/stream"}
 """Answers that never end, or belong to a chat that is under way."""
+OTHER_IDS = {
+    *("ChannelService.window", "MemoryService.window", "SearchService.window", "StreamService.window"),
+    *(
+        "MemoryService.import_lines",
+        "RetentionService.start_job",
+        "SearchService.retrieve",
+        "SummaryService.start_job",
+    ),
+}
+"""Routes say `search` and `context` where Python says `retrieve` and `window`."""
 
 
 def test_every_operation_of_the_document_has_a_request(site: Site) -> None:
@@ -36,6 +46,15 @@ def test_every_route_is_derived_or_has_a_reason() -> None:
     routes = [route for group in GROUPS for route in group.router.routes]
     derived = operation_routes.__name__
     assert {each.name for each in routes if each.endpoint.__module__ != derived} == named(exceptions.ROUTES)
+
+
+def test_ids_have_the_words_of_their_methods() -> None:
+    words = {
+        each.key: (set(each.method.__name__.split("_")), set(each.name.split("_")))
+        for each in OPERATIONS.values()
+    }
+    assert {key for key, (method, id) in words.items() if not method <= id} == OTHER_IDS
+    assert len({each.name for each in OPERATIONS.values()}) == len(OPERATIONS)
 
 
 def test_every_method_of_the_client_is_derived_or_has_a_reason() -> None:

@@ -50,13 +50,13 @@ def add_user(name: Annotated[str, typer.Argument(help="Name of the user.")], ses
 
 def disable_user(user: UserName, session: Session) -> None:
     """Disable a user. Their data is kept."""
-    found = session.engine.people.disable_user(user)
+    found = session.engine.people.set_user_disabled(user)
     session.show(found, cell(f"disabled the user {found.name}"))
 
 
 def enable_user(user: UserName, session: Session) -> None:
     """Enable a user."""
-    found = session.engine.people.disable_user(user, disabled=False)
+    found = session.engine.people.set_user_disabled(user, disabled=False)
     session.show(found, cell(f"enabled the user {found.name}"))
 
 

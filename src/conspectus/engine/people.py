@@ -57,11 +57,11 @@ class PeopleService(Service):
         require_owner(self._person, "see accounts")
         return await self._user(user)
 
-    async def disable_user(self, user: str, *, disabled: bool = True) -> User:
+    async def set_user_disabled(self, user: str, *, disabled: bool = True) -> User:
         """Disable a user from the next request on, or enable it. Raises NotFound."""
         require_owner(self._person, "disable accounts")
         found = await self._other_than_owner(user)
-        return await self._parts.accounts.disable_user(found.id, disabled=disabled)
+        return await self._parts.accounts.set_user_disabled(found.id, disabled=disabled)
 
     async def delete_user(self, user: str, *, transfer_to: str | None = None) -> None:
         """Delete an account with its keys and grants; its collections and jobs go to `transfer_to`.

@@ -245,7 +245,7 @@ class StreamService(Service):
         A query that only names a time returns what lies in it. Raises NotFound for a stream that cannot be
         read, InvalidInput for an invalid range.
         """
-        return await self._videos.find_moments(question)
+        return await self._videos.search(question)
 
     async def window(
         self, question: StreamQuery, max_tokens: int | Budget = 4_000, *, format: str = "text"

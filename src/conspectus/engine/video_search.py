@@ -259,7 +259,7 @@ class VideoSearch:
         self._searcher = searcher
         self._reader = reader
 
-    async def find_moments(self, question: StreamQuery) -> Moments:
+    async def search(self, question: StreamQuery) -> Moments:
         """The moments of streams that answer a question, best first."""
         asked = await self._read(question)
         looked = await self._candidates(asked, max(CANDIDATES, 10 * question.limit))

@@ -1,4 +1,4 @@
-"""Tools that ask streams, channels and tasks: find_moments, channel_context, find_tasks."""
+"""Tools that ask streams, channels and tasks: search_streams, channel_context, search_tasks."""
 
 from pydantic import Field
 
@@ -28,7 +28,7 @@ NOTHING = "Nothing relevant was found."
 
 
 class MomentArguments(Arguments):
-    """The arguments of find_moments."""
+    """The arguments of search_streams."""
 
     query: Question = Field(description="The question; it may name a time.")
     streams: list[Name] = Field(
@@ -51,7 +51,7 @@ class ChannelArguments(Arguments):
 
 
 class TaskArguments(Arguments):
-    """The arguments of find_tasks."""
+    """The arguments of search_tasks."""
 
     query: Question = Field(description="What the tasks are about.")
     status: TaskStatus | None = Field(None, description="Only with this status.")
@@ -61,7 +61,7 @@ class TaskArguments(Arguments):
 
 
 @tool("Find moments in streams")
-async def find_moments(call: ToolCall, given: MomentArguments) -> ToolResult:
+async def search_streams(call: ToolCall, given: MomentArguments) -> ToolResult:
     """Find the moments of videos and streams that answer a question, with their captions."""
     for stream in given.streams:
         call.require_inside(await call.engine.collections.get_source(stream, collection=given.collection))
@@ -92,7 +92,7 @@ async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult
 
 
 @tool("Find tasks")
-async def find_tasks(call: ToolCall, given: TaskArguments) -> ToolResult:
+async def search_tasks(call: ToolCall, given: TaskArguments) -> ToolResult:
     """Find the tasks, and their attachments, that are about something, with status."""
     tasks = call.engine.tasks.using(collection=given.collection)
     found = await tasks.search(given.query, given.limit, status=given.status, priority=given.priority)

@@ -42,7 +42,7 @@ from conspectus.errors import (
     StorageBusy,
     StorageError,
 )
-from conspectus.mcp.elsewhere import channel_context, find_moments, find_tasks
+from conspectus.mcp.elsewhere import channel_context, search_streams, search_tasks
 from conspectus.mcp.graph_tools import add_facts, find_entities, neighbors
 from conspectus.mcp.memory_tools import forget, history, memory_context, recall, remember, update_memory
 from conspectus.mcp.search_tools import (
@@ -230,7 +230,7 @@ def unfit(error: ValidationError) -> InvalidInput:
 OFFERS: Mapping[str, ToolSpec[Any]] = {
     each.name: each
     for each in (
-        *(search, context, explain, find_moments, channel_context, find_tasks),
+        *(search, context, explain, search_streams, channel_context, search_tasks),
         *(read_document, list_collections),
         *(recall, memory_context, history, remember, update_memory, forget),
         *(find_entities, neighbors, add_facts),

@@ -10,7 +10,7 @@ _ALERT: Final = "/alerts/{alert}"
 ALERT_OPERATIONS: Final = (
     Operation(AlertService.put, "POST", "/alerts", spread="alert", id="put_alert"),
     Operation(AlertService.list, "GET", "/alerts", id="list_alerts"),
-    Operation(AlertService.list_matches, "GET", "/alerts/events", id="list_alert_events"),
+    Operation(AlertService.list_matches, "GET", "/alerts/events", id="list_alert_matches"),
     Operation(AlertService.get, "GET", _ALERT, id="get_alert"),
     Operation(AlertService.delete, "DELETE", _ALERT, status=204, id="delete_alert"),
 )

@@ -16,7 +16,6 @@ CHANNEL_OPERATIONS: Final = (
         status=201,
         listed={"messages": NewMessage},
         defaults={"link": True, "wait": False},
-        id="post_messages",
     ),
     Operation(
         ChannelService.window,
@@ -26,7 +25,7 @@ CHANNEL_OPERATIONS: Final = (
         reads=True,
         id="channel_context",
     ),
-    Operation(ChannelService.list_messages, "GET", "/messages", id="latest_messages"),
-    Operation(ChannelService.get_reply_chain, "GET", "/documents/{document}/thread", id="context_chain"),
-    Operation(DocumentService.get_by_key, "GET", "/documents/by-key", id="find_document"),
+    Operation(ChannelService.list_messages, "GET", "/messages"),
+    Operation(ChannelService.get_reply_chain, "GET", "/documents/{document}/thread"),
+    Operation(DocumentService.get_by_key, "GET", "/documents/by-key", id="get_document_by_key"),
 )

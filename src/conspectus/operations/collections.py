@@ -20,7 +20,6 @@ COLLECTION_OPERATIONS: Final = (
         f"{_COLLECTION}/wait",
         unhurried=True,
         wrapped="embedded",
-        id="settle",
     ),
     Operation(MaintenanceService.status, "GET", f"{_COLLECTION}/status", id="collection_status"),
     Operation(

@@ -19,8 +19,6 @@ EVENT_OPERATIONS: Final = (
         id="add_events",
     ),
     Operation(EventService.list, "GET", _EVENTS, id="list_events"),
-    Operation(
-        EventService.count_entities, "GET", f"{_STREAM}/entities", wrapped="entities", id="list_entities"
-    ),
+    Operation(EventService.count_entities, "GET", f"{_STREAM}/entities", wrapped="entities"),
     Operation(EventService.entity_timeline, "GET", f"{_STREAM}/timeline"),
 )

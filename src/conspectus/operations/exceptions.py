@@ -6,7 +6,8 @@ from typing import Final
 ROUTES: Final[Mapping[str, str]] = {
     "an upload": "import_captions import_messages import_streams ingest_files",
     "a stream, lines or a picture, not one JSON value": """
-        add_lines chat export_graph export_lines follow_captions go_on import_lines listen
+        add_lines chat export_graph export_lines import_lines resume_chat subscribe_alerts
+        subscribe_captions
         """,
     "the API of OpenAI": "complete embed models",
     "endpoints that are another product's to the letter": """

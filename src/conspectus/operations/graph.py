@@ -10,7 +10,7 @@ _ENTITIES: Final = "/collections/{collection}/entities"
 _IN: Final = ("collection",)
 
 GRAPH_OPERATIONS: Final = (
-    Operation(GraphService.list_entities, "GET", _ENTITIES, id="list_mentioned_entities"),
+    Operation(GraphService.list_entities, "GET", _ENTITIES),
     Operation(GraphService.set_entity_extraction, "PUT", _ENTITIES),
     Operation(GraphService.extract_entities, "POST", f"{_ENTITIES}/extract", reads=True),
     Operation(
@@ -19,13 +19,12 @@ GRAPH_OPERATIONS: Final = (
         f"{_ENTITIES}/wait",
         unhurried=True,
         wrapped="read",
-        id="settle_names",
     ),
-    Operation(GraphService.link_entities, "POST", f"{_GRAPH}/link", query=_IN, reads=True, id="link"),
+    Operation(GraphService.link_entities, "POST", f"{_GRAPH}/link", query=_IN, reads=True),
     Operation(GraphService.merge_nodes, "POST", f"{_GRAPH}/merge", query=_IN),
-    Operation(GraphService.undo_merge, "POST", f"{_GRAPH}/undo-merge", query=_IN, id="split_node"),
-    Operation(GraphService.list_merges, "GET", f"{_GRAPH}/merges", id="node_history"),
-    Operation(GraphService.get_or_create, "POST", "/graphs", id="get_or_make_graph"),
+    Operation(GraphService.undo_merge, "POST", f"{_GRAPH}/undo-merge", query=_IN),
+    Operation(GraphService.list_merges, "GET", f"{_GRAPH}/merges"),
+    Operation(GraphService.get_or_create, "POST", "/graphs", id="get_or_create_graph"),
     Operation(GraphService.list, "GET", "/graphs", id="list_graphs"),
     Operation(GraphService.add_nodes, "POST", f"{_GRAPH}/nodes", query=_IN, unhurried=True, status=201),
     Operation(GraphService.list_nodes, "GET", f"{_GRAPH}/nodes"),
@@ -34,9 +33,9 @@ GRAPH_OPERATIONS: Final = (
     Operation(GraphService.list_edges, "GET", f"{_GRAPH}/edges"),
     Operation(GraphService.delete_edges, "POST", f"{_GRAPH}/edges/delete", query=_IN, unhurried=True),
     Operation(GraphService.get_node, "GET", f"{_GRAPH}/node"),
-    Operation(GraphService.neighbors, "GET", f"{_GRAPH}/neighbors", id="neighbors"),
-    Operation(GraphService.search_nodes, "POST", f"{_GRAPH}/find", query=_IN, reads=True, id="find_nodes"),
-    Operation(GraphService.snapshot, "GET", f"{_GRAPH}/at", id="graph_at"),
+    Operation(GraphService.neighbors, "GET", f"{_GRAPH}/neighbors"),
+    Operation(GraphService.search_nodes, "POST", f"{_GRAPH}/find", query=_IN, reads=True),
+    Operation(GraphService.snapshot, "GET", f"{_GRAPH}/at", id="get_graph_snapshot"),
     Operation(GraphService.delete, "DELETE", _GRAPH, unhurried=True, id="delete_graph"),
 )
 """In the order in which paths are matched: a name may hold a slash, so the shorter path comes last."""

@@ -22,8 +22,8 @@ JOB_OPERATIONS: Final = (
 INGEST_OPERATIONS: Final = (
     Operation(JobService.ingest_url, "POST", f"{_INGEST}/url", status=202),
     Operation(ConnectionService.list, "GET", _CONNECTIONS, id="list_connections"),
-    Operation(ConnectionService.create, "POST", _CONNECTIONS, status=201, id="connect"),
-    Operation(ConnectionService.delete, "DELETE", _CONNECTION, unhurried=True, id="disconnect"),
+    Operation(ConnectionService.create, "POST", _CONNECTIONS, status=201, id="create_connection"),
+    Operation(ConnectionService.delete, "DELETE", _CONNECTION, unhurried=True, id="delete_connection"),
     Operation(ConnectionService.sync, "POST", f"{_CONNECTION}/sync", status=202),
 )
 MAINTENANCE_OPERATIONS: Final = (

@@ -20,7 +20,7 @@ MEMORY_OPERATIONS: Final = (
         unhurried=True,
         status=201,
         listed={"memories": NewMemory},
-        id="remember",
+        id="add_memories",
     ),
     Operation(
         MemoryService.list,
@@ -41,7 +41,7 @@ MEMORY_OPERATIONS: Final = (
         reads=True,
         id="memory_context",
     ),
-    Operation(MemoryService.list_recent, "GET", f"{_MEMORIES}/recent", id="recent_memories"),
+    Operation(MemoryService.list_recent, "GET", f"{_MEMORIES}/recent", id="list_recent_memories"),
     Operation(MemoryService.forget, "POST", f"{_MEMORIES}/forget", spread="what", unhurried=True),
     Operation(MemoryService.list_conversations, "GET", f"{_MEMORIES}/conversations"),
     Operation(MemoryService.stats, "GET", f"{_MEMORIES}/stats", id="memory_stats"),
@@ -56,8 +56,8 @@ MEMORY_OPERATIONS: Final = (
         id="import_memories",
     ),
     Operation(RetentionService.list, "GET", _RETENTION, id="list_retentions"),
-    Operation(RetentionService.set, "PUT", _RETENTION, spread="retention", status=204, id="retain"),
-    Operation(RetentionService.delete, "DELETE", _RETENTION, status=204, id="retain_all"),
+    Operation(RetentionService.set, "PUT", _RETENTION, spread="retention", status=204, id="set_retention"),
+    Operation(RetentionService.delete, "DELETE", _RETENTION, status=204, id="delete_retention"),
     Operation(RetentionService.apply, "POST", f"{_RETENTION}/apply", unhurried=True, id="apply_retention"),
     Operation(RetentionService.start_job, "POST", f"{_RETENTION}/start", status=202, id="start_retention"),
     Operation(MemoryService.get, "GET", _MEMORY, tagged=True, id="get_memory"),
@@ -70,6 +70,6 @@ MEMORY_OPERATIONS: Final = (
         unhurried=True,
         id="update_memory",
     ),
-    Operation(MemoryService.list_versions, "GET", f"{_MEMORY}/versions", id="memory_versions"),
+    Operation(MemoryService.list_versions, "GET", f"{_MEMORY}/versions", id="list_memory_versions"),
 )
 """In the order in which paths are matched: what is no id comes before `{memory}`."""

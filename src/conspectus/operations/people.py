@@ -9,18 +9,18 @@ _MEMBER: Final = "/groups/{group}/members/{user}"
 _GRANTS: Final = "/collections/{collection}/grants"
 
 PEOPLE_OPERATIONS: Final = (
-    Operation(PeopleService.whoami, "GET", "/me", id="who_am_i"),
+    Operation(PeopleService.whoami, "GET", "/me"),
     Operation(PeopleService.list_users, "GET", "/users"),
     Operation(PeopleService.create_user, "POST", "/users", status=201),
-    Operation(PeopleService.get_user, "GET", "/users/{user}", id="get_user"),
-    Operation(PeopleService.disable_user, "PATCH", "/users/{user}", id="update_user"),
+    Operation(PeopleService.get_user, "GET", "/users/{user}"),
+    Operation(PeopleService.set_user_disabled, "PATCH", "/users/{user}"),
     Operation(PeopleService.delete_user, "DELETE", "/users/{user}", status=204),
     Operation(PeopleService.list_groups, "GET", "/groups"),
     Operation(PeopleService.create_group, "POST", "/groups", status=201),
     Operation(PeopleService.delete_group, "DELETE", "/groups/{group}", status=204),
     Operation(PeopleService.list_members, "GET", "/groups/{group}/members"),
-    Operation(PeopleService.add_member, "PUT", _MEMBER, status=204, id="join_group"),
-    Operation(PeopleService.remove_member, "DELETE", _MEMBER, status=204, id="leave_group"),
+    Operation(PeopleService.add_member, "PUT", _MEMBER, status=204),
+    Operation(PeopleService.remove_member, "DELETE", _MEMBER, status=204),
     Operation(PeopleService.list_keys, "GET", "/keys"),
     Operation(PeopleService.create_key, "POST", "/keys", status=201, secret=True),
     Operation(PeopleService.revoke_key, "DELETE", "/keys/{key}"),

@@ -37,16 +37,16 @@ STREAM_OPERATIONS: Final = (
         id="start_summary",
     ),
     Operation(
-        SummaryService.set_live, "PUT", _LIVE, query=_IN, spread="request", status=204, id="summarize_live"
+        SummaryService.set_live, "PUT", _LIVE, query=_IN, spread="request", status=204, id="set_live_summary"
     ),
     Operation(SummaryService.stop_live, "DELETE", _LIVE, status=204, id="stop_live_summary"),
     Operation(StreamService.put, "POST", "/streams", spread="stream", id="put_stream"),
     Operation(StreamService.list, "GET", "/streams", id="list_streams"),
     Operation(
-        StreamService.search, "POST", "/streams/search", spread="question", reads=True, id="find_moments"
+        StreamService.search, "POST", "/streams/search", spread="question", reads=True, id="search_streams"
     ),
     Operation(
-        StreamService.window, "POST", "/streams/context", spread="question", reads=True, id="video_context"
+        StreamService.window, "POST", "/streams/context", spread="question", reads=True, id="stream_context"
     ),
     Operation(
         StreamService.add_captions,
@@ -58,7 +58,7 @@ STREAM_OPERATIONS: Final = (
         as_lines=True,
     ),
     Operation(StreamService.list_captions, "GET", _CAPTIONS, as_lines=True),
-    Operation(StreamService.delete_captions, "DELETE", _CAPTIONS, unhurried=True, id="clear_stream"),
+    Operation(StreamService.delete_captions, "DELETE", _CAPTIONS, unhurried=True),
     Operation(StreamService.get, "GET", _STREAM, id="get_stream"),
     Operation(StreamService.delete, "DELETE", _STREAM, unhurried=True, id="delete_stream"),
 )

@@ -15,7 +15,7 @@ class Accounts(Protocol):
         """Store it. Raises Conflict if the name is taken."""
         ...
 
-    async def disable_user(self, user: UserId, *, disabled: bool) -> User:
+    async def set_user_disabled(self, user: UserId, *, disabled: bool) -> User:
         """Let a user do nothing any more, or let it again. Raises NotFound."""
         ...
 

@@ -101,7 +101,7 @@ def add_user(connection: Connection, user: User) -> None:
     connection.execute(insert(users), {**values, "created": to_microseconds(user.created)})
 
 
-def disable_user(connection: Connection, user: UserId, *, disabled: bool) -> User:
+def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool) -> User:
     """Let a user do nothing any more, or let it again. Raises NotFound."""
     connection.execute(update(users).where(users.c.id == user).values(disabled=int(disabled)))
     return _by_id(connection, user)
@@ -265,7 +265,7 @@ class SqlAccounts(SqlStore):
     """Every method of the port `Accounts` as one transaction; what each means is said there."""
 
     add_user = writing(add_user)
-    disable_user = writing(disable_user)
+    set_user_disabled = writing(set_user_disabled)
     delete_user = writing(delete_user, long=True)
     users = reading(all_users)
     user = reading(find_user)

@@ -19,7 +19,7 @@ OfAlert = Annotated[str | None, Query(min_length=1, max_length=IDENTIFIER, descr
 
 
 @router.get("/alerts/stream", response_class=Response, responses=streamed())
-async def listen(
+async def subscribe_alerts(
     request: Request,
     engine: EngineOf,
     listeners: ListenersOf,

@@ -61,7 +61,7 @@ async def chat(
     "/chat/{stream}",
     responses={204: {"description": "There is no more of it."}, **streamed(headers=NAMED)},
 )
-async def go_on(
+async def resume_chat(
     stream: IdInPath, request: Request, engine: EngineOf, streams: StreamsOf, last: LastEvent = None
 ) -> Response:
     """Go on with an answer where the connection was lost, for as long as it is kept."""

@@ -71,7 +71,7 @@ async def import_captions(stream: StreamName, files: Files, how: How, engine: En
 
 
 @router.get(f"{STREAM}/stream", response_class=Response, responses=streamed())
-async def follow_captions(
+async def subscribe_captions(
     found: FoundStream, request: Request, engine: EngineOf, listeners: ListenersOf, last: LastEvent = None
 ) -> Response:
     """New captions as events, from now on or after the event of Last-Event-ID."""
