@@ -118,7 +118,7 @@ def _with_query(operation: Operation, values: Mapping[str, Any]) -> Mapping[str,
     whole = query if isinstance(query, Query) else Query(query)
     own = {each.name for each in operation.parameters if each.default is OMITTED}
     told = {each.name: getattr(whole, each.name) for each in fields(whole) if each.name not in own}
-    return {**told, **values, "query": whole.text}
+    return {**told, **values, "query": whole.query}
 
 
 def _flat(parameter: Parameter, told: Json) -> dict[str, Json]:

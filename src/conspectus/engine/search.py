@@ -103,7 +103,7 @@ class Searcher:
             where=place.narrowed(filter),
             standing=ranking,
             alone=alone,
-            question=query.text,
+            question=query.query,
             graph=query.graph,
             connections=await self._connections(query, place, graphs, where=filter),
         )
@@ -160,7 +160,7 @@ class Searcher:
         if self._parts.reranker is None:
             return found
         start = perf_counter()
-        found = await reordered(query.text, found, self._parts.reranker)
+        found = await reordered(query.query, found, self._parts.reranker)
         return replace(found, timings={**found.timings, "rerank": (perf_counter() - start) * 1_000})
 
     async def _with_chains(self, query: Query, found: Retrieval) -> Retrieval:
@@ -205,11 +205,11 @@ class Searcher:
             embedder is None
             or query.vector is not None
             or "vector" not in query.retrievers
-            or not query.text.strip()
+            or not query.query.strip()
         ):
             return query
         try:
-            return replace(query, vector=tuple(map(float, await embedder.embed_query(query.text))))
+            return replace(query, vector=tuple(map(float, await embedder.embed_query(query.query))))
         except ProviderError:
             return query
 
@@ -260,7 +260,7 @@ class Searcher:
         if problem is not None:
             said = str(problem) if place.whole else STOPPED
             return replace(found, notices=(*found.notices, said))
-        if found.hits or space is None or "vector" not in query.retrievers or not query.text.strip():
+        if found.hits or space is None or "vector" not in query.retrievers or not query.query.strip():
             return found
         waits = await self._sight.waits(place, space, query.filter)
         return replace(found, notices=(*found.notices, PENDING)) if waits else found
@@ -355,7 +355,7 @@ class SearchService(Service):
         limit = options.get("limit", RERANKED)
         broad: QueryOptions = {**options, "limit": candidates, "rerank": False}
         found = await self.retrieve(query, **broad)
-        return await self.rerank(query.text if isinstance(query, Query) else query, found.hits, limit=limit)
+        return await self.rerank(query.query if isinstance(query, Query) else query, found.hits, limit=limit)
 
     async def augment(
         self, /, query: str | Query, max_tokens: int | Budget, **options: Unpack[QueryOptions]

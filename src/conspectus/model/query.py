@@ -33,18 +33,18 @@ class QueryContext(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Query(Validated):
-    """A question to one collection, or to all with `*`.
+    """A query to one collection, or to all with `*`.
 
-    `vector` is the embedding of the query where the caller has it already; `min_similarity` the lowest raw
-    cosine similarity of a hit (-1 to 1, None: no limit); `limit` the maximum number of hits. `rerank` applies
-    the reranker of the settings, if there is one. `query_context` adds the parts of a score that depend on
-    where and when a query is asked; `thread_messages` is the maximum number of messages of its thread that
-    are added to a hit. `as_of` asks for the state known at that instant (None: now). `graph` adds scores of
-    entities in passages and of the graphs that connect them (None: none).
+    `query` is the text that is searched for and `vector` its embedding, where the caller has it already;
+    `min_similarity` is the lowest raw cosine similarity of a hit (-1 to 1, None: no limit) and `limit` the
+    maximum number of hits. `rerank` applies the reranker of the settings, if there is one. `query_context` adds
+    the parts of a score that depend on where and when a query is asked; `thread_messages` is the maximum number
+    of messages of its thread that are added to a hit. `as_of` asks for the state known at that instant (None:
+    now). `graph` adds scores of entities in passages and of the graphs that connect them (None: none).
     """
 
     zoned: ClassVar = ("as_of",)
-    text: str
+    query: str
     collection: str = "default"
     filter: Filter = EVERYTHING
     limit: int = 10
@@ -59,7 +59,7 @@ class Query(Validated):
 
 
 class QueryOptions(TypedDict, total=False):
-    """The fields of a Query besides its text, as keyword arguments."""
+    """The fields of a Query besides `query`, as keyword arguments."""
 
     collection: str
     filter: Filter

@@ -104,10 +104,10 @@ def checked_query(query: str | Query, options: QueryOptions, settings: Settings)
         _check_graph(whole.graph, settings)
     if whole.query_context is not None:
         _check_situation(whole.query_context)
-    if len(whole.text) > settings.max_query_characters:
-        size, limit = len(whole.text), settings.max_query_characters
+    if len(whole.query) > settings.max_query_characters:
+        size, limit = len(whole.query), settings.max_query_characters
         raise TooLarge("query", size=size, limit=limit, unit="characters")
-    return replace(whole, text=clean(whole.text))
+    return replace(whole, query=clean(whole.query))
 
 
 def plan(query: Query, *, blind: str | None) -> QueryPlan:
@@ -122,8 +122,8 @@ def plan(query: Query, *, blind: str | None) -> QueryPlan:
     if blind is not None and not vectors and "vector" in query.retrievers:
         notices = (f"keyword search only: {blind}",)
     return QueryPlan(
-        keyword="keyword" in query.retrievers and bool(query.text.strip()),
-        vector=vectors and (query.vector is not None or bool(query.text.strip())),
+        keyword="keyword" in query.retrievers and bool(query.query.strip()),
+        vector=vectors and (query.vector is not None or bool(query.query.strip())),
         depth=max(DEPTH, 2 * query.limit),
         min_similarity=_min_similarity(query),
         notices=notices,
@@ -169,7 +169,7 @@ async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder
     """Embed the query, unless it has a vector, and make the probe that indexes answer."""
     return Probe(
         where=where,
-        words=query.text if plan.keyword else None,
+        words=query.query if plan.keyword else None,
         vector=await _vector(query, embedder) if plan.vector else None,
         limit=plan.depth,
     )
@@ -203,7 +203,7 @@ def _rare_identifiers(asked: Probe, found: Candidates, language: str | None) -> 
 
 async def _vector(query: Query, embedder: Embedder | None) -> Vectors | None:
     if query.vector is None:
-        return await embedder.embed_query(query.text) if embedder is not None else None
+        return await embedder.embed_query(query.query) if embedder is not None else None
     vector = unit(query.vector)
     if embedder is not None and len(vector) != embedder.space.dimensions:
         raise InvalidInput("vector", f"has {len(vector)} numbers, the space {embedder.space.dimensions}")
@@ -392,7 +392,7 @@ def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
     hits = [hit for answer in answers for hit in answer.hits]
     words = np.array([hit.bm25 or 0.0 for hit in hits], dtype=np.float64)
     cosine = np.array([np.nan if hit.similarity is None else hit.similarity for hit in hits])
-    again = fuse(words, cosine, terms=len(set(Analyzer(language=None).terms(query.text))))
+    again = fuse(words, cosine, terms=len(set(Analyzer(language=None).terms(query.query))))
     shares = [_share(query, hit) for hit in hits]
     return [
         _scored(hit, {**hit.parts, "keyword": share * float(by_words), "vector": share * float(by_vectors)})
