@@ -173,8 +173,8 @@ def delete(
     ids: Annotated[list[str] | None, typer.Argument(metavar="[MEMORY]...", help="Ids of memories.")] = None,
 ) -> None:
     """Delete memories by id, by age, or all of a scope."""
-    what = chosen.what(ids or [])
-    receipt = _delete(session, whose, what, deleting)
+    selection = chosen.what(ids or [])
+    receipt = _delete(session, whose, selection, deleting)
     session.show(receipt, receipt_text(receipt), found=receipt.memories)
 
 
@@ -288,17 +288,19 @@ def apply_retention(
     session.show(receipt, receipt_text(receipt))
 
 
-def _delete(session: Session, whose: InScope, what: MemorySelection, deleting: Deleting) -> MemoryReceipt:
+def _delete(
+    session: Session, whose: InScope, selection: MemorySelection, deleting: Deleting
+) -> MemoryReceipt:
     """Delete once confirmed; without memories to delete there is no prompt."""
     engine, place = session.engine, session.collection
     scope = whose.scope()
     if deleting.dry_run or not deleting.yes:
-        would = engine.memory.forget(what, scope=scope, collection=place, dry_run=True)
+        would = engine.memory.forget(selection, scope=scope, collection=place, dry_run=True)
         if deleting.dry_run or not would.memories:
             return would
         noun = "memory" if would.memories == 1 else "memories"
         confirm(f"Delete {would.memories:,} {noun} of {scope_name(scope)}?", yes=False)
-    return engine.memory.forget(what, scope=scope, collection=place, purge=deleting.purge)
+    return engine.memory.forget(selection, scope=scope, collection=place, purge=deleting.purge)
 
 
 def _change(memory: str, session: MemorySession, whose: InScope, changes: dict[str, Any]) -> None:

@@ -105,27 +105,27 @@ class ChannelService(Service):
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
         return ReplyChain(message.id, root, tuple(await self._said(members)), left_out)
 
-    async def window(self, question: ChannelQuery, max_tokens: int | Budget = 4_000) -> ChannelWindow:
+    async def window(self, query: ChannelQuery, max_tokens: int | Budget = 4_000) -> ChannelWindow:
         """Build a context window for a query in a channel: messages with their reply chains, by thread.
 
         Raises NotFound for a channel that cannot be read, or of which the member is none.
         """
-        place = await self._sight.place(question.collection)
-        here = await self._sight.require_source(place, question.channel)
-        if not _is_member(here, question.member):
-            raise NotFound("source", question.channel)
+        place = await self._sight.place(query.collection)
+        here = await self._sight.require_source(place, query.channel)
+        if not _is_member(here, query.member):
+            raise NotFound("source", query.channel)
         known = {here.id: here}
-        if question.related:
-            known |= {each.id: each for each in await self._related(question, place, here)}
-        query = Query(
-            question.query,
+        if query.related:
+            known |= {each.id: each for each in await self._related(query, place, here)}
+        wanted = Query(
+            query.query,
             collection=place.collection.id,
             filter=_said_in(list(known.values())),
-            min_similarity=_floor(question),
-            query_context=QueryContext(here.id, question.thread, question.at, question.profile),
-            thread_messages=question.thread_messages,
+            min_similarity=_floor(query),
+            query_context=QueryContext(here.id, query.thread, query.at, query.profile),
+            thread_messages=query.thread_messages,
         )
-        window = await self._search.window(query, max_tokens)
+        window = await self._search.window(wanted, max_tokens)
         shown = list(dict.fromkeys(each.document for each in window.citations))
         messages = tuple(await self._sight.inside(place, shown))
         others = sorted({known[each.source].name for each in messages} - {here.name})
@@ -195,14 +195,14 @@ class ChannelService(Service):
         ids = [message_id(channel.id, key) for key in sorted(keys)]
         return {each.key: each for each in await self._sight.inside(place, ids)} if ids else {}
 
-    async def _related(self, question: ChannelQuery, place: SourceRef, here: Source) -> list[Source]:
+    async def _related(self, query: ChannelQuery, place: SourceRef, here: Source) -> list[Source]:
         """Other channels that the person may see, that the member belongs to, and that have as good hits."""
         everything = [each for each in await self._sight.sources(place) if each.kind == "channel"]
-        belongs = [each for each in everything if _is_member(each, question.member)]
+        belongs = [each for each in everything if _is_member(each, query.member)]
         everywhere = len(belongs) == len(everything)
         found = await self._search.retrieve(
             Query(
-                question.query,
+                query.query,
                 collection=place.collection.id,
                 filter=SAID if everywhere else _said_in(belongs),
                 limit=CANDIDATES,
@@ -223,10 +223,10 @@ class ChannelService(Service):
         ]
 
 
-def _floor(question: ChannelQuery) -> float | None:
+def _floor(query: ChannelQuery) -> float | None:
     """The least similarity asked for; None where the profile has one of its own."""
-    own = profile_named(question.profile).min_similarity
-    return MIN_SIMILARITY if question.min_similarity is None and own is None else question.min_similarity
+    own = profile_named(query.profile).min_similarity
+    return MIN_SIMILARITY if query.min_similarity is None and own is None else query.min_similarity
 
 
 def _said_in(channels: Sequence[Source]) -> Filter:

@@ -188,25 +188,25 @@ class MemoryService(Service):
             scope=scope, collection=collection, limit=limit, max_tokens=max_tokens, tokenizer=tokenizer
         )
 
-    async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
+    async def recall(self, query: MemoryQuery) -> MemoryRetrieval:
         """Search the memories of a scope, best first, each with the parts of its score.
 
         Raises NotFound for an unknown collection, InvalidInput for an invalid query.
         """
-        return await self._search.recall(question)
+        return await self._search.recall(query)
 
     async def window(
-        self, question: MemoryQuery, max_tokens: int | Budget = 4_000, *, format: str = "text"
+        self, query: MemoryQuery, max_tokens: int | Budget = 4_000, *, format: str = "text"
     ) -> MemoryWindow:
         """Build the context window of the next turn: notes, the newest turns, and memories for the query.
 
         It never exceeds `max_tokens`. Raises what `recall` does.
         """
-        return await self._search.window(question, max_tokens, format=format)
+        return await self._search.window(query, max_tokens, format=format)
 
     async def forget(
         self,
-        what: MemorySelection,
+        selection: MemorySelection,
         *,
         scope: Scope,
         collection: str = MEMORY,
@@ -216,15 +216,15 @@ class MemoryService(Service):
         """Delete memories of a scope with their versions and facts; return what was deleted.
 
         Unknown ids and those of other scopes count 0. Pinned memories are deleted only by id, or with
-        `what.pinned`. They are in no result when this returns; `purge` also waits until no file holds their
-        text. A `dry_run` deletes nothing. Raises InvalidInput, NotFound or PermissionDenied.
+        `selection.pinned`. They are in no result when this returns; `purge` also waits until no file holds
+        their text. A `dry_run` deletes nothing. Raises InvalidInput, NotFound or PermissionDenied.
         """
-        checked_forgetting(what)
+        checked_forgetting(selection)
         require_scope(self._person, "write", "forget memories")
         homes = await self._reader.homes(scope, collection)
         erased = purge and not dry_run
         async with self._context.purging(erased, homes.place.collection.id):
-            receipt = await self._deletion.delete(homes, what, dry_run=dry_run)
+            receipt = await self._deletion.delete(homes, selection, dry_run=dry_run)
         return replace(receipt, purged=erased)
 
     async def list_conversations(

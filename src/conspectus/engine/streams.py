@@ -239,22 +239,22 @@ class StreamService(Service):
             await self._context.embed_in(place, wait=how.get("wait", False), progress=progress)
         return taken.report()
 
-    async def search(self, question: StreamQuery) -> Moments:
+    async def search(self, query: StreamQuery) -> Moments:
         """Find the moments of streams that answer a query, best first.
 
         A query that only names a time returns what lies in it. Raises NotFound for a stream that cannot be
         read, InvalidInput for an invalid range.
         """
-        return await self._videos.search(question)
+        return await self._videos.search(query)
 
     async def window(
-        self, question: StreamQuery, max_tokens: int | Budget = 4_000, *, format: str = "text"
+        self, query: StreamQuery, max_tokens: int | Budget = 4_000, *, format: str = "text"
     ) -> StreamWindow:
         """Build a context window for a query to streams: its moments in the order of time.
 
         Raises what `search` does.
         """
-        return await self._videos.window(question, max_tokens, format=format)
+        return await self._videos.window(query, max_tokens, format=format)
 
     async def subscribe(
         self, *, stream: str, collection: str = "default", after: int | None = None

@@ -37,10 +37,10 @@ class Query(Validated):
 
     `query` is the text that is searched for and `vector` its embedding, where the caller has it already;
     `min_similarity` is the lowest raw cosine similarity of a hit (-1 to 1, None: no limit) and `limit` the
-    maximum number of hits. `rerank` applies the reranker of the settings, if there is one. `query_context` adds
-    the parts of a score that depend on where and when a query is asked; `thread_messages` is the maximum number
-    of messages of its thread that are added to a hit. `as_of` asks for the state known at that instant (None:
-    now). `graph` adds scores of entities in passages and of the graphs that connect them (None: none).
+    maximum number of hits. `rerank` applies the reranker of the settings, if there is one. `query_context`
+    adds the parts of a score that depend on where and when a query is asked; `thread_messages` is the maximum
+    number of messages of its thread that are added to a hit. `as_of` asks for the state known at that instant
+    (None: now). `graph` adds scores of entities in passages and of the graphs that connect them (None: none).
     """
 
     zoned: ClassVar = ("as_of",)

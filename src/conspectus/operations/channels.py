@@ -21,7 +21,7 @@ CHANNEL_OPERATIONS: Final = (
         ChannelService.window,
         "POST",
         "/messages/context",
-        spread="question",
+        spread="query",
         reads=True,
         id="channel_context",
     ),

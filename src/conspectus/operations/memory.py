@@ -32,17 +32,17 @@ MEMORY_OPERATIONS: Final = (
     Operation(
         MemoryService.count, "POST", f"{_MEMORIES}/count", reads=True, wrapped="count", id="count_memories"
     ),
-    Operation(MemoryService.recall, "POST", f"{_MEMORIES}/recall", spread="question", reads=True),
+    Operation(MemoryService.recall, "POST", f"{_MEMORIES}/recall", spread="query", reads=True),
     Operation(
         MemoryService.window,
         "POST",
         f"{_MEMORIES}/context",
-        spread="question",
+        spread="query",
         reads=True,
         id="memory_context",
     ),
     Operation(MemoryService.list_recent, "GET", f"{_MEMORIES}/recent", id="list_recent_memories"),
-    Operation(MemoryService.forget, "POST", f"{_MEMORIES}/forget", spread="what", unhurried=True),
+    Operation(MemoryService.forget, "POST", f"{_MEMORIES}/forget", spread="selection", unhurried=True),
     Operation(MemoryService.list_conversations, "GET", f"{_MEMORIES}/conversations"),
     Operation(MemoryService.stats, "GET", f"{_MEMORIES}/stats", id="memory_stats"),
     Operation(MemoryService.export, "GET", f"{_MEMORIES}/export", as_lines=True, id="export_memories"),

@@ -43,10 +43,10 @@ STREAM_OPERATIONS: Final = (
     Operation(StreamService.put, "POST", "/streams", spread="stream", id="put_stream"),
     Operation(StreamService.list, "GET", "/streams", id="list_streams"),
     Operation(
-        StreamService.search, "POST", "/streams/search", spread="question", reads=True, id="search_streams"
+        StreamService.search, "POST", "/streams/search", spread="query", reads=True, id="search_streams"
     ),
     Operation(
-        StreamService.window, "POST", "/streams/context", spread="question", reads=True, id="stream_context"
+        StreamService.window, "POST", "/streams/context", spread="query", reads=True, id="stream_context"
     ),
     Operation(
         StreamService.add_captions,
