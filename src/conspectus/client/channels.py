@@ -36,10 +36,10 @@ class RemoteChannels(RemoteService, ChannelService):
         *,
         channel: str,
         collection: str = "default",
-        **how: Unpack[MessageImportOptions],
+        **options: Unpack[MessageImportOptions],
     ) -> list[Written]:
         given = [messages] if isinstance(messages, NewMessage) else messages
-        progress = how.get("progress")
+        progress = options.get("progress")
         target = await self._beside(RemoteCollections).get_or_create_source(
             channel, collection=collection, kind="channel"
         )
@@ -51,13 +51,13 @@ class RemoteChannels(RemoteService, ChannelService):
                     "messages": batch,
                     "channel": target.id,
                     "collection": target.collection,
-                    "link": how.get("link", True),
+                    "link": options.get("link", True),
                 },
             )
             written += await self._channel.several(Written, request)
             if progress is not None:
                 progress("writing", len(written), 0)
-        if how.get("wait", False):
+        if options.get("wait", False):
             await self._beside(RemoteDocuments).wait_until_embedded(
                 collection=target.collection, progress=progress
             )
@@ -69,7 +69,7 @@ class RemoteChannels(RemoteService, ChannelService):
         *,
         kind: ArchiveKind | None = None,
         collection: str = "default",
-        **how: Unpack[MessageImportOptions],
+        **options: Unpack[MessageImportOptions],
     ) -> ImportReport:
         home = await self._beside(RemoteCollections).get_or_create(collection)
         with TemporaryDirectory() as folder:
@@ -85,13 +85,13 @@ class RemoteChannels(RemoteService, ChannelService):
                 messages,
                 channel=target.id,
                 collection=home.id,
-                link=how.get("link", True),
-                progress=how.get("progress"),
+                link=options.get("link", True),
+                progress=options.get("progress"),
             )
 
-        report = await take_in(read, put, how.get("progress"))
-        if how.get("wait", False):
+        report = await take_in(read, put, options.get("progress"))
+        if options.get("wait", False):
             await self._beside(RemoteDocuments).wait_until_embedded(
-                collection=home.id, progress=how.get("progress")
+                collection=home.id, progress=options.get("progress")
             )
         return report

@@ -62,22 +62,22 @@ class RemoteStreams(RemoteService, StreamService):
         *,
         stream: str | None = None,
         collection: str = "default",
-        **how: Unpack[CaptionImportOptions],
+        **options: Unpack[CaptionImportOptions],
     ) -> CaptionImport:
         given, inside = await asyncio.to_thread(self._uploads, files)
-        progress = how.get("progress")
+        progress = options.get("progress")
         form: dict[str, Json] = {"collection": clean(collection)}
-        form |= {name: str(how.get(name, True)).lower() for name in ("sentences", "replace")}
+        form |= {name: str(options.get(name, True)).lower() for name in ("sentences", "replace")}
         form |= {} if stream is None else {"stream": clean(stream)}
         reports = []
         for number, each in enumerate(given):
             if progress is not None:
                 progress(f"sending {each.name}", number, len(given))
-            skips = how.get("skip_unsupported", False) or number in inside
+            skips = options.get("skip_unsupported", False) or number in inside
             told = {**form, "skip_unsupported": str(skips).lower()}
             request = Request("POST", "/streams/import", told, uploads=[each], writes=True, unhurried=True)
             reports.append(await self._channel.one(CaptionImport, request))
-        if how.get("wait", False) and any(each.streams for each in reports):
+        if options.get("wait", False) and any(each.streams for each in reports):
             await self._beside(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
         return _together(reports)
 

@@ -60,7 +60,7 @@ class ChannelService(Service):
         *,
         channel: str,
         collection: str = "default",
-        **how: Unpack[MessageImportOptions],
+        **options: Unpack[MessageImportOptions],
     ) -> list[Written]:
         """Store messages in the order in which they were written; a message with a stored key is an edit.
 
@@ -71,9 +71,9 @@ class ChannelService(Service):
             target, place = await self._writer.writable(channel, collection, kind="channel")
         embedder = await self._context.embedder(place.collection)
         given = [messages] if isinstance(messages, NewMessage) else messages
-        linker = Linker(memory=MEMORY) if how.get("link", True) else None
+        linker = Linker(memory=MEMORY) if options.get("link", True) else None
         threading = Threading(linker, self._parts.clock())
-        progress = how.get("progress")
+        progress = options.get("progress")
         written: list[Written] = []
         for batch in batches(given):
             stored = await self._stored(place, target, batch)
@@ -84,7 +84,7 @@ class ChannelService(Service):
             self._context.begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("writing", len(written), 0)
-        await self._context.embed_in(place, wait=how.get("wait", False), progress=progress)
+        await self._context.embed_in(place, wait=options.get("wait", False), progress=progress)
         return written
 
     async def list_messages(
@@ -137,7 +137,7 @@ class ChannelService(Service):
         *,
         kind: ArchiveKind | None = None,
         collection: str = "default",
-        **how: Unpack[MessageImportOptions],
+        **options: Unpack[MessageImportOptions],
     ) -> ImportReport:
         """Import the export of a chat platform; each channel becomes a source with threads.
 
@@ -159,12 +159,12 @@ class ChannelService(Service):
                 messages,
                 channel=target.id,
                 collection=home.id,
-                link=how.get("link", True),
-                progress=how.get("progress"),
+                link=options.get("link", True),
+                progress=options.get("progress"),
             )
 
-        report = await take_in(read, put, how.get("progress"))
-        await self._context.embed(home, wait=how.get("wait", False), progress=how.get("progress"))
+        report = await take_in(read, put, options.get("progress"))
+        await self._context.embed(home, wait=options.get("wait", False), progress=options.get("progress"))
         return report
 
     def _at_hand(self, archive: str | Path | Upload, folder: Path) -> Path:

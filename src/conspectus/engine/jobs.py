@@ -21,7 +21,7 @@ from conspectus.model.ids import JobId, SourceId
 from conspectus.model.jobs import (
     FINISHED,
     METHODS,
-    ChunkSizes,
+    ChunkOptions,
     EmbeddingRequest,
     IngestReport,
     Job,
@@ -128,7 +128,7 @@ class JobService(Service):
         source: str | None = None,
         method: str = "GET",
         headers: Mapping[str, str] | None = None,
-        **sizes: Unpack[ChunkSizes],
+        **options: Unpack[ChunkOptions],
     ) -> Job:
         """Add a web page in the background: fetch, parse, split and embed it. Returns the job at once.
 
@@ -145,7 +145,7 @@ class JobService(Service):
         if address.query:
             secret["url"] = whole
         target_name = source_name(whole) if source is None else named("source", source)
-        arguments = {"method": _method(method), "source": target_name, **self._cut(**sizes)}
+        arguments = {"method": _method(method), "source": target_name, **self._cut(**options)}
         if secret:
             arguments["repeatable"] = False
         if not address.query:

@@ -29,6 +29,7 @@ from conspectus.model.memory import (
     MemoryChanges,
     MemoryClass,
     MemoryExport,
+    MemoryListOptions,
     MemoryPage,
     MemoryQuery,
     MemoryReceipt,
@@ -38,7 +39,6 @@ from conspectus.model.memory import (
     MemoryWindow,
     MemoryWritten,
     NewMemory,
-    Paging,
     RecentMemory,
     Scope,
 )
@@ -155,11 +155,11 @@ class MemoryService(Service):
         collection: str = MEMORY,
         kind: MemoryClass | None = None,
         entity: str | None = None,
-        **paging: Unpack[Paging],
+        **options: Unpack[MemoryListOptions],
     ) -> MemoryPage:
         """List a page of the memories of a scope that match, by time."""
-        limit, newest_first = paging.get("limit", 100), paging.get("newest_first", False)
-        after, filter = paging.get("after"), paging.get("filter", EVERYTHING)
+        limit, newest_first = options.get("limit", 100), options.get("newest_first", False)
+        after, filter = options.get("after"), options.get("filter", EVERYTHING)
         require_range("limit", limit, 1, LIMIT)
         homes = await self._reader.homes(scope, collection)
         wanted = And((remembered(kind, entity), filter))

@@ -209,7 +209,7 @@ class StreamService(Service):
         *,
         stream: str | None = None,
         collection: str = "default",
-        **how: Unpack[CaptionImportOptions],
+        **options: Unpack[CaptionImportOptions],
     ) -> CaptionImport:
         """Import subtitle and caption files, each as a stream of its own unless `stream` names one.
 
@@ -219,7 +219,7 @@ class StreamService(Service):
         give a path. Raises PermissionDenied.
         """
         taken = CaptionCounts()
-        progress = how.get("progress")
+        progress = options.get("progress")
         given = await asyncio.to_thread(self._caption_files, files)
         for number, (name, data, is_named) in enumerate(given):
             if progress is not None:
@@ -229,14 +229,14 @@ class StreamService(Service):
                 continue
             taken.names.add(name)
             try:
-                await self._take_captions(taken, name, data, stream, collection=collection, how=how)
+                await self._take_captions(taken, name, data, stream, collection=collection, options=options)
             except (PermissionDenied, NotFound):
                 raise
             except ConspectusError as fault:
-                taken.fail(name, fault, skips=not is_named or how.get("skip_unsupported", False))
+                taken.fail(name, fault, skips=not is_named or options.get("skip_unsupported", False))
         if taken.streams:
             place = await self._sight.place(collection)
-            await self._context.embed_in(place, wait=how.get("wait", False), progress=progress)
+            await self._context.embed_in(place, wait=options.get("wait", False), progress=progress)
         return taken.report()
 
     async def search(self, query: StreamQuery) -> Moments:
@@ -296,12 +296,12 @@ class StreamService(Service):
         stream: str | None,
         *,
         collection: str,
-        how: CaptionImportOptions,
+        options: CaptionImportOptions,
     ) -> None:
         """The captions of one file in the place of those that it had before."""
         raw = await asyncio.to_thread(self._bytes_of, data)
         read = self._parts.make_captions().read
-        track = await asyncio.to_thread(read, raw, name, sentences=how.get("sentences", True))
+        track = await asyncio.to_thread(read, raw, name, sentences=options.get("sentences", True))
         if track.notice:
             taken.notices.append(f"{name}: {track.notice}")
         for of, captions in by_video(track, name, stream).items():
@@ -311,8 +311,8 @@ class StreamService(Service):
                 captions,
                 stream=of,
                 collection=collection,
-                replace=how.get("replace", True),
-                progress=how.get("progress"),
+                replace=options.get("replace", True),
+                progress=options.get("progress"),
             )
             taken.count(of, written)
             await self._drop_others(of, collection, name, {str(each.id) for each in written})

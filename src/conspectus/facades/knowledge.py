@@ -24,7 +24,7 @@ from conspectus.model import records
 from conspectus.model.access import Person
 from conspectus.model.filter import Eq
 from conspectus.model.ids import LOCAL
-from conspectus.model.jobs import ChunkSizes, Job
+from conspectus.model.jobs import ChunkOptions, Job
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.records import NewDocument, Receipt
 from conspectus.model.results import Hit, RankedHit
@@ -172,7 +172,7 @@ RERANK_FROM = 40
 FLOOR = 0.25
 
 
-class IngestOptions(ChunkSizes, total=False):
+class IngestOptions(ChunkOptions, total=False):
     """How a page is asked for (GET without headers), and how it is split."""
 
     method: str

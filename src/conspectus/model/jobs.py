@@ -46,7 +46,7 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
 
-class ChunkSizes(TypedDict, total=False):
+class ChunkOptions(TypedDict, total=False):
     """How a page is split, in characters; where they are not given, the settings decide."""
 
     chunk_size: int | None

@@ -219,7 +219,7 @@ class MemoryWindow:
     window: ContextWindow
 
 
-class Paging(TypedDict, total=False):
+class MemoryListOptions(TypedDict, total=False):
     """Which memories: `after` is the `next` of the page before, `limit` from 1 to 1,000 (else 100)."""
 
     filter: Filter
