@@ -94,7 +94,7 @@ async def test_answers_that_never_fit_are_a_failure(tmp_path: Path) -> None:
         assert made.data == {"people": ["Ann"]}
         model.says = ["no"]
         with pytest.raises(ChatBadAnswer):
-            await engine.summaries.summarize(replace(REQUEST, prompt="otherwise"))
+            await engine.summaries.summarize(replace(REQUEST, instructions="otherwise"))
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ async def settled(engine: Engine) -> list[Job]:
 
 async def test_a_job_makes_a_summary_and_does_not_hold_it(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
-    request = replace(REQUEST, range=CaptionRange("00:00", 720.0), prompt="who", schema=None)
+    request = replace(REQUEST, range=CaptionRange("00:00", 720.0), instructions="who", schema=None)
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(indexed(*range(18)), stream="film")
         job = await engine.summaries.start_job(request)

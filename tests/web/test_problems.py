@@ -137,6 +137,7 @@ async def test_a_value_that_does_not_fit_is_named(api: httpx.AsyncClient, body: 
         ("/search", "floor", "min_similarity"),
         ("/streams/search", "prompt", "query"),
         ("/streams/context", "budget", "max_tokens"),
+        ("/streams/lobby/summary/start", "prompt", "instructions"),
         ("/streams", "origin", "start_time"),
         ("/streams", "zone", "time_zone"),
         ("/memories/retention/apply", "preview", "dry_run"),

@@ -124,14 +124,14 @@ async def test_a_client_asks_for_exactly_the_same(tmp_path: Path) -> None:
     model = ScriptedChatModel([json.dumps({"who": "J\u00fcrgen & <co>"})])
     request = SummaryRequest(
         "film", range=CaptionRange("00:01:00", 400.0, contains=True), mode="refine", batch_size=2,
-        prompt="who? \u00fc&=#", schema=schema,
+        instructions="who? \u00fc&=#", schema=schema,
     )  # fmt: skip
     async with site(tmp_path, model) as (_, remote):
         made = await remote.summaries.summarize(request)
         assert made.data == {"who": "J\u00fcrgen & <co>"}
         assert await remote.summaries.get(request) == replace(made, calls=0)
         with pytest.raises(NotFound):
-            await remote.summaries.get(replace(request, prompt="else"))
+            await remote.summaries.get(replace(request, instructions="else"))
 
 
 async def test_a_live_stream_is_kept_summarised(tmp_path: Path) -> None:

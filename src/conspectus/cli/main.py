@@ -43,6 +43,7 @@ OLD_OPTIONS: Mapping[str, str] = {
     "--data": "--data-dir", "--link": "--infer-replies", "--no-link": "--no-infer-replies",
     "--single": "--single-valued", "--words-only": "--keywords-only", "--count": "--limit",
     "connections delete --delete": "--documents", "--threshold": "--min-score",
+    "streams summarize --prompt": "--instructions",
 }  # fmt: skip
 """An option that one command renamed differently has the name of the command before it."""
 ALIASES: Mapping[str, str] = {"--tokens": "--max-tokens"}

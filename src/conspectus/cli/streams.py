@@ -93,7 +93,7 @@ class How:
     refine: Annotated[bool, typer.Option("--refine", help="Refine one summary batch by batch.")] = False
     extractive: Annotated[bool, typer.Option("--extractive", help="Select sentences. Use no model.")] = False
     batch_size: Annotated[int, typer.Option(min=1, help="Captions per batch.")] = USUAL.batch_size
-    prompt: Annotated[str, typer.Option(help="Instructions for the model.")] = ""
+    instructions: Annotated[str, typer.Option(help="Instructions for the model.")] = ""
     sentences: Annotated[int, typer.Option(min=1, help="Maximum number of sentences with --extractive.")] = (
         USUAL.sentences
     )
@@ -231,7 +231,7 @@ def summarize(stream: Stream, session: Session, within: Within, how: How) -> Non
             within.range(),
             "refine" if how.refine else "batches",
             how.batch_size,
-            how.prompt,
+            how.instructions,
             extractive=how.extractive,
             sentences=how.sentences,
         )

@@ -306,7 +306,7 @@ class SummaryPipeline:
     def _style(self, asked: ResolvedSummaryRequest, model: ChatModel) -> Style:
         clock = clock_of(asked.source)
         return Style(
-            prompt=asked.request.prompt,
+            instructions=asked.request.instructions,
             form=None if asked.form is None else asked.form.text,
             window=model.window,
             count=self._parts.counter(model.tokenizer),

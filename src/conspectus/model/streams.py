@@ -284,7 +284,7 @@ class SummaryRequest(Checked):
     """What to summarize: the captions of a range of one stream, `batch_size` at a time.
 
     `batches` summarizes each batch, and then all of these together; `refine` goes through the captions in
-    order and improves one summary with each batch. `prompt` says what matters; with a JSON `schema` the
+    order and improves one summary with each batch. `instructions` say what matters; with a JSON `schema` the
     answer is an object that satisfies it. Without a chat model, or with `extractive`, sentences are chosen
     instead, at most `sentences` of them.
     """
@@ -294,7 +294,7 @@ class SummaryRequest(Checked):
     range: CaptionRange = WHOLE
     mode: SummaryMode = "batches"
     batch_size: int = 6
-    prompt: str = ""
+    instructions: str = ""
     schema: Metadata | None = None
     extractive: bool = False
     sentences: int = 10

@@ -196,7 +196,7 @@ class PromptPiece:
 class Style:
     """How questions are put: what matters to the caller, the form of answers, and how much fits."""
 
-    prompt: str
+    instructions: str
     form: str | None
     window: int
     count: CountTokens
@@ -204,11 +204,11 @@ class Style:
 
     @cached_property
     def free(self) -> int:
-        """Tokens for material and answer. Raises TooLarge where the prompt leaves too few."""
+        """Tokens for material and answer. Raises TooLarge where the instructions leave too few."""
         frames = max(self._cost(self.messages(task, ())) for task in _TASKS)
         free = int((self.window - frames) * MARGIN)
         if free < LEAST_ROOM:
-            raise TooLarge("prompt", size=frames, limit=self.window - LEAST_ROOM, unit="tokens")
+            raise TooLarge("instructions", size=frames, limit=self.window - LEAST_ROOM, unit="tokens")
         return free
 
     @cached_property
@@ -223,7 +223,7 @@ class Style:
 
     def messages(self, task: str, lines: Sequence[str]) -> tuple[Message, ...]:
         """What is sent."""
-        wish = without_delimiters(self.prompt.strip())
+        wish = without_delimiters(self.instructions.strip())
         end = _PLAIN if self.form is None else f"{_FORM}\n{self.form}"
         asked = "\n".join(filter(None, (_TASKS[task], wish and f"What matters: {wish}", end)))
         material = "\n".join(lines)

@@ -120,9 +120,10 @@ def checked(request: SummaryRequest, *, most_characters: int) -> SummaryRequest:
         raise InvalidInput("mode", f"{request.mode!r} is none; there are batches and refine")
     require_range("batch_size", request.batch_size, 1, MOST_BATCH)
     require_range("sentences", request.sentences, 1, MOST_SENTENCES)
-    if len(request.prompt) > most_characters:
-        raise TooLarge("prompt", size=len(request.prompt), limit=most_characters, unit="characters")
-    return replace(request, prompt=clean(request.prompt))
+    size = len(request.instructions)
+    if size > most_characters:
+        raise TooLarge("instructions", size=size, limit=most_characters, unit="characters")
+    return replace(request, instructions=clean(request.instructions))
 
 
 def recipe(request: SummaryRequest, span: Span, model: str) -> str:
@@ -130,7 +131,7 @@ def recipe(request: SummaryRequest, span: Span, model: str) -> str:
     bounds = [None if each is None else each.isoformat() for each in (span.start, span.end)]
     schema = None if request.schema is None else json.dumps(dict(request.schema), sort_keys=True)
     told = [
-        model, request.mode, request.batch_size, request.prompt, schema,
+        model, request.mode, request.batch_size, request.instructions, schema,
         *bounds, span.contains, span.first, span.last,
     ]  # fmt: skip
     return stable_id("recipe", json.dumps(told))

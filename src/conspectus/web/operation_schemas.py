@@ -224,7 +224,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "SummaryRequest.batch_size": Annotated[
         int, Limited(ge=1, le=MOST_BATCH, description="Captions that are summarized together.")
     ],
-    "SummaryRequest.prompt": Annotated[str, Limited(max_length=100_000, description="What matters.")],
+    "SummaryRequest.instructions": Annotated[str, Limited(max_length=100_000, description="What matters.")],
     "SummaryRequest.sentences": Annotated[
         int, Limited(ge=1, le=MOST_SENTENCES, description="Most captions that are chosen.")
     ],

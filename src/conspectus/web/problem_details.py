@@ -34,6 +34,7 @@ RENAMED: Mapping[str, str] = {
     "top_n": "limit",
     "search_limit": "candidates",
     "prompt": "query",
+    "summary prompt": "instructions",
     "inject": "use_context",
     "keep_in": "store_in",
     "skip": "offset",
@@ -54,7 +55,7 @@ RENAMED: Mapping[str, str] = {
     "preview": "dry_run",
     "most": "max_count",
 }
-"""Fields of requests by the names that they had before the first release."""
+"""Fields of requests by the names that they had before the first release; some below a segment of a path."""
 
 STATUSES: Mapping[type[ConspectusError], int] = {
     errors.InvalidInput: 422,
@@ -214,21 +215,25 @@ def internal(request_id: str) -> Problem:
     return Problem(500, CODES[500], detail, {"request_id": request_id})
 
 
-def invalid(found: Sequence[Mapping[str, Any]]) -> Problem:
+def invalid(found: Sequence[Mapping[str, Any]], path: str = "") -> Problem:
     """The problem of values that do not fit a schema, the first of them as the field at fault."""
-    found = sorted(found, key=lambda each: _new_name(each) is None)
-    named = [{"field": _place(each), "reason": _reason(each)} for each in found[:MOST_NAMED]]
+    found = sorted(found, key=lambda each: _new_name(each, path) is None)
+    named = [{"field": _place(each), "reason": _reason(each, path)} for each in found[:MOST_NAMED]]
     first = InvalidInput(**named[0]) if named else InvalidInput("body", "cannot be read")
     return Problem(422, first.code, str(first), {**vars(first), "errors": named})
 
 
-def _new_name(error: Mapping[str, Any]) -> str | None:
+def _new_name(error: Mapping[str, Any], path: str) -> str | None:
     """The new name of an unknown field that has one."""
-    return RENAMED.get(str(error["loc"][-1])) if error["type"] == "extra_forbidden" else None
+    if error["type"] != "extra_forbidden":
+        return None
+    name = str(error["loc"][-1])
+    below = (RENAMED.get(f"{segment} {name}") for segment in path.split("/"))
+    return next(filter(None, below), RENAMED.get(name))
 
 
-def _reason(error: Mapping[str, Any]) -> str:
-    new = _new_name(error)
+def _reason(error: Mapping[str, Any], path: str) -> str:
+    new = _new_name(error, path)
     return str(error["msg"]) if new is None else f"unknown field; use `{new}`"
 
 
@@ -242,7 +247,7 @@ async def answer_error(request: Request, error: Exception) -> Response:
         case Refused():
             problem = error.problem
         case RequestValidationError():
-            problem = invalid(error.errors())
+            problem = invalid(error.errors(), request.scope["path"])
         case HTTPException():
             problem = _of_framework(error, request)
         case _:
