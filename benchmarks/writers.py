@@ -1,8 +1,9 @@
-"""Many who write at once: python benchmarks/writers.py --processes 1 4 --writers 1 16.
+"""Many who write at once: python benchmarks/writers.py --processes 1 4 --writers 1 16 --collections 16.
 
 Each process has so many writers, each of which adds one document after the other to one of eight sources
-of one collection: on PostgreSQL, or in a folder with `--folder`. Measured is how many documents all store
-in a second, each found by words when it is acknowledged, and how long one takes. No vectors are made.
+of its collection: on PostgreSQL, or in a folder with `--folder`. With `--commit-ms` a commit takes the server
+so long, as on a disk elsewhere. Measured is how many documents all store in a second, each found by words
+when it is acknowledged, and how long one takes. No vectors are made.
 """
 
 import argparse
@@ -29,7 +30,7 @@ SETTINGS = replace(Settings(), embedder="none", run_background_jobs="off", log_l
 SOURCES = 8
 
 
-async def work(place: str, cache: str, writers: int, seconds: float) -> None:
+async def work(place: str, cache: str, writers: range, homes: int, seconds: float) -> None:
     """What one process does: it says that it is ready, begins when told, and says how long each took."""
     async with conspectus.open(place, settings=replace(SETTINGS, cache=cache)) as engine:
         took: list[float] = []
@@ -37,15 +38,16 @@ async def work(place: str, cache: str, writers: int, seconds: float) -> None:
         async def write(writer: int, until: float) -> None:
             while (begun := time.perf_counter()) < until:
                 text = f"{writer} {len(took)} tides turn in the harbour while gulls sit on the lamps"
-                await engine.add([NewDocument(text)], source=f"s{writer % SOURCES}", collection="shared")
+                home = f"shared {writer % homes}"
+                await engine.add([NewDocument(text)], source=f"s{writer % SOURCES}", collection=home)
                 took.append(time.perf_counter() - begun)
 
-        await write(0, time.perf_counter() + 0.2)
+        await write(writers.start, time.perf_counter() + 0.2)
         took.clear()
         print("ready", flush=True)
         await asyncio.to_thread(sys.stdin.readline)
         until = time.perf_counter() + seconds
-        await asyncio.gather(*(write(writer, until) for writer in range(writers)))
+        await asyncio.gather(*(write(writer, until) for writer in writers))
         print(" ".join(map(str, took)), flush=True)
 
 
@@ -58,17 +60,21 @@ async def said(process: Process) -> str:
     return line.decode()
 
 
-async def measured(place: str, folder: Path, processes: int, writers: int, seconds: float) -> Sequence[float]:
+async def measured(
+    place: str, folder: Path, given: argparse.Namespace, processes: int, writers: int
+) -> Sequence[float]:
     """How long each document took that so many processes stored in so many seconds."""
+    homes: int = given.collections
     async with conspectus.open(place, settings=replace(SETTINGS, cache=str(folder / "founding"))) as engine:
-        await engine.collections.create("shared")
-        for number in range(SOURCES):
-            await engine.collections.get_or_create_source(f"s{number}", collection="shared")
-    told = ["--writers", str(writers), "--seconds", str(seconds), "--work", place]
-    command = [sys.executable, __file__, *told]
+        for home in range(homes):
+            await engine.collections.create(f"shared {home}")
+            for number in range(SOURCES):
+                await engine.collections.get_or_create_source(f"s{number}", collection=f"shared {home}")
+    command = [sys.executable, __file__, "--writers", str(writers), "--seconds", str(given.seconds)]
+    command += ["--collections", str(homes), "--work", place]
     running = [
         await asyncio.create_subprocess_exec(
-            *command, str(folder / f"cache {number}"), stdin=PIPE, stdout=PIPE, limit=2**26
+            *command, str(folder / f"cache {number}"), str(number), stdin=PIPE, stdout=PIPE, limit=2**26
         )
         for number in range(processes)
     ]
@@ -89,15 +95,29 @@ def main() -> None:
     parser.add_argument("--writers", type=int, nargs="+", default=[1, 16])
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--folder", action="store_true", help="a folder in place of PostgreSQL")
-    parser.add_argument("--work", nargs=2, metavar=("PLACE", "CACHE"), help=argparse.SUPPRESS)
+    parser.add_argument("--collections", type=int, default=1)
+    parser.add_argument("--commit-ms", type=int, default=0)
+    parser.add_argument("--work", nargs=3, metavar=("PLACE", "CACHE", "PROCESS"), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        asyncio.run(work(*given.work, given.writers[0], given.seconds))
+        place, cache, process = given.work
+        first = int(process) * given.writers[0]
+        writers = range(first, first + given.writers[0])
+        asyncio.run(work(place, cache, writers, given.collections, given.seconds))
         return
     with TemporaryDirectory(prefix="conspectus-writers-") as name:
         folder = Path(name)
         with nullcontext() if given.folder else postgres_server(folder) as server:
+            if server is not None and given.commit_ms:
+                slow_down(server, given.commit_ms)
             Console(width=100).print(table_of(given, server, folder))
+
+
+def slow_down(server: PostgresProcess, milliseconds: int) -> None:
+    """Have the server flush its log for at least so long, for all who commit meanwhile at once."""
+    for setting in ("fsync = on", "commit_siblings = 0", f"commit_delay = {1_000 * milliseconds}"):
+        server.run(f"ALTER SYSTEM SET {setting}")
+    server.run("SELECT pg_reload_conf()")
 
 
 def table_of(given: argparse.Namespace, server: PostgresProcess | None, folder: Path) -> Table:
@@ -106,7 +126,7 @@ def table_of(given: argparse.Namespace, server: PostgresProcess | None, folder: 
     for number, (processes, writers) in enumerate(product(given.processes, given.writers)):
         here = folder / str(number)
         with nullcontext(str(here / "store")) if server is None else server.fresh() as place:
-            took = asyncio.run(measured(place, here, processes, writers, given.seconds))
+            took = asyncio.run(measured(place, here, given, processes, writers))
         low, high = np.percentile(took, [50, 95]) * 1_000
         rate = len(took) / given.seconds
         table.add_row(str(processes), str(writers), f"{rate:.1f}", f"{low:.0f}", f"{high:.0f}")

@@ -30,7 +30,8 @@ def fill(connection: Connection, *, rows: int = 3, start: int = 1) -> None:
         if table.name == "counters":
             if start == 1:
                 connection.execute(delete(table))
-                connection.execute(insert(table), [{"name": n, "value": 10**9} for n in COUNTED])
+                first = {"collection": "", "value": 10**9, "end": 2**63 - 1}
+                connection.execute(insert(table), [{"name": n, **first} for n in COUNTED])
             continue
         made = [_row(table, number) for number in range(start, start + rows)]
         connection.execute(insert(table), made)

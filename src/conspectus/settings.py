@@ -42,7 +42,7 @@ class Settings:
         int, "maximum wait for the write lock, and for a connection to the database"
     ] = 30
     database_connections: Annotated[
-        int, "PostgreSQL connections of a process; all but two can read at once"
+        int, "PostgreSQL connections of a process: half of them for reading, the others for writing"
     ] = 8
     lease_seconds: Annotated[
         int, "time without a heartbeat after which another process takes over a lock"

@@ -12,7 +12,7 @@ from conspectus.records.tables.core import metadata
 EMPTYING = "; ".join(
     f'DELETE FROM "{table.name}"' for table in reversed(metadata.sorted_tables) if table.name != "counters"
 )
-COUNTING = "UPDATE counters SET value = 0"
+COUNTING = "DELETE FROM counters WHERE collection <> ''; UPDATE counters SET value = 0"
 
 
 @pytest.fixture(scope="session")

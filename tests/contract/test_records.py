@@ -35,7 +35,7 @@ async def main(path, name):
         await records.write(batch)
         print(number, flush=True)
         waiting = await records.unembedded("shelf", SPACE, limit=7)
-        await records.put_vectors(SPACE, [(each.chunk.id, vector(1)) for each in waiting])
+        await records.put_vectors("shelf", SPACE, [(each.chunk.id, vector(1)) for each in waiting])
         await records.delete([f"{name}-{number - 3}-0"])
 
 asyncio.run(main(*sys.argv[1:]))
@@ -177,7 +177,7 @@ async def test_a_purge_leaves_no_byte_of_what_was_deleted(path: Path) -> None:
     await records.write([*kept, prepared("a", f"{marker} " * 3000, title=marker, metadata={"m": marker})])
     await records.write([prepared("a", *[f"{marker} {number} " for number in range(500)], author=marker)])
     waiting = await records.unembedded(SHELF, SPACE, limit=1000)
-    await records.put_vectors(SPACE, [(each.chunk.id, vector(1)) for each in waiting])
+    await records.put_vectors(SHELF, SPACE, [(each.chunk.id, vector(1)) for each in waiting])
     assert holding(path.parent, marker) != []
     await records.delete([DocumentId("a")])
     await records.purge()

@@ -33,7 +33,9 @@ async def transactions(place: str) -> AsyncIterator[Transactions]:
 
 def counted(number: int, connection: Connection) -> int:
     """Something that is stored once, and fails where it was before."""
-    connection.execute(insert(counters).values(name=f"test {number}", value=number))
+    connection.execute(
+        insert(counters).values(name=f"test {number}", collection="", value=number, end=number)
+    )
     return number
 
 
@@ -107,3 +109,95 @@ async def test_a_long_one_is_waited_for_by_nobody_before_it(transactions: Transa
     assert not long.done()
     go_on.set()
     assert await long
+
+
+@pytest.fixture
+async def two(postgres_url: str) -> AsyncIterator[tuple[Transactions, Transactions]]:
+    """The transactions of two processes, as the server sees it."""
+    first, second = await open_records(postgres_url), await open_records(postgres_url)
+    yield first.transactions, second.transactions
+    await first.close()
+    await second.close()
+
+
+class Held:
+    """A work that stays in its transaction until it is let go."""
+
+    def __init__(self, transactions: Transactions, lock: str | None) -> None:
+        self._begun, self._go = Event(), Event()
+        self.task = asyncio.create_task(transactions.write(self._hold, lock=lock))
+
+    def _hold(self, _: Connection) -> bool:
+        self._begun.set()
+        return self._go.wait(LONG)
+
+    async def begun(self) -> None:
+        assert await asyncio.to_thread(self._begun.wait, LONG)
+
+    async def let_go(self) -> None:
+        self._go.set()
+        assert await self.task
+
+
+@pytest.mark.parametrize(("held", "asked"), [("a", "b"), ("b", "a")])
+@pytest.mark.parametrize("other_process", [False, True])
+async def test_writers_of_other_parts_wait_for_nobody(
+    two: tuple[Transactions, Transactions], held: str, asked: str, other_process: bool
+) -> None:
+    holding = Held(two[0], held)
+    await holding.begun()
+    assert await two[other_process].write(partial(counted, 1), lock=asked) == 1
+    await holding.let_go()
+
+
+@pytest.mark.parametrize(("held", "asked"), [("a", "a"), ("a", None), (None, "a"), (None, None)])
+@pytest.mark.parametrize("other_process", [False, True])
+async def test_writers_of_one_part_take_turns(
+    two: tuple[Transactions, Transactions], held: str | None, asked: str | None, other_process: bool
+) -> None:
+    holding = Held(two[0], held)
+    await holding.begun()
+    waiting = asyncio.create_task(two[other_process].write(partial(counted, 1), lock=asked))
+    assert await asyncio.wait([waiting], timeout=0.2) == (set(), {waiting})
+    await holding.let_go()
+    assert await waiting == 1
+
+
+async def test_one_for_the_whole_database_is_not_overtaken(two: tuple[Transactions, Transactions]) -> None:
+    holding, order = Held(two[0], "a"), list[str]()
+    await holding.begun()
+    whole = asyncio.create_task(two[0].write(lambda _: order.append("whole")))
+    after = asyncio.create_task(two[0].write(lambda _: order.append("b"), lock="b"))
+    assert await asyncio.wait([whole, after], timeout=0.2) == (set(), {whole, after})
+    await holding.let_go()
+    await asyncio.gather(whole, after)
+    assert order == ["whole", "b"]
+
+
+async def test_parts_that_wait_share_a_transaction_with_all_their_locks(
+    two: tuple[Transactions, Transactions],
+) -> None:
+    busy = [Held(two[0], f"busy {number}") for number in range(two[0].database.writers)]
+    await asyncio.gather(*(each.begun() for each in busy))
+    ended: list[int] = []
+    two[0].before_commit(lambda _: ended.append(1))
+    asked = [
+        asyncio.create_task(two[0].write(partial(counted, number), lock=f"part {number % 5}"))
+        for number in range(10)
+    ]
+    await asyncio.sleep(0)
+    for each in busy:
+        await each.let_go()
+    assert await asyncio.gather(*asked) == list(range(10))
+    assert len(ended) < len(busy) + len(asked)
+
+
+async def test_closing_lets_all_that_waits_be_done(postgres_url: str) -> None:
+    records = await open_records(postgres_url)
+    asked = [
+        asyncio.create_task(records.transactions.write(partial(counted, number), lock=lock))
+        for number, lock in enumerate(["a", "b", None, "a", "c", None, "b"])
+    ]
+    await asyncio.sleep(0)
+    await records.close()
+    assert await asyncio.gather(*asked) == list(range(7))

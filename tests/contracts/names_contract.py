@@ -56,8 +56,9 @@ class NamesContract:
             await store.keep(each, True)
         first, second, letter, far = passages
         subject = name("Ada", kind=SUBJECT)
-        assert await store.put({first: [name("Ada", at=5), subject], second: [name("Bob")]}) == 2
-        await store.put({letter: [name("ADA")], far: [name("Ada")]})
+        assert await store.put(SHELF, {first: [name("Ada", at=5), subject], second: [name("Bob")]}) == 2
+        await store.put(SHELF, {letter: [name("ADA")]})
+        await store.put(ELSEWHERE, {far: [name("Ada")]})
         return passages
 
     async def test_nothing_is_looked_through_unless_it_is_wanted(
@@ -66,7 +67,7 @@ class NamesContract:
         """Nor kept: what was looked through while it was switched off is not stored."""
         assert await everything(store) == []
         assert await store.count_unread(SHELF) == 0
-        assert await store.put({passages[0]: [name("Ada")]}) == 0
+        assert await store.put(SHELF, {passages[0]: [name("Ada")]}) == 0
         assert await store.of(passages) == []
         with pytest.raises(NotFound):
             await store.keep(CollectionId("nothing"), True)
@@ -83,7 +84,7 @@ class NamesContract:
             (passages[2], "About b", "Ada!"),
         ]
         assert [each.chunk for each in await store.unread(SHELF, limit=1)] == passages[:1]
-        await store.put({passages[0]: [], passages[1]: []})
+        await store.put(SHELF, {passages[0]: [], passages[1]: []})
         assert [each.chunk for each in await everything(store)] == [passages[2]]
         await records.write([prepared("d", "new")])
         assert [each.text for each in await everything(store)] == ["Ada!", "new"]
@@ -98,7 +99,7 @@ class NamesContract:
         fact = {"subject": "Ada", "predicate": "lives in", "object": "Bonn", "single": True}
         told = {"fact": fact, "entities": ["Carl"]}
         await store.keep(SHELF, True)
-        await store.put({each: [] for each in passages})
+        await store.put(SHELF, {each: [] for each in passages})
         await records.write([prepared("m", "I moved. ", "Yes.", kind="memory", metadata=told)])
         await records.write([prepared("p", "I moved.", metadata=told)])
         assert [(each.about, each.told) for each in await everything(store)] == [
@@ -146,7 +147,7 @@ class NamesContract:
         assert await store.passages([*asked, NOTES], SHELF, ["ada"], most=1, few=9) == {}
         await records.write([prepared(f"n{number}", "Ada") for number in range(70)])
         for each in await everything(store):
-            await store.put({each.chunk: [name("Ada")]})
+            await store.put(SHELF, {each.chunk: [name("Ada")]})
         assert await store.passages(asked, SHELF, ["ada", "bob"], most=9, few=9) == told
         several = await store.passages([*asked, NOTES], SHELF, ["ada", "bob"], most=99, few=9)
         assert several == {"ada": Mentioned((first,), frozenset({first})), "bob": Mentioned((second,))}
@@ -192,7 +193,7 @@ class NamesContract:
         await records.write([prepared("a", "nobody")])
         assert await store.of(read[:3]) == []
         assert await store.counts(None, SHELF, begins="", limit=MANY) == []
-        assert await store.put({read[0]: [name("Ada")]}) == 0
+        assert await store.put(SHELF, {read[0]: [name("Ada")]}) == 0
         assert [each.text for each in await everything(store)] == ["nobody"]
 
     async def test_switched_off_it_forgets_and_on_again_begins_anew(
@@ -210,13 +211,13 @@ class NamesContract:
         self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """Nothing of before is left."""
-        await store.put({read[0]: [name("Eve")]})
+        await store.put(SHELF, {read[0]: [name("Eve")]})
         assert [dict(each.names) for each in await store.of(read[:1])] == [{"eve": "Eve"}]
 
     @pytest.mark.parametrize("text", ["\U0010ffff", "a'b\"%_\\", "Ko\u0308ln", "x" * 5_000, "\u2028"])
     async def test_any_text_can_be_a_name(self, store: MentionStore, read: list[ChunkId], text: str) -> None:
         """And is found under its key."""
-        await store.put({read[1]: [name(text, key=text)]})
+        await store.put(SHELF, {read[1]: [name(text, key=text)]})
         assert await store.passages(None, SHELF, [text], most=1, few=9) == {text: Mentioned((read[1],))}
         assert [each.name for each in await store.counts(None, SHELF, begins=text, limit=9)] == [text]
 
@@ -225,6 +226,6 @@ class NamesContract:
     ) -> None:
         """More than a statement may name."""
         many: Sequence[str] = [f"name {number}" for number in range(40_000)]
-        assert await store.put({read[1]: [name(each) for each in many]}) == len(many)
+        assert await store.put(SHELF, {read[1]: [name(each) for each in many]}) == len(many)
         assert len(await store.passages(None, SHELF, many, most=1, few=9)) == len(many)
         assert len((await store.of(read[1:2]))[0].names) == len(many)

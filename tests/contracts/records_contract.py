@@ -260,7 +260,7 @@ class RecordsContract(HistoryContract, ThreadsContract, TimelineContract):
         await put(records, prepared("a", "1 ", "2"), prepared("b", "3", parent="a"))
         await put(records, prepared("c", "4", parent="b"), prepared("d", "5"))
         [only_chunk] = await chunk_ids(records, "c")
-        await records.put_vectors(SPACE, [(only_chunk, vector(1))])
+        await records.put_vectors(SHELF, SPACE, [(only_chunk, vector(1))])
         ids = [DocumentId("a"), DocumentId("b"), NOBODY]
         assert await records.delete(ids) == Receipt(documents=3, chunks=4, vectors=1)
         assert await records.delete(ids) == Receipt()

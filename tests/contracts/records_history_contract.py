@@ -17,7 +17,9 @@ async def texts_waiting(records: Records, space: EmbeddingSpace = SPACE, limit: 
 async def embed_all(records: Records, space: EmbeddingSpace = SPACE) -> int:
     """Give every chunk that lacks one a vector."""
     waiting = await records.unembedded(SHELF, space, limit=1000)
-    return await records.put_vectors(space, [(each.chunk.id, vector(each.chunk.id)) for each in waiting])
+    return await records.put_vectors(
+        SHELF, space, [(each.chunk.id, vector(each.chunk.id)) for each in waiting]
+    )
 
 
 async def status_of(records: Records, key: str) -> str:
@@ -128,7 +130,7 @@ class HistoryContract:
             rest = [each.chunk.id async for batch in reader.scan(after) for each in batch]
             assert rest == ids[place + 1 :]
         assert await reader.chunks(ids[0], ids[-2]) == scanned[:-1]
-        await records.put_vectors(SPACE, [(ids[1], vector(0.5))])
+        await records.put_vectors(SHELF, SPACE, [(ids[1], vector(0.5))])
         assert [each.vector for each in await reader.chunks(ids[0], ids[1])] == [None, vector(0.5)]
         other = records.reader(SHELF, OTHER_SPACE)
         assert [each.vector for each in await other.chunks(ids[0], ids[1])] == [None, None]
@@ -149,14 +151,14 @@ class HistoryContract:
         assert await texts_waiting(records) == ["one ", "two", "three"]
         first, second, third = await records.unembedded(SHELF, SPACE, limit=3)
         pairs = [(third.chunk.id, vector(3)), (ChunkId(999), vector(9)), (first.chunk.id, vector(1))]
-        assert await records.put_vectors(SPACE, pairs) == 2
+        assert await records.put_vectors(SHELF, SPACE, pairs) == 2
         assert [await status_of(records, key) for key in "ab"] == ["pending", "embedded"]
-        assert await records.put_vectors(SPACE, [(second.chunk.id, vector(2))] * 2) == 1
+        assert await records.put_vectors(SHELF, SPACE, [(second.chunk.id, vector(2))] * 2) == 1
         assert await status_of(records, "a") == "embedded"
         assert (await texts_waiting(records), await records.count_unembedded(SHELF, SPACE)) == ([], 0)
-        assert await records.put_vectors(SPACE, []) == 0
+        assert await records.put_vectors(SHELF, SPACE, []) == 0
         with pytest.raises(InvalidInput):
-            await records.put_vectors(SPACE, [(first.chunk.id, vector(1, dimensions=3))])
+            await records.put_vectors(SHELF, SPACE, [(first.chunk.id, vector(1, dimensions=3))])
 
     async def test_those_without_a_vector_among_some(self, records: Records, stocked: None) -> None:
         """By where their documents end, from the start of a range to before its stop."""
@@ -177,7 +179,7 @@ class HistoryContract:
         assert await among(second, third) == [first, second]
         assert await among(second, fourth, limit=2) == [first, second]
         assert [await oldest(start) for start in (0, second, third)] == [second, second, third]
-        await records.put_vectors(SPACE, [(first, vector(1)), (third, vector(3))])
+        await records.put_vectors(SHELF, SPACE, [(first, vector(1)), (third, vector(3))])
         assert await among(0, fourth + 1) == [second, fourth]
         assert [await oldest(start) for start in (0, third, fourth + 1)] == [second, fourth, None]
 
@@ -264,6 +266,6 @@ class HistoryContract:
         await records.write([prepared("a", "one ", "two"), prepared("b", "three"), prepared("empty")])
         await records.fail(DocumentId("b"), "refused")
         [first, _] = await records.unembedded(SHELF, SPACE, limit=10)
-        await records.put_vectors(SPACE, [(first.chunk.id, vector(1))])
+        await records.put_vectors(SHELF, SPACE, [(first.chunk.id, vector(1))])
         expected = {"sources": 1, "documents": 3, "chunks": 3, "vectors": 1, "pending": 1, "error": 1}
         assert await records.counts(SHELF) == expected

@@ -139,7 +139,7 @@ class SummariesContract:
     ) -> None:
         """Of the first chunk of each, where there is one."""
         chunks = [(await records.document_chunks(each.document.id))[0].chunk.id for each in captions]
-        await records.put_vectors(SPACE, [(chunks[0], vector(1)), (chunks[2], vector(0, 1))])
+        await records.put_vectors(SHELF, SPACE, [(chunks[0], vector(1)), (chunks[2], vector(0, 1))])
         ids = [each.document.id for each in captions]
         found = await store.vectors([*ids, DocumentId("none")], SPACE)
         assert found == {ids[0]: vector(1), ids[2]: vector(0, 1)}

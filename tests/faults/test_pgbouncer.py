@@ -91,7 +91,7 @@ async def some_of_each(records: SqlRecords, name: str) -> None:
         batch = [prepared(f"{name}-{number}-{part}", *[f"{name}{part} "] * 10) for part in range(3)]
         await records.write(batch)
         waiting = await records.unembedded(SHELF, SPACE, limit=20)
-        await records.put_vectors(SPACE, [(each.chunk.id, vector(1)) for each in waiting])
+        await records.put_vectors(SHELF, SPACE, [(each.chunk.id, vector(1)) for each in waiting])
         assert await records.text(DocumentId(f"{name}-{number}-1")) == f"{name}1 " * 10
         assert await records.count(SHELF, EVERYTHING) >= 3 * (number + 1)
 

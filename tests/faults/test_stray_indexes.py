@@ -70,7 +70,9 @@ async def test_what_a_collection_moves_to_is_not_stray(engine: Engine, postgres_
     home = await engine.collections.get("kept")
     records = await open_records(postgres_url)
     waiting = await records.unembedded(home.id, SPACE, limit=9)
-    await records.put_vectors(SPACE, [(each.chunk.id, bytes(2 * SPACE.dimensions)) for each in waiting])
+    await records.put_vectors(
+        home.id, SPACE, [(each.chunk.id, bytes(2 * SPACE.dimensions)) for each in waiting]
+    )
     names = set(told(postgres_url, "SELECT name FROM conspectus_indexes"))
     shelf = await engine._context.core.shelves.another(home, SPACE)
     await shelf.index.rebuild()

@@ -66,14 +66,14 @@ class MemoryNames:
         ordered = sorted(spelt, key=lambda key: (-len(spelt[key]), key))[:limit]
         return [EntityCount(key, *_mostly(spelt[key]), passages=len(spelt[key])) for key in ordered]
 
-    async def put(self, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
+    async def put(self, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
         """Store what passages mention in the place of what they did, and say how many names that is."""
         stored = 0
         for row in await self._records.hydrate(list(found)):
-            home, chunk = row.document.collection, row.chunk.id
-            if home in self._read_to:
+            chunk = row.chunk.id
+            if row.document.collection == collection and collection in self._read_to:
                 self._found[chunk] = _first(found[chunk])
-                self._read_to[home] = max(self._read_to[home], chunk)
+                self._read_to[collection] = max(self._read_to[collection], chunk)
                 stored += len(self._found[chunk])
         return stored
 

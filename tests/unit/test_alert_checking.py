@@ -66,7 +66,7 @@ class Store:
         waiting = await self.records.unembedded(SHELF, SPACE, limit=len(cosines))
         rows = np.array([[c, (1 - c * c) ** 0.5, 0, 0] for c in cosines], dtype=np.float32)
         ids = [ChunkId(each.chunk.id) for each in waiting]
-        await self.records.put_vectors(SPACE, list(zip(ids, packed(rows), strict=True)))
+        await self.records.put_vectors(SHELF, SPACE, list(zip(ids, packed(rows), strict=True)))
 
     async def check(self) -> list[str]:
         while await self.checker.round():

@@ -53,9 +53,9 @@ async def test_a_vector_that_was_made_meanwhile_does_not_replace_it(records: Sql
     await records.write([prepared("a", "one ", "two")])
     waiting = await records.unembedded(SHELF, SPACE, limit=9)
     await records.write([given("a", "one ", "two", to=5)])
-    assert await records.put_vectors(SPACE, [(each.chunk.id, vector(9)) for each in waiting]) == 0
+    assert await records.put_vectors(SHELF, SPACE, [(each.chunk.id, vector(9)) for each in waiting]) == 0
     assert await vectors_of(records, "a") == [vector(5)] * 2
-    assert await records.put_vectors(OTHER_SPACE, [(waiting[0].chunk.id, vector(9))]) == 1
+    assert await records.put_vectors(SHELF, OTHER_SPACE, [(waiting[0].chunk.id, vector(9))]) == 1
 
 
 async def test_what_failed_is_mended_by_it(records: SqlRecords) -> None:

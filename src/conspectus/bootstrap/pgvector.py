@@ -43,7 +43,7 @@ class IndexTransactions:
 
         self._transactions = transactions
         self._database = transactions.database
-        self._engine = transactions.database.writing.execution_options(**{WRITES: False})
+        self._engine = transactions.database.writing.execution_options(**{WRITES: ()})
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="index-write")
         # Each holds a connection and reads over others: holding all of them, none would get on.
         self._lasting = asyncio.Semaphore(max(transactions.database.readers // 2, 1))

@@ -319,7 +319,7 @@ async def _store(
     if not np.isfinite(vectors).all():
         raise ProviderError(embedder.space.model, "returned a vector that is not finite")
     pairs = zip((ChunkId(each.chunk.id) for each in batch), packed(vectors), strict=True)
-    return await records.put_vectors(embedder.space, list(pairs))
+    return await records.put_vectors(batch[0].document.collection, embedder.space, list(pairs))
 
 
 class Backfill:
@@ -466,7 +466,8 @@ class NameReader:
     async def _read(self, collection: CollectionId, work: PendingWork) -> None:
         while batch := await self._names.unread(collection, limit=READ_AT_ONCE):
             found = await self._found(collection, batch)
-            await self._names.put({each.chunk: names for each, names in zip(batch, found, strict=True)})
+            names = {each.chunk: named for each, named in zip(batch, found, strict=True)}
+            await self._names.put(collection, names)
             work.done += len(batch)
             if len(batch) < READ_AT_ONCE:
                 await work.gathering(MOST_GATHERINGS)

@@ -318,10 +318,12 @@ class Records(Timelines, Protocol):
         """How many chunks have no vector in the space, documents in error left out."""
         ...
 
-    async def put_vectors(self, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]) -> int:
-        """Store little-endian float16 vectors and say how many.
+    async def put_vectors(
+        self, collection: CollectionId, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]
+    ) -> int:
+        """Store little-endian float16 vectors of chunks of a collection and say how many.
 
-        Those of chunks that are gone, or that have one by now, are dropped.
+        Those of chunks that are not there, or that have one by now, are dropped.
         """
         ...
 

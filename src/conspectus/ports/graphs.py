@@ -203,7 +203,7 @@ class MentionStore(Protocol):
         """The names that most passages mention, those whose key begins so."""
         ...
 
-    async def put(self, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
+    async def put(self, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
         """Store what passages mention in the place of what they did, and say how many names that is.
 
         Of a name the first mention in a passage is kept; those of the type `subject` are what it is about.

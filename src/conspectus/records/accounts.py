@@ -279,7 +279,7 @@ class SqlAccounts(SqlStore):
     key = reading(find_key)
     keys = reading(keys_of)
     revoke_key = writing(revoke_key)
-    used = writing(used)
+    used = writing(used, lock=lambda key, at, *, secret_hash=None: f"key {key}")
     put_grant = writing(put_grant)
     revoke = writing(revoke)
     grants = reading(grants_on)

@@ -19,6 +19,7 @@ from conspectus.records.tables.core import (
     Number,
     chunks,
     collections,
+    counters,
     deleted_memories,
     documents,
     sources,
@@ -95,6 +96,7 @@ def delete_collection(connection: Connection, collection: CollectionId) -> Recei
     counted = select(func.count()).select_from(joined).where(own)
     number_of_vectors = connection.execute(counted).scalar_one()
     connection.execute(delete(collections).where(collections.c.id == collection))
+    connection.execute(delete(counters).where(counters.c.collection == collection))
     return Receipt(number_of_documents, number_of_chunks, number_of_vectors)
 
 

@@ -15,7 +15,7 @@ from conspectus.model.records import (
     EmbeddingSpace,
 )
 from conspectus.ports import Reader
-from conspectus.records.core.changes import changes_since
+from conspectus.records.core.changes import SHARED, changes_since
 from conspectus.records.core.collections import (
     all_collections,
     change_collection,
@@ -50,7 +50,7 @@ from conspectus.records.core.reads import (
     texts_of,
 )
 from conspectus.records.core.transactions import SqlStore, Transactions, reading, writing
-from conspectus.records.core.writes import write
+from conspectus.records.core.writes import only_collection, write
 from conspectus.records.deletion import (
     begin_purge,
     delete_collection,
@@ -165,14 +165,19 @@ def _has_vector() -> ColumnElement[bool]:
 
 
 def _counters(connection: Connection) -> Iterator[str]:
-    used = {"change": changes.c.sequence, "chunk": chunks.c.id, "document": documents.c.number}
-    for name, column in used.items():
-        value = connection.execute(
-            select(counters.c.value).where(counters.c.name == name)
-        ).scalar_one_or_none()
-        newest = connection.execute(select(func.coalesce(func.max(column), 0))).scalar_one()
-        if value is None or value < newest:
-            yield f"counter {name}: would give out numbers that are in use"
+    of = documents.c.collection
+    newest = {
+        "change": select(changes.c.collection, func.max(changes.c.sequence)).group_by(changes.c.collection),
+        "chunk": select(of, func.max(documents.c.last_chunk)).group_by(of),
+        "document": select(of, func.max(documents.c.number)).group_by(of),
+    }
+    given = {(row.name, row.collection): row for row in connection.execute(select(counters))}
+    for name, chosen in newest.items():
+        ranges = given.get((name, SHARED))
+        for collection, last in connection.execute(chosen):
+            own = given.get((name, collection))
+            if own is None or ranges is None or own.value < (last or 0) or own.end > ranges.value:
+                yield f"counter {name} of {collection}: would give out numbers that are in use"
 
 
 async def open_records(
@@ -185,8 +190,8 @@ async def open_records(
     """Open the store at a path or at a `postgresql://` URL, made or brought to the newest version if needed.
 
     Several processes may open, read and write the same store at once; a writer waits up to `busy_seconds`
-    for another. To a server this process has at most `connections` connections, one of them for writing;
-    with `row_security` it shows what is read for a person only where that person may see it.
+    for another. To a server this process has at most `connections` connections, about half for writing; with
+    `row_security` it shows what is read for a person only where that person may see it.
 
     Raises:
         StorageTooNew: a newer program wrote it.
@@ -216,7 +221,7 @@ class SqlRecords(SqlStore):
     change_source = writing(change_source)
     delete_source = writing(delete_source, long=True)
     sources = reading(sources_of)
-    write = writing(write)
+    write = writing(write, lock=only_collection)
     documents = reading(documents_by_id)
     list = reading(list_documents)
     count = reading(count_documents)
@@ -238,7 +243,7 @@ class SqlRecords(SqlStore):
     unembedded = reading(unembedded)
     oldest_unembedded = reading(oldest_unembedded)
     count_unembedded = reading(count_unembedded)
-    put_vectors = writing(put_vectors)
+    put_vectors = writing(put_vectors, lock=lambda collection, *_: collection)
     fail = writing(fail)
     switch_space = writing(switch_space, long=True)
 

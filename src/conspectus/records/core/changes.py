@@ -4,19 +4,31 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Literal
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, select, update
+from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select, update
 
+from conspectus.errors import RecordsDamaged
 from conspectus.model.ids import CollectionId
 from conspectus.model.records import Change
 from conspectus.records.core.rows import blocks, insert_rows, to_change
-from conspectus.records.tables.core import changes, collections, counters
+from conspectus.records.tables.core import Number, changes, collections, counters
 from conspectus.records.tables.streams import summaries, summary_captions, summary_parts
 
 MADE: Final = "conspectus_made"
 """The option of a connection that says what its transaction appended."""
 _COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last, changes.c.space)
-_TAKE = update(counters).where(counters.c.name == bindparam("counter"))
-_TAKEN = select(counters.c.value).where(counters.c.name == bindparam("counter"))
+SHARED: Final = ""
+"""The collection of counters that number what belongs to no collection, and ranges."""
+RANGE: Final = 1_024
+"""The least numbers that a collection takes at once."""
+_HERE = (counters.c.name == bindparam("counter"), counters.c.collection == bindparam("of"))
+_AMOUNT = bindparam("amount", type_=Number)
+_TAKE = (
+    update(counters)
+    .where(*_HERE, counters.c.value + _AMOUNT <= counters.c.end)
+    .values(value=counters.c.value + _AMOUNT)
+    .returning(counters.c.value)
+)
+_RESET = update(counters).where(*_HERE).values(value=bindparam("last"), end=bindparam("final"))
 _SINCE = (
     select(*_COLUMNS, changes.c.transaction)
     .where(changes.c.collection == bindparam("of"), changes.c.sequence > bindparam("after"))
@@ -56,10 +68,22 @@ class ChangeRange:
         )
 
 
-def allocate(connection: Connection, counter: str, amount: int) -> int:
-    """The first of `amount` consecutive numbers that nobody had before; holds back other writers."""
-    connection.execute(_TAKE.values(value=counters.c.value + amount), {"counter": counter})
-    last: int = connection.execute(_TAKEN, {"counter": counter}).scalar_one()
+def allocate(connection: Connection, counter: str, amount: int, collection: str = SHARED) -> int:
+    """The first of `amount` consecutive numbers that nobody had before, greater than those before.
+
+    Holds back other writers of the collection; of all collections only where it needs another range.
+    """
+    here = {"counter": counter, "of": collection}
+    last: int | None = connection.execute(_TAKE, {**here, "amount": amount}).scalar()
+    if last is not None:
+        return last - amount + 1
+    if collection == SHARED:
+        raise RecordsDamaged(f"the counter {counter} is missing; run `conspectus check`")
+    end = allocate(connection, counter, size := max(RANGE, amount)) + size - 1
+    last = end - size + amount
+    if not connection.execute(_RESET, {**here, "last": last, "final": end}).rowcount:
+        row = {"name": counter, "collection": collection, "value": last, "end": end}
+        connection.execute(insert(counters), row)
     return last - amount + 1
 
 
@@ -68,25 +92,26 @@ def append(connection: Connection, steps: Sequence[ChangeRange]) -> None:
     merged = _merged(steps)
     if not merged:
         return
-    begun = allocate(connection, "change", len(merged))
-    rows = [
-        {
-            "sequence": sequence,
-            "collection": step.collection,
-            "operation": step.operation,
-            "first": step.first,
-            "last": step.last,
-            "space": step.space,
-            "transaction": begun,
-        }
-        for sequence, step in enumerate(merged, start=begun)
-    ]
-    insert_rows(connection, changes, rows)
-    newest = {step.collection: begun + place for place, step in enumerate(merged)}
-    for collection, sequence in newest.items():
+    rows, begun = [], {}
+    for collection in dict.fromkeys(step.collection for step in merged):
+        own = [step for step in merged if step.collection == collection]
+        first = begun[collection] = allocate(connection, "change", len(own), collection)
+        rows += [
+            {
+                "sequence": sequence,
+                "collection": collection,
+                "operation": step.operation,
+                "first": step.first,
+                "last": step.last,
+                "space": step.space,
+                "transaction": first,
+            }
+            for sequence, step in enumerate(own, start=first)
+        ]
         row = update(collections).where(collections.c.id == collection)
-        connection.execute(row.values(sequence=sequence))
-    connection.execution_options(**{MADE: {**dict.fromkeys(newest, begun), **made_by(connection)}})
+        connection.execute(row.values(sequence=first + len(own) - 1))
+    insert_rows(connection, changes, rows)
+    connection.execution_options(**{MADE: {**begun, **made_by(connection)}})
 
 
 def made_by(connection: Connection) -> Mapping[CollectionId, int]:

@@ -2,7 +2,7 @@
 
 import importlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from functools import cache
@@ -40,14 +40,24 @@ class Database(Protocol):
 
     Transactions of `reading` have one unchanging view; those of `writing` also have the write lock, so that
     they follow one after the other, in all processes. `beside` is for statements that need neither: each
-    counts by itself, and waits for no writer where the database allows that.
+    counts by itself, and waits for no writer where the database allows that. Of this process, so many
+    `readers` and `writers` work at once; `locks_parts` says whether a lock can be of less than all.
     """
 
     name: str
     readers: int
+    writers: int
+    locks_parts: bool
     reading: Engine
     writing: Engine
     beside: Engine
+
+    def writing_to(self, locks: Set[str | None]) -> Engine:
+        """Transactions that hold these locks, or with None the write lock, against all other processes.
+
+        Whoever holds one of another name may write meanwhile, where the database allows that.
+        """
+        ...
 
     def prepare(self) -> None:
         """What has to be done before the first transaction."""
@@ -204,7 +214,8 @@ def make_tables(connection: Connection) -> None:
     """Make every table and its first rows inside the connection's open transaction."""
     for statement in statements(connection.dialect.name):
         connection.exec_driver_sql(statement)
-    connection.execute(insert(counters), [{"name": name, "value": 0} for name in COUNTED])
+    first = {"collection": "", "value": 0, "end": 2**63 - 1}
+    connection.execute(insert(counters), [{"name": name, **first} for name in COUNTED])
     connection.execute(insert(history), {"version_num": VERSION})
 
 

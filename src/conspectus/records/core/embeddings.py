@@ -82,9 +82,12 @@ def count_unembedded(connection: Connection, collection: CollectionId, space: Em
 
 
 def put_vectors(
-    connection: Connection, space: EmbeddingSpace, vectors: Sequence[tuple[ChunkId, bytes]]
+    connection: Connection,
+    collection: CollectionId,
+    space: EmbeddingSpace,
+    vectors: Sequence[tuple[ChunkId, bytes]],
 ) -> int:
-    """Store vectors of chunks that exist, and mark documents that now have all of theirs.
+    """Store vectors of chunks that exist in the collection, and mark documents that now have all of theirs.
 
     A vector that is there stays: it may have been handed in while another was made.
     """
@@ -97,7 +100,7 @@ def put_vectors(
         for block in blocks([row.id for row in owners])
         for row in connection.execute(_THERE, {"called": space.name, "ids": block})
     }
-    owners = [row for row in owners if row.id not in there]
+    owners = [row for row in owners if row.id not in there and row.collection == collection]
     if owners:
         rows = [{"chunk": row.id, "space": space.name, "vector": given[row.id]} for row in owners]
         insert_rows(connection, _TABLE, rows)

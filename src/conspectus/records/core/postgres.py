@@ -1,13 +1,15 @@
 """Everything that only PostgreSQL needs: how it is connected to, locked and checked.
 
-A transaction that writes holds one lock of the database from its beginning to its end, as in SQLite: what it
-looked at cannot change under it, and the numbers it takes are ordered as commits are. Every lock and setting
-ends with its transaction, so that a pooler may give each transaction another connection.
+A transaction that writes to a collection holds the lock of that collection from its beginning to its end:
+what it looked at cannot change under it, and the numbers it takes are ordered as commits are. One that writes
+to more holds the lock of the whole database, as in SQLite. Every lock and setting ends with its transaction,
+so that a pooler may give each transaction another connection.
 """
 
+import hashlib
 import re
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager
 from typing import Any, Final
 
@@ -26,12 +28,14 @@ from conspectus.errors import (
 )
 
 WRITES = "conspectus_writes"
-"""The execution option of connections that take the write lock when they begin."""
+"""The execution option of connections that take locks when they begin: the expressions that take them."""
 
 DRIVER = "postgresql+psycopg"
 AUTOCOMMIT = "AUTOCOMMIT"
 STATEMENT_SECONDS = 120
 _WRITE_LOCK, _MIGRATION_LOCK = 0x436F6E73_0001, 0x436F6E73_0002
+_WHOLE = f"pg_advisory_xact_lock({_WRITE_LOCK})"
+_PART = f"pg_advisory_xact_lock_shared({_WRITE_LOCK})"
 _BEGIN = (
     "SELECT set_config('statement_timeout', '{}s', true), set_config('lock_timeout', '{}ms', true),"
     " set_config('idle_in_transaction_session_timeout', '{}ms', true),"
@@ -54,17 +58,28 @@ class PostgresDatabase:
     """
 
     def __init__(self, url: str, busy_seconds: float, connections: int) -> None:
-        self.readers = max(connections - 2, 1)
+        self.locks_parts = True
+        self.writers = max((connections - 1) // 2, 1)
+        self.readers = max(connections - 1 - self.writers, 1)
         self._busy_seconds = busy_seconds
-        engine = self._engine = _engine(url, busy_seconds, self.readers + 2)
+        engine = self._engine = _engine(url, busy_seconds, self.readers + self.writers + 1)
         self.reading: Engine = engine.execution_options(
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
-        self.writing: Engine = engine.execution_options(**{WRITES: True})
+        self.writing: Engine = engine.execution_options(**{WRITES: (_WHOLE,)})
         self.beside: Engine = engine.execution_options(isolation_level=AUTOCOMMIT)
         address = engine.url
         host, database = address.host or "its socket", address.database or ""
         self.name = f"PostgreSQL at {host}:{address.port or 5432}/{database}"
+
+    def writing_to(self, locks: Set[str | None]) -> Engine:
+        """Transactions that hold these locks, or with None the write lock, against all other processes."""
+        if None in locks:
+            return self.writing
+        # In one order for all, or two that want the same two would wait for each other.
+        numbers = sorted(lock_number(lock) for lock in locks if lock is not None)
+        taken = (_PART, *(f"pg_advisory_xact_lock({number})" for number in numbers))
+        return self._engine.execution_options(**{WRITES: taken})
 
     def prepare(self) -> None:
         """Look at what the database is. Raises StorageError where it is none that a store can be in."""
@@ -78,8 +93,8 @@ class PostgresDatabase:
         """The write lock, and before it the one of migrations, for which processes wait without a limit."""
         with self._engine.begin() as connection:
             connection.exec_driver_sql(_UNLIMITED)
-            for lock in (_MIGRATION_LOCK, _WRITE_LOCK):
-                connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({lock})")
+            connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})")
+            connection.exec_driver_sql(f"SELECT {_WHOLE}")
             yield connection
 
     def translated(self) -> AbstractContextManager[None]:
@@ -157,9 +172,14 @@ def _begin(connection: Connection, limits: str) -> None:
         # Nothing else would tell whether a statement failed on a dead connection or after it was carried out.
         connection.exec_driver_sql("SELECT 1")
         return
-    connection.exec_driver_sql(limits)
-    if options.get(WRITES, False):
-        connection.exec_driver_sql(f"SELECT pg_advisory_xact_lock({_WRITE_LOCK})")
+    # The limits come first, and hold for the locks that follow them.
+    connection.exec_driver_sql(", ".join((limits, *options.get(WRITES, ()))))
+
+
+def lock_number(name: str) -> int:
+    """The number of the advisory lock of that name; two of one number only wait for each other."""
+    digest = hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, signed=True)
 
 
 _TAKEN: Final = "23505"

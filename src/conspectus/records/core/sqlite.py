@@ -3,7 +3,7 @@
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, suppress
 from json import JSONDecodeError
 from pathlib import Path
@@ -54,7 +54,13 @@ class SqliteDatabase:
         self.beside: Engine = self.writing
         self.name = str(path)
         self.readers = readers
+        self.writers = 1
+        self.locks_parts = False
         self._busy_seconds = busy_seconds
+
+    def writing_to(self, locks: Set[str | None]) -> Engine:
+        """A file has one writer at a time."""
+        return self.writing
 
     def prepare(self) -> None:
         """Make the file ready for several processes, unless it is read-only."""

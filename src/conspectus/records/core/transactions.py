@@ -1,4 +1,4 @@
-"""Transactions in threads: one writes, so that writers of this process queue in order, and a few read.
+"""Transactions in threads: a queue of those that write, in order, and a few that read.
 
 A whole transaction is one job of one thread, which costs a tenth of a millisecond; the asynchronous drivers
 cost that for every statement.
@@ -8,14 +8,15 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence, Set
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
 from copy import copy
 from dataclasses import dataclass
 from functools import partial, wraps
-from itertools import islice
+from itertools import chain
+from threading import Lock
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
 from sqlalchemy import Connection, NestedTransaction, text
@@ -27,7 +28,7 @@ from conspectus.records.core.database import Database, guarded, transact
 
 Work: TypeAlias = Callable[[Connection], Any]
 Finish: TypeAlias = Callable[[Connection], None]
-_Ended: TypeAlias = tuple[Any, ConspectusError | None]
+_Ended: TypeAlias = tuple[Any, BaseException | None]
 
 MOST: Final = 32
 """PostgreSQL keeps up to 64 savepoints of a transaction at hand for those who read meanwhile."""
@@ -37,68 +38,130 @@ SECONDS: Final = 0.25
 
 @dataclass(slots=True, eq=False)
 class _Waiting:
-    work: Work
-    long: bool
-    answer: "Future[Any] | None" = None
-    ended: _Ended | None = None
+    """A work in the queue; `lock` names what it writes to, or is None for the whole database."""
 
-    def is_wanted(self) -> bool:
-        return self.answer is not None and not self.answer.cancelled()
+    work: Callable[[Any], Any]
+    lock: str | None
+    alone: bool
+    answer: "Future[Any]"
+    transaction: bool = True
+    started: bool = False
+
+    def start(self) -> bool:
+        """Whether it is still wanted; it cannot be cancelled any more then."""
+        self.started = self.started or self.answer.set_running_or_notify_cancel()
+        return self.started
 
 
 class WriteQueue:
-    """One thread, in which works are done in the order in which they came.
+    """Works in the order in which they came, those with different locks at the same time.
 
-    What waits for the write lock at the same moment shares a transaction. Each work has a savepoint of its
-    own, so that one that fails is undone by itself. What a transaction costs besides its works (waiting for
-    the lock, taking changes into an index, the commit that reaches the disk) is paid once.
+    Works that wait at the same moment share a transaction. Each has a savepoint of its own, so that one that
+    fails is undone by itself. What a transaction costs besides its works (waiting for the locks, taking
+    changes into an index, the commit that reaches the disk) is paid once.
     """
 
     def __init__(self, database: Database) -> None:
         self.finish: Finish | None = None
         """Done at the end of each transaction, which it may still undo."""
         self._database = database
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="records-write")
-        self._waiting: dict[_Waiting, None] = {}
+        self._threads = ThreadPoolExecutor(database.writers, thread_name_prefix="records-write")
+        self._mutex = Lock()
+        self._waiting: list[_Waiting] = []
+        self._running: list[list[_Waiting]] = []
+        self._closed = False
 
-    def write(self, work: Work, *, long: bool) -> "Future[Any]":
-        """Do it in a transaction with the write lock, which it shares with nobody if it is `long`.
+    def write(self, work: Work, *, lock: str | None, long: bool) -> "Future[Any]":
+        """Do it in a transaction that holds the lock, and that it shares with nobody if it is `long`.
 
-        Raises RuntimeError when the writer is closed.
+        Raises RuntimeError when the queue is closed.
         """
-        waiting = _Waiting(work, long)
-        self._thread.submit(self._share)
-        self._waiting[waiting] = None
-        waiting.answer = self._thread.submit(self._end, waiting)
-        waiting.answer.add_done_callback(lambda _: self._waiting.pop(waiting, None))
-        return waiting.answer
+        return self._queue(_Waiting(work, lock if self._database.locks_parts else None, long, Future()))
 
     def submit(self, job: Callable[[], Any]) -> "Future[Any]":
-        """Do something else in the place of a work. Raises RuntimeError when the writer is closed."""
-        return self._thread.submit(job)
+        """Do it while nothing is written here. Raises RuntimeError when the queue is closed."""
+        return self._queue(_Waiting(lambda _: job(), None, True, Future(), transaction=False))
 
     def close(self) -> None:
         """Let all that waits be done."""
-        self._thread.shutdown()
+        with self._mutex:
+            self._closed = True
+            left = [each.answer for each in (*self._waiting, *chain(*self._running))]
+        wait(left)
+        self._threads.shutdown()
 
-    def _share(self) -> None:
-        """Do what waits together; a single one, and those beside a fault of the program, are done alone."""
-        works = list(islice(self._shareable(), MOST))
-        if len(works) < 2:
-            return
-        try:
-            ended = transact(self._database, self._database.writing, partial(self._together, works))
-        except StorageError as fault:
-            ended = [(None, fault)] * len(works)
-        for waiting, each in zip(works, ended, strict=False):
-            waiting.ended = each
+    def _queue(self, waiting: _Waiting) -> "Future[Any]":
+        with self._mutex:
+            if self._closed:
+                raise RuntimeError("the queue is closed")
+            self._waiting.append(waiting)
+        self._start()
+        return waiting.answer
 
-    def _shareable(self) -> Iterator[_Waiting]:
-        for waiting in list(self._waiting):
-            if waiting.long:
-                return
-            if waiting.ended is None and waiting.is_wanted():
-                yield waiting
+    def _start(self) -> None:
+        """Begin all that can be done now."""
+        while batch := self._next():
+            job = self._threads.submit(self._do, batch)
+            job.add_done_callback(partial(self._done, batch))
+
+    def _next(self) -> list[_Waiting]:
+        """The first works that can share a transaction now."""
+        batch: list[_Waiting] = []
+        with self._mutex:
+            if len(self._running) == self._database.writers:
+                return batch
+            passed = {each.lock for running in self._running for each in running}
+            for waiting in list(self._waiting):
+                if None in passed:
+                    break
+                if not self._joins(waiting, batch, passed):
+                    passed.add(waiting.lock)
+                elif waiting.start():
+                    batch.append(waiting)
+                    self._waiting.remove(waiting)
+                else:
+                    self._waiting.remove(waiting)
+            if batch:
+                self._running.append(batch)
+        return batch
+
+    @staticmethod
+    def _joins(waiting: _Waiting, batch: Sequence[_Waiting], passed: Set[str | None]) -> bool:
+        """Whether a work may be done with a batch, before the works of the locks that were passed."""
+        if waiting.lock in passed or (waiting.lock is None and passed):
+            return False
+        if not batch:
+            return True
+        like = waiting.lock is not None or batch[0].lock is None
+        return like and len(batch) < MOST and not (waiting.alone or batch[0].alone)
+
+    def _do(self, batch: Sequence[_Waiting]) -> list[_Ended]:
+        if not batch[0].transaction:
+            return [(batch[0].work(None), None)]
+        engine = self._database.writing_to({each.lock for each in batch})
+        if len(batch) > 1:
+            return transact(self._database, engine, partial(self._together, batch))
+        return [(transact(self._database, engine, partial(self._single, batch[0].work)), None)]
+
+    def _done(self, batch: Sequence[_Waiting], job: "Future[list[_Ended]]") -> None:
+        """Tell what became of a batch; beside a fault of the program, each is done alone."""
+        fault = job.exception()
+        if fault is None:
+            ended = job.result()
+        else:
+            ended = [(None, fault)] * len(batch) if len(batch) == 1 or isinstance(fault, StorageError) else []
+        rest = batch[len(ended) :]
+        with self._mutex:
+            self._running = [each for each in self._running if each is not batch]
+            self._waiting[:0] = rest
+            for waiting in rest:
+                waiting.alone = waiting.alone or fault is not None
+        for waiting, (result, failed) in zip(batch, ended, strict=False):
+            if failed is None:
+                waiting.answer.set_result(result)
+            else:
+                waiting.answer.set_exception(failed)
+        self._start()
 
     def _together(self, works: Sequence[_Waiting], connection: Connection) -> list[_Ended]:
         ended: list[_Ended] = []
@@ -123,15 +186,7 @@ class WriteQueue:
         savepoint.commit()
         return result, None
 
-    def _end(self, waiting: _Waiting) -> Any:
-        if waiting.ended is None:
-            return transact(self._database, self._database.writing, partial(self._alone, waiting.work))
-        result, fault = waiting.ended
-        if fault is not None:
-            raise fault
-        return result
-
-    def _alone(self, work: Work, connection: Connection) -> Any:
+    def _single(self, work: Work, connection: Connection) -> Any:
         result = work(connection)
         self._finish(connection)
         return result
@@ -213,18 +268,21 @@ class Transactions:
         finally:
             self._watching.reset(token)
 
-    async def write(self, work: Callable[[Connection], Result], *, long: bool = False) -> Result:
+    async def write(
+        self, work: Callable[[Connection], Result], *, lock: str | None = None, long: bool = False
+    ) -> Result:
         """Run with the write lock; committed when this returns, undone when it raises.
 
-        Works that wait at the same moment share a transaction, unless they are `long`; none may rely on
-        being alone in it.
+        `lock` names all that the work looks at and changes, such as a collection: on a server, works with
+        other locks run beside it. None holds the whole database. Works that wait at the same moment share a
+        transaction, unless they are `long`; none may rely on being alone in it.
         """
         note = self._noted.get()
         whole = work if note is None else partial(_and_noted, work, note)
         commits = self._watching.get() or Commits()
         commits.possible += 1
         try:
-            return await self._answer(partial(self._writer.write, whole, long=long))
+            return await self._answer(partial(self._writer.write, whole, lock=lock, long=long))
         except ConspectusError:
             commits.possible -= 1
             raise
@@ -279,15 +337,23 @@ def reading(
 
 
 def writing(
-    work: Callable[Concatenate[Connection, P], Result], *, long: bool = False
+    work: Callable[Concatenate[Connection, P], Result],
+    *,
+    long: bool = False,
+    lock: Callable[P, str | None] | None = None,
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
-    """A method that does some work on a connection with the write lock, also long on many rows."""
+    """A method that does some work on a connection with the write lock, also long on many rows.
+
+    `lock` says by the arguments which lock is enough.
+    """
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         many = any(_is_many(each) for each in (*args, *kwargs.values()))
         return await self.transactions.write(
-            lambda connection: work(connection, *args, **kwargs), long=long or many
+            lambda connection: work(connection, *args, **kwargs),
+            lock=None if lock is None else lock(*args, **kwargs),
+            long=long or many,
         )
 
     return method

@@ -159,6 +159,12 @@ def write(connection: Connection, documents: Sequence[PreparedDocument]) -> list
     return written
 
 
+def only_collection(documents: Sequence[PreparedDocument]) -> CollectionId | None:
+    """The collection of all documents of a batch; None for several."""
+    found = {each.document.collection for each in documents}
+    return found.pop() if len(found) == 1 else None
+
+
 def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument]]:
     """The batch in runs that name no document twice, so that a later version meets the earlier one."""
     current: dict[DocumentId, PreparedDocument] = {}
@@ -252,14 +258,16 @@ def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) ->
 
 
 def _place(connection: Connection, fresh: Sequence[Planned]) -> list[Placed]:
-    chunk = allocate(connection, "chunk", sum(len(each.prepared.chunks) for each in fresh))
-    number = allocate(connection, "document", sum(each.stored is None for each in fresh))
     placed = []
-    for each in fresh:
-        own = number if each.stored is None else each.stored.number
-        number += each.stored is None
-        placed.append(Placed(each.prepared, own, chunk, is_new=each.stored is None))
-        chunk += len(each.prepared.chunks)
+    for collection in dict.fromkeys(each.prepared.document.collection for each in fresh):
+        own = [each for each in fresh if each.prepared.document.collection == collection]
+        chunk = allocate(connection, "chunk", sum(len(each.prepared.chunks) for each in own), collection)
+        number = allocate(connection, "document", sum(each.stored is None for each in own), collection)
+        for each in own:
+            known = number if each.stored is None else each.stored.number
+            number += each.stored is None
+            placed.append(Placed(each.prepared, known, chunk, is_new=each.stored is None))
+            chunk += len(each.prepared.chunks)
     return placed
 
 

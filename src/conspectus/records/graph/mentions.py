@@ -171,22 +171,25 @@ def _spellings(
     return {key: told for key, (_, told) in best.items()}
 
 
-def _put(connection: Connection, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
+def _put(connection: Connection, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
     """Store what passages mention in the place of what they did, and say how many names that is."""
-    owners = {
-        row.id: (row.collection, row.source)
+    sources = {
+        row.id: row.source
         for block in blocks(sorted(found))
         for row in connection.execute(_OWNERS, {"ids": block})
+        if row.collection == collection
     }
-    for block in blocks(sorted(owners)):
+    for block in blocks(sorted(sources)):
         connection.execute(delete(mentions).where(mentions.c.chunk.in_(block)))
-    rows = [_row(chunk, each, *owners[chunk]) for chunk in sorted(owners) for each in _once(found[chunk])]
+    rows = [
+        _row(chunk, each, collection, sources[chunk])
+        for chunk in sorted(sources)
+        for each in _once(found[chunk])
+    ]
     insert_rows(connection, mentions, rows)
-    last: dict[str, int] = {}
-    for chunk, (collection, _) in owners.items():
-        last[collection] = max(chunk, last.get(collection, 0))
-    for collection, chunk in last.items():
-        connection.execute(_FURTHER.values(names_to=chunk), {"of": collection, "up_to": chunk})
+    if sources:
+        last = max(sources)
+        connection.execute(_FURTHER.values(names_to=last), {"of": collection, "up_to": last})
     return len(rows)
 
 
@@ -246,7 +249,7 @@ class SqlNames(SqlStore):
     of = reading(_of)
     passages = reading(_passages)
     counts = reading(_counts)
-    put = writing(_put)
+    put = writing(_put, lock=lambda collection, found: collection)
     unread = reading(_unread)
     count_unread = reading(_count_unread)
     keep = writing(_keep)

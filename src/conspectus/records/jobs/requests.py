@@ -112,7 +112,7 @@ class SqlRequestLog(SqlStore):
     async def add(self, requests: Sequence[EmbeddingRequest]) -> None:
         """Store them; their ids are given here."""
         if requests:
-            await self.transactions.write(partial(_add, logged=requests))
+            await self.transactions.write(partial(_add, logged=requests), lock="embedding requests")
 
     async def page(self, *, after: int | None = None, limit: int = 100) -> Sequence[EmbeddingRequest]:
         """Requests, newest first, older than the id `after`. Raises InvalidInput."""
@@ -155,7 +155,8 @@ class SqlIdempotencyStore:
         """Claim a key (None), or return the answer kept for it. Raises Conflict, WriteOutcomeUnknown."""
         created = to_microseconds(at)
         row = {"person": person, "key": key, "fingerprint": fingerprint, "created": created}
-        kept = await self._write(partial(_begin, row=row, seconds=self._seconds))
+        begin = partial(_begin, row=row, seconds=self._seconds)
+        kept = await self._write(begin, lock=_lock(person, key))
         if kept is None:
             self._claims[person, key] = created
         return kept
@@ -170,7 +171,8 @@ class SqlIdempotencyStore:
         if created is None:
             return
         try:
-            await self._write(partial(_finish, claim=_is(person, key, created), answer=answer))
+            finish = partial(_finish, claim=_is(person, key, created), answer=answer)
+            await self._write(finish, lock=_lock(person, key))
         except StorageError:
             self._claims.setdefault((person, key), created)
             raise
@@ -201,6 +203,10 @@ class SqlIdempotencyStore:
             connection.execute(update(replays).where(same).values(stored=STORED))
         elif stored is None and self._claims.get(claim) == created:
             raise LockLost(f"the idempotency key {claim[1]}")
+
+
+def _lock(person: str, key: str) -> str:
+    return f"idempotency key {person} {key}"
 
 
 def _is(person: str, key: str, created: int) -> ColumnElement[bool]:

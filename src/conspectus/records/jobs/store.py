@@ -188,7 +188,7 @@ def _to_job(row: Row[*tuple[Any, ...]]) -> Job:
 class SqlJobStore(SqlStore):
     """Every method of the port `Ledger` as one transaction."""
 
-    add = writing(_add)
+    add = writing(_add, lock=lambda job: job.collection)
     job = reading(_job)
 
     async def change(
@@ -201,7 +201,7 @@ class SqlJobStore(SqlStore):
         if unknown := fields.keys() - FIELDS:
             raise InvalidInput(min(unknown), "is not a field of a job")
         change = partial(_change, job=job, unless=tuple(unless), attempt=attempt)
-        return await self.transactions.write(partial(change, fields=fields))
+        return await self.transactions.write(partial(change, fields=fields), lock=f"job {job}")
 
     async def jobs(self, scope: JobScope, *, after: str | None = None, limit: int = PAGE) -> JobPage:
         """Jobs in scope, newest first. Raises InvalidInput."""

@@ -39,7 +39,7 @@ from conspectus.text.times import from_microseconds, runs, to_microseconds
 WIDTH = len(Alert.__dataclass_fields__)
 
 _ALERT = tuple(alerts.c[name] for name in Alert.__dataclass_fields__)
-_CHUNKS = select(counters.c.value).where(counters.c.name == "chunk")
+_CHUNKS = select(counters.c.value).where(counters.c.name == "chunk", counters.c.collection == bindparam("of"))
 _EVENT = select(*_ALERT, *events.c).join(events, events.c.alert == alerts.c.id)
 _ABOUT = select(events).where(
     events.c.alert == bindparam("of"),
@@ -67,7 +67,7 @@ def _put(connection: Connection, alert: Alert, *, most: int) -> Alert:
         if count >= most:
             raise TooLarge("alerts", size=count + 1, limit=most, unit="alerts")
         fresh = replace(alert, checked=newest)
-        since = connection.execute(_CHUNKS).scalar_one()
+        since = connection.execute(_CHUNKS, {"of": alert.collection}).scalar() or 0
         connection.execute(insert(alerts), {**_values(fresh), "since": since})
         return fresh
     changed = replace(alert, created=stored.created, checked=stored.checked)

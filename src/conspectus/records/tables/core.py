@@ -42,8 +42,15 @@ counters = Table(
     "counters",
     metadata,
     Column("name", String, primary_key=True),
+    Column("collection", String, primary_key=True),
     Column("value", Number, nullable=False),
+    Column("end", Number, nullable=False),
 )
+"""The last number given of each kind, and the last that may be given.
+
+A collection takes its numbers from a range that it has to itself, so that its writers wait for no others;
+the rows of the collection `""` say how far such ranges were given.
+"""
 
 collections = Table(
     "collections",

@@ -19,6 +19,7 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    bindparam,
     func,
     insert,
     inspect,
@@ -31,7 +32,7 @@ from sqlalchemy.schema import AddConstraint, DropConstraint
 from conspectus.errors import Conflict, NotFound, StorageError, StorageTooNew
 from conspectus.ports import Progress
 from conspectus.records.core.database import UNFINISHED, Database, history, make_tables, version_of
-from conspectus.records.tables.core import VERSION, changes, collections, counters, metadata
+from conspectus.records.tables.core import VERSION, changes, collections, metadata
 from conspectus.records.transfer.pages import EVERYTHING, FIRST_ROWS, Key, KeyedTable, KeyRange, RowPage, Sum
 
 Constraint = UniqueConstraint | ForeignKeyConstraint
@@ -202,9 +203,12 @@ def _count_on(connection: Connection) -> None:
 FOLLOWED = frozenset({"chunks", "vectors", "mentions"})
 """Tables whose keys begin with the number of a chunk, and that change only with the history."""
 
-_SEQUENCE = select(counters.c.value).where(counters.c.name == "change")
+_SINCE = select(changes.c.first, changes.c.last).where(
+    changes.c.collection == bindparam("of"), changes.c.sequence > bindparam("after")
+)
 _COLLECTIONS = select(
     collections.c.id,
+    collections.c.sequence,
     collections.c.created,
     collections.c.model,
     collections.c.dimensions,
@@ -228,16 +232,16 @@ class Chunks:
 
 @dataclass(frozen=True, slots=True)
 class StoreSnapshot:
-    """How far the history went when a store was looked at."""
+    """How far the history of each collection went when a store was looked at, and what it was."""
 
-    sequence: int
+    sequences: Mapping[str, int]
     collections: Mapping[str, Sequence[Any]]
 
     @classmethod
     def of(cls, connection: Connection) -> "StoreSnapshot":
         """The view that a transaction has."""
-        found = {row[0]: tuple(row[1:]) for row in connection.execute(_COLLECTIONS)}
-        return cls(connection.execute(_SEQUENCE).scalar_one(), found)
+        found = connection.execute(_COLLECTIONS).all()
+        return cls({row[0]: row[1] for row in found}, {row[0]: tuple(row[2:]) for row in found})
 
 
 def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Chunks] | None:
@@ -246,8 +250,12 @@ def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Ch
     found = list(_named(earlier, now))
     if None in found:
         return None
-    since = select(changes.c.first, changes.c.last).where(changes.c.sequence > earlier.sequence)
-    steps = [Chunks(row.first, row.last) for row in connection.execute(since)]
+    steps = [
+        Chunks(row.first, row.last)
+        for collection, sequence in now.sequences.items()
+        if sequence != (then := earlier.sequences.get(collection, 0))
+        for row in connection.execute(_SINCE, {"of": collection, "after": then})
+    ]
     return _joined([*steps, *(each for each in found if each is not None)])
 
 
@@ -372,7 +380,7 @@ class Move:
                     written += self._round(view, lock)
                     _run_beside(lock, at_last)
                     moment, held = datetime.now(UTC), time.monotonic() - began
-                sequence = StoreSnapshot.of(view).sequence
+                sequence = max(StoreSnapshot.of(view).sequences.values(), default=0)
                 tables = self._compared(view)
             self._target.end()
         return Moved(tables, moment, sequence, held, rounds + 1, written, resumed)

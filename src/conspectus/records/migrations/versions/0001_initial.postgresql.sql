@@ -21,8 +21,10 @@ CREATE TABLE collections (
 );
 CREATE TABLE counters (
 	name VARCHAR COLLATE "C" NOT NULL, 
+	collection VARCHAR COLLATE "C" NOT NULL, 
 	value BIGINT NOT NULL, 
-	CONSTRAINT pk_counters PRIMARY KEY (name)
+	"end" BIGINT NOT NULL, 
+	CONSTRAINT pk_counters PRIMARY KEY (name, collection)
 );
 CREATE TABLE embedding_requests (
 	id BIGINT NOT NULL, 

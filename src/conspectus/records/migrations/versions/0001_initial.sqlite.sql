@@ -21,8 +21,10 @@ CREATE TABLE collections (
 );
 CREATE TABLE counters (
 	name VARCHAR NOT NULL, 
+	collection VARCHAR NOT NULL, 
 	value INTEGER NOT NULL, 
-	CONSTRAINT pk_counters PRIMARY KEY (name)
+	"end" INTEGER NOT NULL, 
+	CONSTRAINT pk_counters PRIMARY KEY (name, collection)
 );
 CREATE TABLE embedding_requests (
 	id INTEGER NOT NULL, 
