@@ -1,4 +1,7 @@
-"""What routes depend on, as types: the engine of the person who asks, pages, preconditions."""
+"""What routes depend on, as types: the engine of the person who asks, pages, preconditions.
+
+All are coroutines, as the framework calls a plain function in a thread.
+"""
 
 import asyncio
 import hashlib
@@ -20,7 +23,7 @@ LONGEST_FILTER = 100_000
 LONGEST_TAGS = 2_000
 
 
-def _engine(request: Request) -> Engine:
+async def _engine(request: Request) -> Engine:
     engine: Engine = request.state.engine
     return engine
 
@@ -28,18 +31,18 @@ def _engine(request: Request) -> Engine:
 def of_app(name: str) -> Any:
     """The dependency on what the application has under this name."""
 
-    def found(request: Request) -> Any:
+    async def found(request: Request) -> Any:
         return getattr(request.app.state, name)
 
     return Depends(found)
 
 
-def _unhurried(request: Request) -> None:
+async def _unhurried(request: Request) -> None:
     deadline: asyncio.Timeout = request.state.deadline
     deadline.reschedule(None)
 
 
-def without_limits(request: Request) -> None:
+async def without_limits(request: Request) -> None:
     """Let a request that now only waits for a chat model take its time, and no other's place."""
     deadline: asyncio.Timeout = request.state.deadline
     place: RequestSlot = request.state.place
@@ -48,7 +51,7 @@ def without_limits(request: Request) -> None:
     place.give_back()
 
 
-def _shown_once(request: Request) -> None:
+async def _shown_once(request: Request) -> None:
     request.state.shown_once = True
 
 
@@ -58,7 +61,7 @@ Filters = Annotated[
 ]
 
 
-def _filter(filter: Filters = None) -> Filter:
+async def _filter(filter: Filters = None) -> Filter:
     return parse_filters(filter or [])
 
 
@@ -89,7 +92,7 @@ Its idempotency key is not given back once anything of it is stored.
 """
 
 
-def _noting(request: Request, engine: EngineOf) -> Noting:
+async def _noting(request: Request, engine: EngineOf) -> Noting:
     claim = getattr(request.state, "claim", None)
 
     def noting(keys: Iterable[str | None]) -> AbstractContextManager[None]:

@@ -50,7 +50,7 @@ OfScope = Annotated[MemoryScopeQuery, Depends()]
 """The scope of the parameters user, agent and conversation, in the collection of the parameter collection."""
 
 
-def spelt(request: Request) -> None:
+async def spelt(request: Request) -> None:
     """Refuse a parameter that the route does not have: one that is misspelt would mean other memories."""
     route = request.scope.get("route")
     known = _parameters(route.dependant) if isinstance(route, APIRoute) else frozenset()

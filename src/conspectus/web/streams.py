@@ -34,7 +34,7 @@ def found_by(stream: Stream) -> ResolvedStream:
     return {"stream": stream.source.id, "collection": stream.source.collection}
 
 
-def _within(
+async def _within(
     *, start: Time = None, end: Time = None, contains: Inside = False, first: Index = None, last: Index = None
 ) -> CaptionRange:
     return CaptionRange(start, end, contains, first, last)

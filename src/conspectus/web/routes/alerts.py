@@ -34,7 +34,7 @@ async def subscribe_alerts(
     newest = await engine.alerts.last_match()
     given = resumed(last)
     after = newest if given is None else given
-    without_limits(request)
+    await without_limits(request)
     events = engine.alerts.subscribe(alert=alert, after=after)
     still_good: StillGood = request.state.still_good
     return LiveEvents(events, _event, listeners, after=after, still_good=still_good)

@@ -75,7 +75,7 @@ async def resume_chat(
     found = streams.find(stream, first, person=person.id)
     if found.over and first > found.count:
         return Response(status_code=204)
-    without_limits(request)
+    await without_limits(request)
     return EventStream(found, Frames(stream), streams.settings, first=first)
 
 
@@ -91,7 +91,7 @@ async def _from_elsewhere(stream: str, first: int, request: Request, engine: Eng
     if found.over and first >= found.count:
         return Response(status_code=204)
     listeners.require_room(person)
-    without_limits(request)
+    await without_limits(request)
     patience = float(listeners.settings.lease_seconds)
     return Overhearing(Elsewhere(spoken, stream, person.id, patience), listeners, first=first)
 
@@ -150,7 +150,7 @@ async def _begun(
     stream = await streams.begin(
         engine.chat.stream(asked), person=state.person, request_id=state.request_id, resumable=resumable
     )
-    without_limits(request)
+    await without_limits(request)
     return stream
 
 

@@ -79,7 +79,7 @@ async def subscribe_captions(
     newest = await engine.streams.last_sequence(**found_by(found))
     given = resumed(last)
     after = newest if given is None else given
-    without_limits(request)
+    await without_limits(request)
     events = engine.streams.subscribe(**found_by(found), after=after)
     still_good: StillGood = request.state.still_good
     return LiveEvents(events, _event, listeners, after=after, still_good=still_good)

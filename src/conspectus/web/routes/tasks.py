@@ -53,13 +53,13 @@ ATTACHMENT = f"{ATTACHMENTS}/{{attachment:path}}"
 """What stands below a task is looked for first, as the id of a task may hold a slash."""
 
 
-def _tasks(
+async def _tasks(
     engine: EngineOf, collection: Annotated[str, Query(min_length=1, max_length=NAME)] = "tasks"
 ) -> TaskService:
     return engine.tasks.using(collection=collection)
 
 
-def _each_once(request: Request) -> None:
+async def _each_once(request: Request) -> None:
     names = [name for name, _ in request.query_params.multi_items()]
     for name in names:
         if names.count(name) > 1:

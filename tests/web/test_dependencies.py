@@ -1,0 +1,23 @@
+"""What routes depend on costs no thread."""
+
+import inspect
+from collections.abc import Iterator
+
+from fastapi.dependencies.models import Dependant
+from fastapi.routing import APIRoute
+
+from conspectus.web.app import GROUPS
+
+
+def called(dependant: Dependant) -> Iterator[str]:
+    """The plain functions below a dependency, each of which the framework calls in a thread."""
+    for each in dependant.dependencies:
+        if inspect.isfunction(each.call) and not inspect.iscoroutinefunction(each.call):
+            yield each.call.__qualname__
+        yield from called(each)
+
+
+def test_no_dependency_of_a_route_is_a_plain_function() -> None:
+    routes = [route for group in GROUPS for route in group.router.routes if isinstance(route, APIRoute)]
+    assert any(route.dependant.dependencies for route in routes)
+    assert {route.path: found for route in routes if (found := [*called(route.dependant)])} == {}
