@@ -46,13 +46,19 @@ class TestSegments(IndexContract):
 class TestSegmentsOfFewChunks(TestSegments):
     """A segment is built after almost every change, and has inverted lists."""
 
-    options = Options(tail_chunks=1, lists_from=3)
+    options = Options(tail_chunks=1, codes_from=3, lists_from=3)
+
+
+class TestSegmentsWithCodes(TestSegments):
+    """A segment is built after almost every change, and has its codes in one list."""
+
+    options = Options(tail_chunks=1, codes_from=3)
 
 
 class TestRecall(IndexRecall):
     """With inverted lists in a segment that would be scanned as a whole otherwise."""
 
-    options = Options(lists_from=3_000)
+    options = Options(codes_from=3_000, lists_from=3_000)
 
     @pytest.fixture
     def open_index(self, tmp_path: Path) -> OpenIndex:

@@ -169,7 +169,7 @@ async def test_an_index_that_is_built_while_its_collection_is_deleted(tmp_path: 
 
 def test_files_that_go_while_they_are_opened_are_no_fault_of_the_program(tmp_path: Path) -> None:
     with pytest.raises(IndexDamaged):
-        open_segment(tmp_path / "segment-gone", Shape(0, Bm25(), 0))
+        open_segment(tmp_path / "segment-gone", Shape(0, Bm25(), 0, 0))
 
 
 def test_an_index_that_is_built_is_emptied_but_not_gone(tmp_path: Path) -> None:

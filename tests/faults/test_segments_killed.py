@@ -11,7 +11,7 @@ import pytest
 
 from conspectus.errors import IndexDamaged, StorageError, StorageTooNew
 from conspectus.index.segments.build import Options, SubprocessBuilder
-from conspectus.index.segments.manifest import forget, read_text, write_text
+from conspectus.index.segments.manifest import FORMAT, forget, read_text, write_text
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import EVERYTHING
 from conspectus.ports import Probe
@@ -20,7 +20,7 @@ from tests.index_histories import DIMENSIONS, assert_right, history, kept_at
 from tests.programs import program
 from tests.support.journal import Journal, make_chunk
 
-OPTIONS = Options(tail_chunks=50, lists_from=10**6)
+OPTIONS = Options(tail_chunks=50, codes_from=10**6)
 CHILD = """
 import asyncio, sys
 from conspectus.index.segments.build import answer
@@ -37,7 +37,7 @@ from tests.index_histories import journal_at, write_on
 
 async def main():
     journal = journal_at(sys.argv[1])
-    options = Options(tail_chunks=50, lists_from=10**6)
+    options = Options(tail_chunks=50, codes_from=10**6)
     index = await SegmentsIndex.open(Path(sys.argv[2]), journal, str.split, dimensions=4, options=options)
     await write_on(index, journal)
 
@@ -190,7 +190,7 @@ async def test_a_newer_format_is_refused(tmp_path: Path) -> None:
 
 def write_format(directory: Path, version: int) -> Path:
     path = directory / "manifest.json"
-    write_text(path, read_text(path).replace('"format": 1', f'"format": {version}'))
+    write_text(path, read_text(path).replace(f'"format": {FORMAT}', f'"format": {version}'))
     return directory
 
 

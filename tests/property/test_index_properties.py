@@ -73,7 +73,7 @@ def long_tailed(size: int, seed: int) -> list[Row]:
     return analysed(stored, str.split)
 
 
-VIEW = SegmentView(segment_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6)))
+VIEW = SegmentView(segment_in_memory(long_tailed(3_000, 1), Shape(0, Bm25(), 10**6, 10**6)))
 
 
 @given(

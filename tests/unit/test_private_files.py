@@ -74,9 +74,9 @@ async def test_a_store_is_private_while_it_is_used_and_after(tmp_path: Path) -> 
 
 
 @pytest.mark.usefixtures("umask")
-def test_lists_of_vectors_are_private(tmp_path: Path) -> None:
+def test_codes_of_vectors_are_private(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     vectors = np.random.default_rng(1).normal(size=(500, 8)).astype(np.float16)
-    ivf.build_lists(tmp_path, vectors, np.arange(500, dtype=np.int64))
+    ivf.build_codes(tmp_path, vectors, np.arange(500, dtype=np.int64), lists=True)
     assert open_to_others(tmp_path) == {}
     assert list(tmp_path.iterdir())

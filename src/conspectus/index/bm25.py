@@ -38,8 +38,11 @@ class Bm25:
 
     def contributions(self, idf: float, counts: Floats, lengths: Floats, average: float) -> Floats:
         """What one term adds to the score of rows that have it `counts` times (at least once)."""
-        norms = self.k1 * (1.0 - self.b) + (self.k1 * self.b / average) * lengths
-        return (idf * (self.k1 + 1.0)) * counts / (counts + norms)
+        return (idf * (self.k1 + 1.0)) * counts / (counts + self.norms(lengths, average))
+
+    def norms(self, lengths: Floats, average: float) -> Floats:
+        """How many occurrences in chunks of those lengths are worth half of what any number can be."""
+        return self.k1 * (1.0 - self.b) + (self.k1 * self.b / average) * lengths
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,9 +88,27 @@ def question_terms(probe: Probe, analyse: Analyse, dimensions: int) -> tuple[str
     return probe.terms or tuple(dict.fromkeys(analyse(probe.words or "")))
 
 
+_SIGN_AND_REST = ~np.int32(0x70000000)
+_EXPONENT = np.float32(2.0**112)
+
+
+def single(vectors: NDArray[np.float16]) -> Vectors:
+    """Finite half-precision values in single precision, exactly; NumPy takes twenty times as long.
+
+    The sign is spread over the bits that a half does not have, and taken from there; multiplying puts the
+    exponent right, of the smallest values too.
+    """
+    bits = vectors.view(np.int16).astype(np.int32)
+    bits <<= 13
+    bits &= _SIGN_AND_REST
+    rows: Vectors = bits.view(np.float32)
+    rows *= _EXPONENT
+    return rows
+
+
 def cosines(vectors: NDArray[np.float16], query: Vectors) -> Floats:
     """The cosine of each unit row with a unit vector, from the stored half-precision values."""
-    rows: Vectors = vectors.astype(np.float32)
+    rows = single(vectors)
     rows *= query.astype(np.float32)
     scores: Floats = rows.sum(axis=1).astype(np.float64)
     return scores

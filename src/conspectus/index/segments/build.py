@@ -57,11 +57,16 @@ _Named: TypeAlias = tuple[str, SegmentView]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`tail_chunks` may wait in memory, segments from `lists_from` vectors on get inverted lists."""
+    """`tail_chunks` may wait in memory.
+
+    Segments of `codes_from` vectors and more get codes to choose candidates by, those of `lists_from`
+    and more have them in inverted lists.
+    """
 
     bm25: Bm25 = field(default_factory=Bm25)
     tail_chunks: int = 10_000
-    lists_from: int = 30_000
+    codes_from: int = 10_000
+    lists_from: int = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +94,7 @@ class BuildRequest:
     @property
     def shape(self) -> Shape:
         """What all segments have in common."""
-        return Shape(self.dimensions, self.options.bm25, self.options.lists_from)
+        return Shape(self.dimensions, self.options.bm25, self.options.codes_from, self.options.lists_from)
 
 
 @dataclass(frozen=True, slots=True)

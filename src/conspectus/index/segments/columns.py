@@ -244,8 +244,8 @@ class Strings(Sequence[bytes]):
     __slots__ = ("_blob", "_offsets")
 
     def __init__(self, blob: Bytes, offsets: NDArray[np.int64]) -> None:
-        self._blob = blob
-        self._offsets = offsets
+        self._blob = blob.data
+        self._offsets = offsets.data
 
     def __len__(self) -> int:
         return len(self._offsets) - 1
@@ -265,8 +265,9 @@ class Strings(Sequence[bytes]):
 
     def find(self, text: str) -> int | None:
         """The position of the text in the sorted table."""
-        position = self.rank(text)
-        return position if position < len(self) and self[position] == encoded(text) else None
+        wanted = encoded(text)
+        position = bisect_left(self, wanted)
+        return position if position < len(self) and self[position] == wanted else None
 
 
 Mask = NDArray[np.bool_]
@@ -412,7 +413,7 @@ class Allowed:
         self._occupied: NDArray[np.bool_] | None = None
         self.count = size if mask is None else int(np.count_nonzero(mask))
 
-    @property
+    @cached_property
     def rows(self) -> NDArray[np.int64]:
         """The allowed rows in order."""
         return np.arange(self.size) if self.mask is None else np.flatnonzero(self.mask)

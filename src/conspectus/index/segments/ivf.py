@@ -1,4 +1,4 @@
-"""Vectors of a segment: exact cosine, and inverted lists (IVF) for large ones."""
+"""Vectors of a segment: exact cosine; codes to choose candidates by, and inverted lists (IVF) of many."""
 
 from pathlib import Path
 from typing import Any
@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
+from conspectus.index.bm25 import single
 from conspectus.index.segments.columns import Allowed, Arrays
 from conspectus.ports import Vectors
 from conspectus.private import make_file
@@ -27,9 +28,13 @@ def nearest(vectors: Half, query: Vectors, limit: int, allowed: Allowed) -> RowN
     Few allowed rows are gathered, many are scanned in place.
     """
     if 8 * allowed.count < len(vectors):
-        rows = allowed.rows
-        return rows[_certain(vectors[rows], query, limit, None)]
+        return among(vectors, allowed.rows, query, limit)
     return _certain(vectors, query, limit, allowed.bits)
+
+
+def among(vectors: Half, rows: RowNumbers, query: Vectors, limit: int) -> RowNumbers:
+    """Those of the rows that certainly hold their `limit` best with all ties, and few others."""
+    return rows[_certain(vectors[rows], query, limit, None)]
 
 
 def _certain(vectors: Half, query: Vectors, limit: int, bits: NDArray[np.uint8] | None) -> RowNumbers:
@@ -69,49 +74,108 @@ def _scan(
 
 
 FILE = "vectors.faiss"
+_CENTROIDS = 16
+_BLOCK_CODES = 32
+_TRAINED = 2_048
+_TRAINING_STEPS = 4
+_MORE = 4
+_LEAST, _USUAL = 400, 384
 _MOST_LISTS = 2_048
 _TRAINED_PER_LIST = 48
 _ITERATIONS = 6
 _BLOCK = 32_768
 _QUESTIONS = 128
 _BLUR = 0.7
-_MORE = 20
 _RECALL = 0.98
 _DEPTHS = (12, 30, 75, 200, 500, 1_000)
 
 
-def build_lists(folder: Path, vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
-    """Write the lists of those rows into the folder, and give the arrays to store with the segment."""
+def build_codes(folder: Path, vectors: Half, rows: RowNumbers, *, lists: bool) -> dict[str, NDArray[Any]]:
+    """Write codes of those rows, in lists or in one, and give the arrays to store with the segment."""
+    arrays = _lists(vectors, rows) if lists else _one_list(vectors, rows)
+    make_file(folder / FILE)
+    threads = faiss.omp_get_max_threads()
+    # The steps are so short that threads would only wait for each other.
+    faiss.omp_set_num_threads(1)
+    _write(str(folder / FILE), vectors, rows, arrays)
+    faiss.omp_set_num_threads(threads)
+    return arrays
+
+
+def _one_list(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
+    return {
+        "lists.centroids": vectors[rows[:_TRAINED]].mean(axis=0, dtype=np.float32)[None],
+        "lists.of_row": np.zeros(0, np.uint16),
+        "lists.probes": np.ones(len(_DEPTHS), np.int64),
+    }
+
+
+def _lists(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
     count = int(min(_MOST_LISTS, 4 * len(rows) ** 0.5, max(1, len(rows) // 4)))
-    random = np.random.default_rng(len(rows))
-    chosen = np.sort(random.choice(rows, min(len(rows), _TRAINED_PER_LIST * count), replace=False))
-    centroids = _centroids(vectors[chosen].astype(np.float32), count)
+    centroids = _centroids(_sample(vectors, rows, _TRAINED_PER_LIST * count), count)
     quantizer = faiss.IndexFlatIP(vectors.shape[1])
     quantizer.add(centroids)
-    index: Any = faiss.IndexIVFScalarQuantizer(
-        quantizer,
-        vectors.shape[1],
-        count,
-        faiss.ScalarQuantizer.QT_8bit,
-        faiss.METRIC_INNER_PRODUCT,
-        False,
-    )
-    index.train(vectors[chosen].astype(np.float32))
     list_of_row = np.zeros(len(vectors), np.uint16)
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
-        content = vectors[block].astype(np.float32)
-        lists = quantizer.search(content, 1)[1][:, 0].copy()
-        index.add_core(len(block), faiss.swig_ptr(content), faiss.swig_ptr(block), faiss.swig_ptr(lists))
-        list_of_row[block] = lists
-    make_file(folder / FILE)
-    faiss.write_index(index, str(folder / FILE))
+        list_of_row[block] = quantizer.search(single(vectors[block]), 1)[1][:, 0]
     probes = _calibrated(vectors, rows, centroids, list_of_row)
     return {"lists.centroids": centroids, "lists.of_row": list_of_row, "lists.probes": probes}
 
 
-class Lists:
-    """The inverted lists of one segment."""
+def _sample(vectors: Half, rows: RowNumbers, most: int) -> Vectors:
+    random = np.random.default_rng(len(rows))
+    chosen = np.sort(random.choice(rows, min(len(rows), most), replace=False))
+    return single(vectors[chosen])
+
+
+def _write(path: str, vectors: Half, rows: RowNumbers, arrays: Arrays) -> None:
+    """Write an index whose lists hold codes in blocks as they are scanned, so that the file is searched as it is.
+
+    Two numbers share a code of 4 bits. What fills the last block of a list has the id -1 and is the
+    opposite of the list's centroid, so that it ranks last.
+    """
+    dimensions, centroids = vectors.shape[1], arrays["lists.centroids"]
+    parts = dimensions if dimensions % 2 else dimensions // 2
+    writer: Any = faiss.IndexPQFastScan(dimensions, parts, 4, faiss.METRIC_INNER_PRODUCT, _BLOCK_CODES)
+    writer.pq.cp.niter = _TRAINING_STEPS
+    writer.pq.cp.min_points_per_centroid = 1
+    sample = _sample(vectors, rows, _TRAINED)
+    writer.train(np.resize(sample, (max(len(sample), _CENTROIDS), dimensions)))
+    quantizer = faiss.IndexFlatIP(dimensions)
+    quantizer.add(centroids)
+    index: Any = faiss.IndexIVFPQFastScan(
+        quantizer, dimensions, len(centroids), parts, 4, faiss.METRIC_INNER_PRODUCT, _BLOCK_CODES
+    )
+    index.by_residual, index.pq, index.is_trained, index.ntotal = False, writer.pq, True, len(rows)
+    # Blocks that FAISS makes itself cannot be mapped, plain lists of the same bytes can.
+    lists: Any = faiss.ArrayInvertedLists(len(centroids), writer.M2 // 2)
+    index.replace_invlists(lists, False)
+    for number, members in enumerate(_members(rows, arrays["lists.of_row"], len(centroids))):
+        ids = np.append(members, np.full(-len(members) % _BLOCK_CODES, -1))
+        _encode(writer, vectors, members, -centroids[number])
+        lists.add_entries(number, len(ids), faiss.swig_ptr(ids), writer.codes.get())
+    faiss.write_index(index, path)
+
+
+def _members(rows: RowNumbers, list_of_row: NDArray[np.uint16], count: int) -> list[RowNumbers]:
+    if count == 1:
+        return [rows]
+    lists = list_of_row[rows]
+    sizes = np.bincount(lists, minlength=count)
+    return np.split(rows[np.argsort(lists, kind="stable")], np.cumsum(sizes)[:-1])
+
+
+def _encode(writer: Any, vectors: Half, members: RowNumbers, filling: Vectors) -> None:
+    writer.reset()
+    for start in range(0, len(members), _BLOCK):
+        block = single(vectors[members[start : start + _BLOCK]])
+        missing = np.broadcast_to(filling, (-len(block) % _BLOCK_CODES, len(filling)))
+        writer.add(np.concatenate([block, missing]))
+
+
+class Codes:
+    """The codes of one segment, in inverted lists where they are many."""
 
     def __init__(self, folder: Path, arrays: Arrays) -> None:
         try:
@@ -123,7 +187,9 @@ class Lists:
         self._probes = arrays["lists.probes"]
 
     def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
-        """About the best `limit` allowed rows, among up to twice as many candidates."""
+        """Allowed rows that hold about the best `limit`, some times as many."""
+        if len(self._centroids) == 1:
+            return self._visit(query, np.zeros(1, np.int64), limit, allowed)
         similarity = _products(self._centroids, query)
         usable = len(similarity)
         if allowed.mask is not None:
@@ -133,7 +199,8 @@ class Lists:
         wanted = min(limit, allowed.count)
         probes = min(usable, self._depth(limit, allowed.count / self._index.ntotal))
         while True:
-            rows = self._visit(query, similarity, probes, 2 * limit + _MORE, allowed)
+            order = np.argpartition(-similarity, probes - 1)[:probes].astype(np.int64)
+            rows = self._visit(query, order, limit, allowed)
             if len(rows) >= wanted or probes >= usable:
                 return rows
             probes = min(usable, 4 * probes)
@@ -145,20 +212,18 @@ class Lists:
             return int(self._probes[place])
         return int(self._probes[-1] * depth / _DEPTHS[-1]) + 1
 
-    def _visit(
-        self, query: Vectors, similarity: Vectors, probes: int, count: int, allowed: Allowed
-    ) -> RowNumbers:
-        order = np.argpartition(-similarity, probes - 1)[:probes].astype(np.int64)
-        distances = similarity[order].astype(np.float32)
-        bits = allowed.bits
+    def _visit(self, query: Vectors, lists: RowNumbers, limit: int, allowed: Allowed) -> RowNumbers:
+        # The fewer dimensions, the less of what codes get wrong cancels out.
+        count, bits = max(_MORE * limit, _LEAST * _USUAL // min(_USUAL, len(query))), allowed.bits
         selector = None if bits is None else faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
-        parameters = faiss_api.SearchParametersIVF(nprobe=probes, sel=selector)
+        parameters = faiss_api.SearchParametersIVF(nprobe=len(lists), sel=selector)
+        distances = np.zeros(len(lists), np.float32)
         scores, rows = np.empty(count, np.float32), np.empty(count, np.int64)
         self._index.search_preassigned_c(
             1,
             faiss.swig_ptr(query),
             count,
-            faiss.swig_ptr(order),
+            faiss.swig_ptr(lists),
             faiss.swig_ptr(distances),
             faiss.swig_ptr(scores),
             faiss.swig_ptr(rows),
@@ -198,7 +263,7 @@ def _calibrated(
     """For each depth the number of lists that hold the wanted share of that many nearest neighbors."""
     random = np.random.default_rng(len(rows) + 1)
     chosen = random.choice(rows, min(len(rows), _QUESTIONS), replace=False)
-    questions = vectors[chosen].astype(np.float32)
+    questions = single(vectors[chosen])
     blur = random.standard_normal(questions.shape, np.float32) * (_BLUR / questions.shape[1] ** 0.5)
     questions[::2] += blur[::2]
     neighbors = _neighbors(vectors, rows, questions)
@@ -215,7 +280,7 @@ def _neighbors(vectors: Half, rows: RowNumbers, questions: Vectors) -> RowNumber
     found = np.zeros((len(questions), 0), np.int64)
     for start in range(0, len(rows), _BLOCK):
         block = rows[start : start + _BLOCK]
-        scores = np.hstack([scores, questions @ vectors[block].astype(np.float32).T])
+        scores = np.hstack([scores, questions @ single(vectors[block]).T])
         found = np.hstack([found, np.broadcast_to(block, (len(questions), len(block)))])
         kept = np.argpartition(-scores, min(_DEPTHS[-1], scores.shape[1] - 1), axis=1)[:, : _DEPTHS[-1]]
         scores, found = np.take_along_axis(scores, kept, axis=1), np.take_along_axis(found, kept, axis=1)

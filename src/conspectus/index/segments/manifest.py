@@ -21,7 +21,7 @@ from conspectus.errors import IndexDamaged, StorageTooNew
 from conspectus.index.segments.columns import Mask
 from conspectus.private import FILE, make_file, make_folder
 
-FORMAT = 1
+FORMAT = 2
 _MANIFEST = "manifest.json"
 _LOCK = "lock"
 _UNFINISHED = "unfinished-"

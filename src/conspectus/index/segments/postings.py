@@ -14,6 +14,7 @@ from conspectus.index.segments.columns import Arrays, Strings, pack
 
 Rows = NDArray[np.uint32]
 Counts = NDArray[np.unsignedinteger[Any]]
+RowNumbers = NDArray[np.int64]
 
 _ROW_BITS, _COUNT_BITS = 20, 16
 _ROUNDING = 1.0001
@@ -76,6 +77,12 @@ class SegmentPosting:
     rows: Rows
     counts: Counts
     bound: float
+
+    def counts_in(self, rows: Rows) -> tuple[RowNumbers, Counts]:
+        """Which of the rows, by position, have the term, and how often."""
+        place = self.rows.searchsorted(rows)
+        found = np.flatnonzero(self.rows.take(place, mode="clip") == rows)
+        return found, self.counts.take(place.take(found))
 
 
 class Postings:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from conspectus.index.bm25 import Bm25, Corpus, best
 from conspectus.index.segments.columns import Allowed
 from conspectus.index.segments.ivf import RowNumbers
-from conspectus.index.segments.postings import SegmentPosting, saturation
+from conspectus.index.segments.postings import Counts, SegmentPosting, saturation
 from conspectus.index.segments.segment import SegmentView
 from conspectus.ports import Candidates, Floats, Ids, Probe, Vectors
 
@@ -35,7 +35,7 @@ class Snapshot:
         return [view.segment.path for view in self.views if view.segment.path is not None]
 
     def search(self, probe: Probe, terms: Sequence[str]) -> Candidates:
-        """The best of each arm and their scores. Exact, but for vectors of segments with inverted lists."""
+        """The best of each arm and their scores. Exact, but for vectors of segments with codes."""
         faiss.omp_set_num_threads(1)
         question = SegmentsQuery(self, probe, terms)
         limit = max(probe.limit, 0)
@@ -146,6 +146,7 @@ def _documents(views: Iterable[SegmentView], found: Iterable[dict[str, SegmentPo
 _SLACK = 1e-4
 _LOOKUP = 16
 _LOOK = 16
+_PART = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,26 +179,24 @@ class Chooser:
         if _LOOKUP * allowed.count < postings + allowed.size:
             rows = allowed.rows
             return self._finish(ordered, _Leaders(rows, np.zeros(len(rows), np.float32), limit), limit)
-        scores = np.zeros(len(self._lengths), np.float32)
+        scores = np.zeros(-(-len(self._lengths) // _PART) * _PART, np.float32)
         leaders = _Leaders(np.zeros(0, np.int64), np.zeros(0, np.float32), limit)
         for done, term in enumerate(ordered, start=1):
-            scores[term.posting.rows] += self._estimate(term, term.posting.rows, slice(None))
+            rows = term.posting.rows.astype(np.int64)
+            np.add.at(scores, rows, self._estimate(term, rows, term.posting.counts))
             if done == len(ordered) or self._worth_a_look(ordered, done):
-                rows = np.asarray(allowed.among(np.flatnonzero(scores > 0.0)), np.int64)
-                leaders = _Leaders(rows, scores[rows], limit)
-                if sum(map(_most, ordered[done:])) < leaders.threshold:
+                reach = sum(map(_most, ordered[done:]))
+                leaders = _leaders(scores, allowed, limit, reach)
+                if reach < leaders.threshold:
                     return self._finish(ordered[done:], leaders, limit)
         return leaders.rows
 
     def _finish(self, terms: Sequence[Weighted], leaders: "_Leaders", limit: int) -> RowNumbers:
         for done, term in enumerate(terms):
             leaders = leaders.within(sum(map(_most, terms[done:])))
-            wanted = leaders.rows.astype(np.uint32)
-            place = np.searchsorted(term.posting.rows, wanted)
-            place[place == len(term.posting.rows)] = 0
-            found = np.flatnonzero(term.posting.rows[place] == wanted)
+            found, counts = term.posting.counts_in(leaders.rows.astype(np.uint32))
             values = leaders.values
-            values[found] += self._estimate(term, wanted[found], place[found])
+            values[found] += self._estimate(term, leaders.rows[found], counts)
             leaders = _Leaders(leaders.rows, values, limit)
         return leaders.within(0.0).rows
 
@@ -208,16 +207,31 @@ class Chooser:
         in_reach = sum(map(_most, ordered[:done])) > sum(map(_most, rest))
         return in_reach and _LOOK * postings > len(self._lengths)
 
-    def _estimate(
-        self, term: Weighted, rows: NDArray[np.integer], place: NDArray[np.intp] | slice
-    ) -> NDArray[np.float32]:
-        shares = saturation(self._bm25, term.posting.counts[place], self._lengths[rows], self._average)
+    def _estimate(self, term: Weighted, rows: RowNumbers, counts: Counts) -> NDArray[np.float32]:
+        shares = saturation(self._bm25, counts, self._lengths.take(rows), self._average)
         shares *= np.float32(term.weight)
         return shares
 
 
 def _most(term: Weighted) -> float:
     return term.most
+
+
+def _leaders(scores: NDArray[np.float32], allowed: Allowed, limit: int, reach: float) -> "_Leaders":
+    """The allowed rows with a score that are among the best, or could be if they gained as much.
+
+    The last of the `limit` best parts bounds the last of the best rows from below, and is found sooner.
+    """
+    usable = scores
+    if allowed.mask is not None:
+        usable = scores.copy()
+        usable[: allowed.size] *= allowed.mask
+    best = usable.reshape(_PART, -1).max(axis=0)
+    least = 0.0
+    if len(best) > limit:
+        least = float(np.partition(best, -limit)[-limit]) * (1.0 - _SLACK) - reach * (1.0 + _SLACK)
+    rows = np.flatnonzero(usable >= least if least > 0.0 else usable > 0.0)
+    return _Leaders(rows, usable[rows], limit)
 
 
 class _Leaders:

@@ -18,7 +18,7 @@ from conspectus.index.bm25 import Analyse, Bm25, Corpus, cosines, occurrences
 from conspectus.index.changes import Range
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.columns import Allowed, Arrays, Columns, ColumnWriter, Mask
-from conspectus.index.segments.ivf import Half, Lists, RowNumbers, build_lists, nearest
+from conspectus.index.segments.ivf import Codes, Half, RowNumbers, among, build_codes, nearest
 from conspectus.index.segments.manifest import decoding, map_file, open_folder, write_folder
 from conspectus.index.segments.postings import Postings, PostingWriter, SegmentPosting
 from conspectus.model.filter import EVERYTHING, Exists, Filter
@@ -53,6 +53,7 @@ class Shape:
 
     dimensions: int
     bm25: Bm25
+    codes_from: int
     lists_from: int
 
 
@@ -100,9 +101,9 @@ def write_segment(folder: Path, writer: SegmentWriter, shape: Shape) -> None:
     """Finish a segment whose vectors are in the folder already."""
     arrays = writer.arrays()
     rows = np.flatnonzero(arrays["present"])
-    if shape.dimensions and len(rows) >= shape.lists_from:
+    if shape.dimensions and len(rows) >= shape.codes_from:
         vectors = _half(map_file(folder / VECTORS), len(writer), shape.dimensions)
-        arrays |= build_lists(folder, vectors, rows)
+        arrays |= build_codes(folder, vectors, rows, lists=len(rows) >= shape.lists_from)
     write_folder(folder, arrays, {"rows": len(writer)})
 
 
@@ -120,8 +121,8 @@ def open_segment(path: Path, shape: Shape) -> "Segment":
         folder = open_folder(path)
         with decoding([path]):
             vectors = _half(map_file(path / VECTORS), folder.facts["rows"], shape.dimensions)
-            lists = Lists(path, folder.arrays) if "lists.probes" in folder.arrays else None
-            return Segment(folder.arrays, vectors, lists=lists, gathered=shape.lists_from // 6, path=path)
+            codes = Codes(path, folder.arrays) if "lists.probes" in folder.arrays else None
+            return Segment(folder.arrays, vectors, codes=codes, gathered=shape.codes_from // 3, path=path)
     except FileNotFoundError as error:
         raise IndexDamaged(str(path), "the file is missing") from error
 
@@ -134,7 +135,7 @@ class Segment:
         arrays: Arrays,
         vectors: Half,
         *,
-        lists: Lists | None = None,
+        codes: Codes | None = None,
         gathered: int = 0,
         path: Path | None = None,
     ) -> None:
@@ -147,7 +148,7 @@ class Segment:
         self.columns = Columns(arrays)
         self.postings = Postings(arrays)
         self.vectors = vectors
-        self._lists = lists
+        self._codes = codes
         self._gathered = gathered
 
     def __len__(self) -> int:
@@ -171,9 +172,9 @@ class Segment:
         """Candidates for the `limit` best allowed rows with a vector."""
         if not allowed.count or not limit:
             return np.zeros(0, np.int64)
-        if self._lists is None or allowed.count <= self._gathered:
+        if self._codes is None or allowed.count <= self._gathered:
             return nearest(self.vectors, query, limit, allowed)
-        return self._lists.nearest(query, limit, allowed)
+        return among(self.vectors, self._codes.nearest(query, limit, allowed), query, limit)
 
 
 def _half(content: Any, rows: int, dimensions: int) -> Half:
@@ -286,12 +287,9 @@ class SegmentView:
     ) -> Floats:
         """Exact BM25 of rows; the terms are sorted by name, so that sums round the same everywhere."""
         scores = np.zeros(len(rows))
-        lengths = self.segment.postings.lengths[rows].astype(np.float64)
+        norms = bm25.norms(self.segment.postings.lengths[rows].astype(np.float64), corpus.average)
         wanted = rows.astype(np.uint32)
         for statistic, posting in terms:
-            place = np.searchsorted(posting.rows, wanted)
-            place[place == len(posting.rows)] = 0
-            found = np.flatnonzero(posting.rows[place] == wanted)
-            counts = posting.counts[place[found]].astype(np.float64)
-            scores[found] += bm25.contributions(statistic.idf, counts, lengths[found], corpus.average)
+            found, counts = posting.counts_in(wanted)
+            scores[found] += statistic.idf * (bm25.k1 + 1.0) * counts / (counts + norms[found])
         return scores

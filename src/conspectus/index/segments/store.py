@@ -210,7 +210,7 @@ class SegmentsIndex:
             StorageTooNew: a newer version wrote them.
         """
         chosen = options or Options()
-        shape = Shape(dimensions, chosen.bm25, chosen.lists_from)
+        shape = Shape(dimensions, chosen.bm25, chosen.codes_from, chosen.lists_from)
         request = BuildRequest(
             str(directory), identity_of(analyse, shape.dimensions, shape.bm25), "flush", dimensions, chosen
         )
@@ -237,7 +237,7 @@ class SegmentsIndex:
             await asyncio.wait([self._background])
 
     async def search(self, probe: Probe) -> Candidates:
-        """The best of each arm; vectors of large segments are searched by inverted lists."""
+        """The best of each arm; candidates among many vectors are chosen by codes."""
         terms = question_terms(probe, self._analyse, self._request.dimensions)
         return await self._answer(lambda snapshot: snapshot.search(probe, terms))
 
