@@ -130,7 +130,7 @@ def _sample(vectors: Half, rows: RowNumbers, most: int) -> Vectors:
 
 
 def _write(path: str, vectors: Half, rows: RowNumbers, arrays: Arrays) -> None:
-    """Write an index whose lists hold codes in blocks as they are scanned, so that the file is searched itself.
+    """Write an index whose lists hold codes in blocks as they are scanned, so that the file can be mapped.
 
     Two numbers share a code of 4 bits. What fills the last block of a list has the id -1 and is the
     opposite of the list's centroid, so that it ranks last.
