@@ -10,7 +10,8 @@ import conspectus
 
 HEAVY = (
     *("alembic", "dbos", "faiss", "fastapi", "httpx", "lxml", "mcp", "numpy", "onnxruntime", "pydantic"),
-    *("sqlalchemy", "structlog", "tokenizers", "trafilatura", "typer", "uvicorn"),
+    *("rich.progress", "sqlalchemy", "sqlalchemy.dialects.postgresql", "structlog", "tokenizers"),
+    *("trafilatura", "typer", "uvicorn"),
 )
 LOADED = f"import sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
 REMOTE = """
@@ -57,12 +58,13 @@ def test_commands_that_open_nothing_load_only_what_reads_their_options(
     assert loaded(COMMAND.format(arguments=arguments), tmp_path) <= {"typer", "pydantic"}
 
 
-def test_a_search_loads_no_server_and_no_reader_of_web_pages(tmp_path: Path) -> None:
+def test_a_search_loads_no_server_no_other_database_and_no_reader_of_web_pages(tmp_path: Path) -> None:
     (tmp_path / "page.txt").write_text("A release is deployed on Tuesdays.", encoding="utf-8")
     add = COMMAND.format(arguments=["--data-dir", "data", "add", "page.txt"])
     search = COMMAND.format(arguments=["--data-dir", "data", "search", "when do we ship?"])
     assert "sqlalchemy" in loaded(add, tmp_path)
-    assert not loaded(search, tmp_path) & (SERVERS | {"trafilatura"})
+    unused = SERVERS | {"rich.progress", "sqlalchemy.dialects.postgresql", "trafilatura"}
+    assert not loaded(search, tmp_path) & unused
 
 
 def test_names_that_are_imported_late_are_what_they_say() -> None:

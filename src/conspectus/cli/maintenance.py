@@ -5,7 +5,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Group, RenderableType
-from rich.progress import ProgressColumn, Task
 from rich.table import Table
 from rich.text import Text
 
@@ -26,18 +25,24 @@ from conspectus.model.reports import CheckReport, Status
 from conspectus.settings import Settings
 
 if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
+
     from conspectus.bootstrap.transfer import BackupReceipt, MoveReceipt
     from conspectus.ports import Progress
 
 PLACE = "a directory, or the postgresql:// URL of a database"
 
 
-class _Speed(ProgressColumn):
+def _speed() -> "ProgressColumn":
     """Items per second."""
+    from rich.progress import ProgressColumn, Task
 
-    def render(self, task: Task) -> Text:
-        speed = task.finished_speed or task.speed
-        return Text("" if speed is None else f"{speed:,.0f}/s")
+    class Speed(ProgressColumn):
+        def render(self, task: Task) -> Text:
+            speed = task.finished_speed or task.speed
+            return Text("" if speed is None else f"{speed:,.0f}/s")
+
+    return Speed()
 
 
 def status(session: Session) -> None:
@@ -90,7 +95,7 @@ def migrate(
 
     session.require_here()
     settings = session.settings
-    with progress(_Speed()) as bars:
+    with progress(_speed()) as bars:
         receipt = transfer.move(source, target, settings=settings, progress=bars)
         if index:
             moment = receipt.moved.moment.isoformat()
@@ -114,7 +119,7 @@ def backup(
     if check:
         receipt = backups.check_backup(file, settings=settings)
     else:
-        with progress(_Speed()) as bars:
+        with progress(_speed()) as bars:
             receipt = backups.back_up(
                 session.common.data_dir or settings.path, file, settings=settings, progress=bars
             )

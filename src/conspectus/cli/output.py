@@ -11,8 +11,6 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
-from rich.progress import BarColumn, MofNCompleteColumn, ProgressColumn, TextColumn, TimeElapsedColumn
-from rich.progress import Progress as Bars
 from rich.table import Table
 from rich.text import Text
 
@@ -20,6 +18,8 @@ from conspectus.model.records import Json, Period
 from conspectus.model.results import Percentiles, Similarity
 
 if TYPE_CHECKING:
+    from rich.progress import ProgressColumn
+
     from conspectus.ports import Progress
 
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
@@ -83,12 +83,15 @@ def cell(text: str, *, limit: int = 0, style: str = "") -> Text:
 
 
 @contextmanager
-def progress(*more: ProgressColumn) -> Iterator["Progress | None"]:
+def progress(*more: "ProgressColumn") -> Iterator["Progress | None"]:
     """A progress bar on stderr for each kind of work; none where stderr is no terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+    from rich.progress import Progress as Bars
+
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), *more)
     with Bars(*columns, TimeElapsedColumn(), console=console, transient=True) as bars:
         tasks = {}

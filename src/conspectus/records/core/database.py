@@ -14,6 +14,7 @@ from sqlalchemy import (
     Column,
     Connection,
     Engine,
+    Index,
     MetaData,
     PrimaryKeyConstraint,
     String,
@@ -225,5 +226,12 @@ def statements(dialect: str) -> tuple[str, ...]:
     database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
     made: list[ExecutableDDLElement] = []
     for table in (*metadata.sorted_tables, history):
-        made += [CreateTable(table), *map(CreateIndex, sorted(table.indexes, key=attrgetter("name")))]
+        made += [CreateTable(table), *map(_index_made, sorted(table.indexes, key=attrgetter("name")))]
     return tuple(str(statement.compile(dialect=database)).strip() for statement in made)
+
+
+def _index_made(index: Index) -> CreateIndex:
+    """An index of the same rows in both databases: to declare PostgreSQL's would load its dialect."""
+    if (rows := index.dialect_options["sqlite"]["where"]) is not None:
+        index.dialect_options["postgresql"]["where"] = rows
+    return CreateIndex(index)

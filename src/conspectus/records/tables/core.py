@@ -134,7 +134,6 @@ Index(
     documents.c.order_start,
     documents.c.id,
     sqlite_where=THREADED,
-    postgresql_where=THREADED,
 )
 Index(
     "ix_documents_latest",
@@ -142,7 +141,6 @@ Index(
     documents.c.order_start,
     documents.c.id,
     sqlite_where=DATED,
-    postgresql_where=DATED,
 )
 Index(
     "ix_documents_timeline",
@@ -153,14 +151,12 @@ Index(
     documents.c.key,
     documents.c.kind,
     sqlite_where=SEEN,
-    postgresql_where=SEEN,
 )
 Index(
     "ix_documents_longest",
     documents.c.source,
     documents.c.occurred_end - documents.c.occurred_start,
     sqlite_where=SEEN,
-    postgresql_where=SEEN,
 )
 Index(
     "ix_documents_pending",
@@ -168,7 +164,6 @@ Index(
     documents.c.status,
     documents.c.last_chunk,
     sqlite_where=PENDING,
-    postgresql_where=PENDING,
 )
 Index(
     "ix_documents_remembered",
@@ -176,21 +171,18 @@ Index(
     documents.c.order_start,
     documents.c.number,
     sqlite_where=REMEMBERED,
-    postgresql_where=REMEMBERED,
 )
 Index(
     "ix_documents_stored",
     documents.c.source,
     documents.c.number,
     sqlite_where=REMEMBERED,
-    postgresql_where=REMEMBERED,
 )
 Index(
     "ix_documents_versions",
     documents.c.collection,
     documents.c.source,
     sqlite_where=VERSIONED,
-    postgresql_where=VERSIONED,
 )
 Index(
     "ix_documents_parent",
@@ -199,7 +191,6 @@ Index(
     documents.c.recorded,
     documents.c.id,
     sqlite_where=CHILD,
-    postgresql_where=CHILD,
 )
 
 chunks = Table(

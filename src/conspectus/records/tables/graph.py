@@ -81,7 +81,7 @@ graph_edges = Table(
     UniqueConstraint("id", "aside"),
     Index(None, "graph", "aside"),
     Index(None, "source", "aside", "type"),
-    Index("ix_graph_edges_closed_by", "closed_by", sqlite_where=ENDED, postgresql_where=ENDED),
+    Index("ix_graph_edges_closed_by", "closed_by", sqlite_where=ENDED),
 )
 """`began` is when an edge is true from, or was recorded; `stands` says that it needs no document."""
 

@@ -48,7 +48,6 @@ alert_events = Table(
         "alert",
         "due",
         sqlite_where=PENDING,
-        postgresql_where=PENDING,
     ),
 )
 
