@@ -1,5 +1,7 @@
 """What every record store must do for embedders and indexes: vectors, spaces, changes, the reader."""
 
+from dataclasses import replace
+
 import pytest
 
 from conspectus.errors import InvalidInput
@@ -159,6 +161,19 @@ class HistoryContract:
         assert await records.put_vectors(SHELF, SPACE, []) == 0
         with pytest.raises(InvalidInput):
             await records.put_vectors(SHELF, SPACE, [(first.chunk.id, vector(1, dimensions=3))])
+
+    async def test_vectors_that_come_with_a_document(self, records: Records, stocked: None) -> None:
+        """Kept for each chunk in the space that answers, dropped in any other; replaced with their chunks."""
+        whole = replace(prepared("a", "one ", "two"), embedded=(SPACE.name, (vector(1), vector(2))))
+        other = replace(prepared("b", "three"), embedded=(OTHER_SPACE.name, (vector(3),)))
+        await records.write([whole, other])
+        assert [await status_of(records, key) for key in "ab"] == ["embedded", "pending"]
+        assert await texts_waiting(records) == ["three"]
+        held = [each.vector async for batch in records.reader(SHELF, SPACE).scan() for each in batch]
+        assert held == [vector(1), vector(2), None]
+        await records.write([prepared("a", "four")])
+        assert await texts_waiting(records) == ["three", "four"]
+        assert await records.check() == []
 
     async def test_those_without_a_vector_among_some(self, records: Records, stocked: None) -> None:
         """By where their documents end, from the start of a range to before its stop."""

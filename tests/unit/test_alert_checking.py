@@ -13,7 +13,6 @@ from tests.support.samples import NOON, SHELF, SPACE, notes, prepared, shelf
 from tests.support.web_server import Answer, ScriptedServer
 
 from conspectus.errors import ProviderError, ProviderUnavailable
-from conspectus.ingest.background_workers import packed
 from conspectus.model.filter import Eq
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
 from conspectus.model.records import Collection, Document, PreparedDocument
@@ -28,6 +27,7 @@ from conspectus.sources.web.address_policy import AddressPolicy
 from conspectus.sources.web.fetcher import WebhookPoster
 from conspectus.streams.alert_checker import Checker
 from conspectus.streams.alert_worker import HIDDEN, Deliverer
+from conspectus.text.vectors import packed
 
 FIRE = replace(PLAIN, query="a fire", min_similarity=0.5)
 TOWARDS = np.array([1, 0, 0, 0], dtype=np.float32)

@@ -174,11 +174,10 @@ async def test_a_poisoned_text_does_not_hold_up_the_others(tmp_path: Path) -> No
 
 async def test_a_worker_that_cannot_go_on_says_so(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
-        await engine.add("first", wait=True)
-        (tmp_path / "embedding.lock").unlink()
         (tmp_path / "embedding.lock").mkdir()
+        await engine.add("second")
         with pytest.raises(StorageError, match="embedding stopped"):
-            await engine.add("second", wait=True)
+            await engine.documents.wait_until_embedded()
         assert "embedding stopped" in (await engine.retrieve("second")).notices[-1]
 
 

@@ -14,7 +14,7 @@ from conspectus.model.records import DocumentChanges, NewDocument
 
 @pytest.mark.parametrize(
     ("options", "whole", "besides"),
-    [(QueryOptions, Query, {"text"}), (DocumentChanges, NewDocument, {"key", "if_match"})],
+    [(QueryOptions, Query, {"query"}), (DocumentChanges, NewDocument, {"key", "if_match"})],
 )
 def test_options_are_the_fields_of_their_dataclass(options: Any, whole: Any, besides: set[str]) -> None:
     known = get_type_hints(whole)

@@ -221,10 +221,16 @@ class EngineContext:
         if_match: str | None = None,
         stored: Sequence[Document] | None = None,
         home: Collection | None = None,
+        embedder: Embedder | None = None,
     ) -> Sequence[Written]:
-        """Write documents; with `home`, their collection, its index follows while the caller goes on."""
+        """Write documents; with `home`, their collection, its index follows while the caller goes on.
+
+        With an `embedder`, a few short ones are written with their vectors.
+        """
         by = self.preparation(source)
-        written = await write(self.core.records, batch, by, if_match=if_match, stored=stored)
+        written = await write(
+            self.core.records, batch, by, if_match=if_match, stored=stored, embedder=embedder
+        )
         if home is None:
             home = await self.core.shelves.keep_up(source.collection)
         else:

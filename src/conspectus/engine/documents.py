@@ -62,8 +62,10 @@ class DocumentService(Service):
         embedder = await self._context.embedder(place.collection)
         written: list[Written] = []
         for batch in batches(NewDocument(text=each) if isinstance(each, str) else each for each in given):
-            written += await self._context.write(batch, target)
-            self._context.begin_embedding(place.collection, embedder)
+            if written:
+                # What was written before is embedded while this is prepared.
+                self._context.begin_embedding(place.collection, embedder)
+            written += await self._context.write(batch, target, embedder=embedder if wait else None)
             if progress is not None:
                 progress("writing", len(written), 0)
         await self._context.embed_in(place, wait=wait, progress=progress)

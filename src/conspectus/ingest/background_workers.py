@@ -34,6 +34,7 @@ from conspectus.model.records import Collection
 from conspectus.ports import Embedder, Progress, Records, Vectors
 from conspectus.ports.graphs import SUBJECT, EntityExtractor, MentionStore, Unread
 from conspectus.ports.jobs import Turn, Turns, asking
+from conspectus.text.vectors import packed
 
 ATTEMPTS = 5
 POLL_SECONDS = 0.2
@@ -252,11 +253,6 @@ PORTION: Final = 4 * BATCH
 """Documents that end within so many chunks are embedded by one process; another takes the next ones."""
 
 
-def packed(vectors: Vectors) -> list[bytes]:
-    """Vectors as Records keep them: little-endian float16."""
-    return [row.tobytes() for row in vectors.astype("<f2")]
-
-
 async def embed_pending(
     records: Records, collection: Collection, embedder: Embedder, *, report: Callable[[int], None]
 ) -> None:
@@ -356,9 +352,12 @@ class Backfill:
         self, collection: Collection, embedder: Embedder, progress: Progress | None = None
     ) -> int:
         """Wait until everything is embedded and say how many vectors came. Raises what stopped the worker."""
-        work = self.wake(collection, embedder)
         total = partial(self._records.count_unembedded, collection.id, embedder.space)
-        return await self._workers.settle(work, total, progress)
+        work = self._workers.of(collection.id)
+        if not work.runs and not await total():
+            work.error = None
+            return 0
+        return await self._workers.settle(self.wake(collection, embedder), total, progress)
 
     async def close(self) -> None:
         """Stop all workers; what they did not finish is found again at the next start."""

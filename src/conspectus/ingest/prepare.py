@@ -6,12 +6,16 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import islice
 from typing import TypeVar
 from uuid import uuid4
 
-from conspectus.errors import ConspectusError, InvalidInput, TooLarge, as_field
+import numpy as np
+
+from conspectus.errors import ConspectusError, InvalidInput, ProviderError, TooLarge, as_field
 from conspectus.model.channels import NewMessage
 from conspectus.model.ids import DocumentId
+from conspectus.model.index import passage
 from conspectus.model.memory import NewMemory
 from conspectus.model.records import (
     Chunk,
@@ -27,14 +31,15 @@ from conspectus.model.records import (
     Written,
 )
 from conspectus.model.streams import NewCaption
-from conspectus.ports import CountTokens, Records
+from conspectus.ports import CountTokens, Embedder, Records
+from conspectus.ports.jobs import asking
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.hashing import KEY_BYTES, NAME_BYTES, content_hash, fitting, stable_id
 from conspectus.text.positions import checked, combined, headings_in, path_of, place_at
 from conspectus.text.splitter import SplitOptions, TextSpan, definitions, sections_of, split
 from conspectus.text.times import canonical, parse_instant
-from conspectus.text.vectors import unit
+from conspectus.text.vectors import packed, unit
 
 SECTIONS = "cut at sections"
 """Part of the fingerprint of texts with sections: those that were split otherwise are split again."""
@@ -185,7 +190,7 @@ def named(kind: str, name: str) -> str:
 
 def _packed(new: NewDocument) -> bytes | None:
     """The vector that was handed in, as Records keep it."""
-    return None if new.vector is None else unit(new.vector).astype("<f2").tobytes()
+    return None if new.vector is None else packed(unit(new.vector)[None])[0]
 
 
 def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) -> str:
@@ -289,12 +294,14 @@ async def write(
     *,
     if_match: str | None = None,
     stored: Sequence[Document] | None = None,
+    embedder: Embedder | None = None,
 ) -> list[Written]:
     """Write a batch in one transaction; documents that are stored just so already cost nothing.
 
     `stored` are those of them that were just read, if they were. With `if_match`, every document must be
-    stored with that fingerprint. Raises InvalidInput, TooLarge,
-    NotFound or PreconditionFailed, with the document's place as a note; then nothing is written.
+    stored with that fingerprint. With an `embedder`, a few short texts are stored with their vectors, unless
+    it fails. Raises InvalidInput, TooLarge, NotFound or PreconditionFailed, with the document's place as a
+    note; then nothing is written.
     """
     is_short = sum(len(each.text) for each in batch) <= SHORT
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
@@ -312,6 +319,8 @@ async def write(
         prepared = _prepare_all(fresh, by, if_match)
     else:
         prepared = await asyncio.to_thread(_prepare_all, fresh, by, if_match)
+    if is_short and embedder is not None:
+        prepared = await _embedded(prepared, embedder)
     written = {each.id: each for each in await records.write(prepared)} if prepared else {}
     return [written.get(document.id) or _unchanged(document.id, known) for document in described]
 
@@ -334,6 +343,28 @@ def _prepare_all(
         prepare(new, document, by, if_match=new.if_match if if_match is None else if_match)
         for new, document in fresh
     ]
+
+
+async def _embedded(batch: list[PreparedDocument], embedder: Embedder) -> list[PreparedDocument]:
+    """The batch with vectors; without them where the model fails, as the texts are stored in any case."""
+    wanting = [() if each.vector is not None else each.chunks for each in batch]
+    texts = [
+        passage(each.document, chunk.text)
+        for each, chunks in zip(batch, wanting, strict=True)
+        for chunk in chunks
+    ]
+    if not texts:
+        return batch
+    try:
+        with asking(None):
+            vectors = await embedder.embed_documents(texts)
+    except ProviderError:
+        return batch
+    if not np.isfinite(vectors).all():
+        return batch
+    rows, space = iter(packed(vectors)), embedder.space.name
+    own = [(space, tuple(islice(rows, len(chunks)))) if chunks else None for chunks in wanting]
+    return [replace(each, embedded=given) for each, given in zip(batch, own, strict=True)]
 
 
 def _unchanged(document: DocumentId, known: dict[DocumentId, Document]) -> Written:

@@ -216,13 +216,15 @@ class PreparedDocument:
     """A document with its chunks, ready to be written in one transaction.
 
     `if_match` is the fingerprint that the stored one must still have (None: any, or none stored), `vector` is
-    that of every chunk as little-endian float16 (None: what is stored stays).
+    that of every chunk as little-endian float16 (None: what is stored stays). `embedded` are vectors that a
+    model made of the chunks, by the name of its space; in a collection of another space they are dropped.
     """
 
     document: Document
     chunks: tuple[PreparedChunk, ...]
     if_match: str | None = None
     vector: bytes | None = None
+    embedded: tuple[str, tuple[bytes, ...]] | None = None
 
 
 @dataclass(frozen=True, slots=True)

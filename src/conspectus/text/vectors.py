@@ -1,4 +1,4 @@
-"""Vectors that callers hand in."""
+"""Vectors: those of callers checked, and all as Records keep them."""
 
 from collections.abc import Sequence
 
@@ -8,6 +8,11 @@ from numpy.typing import NDArray
 from conspectus.errors import InvalidInput
 
 MOST_DIMENSIONS = 65_536
+
+
+def packed(vectors: NDArray[np.float32]) -> list[bytes]:
+    """Rows as Records keep them: little-endian float16."""
+    return [row.tobytes() for row in vectors.astype("<f2")]
 
 
 def unit(numbers: Sequence[float]) -> NDArray[np.float32]:

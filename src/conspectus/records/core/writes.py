@@ -13,7 +13,7 @@ from conspectus.records.core.changes import ChangeRange, allocate, append, forge
 from conspectus.records.core.collections import state
 from conspectus.records.core.embeddings import Given, check_given, keep_given
 from conspectus.records.core.rows import BLOCK, blocks, chunk_values, document_values, insert_rows
-from conspectus.records.tables.core import chunks, documents, sources
+from conspectus.records.tables.core import chunks, documents, sources, vectors
 
 _STORED = select(
     documents.c.id,
@@ -128,21 +128,23 @@ class Placed:
     def progress(self, space: EmbeddingSpace | None) -> dict[str, object]:
         """The columns that say how far it is: its chunks are there, their vectors if it brought one."""
         chunks = len(self.prepared.chunks)
-        given = self.given(space)
+        has_vectors = bool(self.vectors(space))
         return {
-            "status": "pending" if chunks and space is not None and given is None else "embedded",
+            "status": "pending" if chunks and space is not None and not has_vectors else "embedded",
             "error": None,
             "chunks": chunks,
             "last_chunk": self.last if chunks else None,
-            "embedded_in": given.space if given is not None else None,
+            "embedded_in": space.name if space is not None and has_vectors else None,
         }
 
-    def given(self, space: EmbeddingSpace | None) -> Given | None:
-        """The vector that it brought for its chunks."""
-        vector = self.prepared.vector
-        if space is None or vector is None or not self.prepared.chunks:
-            return None
-        return Given(self.first, self.last, space.name, vector)
+    def vectors(self, space: EmbeddingSpace | None) -> Sequence[bytes]:
+        """The vectors that it brought for its chunks, in their order; none for another space."""
+        if space is None:
+            return ()
+        if self.prepared.vector is not None:
+            return [self.prepared.vector] * len(self.prepared.chunks)
+        name, vectors = self.prepared.embedded or ("", ())
+        return vectors if name == space.name else ()
 
 
 def write(connection: Connection, documents: Sequence[PreparedDocument]) -> list[Written]:
@@ -249,7 +251,13 @@ def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) ->
     if replaced:
         connection.execute(_CHANGE, replaced)
     insert_rows(connection, chunks, pieces)
-    keep_given(connection, [given for each, space in spaced if (given := each.given(space))])
+    brought = [
+        {"chunk": chunk, "space": space.name, "vector": vector}
+        for each, space in spaced
+        if space is not None
+        for chunk, vector in enumerate(each.vectors(space), start=each.first)
+    ]
+    insert_rows(connection, vectors, brought)
     return [
         ChangeRange(each.document.collection, "put", each.first, each.last)
         for each in placed

@@ -1,0 +1,60 @@
+"""How many statements and transactions one write takes: a budget that only falls."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from sqlalchemy import Engine as Database
+from sqlalchemy import event
+
+import conspectus
+from conspectus import Settings
+from conspectus.testing.embedders import HashedEmbedder
+
+SETTINGS = Settings(run_background_jobs="off", log_level="critical")
+
+
+@dataclass
+class Counted:
+    statements: int = 0
+    transactions: int = 0
+
+
+@contextmanager
+def counting() -> Iterator[Counted]:
+    """Count what any connection of this process does in the block."""
+    counted = Counted()
+
+    def execute(*_: Any) -> None:
+        counted.statements += 1
+
+    def begin(*_: Any) -> None:
+        counted.transactions += 1
+
+    event.listen(Database, "before_cursor_execute", execute)
+    event.listen(Database, "begin", begin)
+    try:
+        yield counted
+    finally:
+        event.remove(Database, "before_cursor_execute", execute)
+        event.remove(Database, "begin", begin)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return request.getfixturevalue("postgres_url") if request.param == "postgresql" else str(tmp_path)
+
+
+async def test_a_text_that_is_waited_for_is_written_with_its_vector(place: str) -> None:
+    async with conspectus.open(place, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        await engine.add("the first text", wait=True)
+        with counting() as counted:
+            await engine.add("the tides turn in the harbour", wait=True)
+        assert (await engine.maintenance.status()).collections[0].vectors == 2
+        found = await engine.retrieve("the tides turn in the harbour", retrievers=("vector",), limit=1)
+        assert found.hits[0].similarity == pytest.approx(1.0, abs=1e-3)
+    assert counted.transactions <= 9
+    assert counted.statements <= 34
