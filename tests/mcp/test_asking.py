@@ -56,7 +56,7 @@ async def test_context_is_numbered_and_says_what_it_is_from(
 
 async def test_explain_tells_of_one_document_first(engine: Engine, shelf: dict[str, str]) -> None:
     async with client(engine) as asked:
-        found = await said(asked, "explain", query="ferry", document=shelf["Backups"], budget=100)
+        found = await said(asked, "explain", query="ferry", document=shelf["Backups"], context_max_tokens=100)
         assert shelf["Backups"] in found.splitlines()[1]
         assert "score" in found and " = " in found
         assert (await refused(asked, "explain", query="x", document="nothing")).startswith("not_found")

@@ -1,4 +1,5 @@
 import asyncio
+import inspect
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -22,6 +23,7 @@ from conspectus.integrations.langchain import (
     ConspectusByteStore,
     ConspectusChatMessageHistory,
     ConspectusRetriever,
+    ConspectusVectorStore,
 )
 from conspectus.integrations.texts import CODED, Values
 from conspectus.model.memory import MemoryQuery, NewMemory, Scope
@@ -368,3 +370,15 @@ except conspectus.errors.MissingExtra as missing:
 """
     ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert f"pip install 'conspectus[{extra}]'" in ran.stdout, ran.stderr
+
+
+def test_methods_have_the_parameters_of_what_they_do() -> None:
+    waiting, awaited = ConspectusVectorStore.get_by_ids, ConspectusVectorStore.aget_by_ids
+    assert (
+        [*inspect.signature(waiting).parameters]
+        == [*inspect.signature(awaited).parameters]
+        == ["self", "ids"]
+    )
+    assert inspect.iscoroutinefunction(awaited) and not inspect.iscoroutinefunction(waiting)
+    with pytest.raises(TypeError, match="idz"):
+        inspect.signature(waiting).bind(None, ["1"], idz=1)

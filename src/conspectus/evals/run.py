@@ -27,7 +27,7 @@ from conspectus.ports import Progress
 from conspectus.retrieval.scoring import profile_named
 from conspectus.settings import Settings
 
-ARMS: Mapping[str, tuple[Retriever, ...]] = {
+RETRIEVERS: Mapping[str, tuple[Retriever, ...]] = {
     "keyword": ("keyword",),
     "vector": ("vector",),
     "hybrid": ("keyword", "vector"),
@@ -74,7 +74,7 @@ async def retrieval(
                 WITH_GRAPH: await _judge(run, given, WITH_GRAPH, graph=graph, deep=True),
             }
         can_embed = (await engine.collections.get_or_create()).space is not None
-        return {name: await _judge(run, given, name) for name in ARMS if can_embed or name != "vector"}
+        return {name: await _judge(run, given, name) for name in RETRIEVERS if can_embed or name != "vector"}
 
 
 async def conversation(
@@ -183,7 +183,10 @@ async def _judge(
     rankings = []
     for done, judged in enumerate(given.queries, start=1):
         asked = Query(
-            judged.text, filter=judged.where, retrievers=ARMS.get(name, ARMS["hybrid"]), graph=graph
+            judged.text,
+            filter=judged.where,
+            retrievers=RETRIEVERS.get(name, RETRIEVERS["hybrid"]),
+            graph=graph,
         )
         rankings.append((judged, [run.keys[hit.document.id] for hit in await run.hits(asked, depth=100)]))
         run.report(f"asking by {name}", done, len(given.queries))

@@ -1,6 +1,7 @@
 """One way to an engine for programs with and without an event loop, however the engine was given."""
 
 import asyncio
+import inspect
 import shutil
 import tempfile
 import threading
@@ -8,7 +9,7 @@ import weakref
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager, suppress
-from functools import partial
+from functools import partial, wraps
 from pathlib import Path
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeAlias, TypeVar, runtime_checkable
 
@@ -82,15 +83,20 @@ def both(
 ) -> tuple[Callable[Concatenate[Any, P], T], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
     """What a Closing object does with an engine, as a method that waits and as one that is awaited."""
 
+    @wraps(work)
     def waited(self: Any, /, *args: P.args, **named: P.kwargs) -> T:
         calls: Calls = self._calls
         return calls.wait(lambda engine: work(self, engine, *args, **named))
 
+    @wraps(work)
     async def awaited(self: Any, /, *args: P.args, **named: P.kwargs) -> T:
         calls: Calls = self._calls
         return await calls.run(lambda engine: work(self, engine, *args, **named))
 
-    waited.__doc__ = awaited.__doc__ = work.__doc__
+    signature = inspect.signature(work)
+    own, _engine, *others = signature.parameters.values()
+    for each in (waited, awaited):
+        vars(each)["__signature__"] = signature.replace(parameters=[own, *others])
     return waited, awaited
 
 

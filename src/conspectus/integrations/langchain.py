@@ -10,7 +10,8 @@ The engine is one of `conspectus.open` or `conspectus.connect`, blocking or not,
 import json
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Self
+from datetime import datetime
+from typing import Any, Self, TypedDict, Unpack, cast
 from uuid import uuid4
 
 from conspectus.engine.any_engine import AnyEngine
@@ -20,7 +21,9 @@ from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both
 from conspectus.integrations.passages import Ask
 from conspectus.integrations.texts import FoundText, Selection, Text, Texts, Values
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter
+from conspectus.model.graph import GraphExpansion
 from conspectus.model.memory import MEMORY, Scope
+from conspectus.model.query import QueryContext, QueryOptions, Retriever
 
 try:
     from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -149,7 +152,8 @@ class ConspectusRetriever(Closing, BaseRetriever):
 
     async def _found(self, engine: AnyEngine, query: str, asked: dict[str, Any]) -> list[Document]:
         chosen: Filter = self.filter
-        usual = Ask(self.collection, chosen, self.limit, self.max_tokens, self.tokenizer, self.options)
+        options = cast(QueryOptions, self.options)
+        usual = Ask(self.collection, chosen, self.limit, self.max_tokens, self.tokenizer, options)
         passages = await replace(usual, **asked).passages(engine, query)
         return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
 
@@ -223,6 +227,19 @@ LIMIT = 4
 Vector = Sequence[float]
 
 
+class SearchOptions(TypedDict, total=False):
+    """The fields of a Query that a search of a vector store takes, and the filter as LangChain writes one."""
+
+    filter: Mapping[str, Any] | Filter | None
+    min_similarity: float | None
+    retrievers: tuple[Retriever, ...]
+    rerank: bool
+    query_context: QueryContext | None
+    thread_messages: int
+    as_of: datetime | None
+    graph: GraphExpansion | None
+
+
 class ConspectusVectorStore(Closing, VectorStore):
     """Texts with metadata in a source of a collection, found by keywords and by vectors.
 
@@ -294,31 +311,31 @@ class ConspectusVectorStore(Closing, VectorStore):
     delete, adelete = both(_delete)
     get_by_ids, aget_by_ids = both(_get)
 
-    def similarity_search(self, query: str, k: int = LIMIT, **fields: Any) -> list[Document]:
+    def similarity_search(self, query: str, k: int = LIMIT, **options: Any) -> list[Document]:
         """The best documents, best first."""
-        return [document for document, _ in self.similarity_search_with_score(query, k, **fields)]
+        return [document for document, _ in self.similarity_search_with_score(query, k, **options)]
 
-    async def asimilarity_search(self, query: str, k: int = LIMIT, **fields: Any) -> list[Document]:
+    async def asimilarity_search(self, query: str, k: int = LIMIT, **options: Any) -> list[Document]:
         """As similarity_search."""
-        return [document for document, _ in await self.asimilarity_search_with_score(query, k, **fields)]
+        return [document for document, _ in await self.asimilarity_search_with_score(query, k, **options)]
 
     def similarity_search_with_score(
-        self, query: str, k: int = LIMIT, **fields: Any
+        self, query: str, k: int = LIMIT, **options: Unpack[SearchOptions]
     ) -> list[tuple[Document, float]]:
         """The best documents with their scores, of which a higher one is better."""
-        return [(_document(each.text), each.score) for each in self._found(query, k, fields)]
+        return [(_document(each.text), each.score) for each in self._found(query, k, **options)]
 
     async def asimilarity_search_with_score(
-        self, query: str, k: int = LIMIT, **fields: Any
+        self, query: str, k: int = LIMIT, **options: Unpack[SearchOptions]
     ) -> list[tuple[Document, float]]:
         """As similarity_search_with_score."""
-        return [(_document(each.text), each.score) for each in await self._afound(query, k, fields)]
+        return [(_document(each.text), each.score) for each in await self._afound(query, k, **options)]
 
     async def _by_vector(
-        self, engine: AnyEngine, /, embedding: list[float], k: int = LIMIT, **fields: Any
+        self, engine: AnyEngine, /, embedding: list[float], k: int = LIMIT, **options: Any
     ) -> list[Document]:
         """The documents whose vectors are most similar to a vector."""
-        found = await self._search("", k, embedding, {"retrievers": ("vector",), **fields})(engine)
+        found = await self._search("", k, embedding, **{"retrievers": ("vector",), **options})(engine)
         return [_document(each.text) for each in found]
 
     similarity_search_by_vector, asimilarity_search_by_vector = both(_by_vector)
@@ -354,34 +371,33 @@ class ConspectusVectorStore(Closing, VectorStore):
         return store
 
     def _similarity_search_with_relevance_scores(
-        self, query: str, k: int = LIMIT, **fields: Any
+        self, query: str, k: int = LIMIT, **options: Any
     ) -> list[tuple[Document, float]]:
-        return list(map(_with_relevance, self._found(query, k, fields)))
+        return list(map(_with_relevance, self._found(query, k, **options)))
 
     async def _asimilarity_search_with_relevance_scores(
-        self, query: str, k: int = LIMIT, **fields: Any
+        self, query: str, k: int = LIMIT, **options: Any
     ) -> list[tuple[Document, float]]:
-        return list(map(_with_relevance, await self._afound(query, k, fields)))
+        return list(map(_with_relevance, await self._afound(query, k, **options)))
 
-    def _found(self, query: str, k: int, fields: dict[str, Any]) -> list[FoundText]:
+    def _found(self, query: str, k: int, **options: Unpack[SearchOptions]) -> list[FoundText]:
         vector = None if self._embedding is None else self._embedding.embed_query(query)
-        return self._calls.wait(self._search(query, k, vector, fields))
+        return self._calls.wait(self._search(query, k, vector, **options))
 
-    async def _afound(self, query: str, k: int, fields: dict[str, Any]) -> list[FoundText]:
+    async def _afound(self, query: str, k: int, **options: Unpack[SearchOptions]) -> list[FoundText]:
         vector = None if self._embedding is None else await self._embedding.aembed_query(query)
-        return await self._calls.run(self._search(query, k, vector, fields))
+        return await self._calls.run(self._search(query, k, vector, **options))
 
     def _search(
-        self, query: str, k: int, vector: Vector | None, fields: dict[str, Any]
+        self, query: str, k: int, vector: Vector | None, /, **options: Unpack[SearchOptions]
     ) -> Work[list[FoundText]]:
-        given = dict(fields)
-        selection = Selection(filter=_filter(given.pop("filter", None)))
-        if taken := given.keys() & {"collection", "limit", "filter"}:
+        if taken := options.keys() & {"collection", "limit"}:
             raise InvalidInput(
                 min(taken), "is not an argument of a search; use k, filter, and the constructor"
             )
-        given["vector"] = None if vector is None else tuple(vector)
-        return lambda engine: self._texts.search(engine, query, k, selection, **given)
+        selection = Selection(filter=_filter(options.pop("filter", None)))
+        given = cast(QueryOptions, {**options, "vector": None if vector is None else tuple(vector)})
+        return lambda engine: self._texts.search(engine, query, k, selection, given)
 
 
 def _texts(

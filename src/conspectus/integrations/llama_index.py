@@ -20,7 +20,7 @@ from conspectus.integrations.passages import Ask, RetrievedPassage
 from conspectus.integrations.texts import ALL, FoundText, Selection, Text, Texts
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Exists, Filter, In, Not, Or
 from conspectus.model.memory import MEMORY, Memory, MemoryQuery, Scope
-from conspectus.model.query import Retriever
+from conspectus.model.query import QueryOptions, Retriever
 
 try:
     from llama_index.core.base.base_retriever import BaseRetriever
@@ -341,7 +341,7 @@ def _by_session(messages: Sequence[ChatMessage]) -> list[tuple[str | None, list[
     return list(found.items())
 
 
-ARMS: Mapping[VectorStoreQueryMode, tuple[Retriever, ...]] = {
+RETRIEVERS: Mapping[VectorStoreQueryMode, tuple[Retriever, ...]] = {
     VectorStoreQueryMode.DEFAULT: ("vector",),
     VectorStoreQueryMode.HYBRID: ("keyword", "vector"),
     VectorStoreQueryMode.SEMANTIC_HYBRID: ("keyword", "vector"),
@@ -443,19 +443,19 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
 
     def _search(self, query: VectorStoreQuery) -> Work[list[FoundText]]:
         refuse(name for name in UNUSED if getattr(query, name) is not None)
-        used = ARMS.get(query.mode)
+        used = RETRIEVERS.get(query.mode)
         if used is None:
-            raise InvalidInput("mode", f"is {query.mode.value}; must be one of {', '.join(ARMS)}")
+            raise InvalidInput("mode", f"is {query.mode.value}; must be one of {', '.join(RETRIEVERS)}")
         parts = [_filter(query.filters)]
         if query.doc_ids is not None:
             parts.append(In((REFERENCE,), tuple(query.doc_ids)))
         selection = Selection(query.node_ids, And(tuple(parts)))
         limit = query.similarity_top_k if len(used) == 1 else query.hybrid_top_k or query.similarity_top_k
-        fields: dict[str, Any] = {"retrievers": used}
+        options: QueryOptions = {"retrievers": used}
         if "vector" in used and query.query_embedding is not None:
-            fields["vector"] = tuple(query.query_embedding)
+            options["vector"] = tuple(query.query_embedding)
         text = query.query_str or ""
-        return lambda engine: self._texts.search(engine, text, limit, selection, **fields)
+        return lambda engine: self._texts.search(engine, text, limit, selection, options)
 
 
 def _text(node: BaseNode) -> Text:

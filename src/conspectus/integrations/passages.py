@@ -8,7 +8,7 @@ from typing import Any
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import NotFound
 from conspectus.model.filter import EVERYTHING, Filter
-from conspectus.model.query import Budget
+from conspectus.model.query import Budget, QueryOptions
 from conspectus.model.records import Document
 from conspectus.model.results import Citation, ContextWindow, Hit
 
@@ -30,18 +30,20 @@ class Ask:
     limit: int | None = None
     max_tokens: int | None = None
     tokenizer: str = "o200k_base"
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: QueryOptions = field(default_factory=QueryOptions)
 
-    async def passages(self, engine: AnyEngine, question: str) -> list["RetrievedPassage"]:
+    async def passages(self, engine: AnyEngine, query: str) -> list["RetrievedPassage"]:
         """The best passages, best first; within a budget in the order in which they read."""
         if self.limit == 0:
             return []
-        fields: dict[str, Any] = {"collection": self.collection, "filter": self.filter, **self.options}
+        options: QueryOptions = {"collection": self.collection, "filter": self.filter, **self.options}
         if self.max_tokens is None:
-            found = await engine.search.retrieve(question, limit=self.limit or LIMIT, **fields)
+            options["limit"] = self.limit or LIMIT
+            found = await engine.search.retrieve(query, **options)
             return await _named(engine, map(_of_hit, found.hits))
-        fields |= {} if self.limit is None else {"limit": self.limit}
-        window = await engine.search.window(question, Budget(self.max_tokens, self.tokenizer), **fields)
+        if self.limit is not None:
+            options["limit"] = self.limit
+        window = await engine.search.window(query, Budget(self.max_tokens, self.tokenizer), **options)
         shown = await _shown(engine, window)
         return await _named(engine, self._fitting(engine, shown, self.max_tokens))
 

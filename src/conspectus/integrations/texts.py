@@ -11,6 +11,7 @@ from conspectus.errors import Conflict, InvalidInput, NotFound
 from conspectus.integrations.event_loop import Work
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In
 from conspectus.model.pages import pages
+from conspectus.model.query import QueryOptions
 from conspectus.model.records import Document, NewDocument
 from conspectus.model.results import Hit, Retrieval
 from conspectus.text.clean import clean
@@ -185,14 +186,23 @@ class Texts:
             await engine.documents.delete([each.id for each in documents])
 
     async def search(
-        self, engine: AnyEngine, query: str, limit: int, selection: Selection = ALL, **fields: Any
+        self,
+        engine: AnyEngine,
+        query: str,
+        limit: int,
+        selection: Selection = ALL,
+        options: QueryOptions | None = None,
     ) -> list[FoundText]:
-        """The best texts, best first; `fields` are those of a Query."""
+        """The best texts, best first."""
         source = await _source_of(self, engine)
         if source is None:
             return []
-        fields |= {"collection": self.collection, "filter": selection.condition(source)}
-        chosen = await best_of_each(partial(engine.search.retrieve, query, **fields), limit)
+        given: QueryOptions = {
+            **(options or {}),
+            "collection": self.collection,
+            "filter": selection.condition(source),
+        }
+        chosen = await best_of_each(partial(engine.search.retrieve, query, **given), limit)
         texts = await engine.documents.get_texts([hit.document.id for hit in chosen]) if chosen else {}
         return [_found(hit, texts[hit.document.id]) for hit in chosen if hit.document.id in texts]
 

@@ -227,7 +227,9 @@ class ExplainArguments(QueryArguments):
     document: Identifier | None = Field(
         None, description="Id of a document: why it is in the context, or why not."
     )
-    budget: int = Field(EXPLAINED, ge=0, le=100_000, description="Tokens of the explained context.")
+    context_max_tokens: int = Field(
+        EXPLAINED, ge=0, le=100_000, description="max_tokens of the explained context."
+    )
 
 
 @tool("Search documents")
@@ -262,7 +264,7 @@ async def explain(call: ToolCall, given: ExplainArguments) -> ToolResult:
     """
     if given.document is not None:
         await known_document(call, given.document)
-    budget = Budget(given.budget, call.options.tokenizer)
+    budget = Budget(given.context_max_tokens, call.options.tokenizer)
     fields = await given.asked(call)
     window = await call.engine.search.explain(given.query, budget, document=given.document, **fields)
     ordered = sorted(window.trace, key=lambda each: each.document != given.document)
