@@ -37,6 +37,7 @@ behaviour: $(READY)
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
 types: $(READY)
 	nice -n 19 $(BIN)/mypy
+	cd benchmarks && MYPYPATH=../src:..:. nice -n 19 ../$(BIN)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache --follow-imports=silent *.py
 
 style: $(READY)
 	nice -n 19 $(BIN)/ruff check .

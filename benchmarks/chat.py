@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -25,7 +25,7 @@ from vectors import vectors
 
 import conspectus
 from conspectus import Settings
-from conspectus.model.chat import Delta, Usage
+from conspectus.model.chat import Delta, ModelOptions, Usage
 from conspectus.model.results import Message
 from conspectus.web.app import application
 from conspectus.web.serve import Server, address_of, bound
@@ -42,7 +42,12 @@ class Speaking:
     name, window, tokenizer = "speaking:model", 8_192, "o200k_base"
 
     async def stream(
-        self, messages: Sequence[Message], *, most: int, temperature: float | None = None
+        self,
+        messages: Sequence[Message],
+        *,
+        most: int,
+        temperature: float | None = None,
+        options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | Usage, None]:
         """The words and their number."""
         for _ in range(most):
@@ -142,7 +147,7 @@ async def one_after_another(client: Client, number: int, server: int) -> tuple[T
     for tenth in range(10):
         places = iter(range(tenth * number // 10, (tenth + 1) * number // 10))
 
-        async def work(places: "range | object" = places) -> None:
+        async def work(places: Iterator[int] = places) -> None:
             for place in places:
                 await client.chat(place, times)
 
@@ -225,6 +230,7 @@ def main() -> None:
         asyncio.run(fill(store, texts, dict(zip(texts, vectors(texts, arguments.path), strict=True))))
     command = [sys.executable, __file__, "--chunks", str(arguments.chunks), "--path", str(arguments.path)]
     with subprocess.Popen([*command, "--step", "serve"], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
         opened = json.loads(process.stdout.readline())
         client = Client(opened["port"], opened["key"], questions(texts, ASKED))
         asyncio.run(measure(client, process.pid, arguments))

@@ -86,7 +86,12 @@ def _messages(speech: Speech, number: int) -> Iterator[dict[str, object]]:
         stamp, text = f"{moment.timestamp():.6f}", speech.sentence()
         if chance.random() < MENTIONED:
             text = f"<@U{chance.randrange(PEOPLE):03}> {text}"
-        message = {"type": "message", "user": f"U{chance.randrange(PEOPLE):03}", "ts": stamp, "text": text}
+        message: dict[str, object] = {
+            "type": "message",
+            "user": f"U{chance.randrange(PEOPLE):03}",
+            "ts": stamp,
+            "text": text,
+        }
         answers = root != "" and chance.random() < ANSWERED
         root = root if answers else stamp
         yield message | ({"thread_ts": root} if answers else {})

@@ -80,6 +80,7 @@ async def measured(url: str, folder: Path, machines: int, texts: int, *, answer:
         await said(each)
     start = time.perf_counter()
     for each in running:
+        assert each.stdin is not None
         each.stdin.write(b"go\n")
     asked = [int(await said(each)) for each in running]
     seconds = time.perf_counter() - start
@@ -90,6 +91,7 @@ async def measured(url: str, folder: Path, machines: int, texts: int, *, answer:
 
 async def said(running: Process) -> str:
     """The next line of a process."""
+    assert running.stdout is not None
     return (await running.stdout.readline()).decode().strip()
 
 
@@ -128,7 +130,8 @@ def main() -> None:
     parser.add_argument("--work", nargs=2, metavar=("URL", "CACHE"), help="be one of the machines")
     arguments = parser.parse_args()
     if arguments.work:
-        asyncio.run(work(*arguments.work, arguments.answer))
+        url, cache = arguments.work
+        asyncio.run(work(url, cache, arguments.answer))
     else:
         show(measure(arguments), arguments.texts)
 

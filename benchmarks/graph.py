@@ -168,10 +168,11 @@ async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str
     base, expected = await measured(ask, starts)
     p95 = base[int(len(base) * 0.95)]
     row(table, "store", base, "0", f"{memory():.0f}", beside=p95)
-    for title, load in (
-        ("rustworkx", lambda: in_rustworkx(nodes, known)),
-        ("NetworkX", lambda: in_networkx(known)),
-    ):
+    libraries: dict[str, Callable[[], Steps]] = {
+        "rustworkx": lambda: in_rustworkx(nodes, known),
+        "NetworkX": lambda: in_networkx(known),
+    }
+    for title, load in libraries.items():
         before, began = memory(), time.perf_counter()
         asked = in_memory(load(), 2)
         ready = time.perf_counter() - began

@@ -62,6 +62,7 @@ def _in_a_database(arguments: argparse.Namespace, folder: Path) -> None:
         after = connection.execute(LOG).fetchone()
         connection.execute("VACUUM (ANALYZE)")
         _tell_tables(connection, chunks)
+        assert before is not None and after is not None
         _show("written to the log, without full pages", (after[0] - before[0]) / chunks)
 
 

@@ -37,7 +37,8 @@ def vectors(texts: Sequence[str], folder: Path) -> Matrix:
         else:
             made = asyncio.run(_real(texts))
         np.save(kept, made.astype(np.float16))
-    return np.load(kept).astype(np.float32)
+    stored: Matrix = np.load(kept).astype(np.float32)
+    return stored
 
 
 async def _real(texts: Sequence[str]) -> Matrix:
@@ -72,4 +73,6 @@ def _features(texts: Sequence[str]) -> Matrix:
     for row, text in enumerate(texts):
         for word in set(WORD.findall(text.lower())):
             block[row, zlib.crc32(word.encode("utf-8", "replace")) % FEATURES] = 1.0
-    return block / np.sqrt(np.maximum(block.sum(axis=1, keepdims=True), 1.0))
+    lengths = np.sqrt(np.maximum(block.sum(axis=1, keepdims=True), 1.0))
+    features: Matrix = block / lengths
+    return features
