@@ -200,6 +200,7 @@ def _migrate(database: Database) -> None:
         migrate.upgrade(connection, version=VERSION)
 
 
+FIRST = {"collection": "", "value": 0, "end": 2**63 - 1}
 COUNTED = ("change", "chunk", "document", "alert_event", "graph_node", "graph_edge", "graph_event")
 
 history = Table(
@@ -215,8 +216,7 @@ def make_tables(connection: Connection) -> None:
     """Make every table and its first rows inside the connection's open transaction."""
     for statement in statements(connection.dialect.name):
         connection.exec_driver_sql(statement)
-    first = {"collection": "", "value": 0, "end": 2**63 - 1}
-    connection.execute(insert(counters), [{"name": name, **first} for name in COUNTED])
+    connection.execute(insert(counters), [{"name": name, **FIRST} for name in COUNTED])
     connection.execute(insert(history), {"version_num": VERSION})
 
 

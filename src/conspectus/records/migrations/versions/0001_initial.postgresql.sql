@@ -504,10 +504,10 @@ CREATE TABLE vectors (
 	CONSTRAINT pk_vectors PRIMARY KEY (chunk, space), 
 	CONSTRAINT fk_vectors_chunk_chunks FOREIGN KEY(chunk) REFERENCES chunks (id) ON DELETE CASCADE
 );
-INSERT INTO counters (name, value) VALUES ('change', 0);
-INSERT INTO counters (name, value) VALUES ('chunk', 0);
-INSERT INTO counters (name, value) VALUES ('document', 0);
-INSERT INTO counters (name, value) VALUES ('alert_event', 0);
-INSERT INTO counters (name, value) VALUES ('graph_node', 0);
-INSERT INTO counters (name, value) VALUES ('graph_edge', 0);
-INSERT INTO counters (name, value) VALUES ('graph_event', 0);
+INSERT INTO counters (name, "collection", "value", "end") VALUES ('change', '', 0, 9223372036854775807);
+INSERT INTO counters (name, "collection", "value", "end") VALUES ('chunk', '', 0, 9223372036854775807);
+INSERT INTO counters (name, "collection", "value", "end") VALUES ('document', '', 0, 9223372036854775807);
+INSERT INTO counters (name, "collection", "value", "end") VALUES ('alert_event', '', 0, 9223372036854775807);
+INSERT INTO counters (name, "collection", "value", "end") VALUES ('graph_node', '', 0, 9223372036854775807);
+INSERT INTO counters (name, "collection", "value", "end") VALUES ('graph_edge', '', 0, 9223372036854775807);
+INSERT INTO counters (name, "collection", "value", "end") VALUES ('graph_event', '', 0, 9223372036854775807);
