@@ -239,8 +239,11 @@ def _selected(
     timings: dict[str, float],
 ) -> Retrieval:
     """The best hits above the minimum similarity, and those below it."""
-    hits = [_hit(ranked, place) for place in range(len(ranked.candidates.ids))]
-    hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
+    places = _in_order(ranked)
+    if plan.min_similarity is None:
+        ids = ranked.candidates.ids.tolist()
+        places = places[: query.limit] + [each for each in places[query.limit :] if ids[each] in also]
+    hits = [_hit(ranked, place) for place in places]
     standing = context.standing
     hits = _kept(
         hits, plan.min_similarity, keeps_threads=standing is not None and standing.profile.keeps_threads
@@ -257,6 +260,14 @@ def _selected(
         notices=(*plan.notices, *ranked.notices),
         timings=timings,
     )
+
+
+def _in_order(ranked: Ranked) -> list[int]:
+    """The places of the candidates, best first; a hit is made only of those that are returned."""
+    ids = ranked.candidates.ids.tolist()
+    columns = [values.tolist() for values in ranked.parts.values()]
+    scores = [sum(parts) for parts in zip(*columns, strict=True)]
+    return sorted(range(len(ids)), key=lambda place: (-scores[place], ids[place]))
 
 
 def _terms(context: SearchContext, asked: Probe, ranked: Ranked) -> QueryTerms:
