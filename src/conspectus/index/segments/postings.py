@@ -1,8 +1,10 @@
 """For each term the rows that have it and how often, and an upper bound of what it adds to a score."""
 
 from array import array
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import count
 from typing import Any
 
 import numpy as np
@@ -25,7 +27,7 @@ class PostingWriter:
     """Takes the terms of one row after the other, at most `MOST_ROWS` rows."""
 
     def __init__(self) -> None:
-        self._terms: dict[str, int] = {}
+        self._terms: defaultdict[str, int] = defaultdict(count().__next__)
         self._numbers = array("I")
         self._counts = array("H")
         self._distinct = array("I")
@@ -33,8 +35,7 @@ class PostingWriter:
 
     def add(self, counts: Mapping[str, int], length: int) -> None:
         """Append a row."""
-        terms = self._terms
-        self._numbers.extend([terms.setdefault(term, len(terms)) for term in counts])
+        self._numbers.extend(map(self._terms.__getitem__, counts))
         self._counts.extend(counts.values())
         self._distinct.append(len(counts))
         self._lengths.append(length)
