@@ -284,6 +284,8 @@ def split(
     """
     if not text:
         return []
+    if options.unit == "characters" and not sections and len(text) <= options.size:
+        return [TextSpan(0, 0, len(text), text)]
     half = replace(options, size=max(options.size // 2, 1), overlap=0)
     ruler, longest = _ruler(text, half, count), _longest(half)
     spans = (

@@ -223,11 +223,26 @@ FEW: Final = 8
 
 
 def insert_rows(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
-    """Insert rows that name the same columns; PostgreSQL copies many of them in about a sixth of the time."""
-    if connection.dialect.name == "postgresql" and len(rows) > FEW:
+    """Insert rows that name the same columns.
+
+    PostgreSQL copies many of them in about a sixth of the time; SQLite takes them as they are, without the
+    work that SQLAlchemy does for each row.
+    """
+    if len(rows) <= FEW:
+        if rows:
+            connection.execute(insert(table), list(rows))
+    elif connection.dialect.name == "postgresql":
         _copy(connection, table, rows)
-    elif rows:
-        connection.execute(insert(table), list(rows))
+    else:
+        _insert_plain(connection, table, rows)
+
+
+def _insert_plain(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
+    quoting = connection.dialect.identifier_preparer
+    columns = ", ".join(quoting.format_column(table.c[name]) for name in rows[0])
+    places = ", ".join("?" * len(rows[0]))
+    statement = f"INSERT INTO {quoting.format_table(table)} ({columns}) VALUES ({places})"
+    connection.exec_driver_sql(statement, [tuple(map(row.__getitem__, rows[0])) for row in rows])
 
 
 def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]]) -> None:
