@@ -1,14 +1,16 @@
 """Every reranker against the same behaviour, each with a local server that speaks its vendor's protocol."""
 
 from collections.abc import AsyncIterator
+from typing import ClassVar
 
 import pytest
 from tests.support.model_servers import ModelServer
 from tests.support.vendor_protocols import bedrock, cohere, jina, tei
 
+from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.web import Reranker
-from conspectus.providers.bedrock import BedrockReranker
-from conspectus.providers.rerankers import CohereReranker, HttpReranker
+from conspectus.providers.registry import reranker_of
+from conspectus.providers.vendor_api import drop
 from conspectus.testing.reranker_contract import OverlapReranker, RerankerContract
 
 MODEL = "cohere.rerank-v3-5:0"
@@ -20,40 +22,40 @@ class TestReference(RerankerContract):
         return OverlapReranker()
 
 
-class TestCohere(RerankerContract):
-    @pytest.fixture
-    async def reranker(self) -> AsyncIterator[Reranker]:
-        async with ModelServer(cohere(key="k")) as server:
-            made = CohereReranker("rerank-v3.5", "k", url=server.base)
-            yield made
-            await made.close()
+class Through(RerankerContract):
+    """The reranker that a setting names, with the local server in the place of the vendor's."""
 
-
-class TestBedrock(RerankerContract):
     @pytest.fixture
     async def reranker(self, monkeypatch) -> AsyncIterator[Reranker]:
-        monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
-        monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "secret")
-        monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        async with ModelServer(bedrock(MODEL)) as server:
-            made = BedrockReranker(MODEL, endpoint_url=server.base)
+        async with ModelServer(self.protocol) as server:
+            for name, value in self.environment.items():
+                monkeypatch.setenv(name, value.format(server.base))
+            setting = self.setting.format(server.base)
+            made = reranker_of(setting, patience=RetryPolicy(), timeout=60.0, note=drop)
             yield made
             await made.close()
 
 
-class TestJina(RerankerContract):
-    @pytest.fixture
-    async def reranker(self) -> AsyncIterator[Reranker]:
-        async with ModelServer(jina()) as server:
-            made = HttpReranker(f"{server.base}/v1/rerank", model="jina-reranker-v2")
-            yield made
-            await made.close()
+class TestCohere(Through):
+    setting, protocol = "cohere:rerank-v3.5", cohere(key="k")
+    environment: ClassVar = {"CO_API_KEY": "k", "CO_API_URL": "{}"}
 
 
-class TestTextEmbeddingsInference(RerankerContract):
-    @pytest.fixture
-    async def reranker(self) -> AsyncIterator[Reranker]:
-        async with ModelServer(tei()) as server:
-            made = HttpReranker(f"{server.base}/rerank")
-            yield made
-            await made.close()
+class TestBedrock(Through):
+    setting, protocol = f"bedrock:{MODEL}", bedrock(MODEL)
+    environment: ClassVar = {
+        "AWS_ACCESS_KEY_ID": "id",
+        "AWS_SECRET_ACCESS_KEY": "secret",
+        "AWS_DEFAULT_REGION": "us-east-1",
+        "AWS_ENDPOINT_URL_BEDROCK_RUNTIME": "{}",
+    }
+
+
+class TestJina(Through):
+    setting, protocol = "{}/v1/rerank#jina-reranker-v2", jina()
+    environment: ClassVar = {}
+
+
+class TestTextEmbeddingsInference(Through):
+    setting, protocol = "{}/rerank", tei()
+    environment: ClassVar = {}

@@ -61,7 +61,7 @@ async def test_what_is_sent_and_what_comes_back(
 
 @pytest.mark.parametrize("dimensions", [256, 512, 1024, 1536])
 async def test_every_size_the_model_has(server: ModelServer, dimensions: int) -> None:
-    embedder = BedrockEmbedder(MODEL, dimensions, endpoint_url=server.base)
+    embedder = BedrockEmbedder(MODEL, dimensions)
     rows = await embedder.embed_batch(["a"], "document")
     assert rows.shape == (1, dimensions)
     assert np.linalg.norm(rows) == pytest.approx(1.0)

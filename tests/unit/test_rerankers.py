@@ -14,9 +14,8 @@ from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.jobs import EmbeddingRequest
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.web import Reranker
-from conspectus.providers.bedrock import BedrockReranker
-from conspectus.providers.rerankers import CohereReranker, HttpReranker
-from conspectus.providers.vendor_api import number_in, refusal, waiting_time
+from conspectus.providers.registry import reranker_of
+from conspectus.providers.vendor_api import drop, number_in, refusal, waiting_time
 
 KEY = "very-secret-key"
 ON_BEDROCK = "cohere.rerank-v3-5:0"
@@ -42,15 +41,16 @@ class Vendor:
         )
 
 
-def maker(name: str, server: ModelServer, **options) -> Reranker:
-    if name == "cohere":
-        return CohereReranker("rerank-v3.5", KEY, url=server.base, **options)
-    if name == "bedrock":
-        return BedrockReranker(ON_BEDROCK, endpoint_url=server.base, **options)
-    path = {"jina": "/v1/rerank", "tei": "/rerank"}[name]
-    return HttpReranker(
-        f"{server.base}{path}", model="jina-v2" if name == "jina" else None, key=KEY, **options
-    )
+SETTINGS = {
+    "cohere": "cohere:rerank-v3.5",
+    "bedrock": f"bedrock:{ON_BEDROCK}",
+    "jina": "{}/v1/rerank#jina-v2",
+    "tei": "{}/rerank",
+}
+
+
+def maker(setting: str, **options) -> Reranker:
+    return reranker_of(setting, **{"patience": RetryPolicy(), "timeout": 60.0, "note": drop, **options})
 
 
 SERVERS = {"cohere": cohere(key=KEY), "bedrock": bedrock(ON_BEDROCK), "jina": jina(), "tei": tei()}
@@ -61,10 +61,12 @@ def credentials(monkeypatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "id")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", KEY)
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
+    for name in ("CO_API_KEY", "CONSPECTUS_RERANKER_KEY"):
+        monkeypatch.setenv(name, KEY)
 
 
 @pytest.fixture(params=list(SERVERS))
-async def vendor(request, credentials) -> AsyncIterator[Vendor]:
+async def vendor(request, credentials, monkeypatch) -> AsyncIterator[Vendor]:
     waits, notes, made = [], [], []
 
     async def sleep(seconds: float) -> None:
@@ -72,11 +74,12 @@ async def vendor(request, credentials) -> AsyncIterator[Vendor]:
 
     patience = RetryPolicy(sleep=sleep, chance=lambda: 1.0)
     async with ModelServer(SERVERS[request.param]) as server:
+        for name in ("CO_API_URL", "AWS_ENDPOINT_URL_BEDROCK_RUNTIME"):
+            monkeypatch.setenv(name, server.base)
 
         def make(**options) -> Reranker:
-            made.append(
-                maker(request.param, server, **{"patience": patience, "note": notes.append, **options})
-            )
+            setting = SETTINGS[request.param].format(server.base)
+            made.append(maker(setting, **{"patience": patience, "note": notes.append, **options}))
             return made[-1]
 
         yield Vendor(request.param, server, make, waits, notes)
@@ -242,7 +245,7 @@ async def test_tokens_are_the_vendors_count_or_an_estimate(vendor: Vendor) -> No
 
 async def test_the_dialect_is_found_once() -> None:
     async with ModelServer(tei()) as server:
-        reranker = HttpReranker(f"{server.base}/rerank")
+        reranker = maker(f"{server.base}/rerank")
         for _ in range(2):
             await reranker.rerank("fox", [f"text {number}" for number in range(70)], limit=3)
         await reranker.close()
@@ -253,20 +256,20 @@ async def test_the_dialect_is_found_once() -> None:
 async def test_a_service_that_knows_neither_dialect_is_named_by_its_second_refusal() -> None:
     async with ModelServer(tei()) as server:
         server.plan.extend([failing(422, "one"), failing(422, "two")])
-        reranker = HttpReranker(f"{server.base}/rerank")
+        reranker = maker(f"{server.base}/rerank")
         with pytest.raises(ProviderError, match="two"):
             await reranker.rerank("fox", TEXTS, limit=3)
         await reranker.close()
 
 
-@pytest.mark.parametrize("url", ["", "rerank", "ftp://example.org/rerank", "http://"])
+@pytest.mark.parametrize("url", ["", "rerank", "ftp://example.org/rerank", "http://", "https:///rerank"])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
-    with pytest.raises(InvalidInput, match="address"):
-        HttpReranker(url)
+    with pytest.raises(InvalidInput, match="reranker"):
+        maker(url)
 
 
 async def test_what_is_secret_in_an_address_is_not_shown() -> None:
-    reranker = HttpReranker("https://ann:secret@example.org:8080/rerank?key=secret")
+    reranker = maker("https://ann:secret@example.org:8080/rerank?key=secret")
     assert reranker.model == "https://example.org:8080/rerank"
     await reranker.close()
 
@@ -288,9 +291,9 @@ async def test_bedrock_without_credentials(monkeypatch, tmp_path) -> None:
     monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
     monkeypatch.delenv("AWS_DEFAULT_REGION", raising=False)
     with pytest.raises(ProviderError, match="region"):
-        BedrockReranker(ON_BEDROCK)
+        maker(SETTINGS["bedrock"])
     monkeypatch.setenv("AWS_DEFAULT_REGION", "us-east-1")
-    reranker = BedrockReranker(ON_BEDROCK)
+    reranker = maker(SETTINGS["bedrock"])
     with pytest.raises(ProviderError, match="no credentials are set"):
         await reranker.rerank("fox", TEXTS, limit=1)
     await reranker.close()

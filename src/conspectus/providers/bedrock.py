@@ -4,17 +4,15 @@ import asyncio
 import importlib
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from conspectus.errors import InvalidInput, MissingExtra, ProviderError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
-from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Vectors
-from conspectus.providers.rerankers import TOKENS_A_DOCUMENT, RerankFormat, best
 from conspectus.providers.vendor_api import (
     Calls,
     Note,
+    Reply,
     drop,
     number_in,
     refusal,
@@ -27,27 +25,21 @@ PROVIDER = "bedrock"
 TOKENS = "x-amzn-bedrock-input-token-count"
 
 
-@dataclass(frozen=True, slots=True)
-class BedrockResponse:
-    """What a model said, and the tokens that Bedrock counted in what it was told."""
-
-    body: Any
-    tokens: int | None
-
-
 class Bedrock:
     """One model on Bedrock; region and credentials are found where boto3 looks for them.
 
     Raises `MissingExtra` where boto3 is not installed, `ProviderError` where no region is set.
     """
 
-    def __init__(self, model: str, *, endpoint_url: str | None = None, timeout: float = 60.0) -> None:
+    provider = PROVIDER
+
+    def __init__(self, model: str, *, timeout: float = 60.0) -> None:
         self._model = model
         self._timeout = timeout
         self._errors = _library("botocore.exceptions")
-        self._client = runtime_client(endpoint_url=endpoint_url, timeout=timeout)
+        self._client = runtime_client(timeout=timeout)
 
-    async def invoke(self, body: Any) -> BedrockResponse:
+    async def post(self, body: Any) -> Reply:
         """One request, in a thread of its own. Raises ProviderError, ProviderUnavailable."""
         errors = self._errors
         try:
@@ -72,21 +64,21 @@ class Bedrock:
         """Release the connections."""
         self._client.close()
 
-    def _invoke(self, body: str) -> BedrockResponse:
+    def _invoke(self, body: str) -> Reply:
         answer = self._client.invoke_model(
             modelId=self._model, body=body, contentType="application/json", accept="application/json"
         )
         content = json.loads(answer["body"].read())
-        return BedrockResponse(content, number_in(answer, "ResponseMetadata", "HTTPHeaders", TOKENS))
+        return Reply(content, number_in(answer, "ResponseMetadata", "HTTPHeaders", TOKENS))
 
 
-def runtime_client(*, endpoint_url: str | None = None, timeout: float) -> Any:
+def runtime_client(*, timeout: float) -> Any:
     """A client that asks once. Raises MissingExtra without boto3, ProviderError where no region is set."""
     options = {"connect_timeout": timeout, "read_timeout": timeout, "retries": {"total_max_attempts": 1}}
     config = _library("botocore.config").Config(**options)
     try:
         session = _library("boto3").Session()
-        return session.client("bedrock-runtime", endpoint_url=endpoint_url, config=config)
+        return session.client("bedrock-runtime", config=config)
     except _library("botocore.exceptions").BotoCoreError as error:
         raise ProviderError(PROVIDER, str(error)) from error
 
@@ -123,14 +115,13 @@ class BedrockEmbedder:
         model: str,
         dimensions: int = DEFAULT_DIMENSIONS,
         *,
-        endpoint_url: str | None = None,
         timeout: float = 60.0,
         note: Note = drop,
     ) -> None:
         if dimensions not in DIMENSIONS:
             raise InvalidInput("embedder", f"{model} makes vectors of {DIMENSIONS} dimensions")
         self._space = EmbeddingSpace(f"{PROVIDER}:{model}", dimensions)
-        self._bedrock = Bedrock(model, endpoint_url=endpoint_url, timeout=timeout)
+        self._bedrock = Bedrock(model, timeout=timeout)
         self._calls = Calls(note, self._space.model)
 
     @property
@@ -153,7 +144,7 @@ class BedrockEmbedder:
             "truncate": "RIGHT",
         }
         with self._calls.one("embed", texts) as call:
-            answer = await self._bedrock.invoke(body)
+            answer = await self._bedrock.post(body)
             call.tokens = answer.tokens
             return unit_rows(PROVIDER, _rows(answer.body), (len(texts), self._space.dimensions))
 
@@ -173,52 +164,3 @@ def _rows(answer: Any) -> list[list[float]]:
 
 def _is_vector(row: Any) -> bool:
     return isinstance(row, list) and all(isinstance(each, int | float) for each in row)
-
-
-class BedrockReranker:
-    """A rerank model such as `cohere.rerank-v3-5:0`."""
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        endpoint_url: str | None = None,
-        patience: RetryPolicy | None = None,
-        timeout: float = 60.0,
-        note: Note = drop,
-    ) -> None:
-        self._name = model
-        self._bedrock = Bedrock(model, endpoint_url=endpoint_url, timeout=timeout)
-        self._patience = patience or RetryPolicy()
-        self._calls = Calls(note, self.model)
-
-    @property
-    def model(self) -> str:
-        """The model as `bedrock:NAME`."""
-        return f"{PROVIDER}:{self._name}"
-
-    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
-        """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
-        if not texts or limit < 1:
-            return []
-        wanted = min(limit, len(texts))
-        body = {
-            "api_version": 2,
-            "query": sendable(query),
-            "documents": [sendable(text) for text in texts],
-            "top_n": wanted,
-            "max_tokens_per_doc": TOKENS_A_DOCUMENT,
-        }
-
-        async def ask() -> list[tuple[int, float]]:
-            with self._calls.one("rerank", texts, query=query) as call:
-                answer = await self._bedrock.invoke(body)
-                call.tokens = answer.tokens
-                entries = answer.body.get("results") if isinstance(answer.body, dict) else None
-                return RerankFormat(PROVIDER, "relevance_score").read(entries, len(texts), least=wanted)
-
-        return best(await self._patience.retry(ask), limit)
-
-    async def close(self) -> None:
-        """Release the connections."""
-        await self._bedrock.close()

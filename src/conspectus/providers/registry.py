@@ -5,15 +5,18 @@ from typing import Final
 from conspectus.errors import InvalidInput, ProviderError
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports.web import Reranker
-from conspectus.providers.bedrock import DEFAULT_DIMENSIONS, BedrockEmbedder, BedrockReranker
+from conspectus.providers.bedrock import DEFAULT_DIMENSIONS, Bedrock, BedrockEmbedder
 from conspectus.providers.chat_model import HostedChatModel
 from conspectus.providers.hosted_embedder import HostedEmbedder
-from conspectus.providers.rerankers import COHERE, CohereReranker, HttpReranker
+from conspectus.providers.rerankers import DocumentsReranker, HttpReranker, JsonService
 from conspectus.providers.vendor_api import Note
 from conspectus.settings import Settings, vendor_variable
 
 BEDROCK: Final = "bedrock"
 COHERE_ON_BEDROCK: Final = "cohere.embed-v4"
+COHERE: Final = "https://api.cohere.com"
+TOKENS_A_DOCUMENT: Final = 4096
+"""What the models of rerank 3.5 read of a text."""
 
 
 def embedder_of(setting: str, *, timeout: float, note: Note) -> BedrockEmbedder | HostedEmbedder:
@@ -42,18 +45,25 @@ def reranker_of(setting: str, *, patience: RetryPolicy, timeout: float, note: No
     """
     if setting.startswith(("http://", "https://")):
         url, _, asked = setting.partition("#")
-        key = vendor_variable("CONSPECTUS_RERANKER_KEY")
-        return HttpReranker(url, model=asked or None, key=key, patience=patience, timeout=timeout, note=note)
+        server = JsonService("reranker", url, key=vendor_variable("CONSPECTUS_RERANKER_KEY"), timeout=timeout)
+        fields = {"return_documents": False, **({"model": asked} if asked else {})}
+        return HttpReranker(asked or server.place, server, fields, patience=patience, note=note)
     vendor, _, model = setting.partition(":")
-    if model and vendor == BEDROCK:
-        return BedrockReranker(model, patience=patience, timeout=timeout, note=note)
-    if not model or vendor != "cohere":
+    if not model or vendor not in {BEDROCK, "cohere"}:
         raise InvalidInput("reranker", f"{setting!r} is not none, cohere:MODEL, bedrock:MODEL or a URL")
+    on_bedrock = vendor == BEDROCK
+    service = Bedrock(model, timeout=timeout) if on_bedrock else _cohere(timeout)
+    named = {"api_version": 2} if on_bedrock else {"model": model}
+    fields = {**named, "max_tokens_per_doc": TOKENS_A_DOCUMENT}
+    return DocumentsReranker(setting, service, fields, patience=patience, note=note)
+
+
+def _cohere(timeout: float) -> JsonService:
     key = vendor_variable("CO_API_KEY")
     if key is None:
         raise ProviderError("cohere", "no key is set; put it into CO_API_KEY")
     url = vendor_variable("CO_API_URL") or COHERE
-    return CohereReranker(model, key, url=url, patience=patience, timeout=timeout, note=note)
+    return JsonService("cohere", f"{url.rstrip('/')}/v2/rerank", key=key, timeout=timeout)
 
 
 def chat_model_of(settings: Settings, *, note: Note) -> HostedChatModel:

@@ -2,16 +2,27 @@
 
 import asyncio
 import ssl
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Final, Literal
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 import httpx
 
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.retry_policy import RetryPolicy
-from conspectus.providers.vendor_api import Calls, Note, drop, number_in, refusal, sendable, waiting_time
+from conspectus.providers.vendor_api import (
+    Calls,
+    Note,
+    Reply,
+    number_in,
+    refusal,
+    sendable,
+    waiting_time,
+)
+
+COMPUTED: Final = "x-compute-tokens"
+"""The header in which Text Embeddings Inference counts tokens."""
 
 
 @cache
@@ -26,7 +37,7 @@ class JsonService:
     def __init__(self, provider: str, url: str, *, key: str | None = None, timeout: float = 60.0) -> None:
         if httpx.URL(url).scheme not in {"http", "https"} or not httpx.URL(url).host:
             raise InvalidInput("reranker", f"{url!r} is no address of a web service")
-        self._provider = provider
+        self.provider = provider
         self._url = url
         self._key = key
         self._timeout = timeout
@@ -39,16 +50,17 @@ class JsonService:
         url = httpx.URL(self._url)
         return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
-    async def post(self, body: Any) -> tuple[Any, httpx.Headers]:
-        """The answer and its headers. Raises ProviderError, ProviderUnavailable."""
+    async def post(self, body: Any) -> Reply:
+        """The answer. Raises ProviderError, ProviderUnavailable."""
         response = await self._send(body)
         if response.is_success:
             try:
-                return response.json(), response.headers
+                answer = response.json()
+                return Reply(answer, _counted(answer) or number_in(dict(response.headers), COMPUTED))
             except (ValueError, RecursionError) as error:
-                raise ProviderError(self._provider, "sent an answer that is not JSON") from error
+                raise ProviderError(self.provider, "sent an answer that is not JSON") from error
         wait = waiting_time(response.headers.get("Retry-After"))
-        raise refusal(self._provider, response.status_code, self._words(response), retry_after=wait)
+        raise refusal(self.provider, response.status_code, self._words(response), retry_after=wait)
 
     async def close(self) -> None:
         """Release the connections."""
@@ -60,10 +72,10 @@ class JsonService:
                 return await self._client.post(self._url, json=body)
         except TimeoutError as error:
             reason = f"no answer within {self._timeout:g} s"
-            raise ProviderUnavailable(self._provider, reason) from error
+            raise ProviderUnavailable(self.provider, reason) from error
         except httpx.RequestError as error:
             reason = f"could not be reached ({type(error).__name__})"
-            raise ProviderUnavailable(self._provider, reason) from error
+            raise ProviderUnavailable(self.provider, reason) from error
 
     def _words(self, response: httpx.Response) -> str:
         """The vendor's reason, from the fields where vendors put it and nowhere else."""
@@ -79,65 +91,93 @@ class JsonService:
         return ""
 
 
-COHERE: Final = "https://api.cohere.com"
-TOKENS_A_DOCUMENT: Final = 4096
-"""What the models of rerank 3.5 read of a text."""
+def _counted(answer: Any) -> int | None:
+    """The tokens of a request where Cohere counts them, or where the others do."""
+    return number_in(answer, "meta", "tokens", "input_tokens") or number_in(answer, "usage", "total_tokens")
+
+
 TEXTS_A_REQUEST: Final = 32
 """What Text Embeddings Inference takes at once, unless its operator allows more."""
 WRONG_FORM: Final = 422
 
+Ranking: TypeAlias = list[tuple[int, float]]
 
-class CohereReranker:
-    """Cohere's rerank API, version 2."""
+
+class Service(Protocol):
+    """Where requests for rankings go; `provider` is what errors call it."""
+
+    @property
+    def provider(self) -> str:
+        """The name of the vendor."""
+        ...
+
+    async def post(self, body: Any) -> Reply:
+        """The answer to a request. Raises ProviderError, ProviderUnavailable."""
+        ...
+
+    async def close(self) -> None:
+        """Release the connections."""
+        ...
+
+
+class DocumentsReranker:
+    """A service that takes `documents` and answers with `results`, each with a `relevance_score`.
+
+    `fields` are what a request says besides the query, the documents and how many are wanted.
+    """
 
     def __init__(
-        self,
-        model: str,
-        key: str,
-        *,
-        url: str = COHERE,
-        patience: RetryPolicy | None = None,
-        timeout: float = 60.0,
-        note: Note = drop,
+        self, model: str, service: Service, fields: Mapping[str, Any], *, patience: RetryPolicy, note: Note
     ) -> None:
-        self._name = model
-        self._service = JsonService("cohere", f"{url.rstrip('/')}/v2/rerank", key=key, timeout=timeout)
-        self._patience = patience or RetryPolicy()
-        self._calls = Calls(note, self.model)
+        self._model = model
+        self._service = service
+        self._fields = fields
+        self._patience = patience
+        self._calls = Calls(note, model)
 
     @property
     def model(self) -> str:
-        """The model as `cohere:NAME`."""
-        return f"cohere:{self._name}"
+        """The name of the model."""
+        return self._model
 
     async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
         """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
         if not texts or limit < 1:
             return []
-        wanted = min(limit, len(texts))
-        body = {
-            "model": self._name,
-            "query": sendable(query),
-            "documents": [sendable(text) for text in texts],
-            "top_n": wanted,
-            "max_tokens_per_doc": TOKENS_A_DOCUMENT,
-        }
-
-        async def ask() -> list[tuple[int, float]]:
-            with self._calls.one("rerank", texts, query=query) as call:
-                answer, _ = await self._service.post(body)
-                call.tokens = number_in(answer, "meta", "tokens", "input_tokens")
-                entries = answer.get("results") if isinstance(answer, dict) else None
-                return RerankFormat("cohere", "relevance_score").read(entries, len(texts), least=wanted)
-
-        return best(await self._patience.retry(ask), limit)
+        ranking = await self._ranked(query, texts, min(limit, len(texts)))
+        return sorted(ranking, key=lambda each: (-each[1], each[0]))[:limit]
 
     async def close(self) -> None:
         """Release the connections."""
         await self._service.close()
 
+    async def _ranked(self, query: str, texts: Sequence[str], wanted: int) -> Ranking:
+        """At least so many places with relevance, in any order."""
+        body = {"documents": [sendable(text) for text in texts], "top_n": wanted, **self._fields}
 
-class HttpReranker:
+        def read(answer: Any) -> Ranking:
+            entries = answer.get("results") if isinstance(answer, dict) else None
+            return RerankFormat(self._service.provider, "relevance_score").read(
+                entries, len(texts), least=wanted
+            )
+
+        return await self._asked(query, texts, body, read)
+
+    async def _asked(
+        self, query: str, texts: Sequence[str], body: Mapping[str, Any], read: Callable[[Any], Ranking]
+    ) -> Ranking:
+        """What is read in the answer to one request, which is made again while the service is busy."""
+
+        async def ask() -> Ranking:
+            with self._calls.one("rerank", texts, query=query) as call:
+                reply = await self._service.post({"query": sendable(query), **body})
+                call.tokens = reply.tokens
+                return read(reply.body)
+
+        return await self._patience.retry(ask)
+
+
+class HttpReranker(DocumentsReranker):
     """Any service with a `/rerank`: Jina, vLLM, Infinity and others, or Text Embeddings Inference.
 
     Two dialects are spoken. Most services take `documents` and answer with `results`, each with a
@@ -146,79 +186,28 @@ class HttpReranker:
     the second, and what it understood is kept. A relevance is expected between 0 and 1.
     """
 
-    def __init__(
-        self,
-        url: str,
-        *,
-        model: str | None = None,
-        key: str | None = None,
-        patience: RetryPolicy | None = None,
-        timeout: float = 60.0,
-        note: Note = drop,
-    ) -> None:
-        self._service = JsonService("reranker", url, key=key, timeout=timeout)
-        self._asked = model
-        self._dialect: Literal["documents", "texts"] | None = None
-        self._patience = patience or RetryPolicy()
-        self._calls = Calls(note, self.model)
+    _dialect: Literal["documents", "texts"] | None = None
 
-    @property
-    def model(self) -> str:
-        """The model's name where one is asked for, else where the service is."""
-        return self._asked or self._service.place
-
-    async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
-        """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
-        if not texts or limit < 1:
-            return []
+    async def _ranked(self, query: str, texts: Sequence[str], wanted: int) -> Ranking:
         if self._dialect != "texts":
             try:
-                ranking = await self._documents(query, texts, min(limit, len(texts)))
+                ranking = await super()._ranked(query, texts, wanted)
                 self._dialect = "documents"
-                return best(ranking, limit)
+                return ranking
             except ProviderError as error:
                 if self._dialect is not None or error.status != WRONG_FORM:
                     raise
-        ranking = await self._texts(query, texts)
-        self._dialect = "texts"
-        return best(ranking, limit)
-
-    async def close(self) -> None:
-        """Release the connections."""
-        await self._service.close()
-
-    async def _documents(self, query: str, texts: Sequence[str], wanted: int) -> list[tuple[int, float]]:
-        body: dict[str, Any] = {"query": sendable(query), "documents": [sendable(text) for text in texts]}
-        body |= {"top_n": wanted, "return_documents": False}
-        if self._asked is not None:
-            body["model"] = self._asked
-
-        async def ask() -> list[tuple[int, float]]:
-            with self._calls.one("rerank", texts, query=query) as call:
-                answer, _ = await self._service.post(body)
-                call.tokens = number_in(answer, "usage", "total_tokens")
-                entries = answer.get("results") if isinstance(answer, dict) else None
-                return RerankFormat("reranker", "relevance_score").read(entries, len(texts), least=wanted)
-
-        return await self._patience.retry(ask)
-
-    async def _texts(self, query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
-        ranking: list[tuple[int, float]] = []
+        ranking = []
         for start in range(0, len(texts), TEXTS_A_REQUEST):
-            part = await self._part(query, texts[start : start + TEXTS_A_REQUEST])
+            part = await self._of_texts(query, texts[start : start + TEXTS_A_REQUEST])
             ranking += [(start + place, relevance) for place, relevance in part]
+        self._dialect = "texts"
         return ranking
 
-    async def _part(self, query: str, texts: Sequence[str]) -> list[tuple[int, float]]:
-        body = {"query": sendable(query), "texts": [sendable(text) for text in texts], "truncate": True}
-
-        async def ask() -> list[tuple[int, float]]:
-            with self._calls.one("rerank", texts, query=query) as call:
-                answer, headers = await self._service.post(body)
-                call.tokens = number_in(dict(headers), "x-compute-tokens")
-                return RerankFormat("reranker", "score").read(answer, len(texts), least=len(texts))
-
-        return await self._patience.retry(ask)
+    async def _of_texts(self, query: str, texts: Sequence[str]) -> Ranking:
+        form, count = RerankFormat(self._service.provider, "score"), len(texts)
+        body = {"texts": [sendable(text) for text in texts], "truncate": True}
+        return await self._asked(query, texts, body, lambda answer: form.read(answer, count, least=count))
 
 
 ROUNDING: Final = 1e-4
@@ -231,7 +220,7 @@ class RerankFormat:
     provider: str
     score: str
 
-    def read(self, entries: Any, count: int, *, least: int) -> list[tuple[int, float]]:
+    def read(self, entries: Any, count: int, *, least: int) -> Ranking:
         """The places of `count` texts with relevance, at least `least` of them, in the order they came.
 
         Raises ProviderError for anything else.
@@ -255,8 +244,3 @@ class RerankFormat:
         if not -ROUNDING <= score <= 1 + ROUNDING:
             raise ProviderError(self.provider, f"sent the relevance {score}, which is not between 0 and 1")
         return place, min(1.0, max(0.0, float(score)))
-
-
-def best(ranking: Sequence[tuple[int, float]], limit: int) -> list[tuple[int, float]]:
-    """The most relevant `limit`, best first, in the order of the texts where they are equal."""
-    return sorted(ranking, key=lambda each: (-each[1], each[0]))[:limit]

@@ -26,6 +26,14 @@ _LONGEST_COUNT = 15
 _LONGEST_WAIT = 86_400.0
 
 
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What a vendor answered, and the tokens that it counted in what it was told."""
+
+    body: Any
+    tokens: int | None
+
+
 def sendable(text: str) -> str:
     """The text as vendors take it: lone surrogates as question marks, nothing at all as a full stop."""
     return text.encode("utf-8", "replace").decode() if text.strip() else _BLANK
