@@ -125,7 +125,7 @@ class PermissionDenied(ConspectusError):
     code = "permission_denied"
 
     def __init__(self, action: str, needs: str) -> None:
-        super().__init__(f"to {action}, {needs} is needed; ask whoever manages it")
+        super().__init__(f"to {action}, {needs} is needed; ask its manager")
         self.action = action
         self.needs = needs
 

@@ -61,7 +61,7 @@ class MemorySources:
 
     @property
     def filter(self) -> Filter:
-        """What stands in them."""
+        """What is in them."""
         return among(self.ids)
 
     async def newest(self, *, limit: int) -> Sequence[tuple[Document, str]]:
@@ -81,7 +81,7 @@ class MemorySources:
         return await self._memories.count(self.ids, where)
 
     async def notes(self, sources: Collection[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
-        """The standing notes of some of them, newest first."""
+        """The notes of some of them, newest first."""
         chosen = [each for each in self.ids if each in sources]
         return await self._memories.notes(chosen, limit=limit)
 
@@ -97,11 +97,11 @@ class MemorySources:
         return await self._memories.totals(chosen)
 
     async def versions(self, memory: Document) -> Sequence[tuple[Document, str]]:
-        """The earlier versions of a memory that stands in one of them."""
+        """The earlier versions of a memory that is in one of them."""
         return await self._memories.versions(memory.id) if memory.source in self.by_id else ()
 
     async def histories(self, memories: Sequence[Document]) -> list[list[tuple[Document, str]]]:
-        """Memories that stand in them, each behind its earlier versions; what is gone by now is left out."""
+        """Memories that are in them, each behind its earlier versions; what is gone by now is left out."""
         wanted = [each.id for each in memories if each.source in self.by_id]
         found = await self._memories.histories(wanted)
         return [list(found[each]) for each in wanted if each in found and found[each][-1][0].id == each]

@@ -46,7 +46,7 @@ def narrowed(access: Access, where: Filter) -> Filter:
 
 
 def among(sources: Iterable[SourceId]) -> Filter:
-    """The filter of what stands in these sources, each of which the person may see."""
+    """The filter of what is in these sources, each of which the person may see."""
     return In("source", tuple(sorted(sources)))
 
 

@@ -252,7 +252,7 @@ class AuthorizedReader:
     async def stretches(
         self, place: SourceRef, source: Source, spans: Sequence[Span], *, limit: int, last: bool = False
     ) -> Sequence[tuple[Document, str]]:
-        """What lies in any of the spans of a source that was seen, in the order of time."""
+        """What is in any of the spans of a source that was seen, in the order of time."""
         self._require_seen(place, source)
         return await self._records.stretches(source.id, spans, limit=limit, last=last)
 

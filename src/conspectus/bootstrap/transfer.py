@@ -77,7 +77,7 @@ def move(
 
 
 def _prepare_folder(there: StoreAddress) -> None:
-    """Make the folder. Raises Conflict where something lies in it that is of no move."""
+    """Make the folder. Raises Conflict where something is in it that is of no move."""
     records = Path(there.records)
     try:
         make_folder(there.folder)

@@ -18,8 +18,8 @@ from conspectus.memory.scopes import scope_of
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
     Memory,
-    MemoryClass,
     MemoryHit,
+    MemoryKind,
     MemoryQuery,
     MemoryReceipt,
     MemoryRetrieval,
@@ -40,7 +40,7 @@ COUNTED: Final = {
 }
 NO_MEMORIES: Final = "no memories"
 Id = Annotated[str, typer.Argument(metavar="MEMORY", help="Id of a memory.")]
-Kind = Annotated[MemoryClass | None, typer.Option(help="turn or note.")]
+Kind = Annotated[MemoryKind | None, typer.Option(help="turn or note.")]
 Author = Annotated[str | None, typer.Option(help="Author.")]
 Role = Annotated[str | None, typer.Option(help="Role: user, assistant, ...")]
 

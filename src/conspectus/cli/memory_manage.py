@@ -42,8 +42,8 @@ from conspectus.errors import InvalidInput
 from conspectus.model.filter import parse_filters
 from conspectus.model.memory import (
     Memory,
-    MemoryClass,
     MemoryExport,
+    MemoryKind,
     MemoryReceipt,
     MemorySelection,
     MemoryWritten,
@@ -74,7 +74,7 @@ class Changes:
     role: Role = None
     author: Author = None
     at: Annotated[str | None, typer.Option(help="Time in ISO 8601.")] = None
-    kind: Annotated[MemoryClass | None, typer.Option(help="turn or note.")] = None
+    kind: Annotated[MemoryKind | None, typer.Option(help="turn or note.")] = None
     valid_until: Annotated[str | None, typer.Option(help="ISO 8601 time until which the fact is true.")] = (
         None
     )

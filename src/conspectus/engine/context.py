@@ -53,7 +53,7 @@ from conspectus.text.hashing import stable_id
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
-STOPPED = "some of the collection could not be embedded; whoever manages it is told why"
+STOPPED = "some of the collection could not be embedded; its managers are told why"
 
 
 class Versions:

@@ -336,7 +336,7 @@ def _captions_in(source: Source, span: Span) -> Filter:
 
 
 def _meets(when: Period | None, span: Span) -> bool:
-    """Whether a time shares an instant with a span, or where it has to, lies in it."""
+    """Whether a time shares an instant with a span, or where it has to, is in it."""
     if when is None:
         return span.start is None and span.end is None
     if not span.contains:

@@ -249,7 +249,7 @@ def _synced(report: SyncReport) -> Outcome:
 
 
 ROOT = frozenset({"", "."})
-"""The space of pages that stand in none."""
+"""The space of pages that are in none."""
 
 Make = Callable[[str, Metadata], Awaitable[Source]]
 """Makes a source with metadata in the connection's collection."""
@@ -304,7 +304,7 @@ class ConnectionSources:
         return gone
 
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
-        """The stored pages of these keys, whatever space they stand in."""
+        """The stored pages of these keys, whatever space they are in."""
         sources = await self._sources()
         ids = [stable_id("document", source.id, key) for source in sources for key in keys]
         found: list[Document] = []

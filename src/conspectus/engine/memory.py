@@ -27,8 +27,8 @@ from conspectus.model.memory import (
     ConversationSummary,
     Memory,
     MemoryChanges,
-    MemoryClass,
     MemoryExport,
+    MemoryKind,
     MemoryListOptions,
     MemoryPage,
     MemoryQuery,
@@ -153,7 +153,7 @@ class MemoryService(Service):
         *,
         scope: Scope,
         collection: str = MEMORY,
-        kind: MemoryClass | None = None,
+        kind: MemoryKind | None = None,
         entity: str | None = None,
         **options: Unpack[MemoryListOptions],
     ) -> MemoryPage:
@@ -432,7 +432,7 @@ class MemoryTransfer:
         homes: Mapping[Scope, Source],
         ids: Mapping[Reference, str],
     ) -> None:
-        """See to it that the facts of these lines stand in the graphs of their scopes."""
+        """See to it that the facts of these lines are in the graphs of their scopes."""
         facts: dict[Scope, list[Line]] = {}
         for line in batch:
             if line.states[-1].new.fact is not None:

@@ -94,7 +94,7 @@ class MemoryReader:
         return [naming_only(ended, each) for each in memories]
 
     async def keyed(self, homes: MemorySources, home: Source, keys: Sequence[str]) -> list[Memory]:
-        """The memories of these keys that stand in one source."""
+        """The memories of these keys that are in one source."""
         ids = [stable_id("document", home.id, clean(key)) for key in keys]
         return await self.memories(homes, await self.stored.documents(homes, ids))
 

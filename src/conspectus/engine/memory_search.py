@@ -40,7 +40,7 @@ RECENT_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PinnedNotes:
-    """What stands in a window whatever is found: notes, and the last turns, oldest first."""
+    """What is in a window whatever is found: notes, and the last turns, oldest first."""
 
     notes: tuple[Memory, ...] = ()
     recent: tuple[RecentMemory, ...] = ()
@@ -92,7 +92,7 @@ class MemorySearch:
     async def window(
         self, question: MemoryQuery, max_tokens: int | Budget, *, format: str = "text"
     ) -> MemoryWindow:
-        """The context for the next turn: standing notes, the last turns, and what answers the question.
+        """The context for the next turn: notes, the last turns, and what answers the question.
 
         Never over the budget. Raises what `recall` does.
         """
@@ -186,7 +186,7 @@ class MemorySearch:
         return PinnedNotes(tuple(notes), tuple(last))
 
     async def _notes(self, asked: ResolvedMemoryQuery) -> list[Memory]:
-        """Standing notes that reach into the scope: those that answer the question first, then the newest."""
+        """Notes that reach into the scope: those that answer the question first, then the newest."""
         question, home = asked.question, asked.homes.place
         wide = await self._reader.homes(Scope(question.scope.user), question.collection)
         own = {each.id for each in wide.sources if reaches(scope_of(each.name), question.scope)}
@@ -209,7 +209,7 @@ class MemorySearch:
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 
     async def _hits_beside(self, standing: PinnedNotes) -> list[Hit]:
-        """What stands in the window, as hits that come first; a turn that was cut with what is left of it."""
+        """What is in the window, as hits that come first; a turn that was cut with what is left of it."""
         texts = {each.memory.id: each.text for each in standing.recent if each.cut}
         scores = {str(each.document.id): (NOTE, NOTE_SCORE) for each in standing.notes}
         scores |= {each.memory.id: (LAST, LAST_SCORE) for each in standing.recent}

@@ -73,7 +73,7 @@ class MemoryFacts:
         done: MemoryWritten,
         before: Memory | None = None,
     ) -> MemoryWritten:
-        """A memory whose fact stands in the graph too, and what it stated before no longer."""
+        """A memory whose fact is in the graph too, and what it stated before no longer."""
         closed: tuple[str, ...] = ()
         if new.fact is not None:
             edge = edge_of_fact(new, done.id, self._parts.clock())

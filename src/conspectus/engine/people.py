@@ -206,7 +206,7 @@ class PeopleService(Service):
         return [each for each in found if part is None or each.source == part]
 
     async def _owner_account(self) -> None:
-        """Make sure that there is an account for whoever holds the store."""
+        """Make sure that there is an account for the owner of the store."""
         if await self._parts.accounts.user(LOCAL) is None:
             owner = User(LOCAL, OWNER_NAME, self._parts.clock(), owner=True)
             with suppress(Conflict):

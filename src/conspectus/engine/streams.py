@@ -242,7 +242,7 @@ class StreamService(Service):
     async def search(self, query: StreamQuery) -> Moments:
         """Find the moments of streams that answer a query, best first.
 
-        A query that only names a time returns what lies in it. Raises NotFound for a stream that cannot be
+        A query that only names a time returns what is in it. Raises NotFound for a stream that cannot be
         read, InvalidInput for an invalid range.
         """
         return await self._videos.search(query)

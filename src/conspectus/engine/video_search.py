@@ -222,7 +222,7 @@ def moment_of(asked: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Ca
 
 
 def whole_ranges(asked: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
-    """What lies in the stretches that are meant, as one moment of each stream, in the order of time."""
+    """What is in the stretches that are meant, as one moment of each stream, in the order of time."""
     found: dict[str, list[Caption]] = {}
     for hit in hits:
         found.setdefault(hit.document.source, []).append(caption_of(asked, hit.document, hit.chunk.text))

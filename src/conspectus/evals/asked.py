@@ -111,7 +111,7 @@ def read_chat_set(directory: Path) -> ConversationSet:
         answered = _answered(directory / "links.jsonl")
         questions += [each for name, said in spoken.items() for each in _replies(name, said, answered)]
     if not questions:
-        raise InvalidInput("messages.jsonl", "no message stands in a thread with earlier ones")
+        raise InvalidInput("messages.jsonl", "no message is in a thread with earlier ones")
     return ConversationSet(spoken, tuple(questions))
 
 

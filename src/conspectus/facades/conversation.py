@@ -83,7 +83,7 @@ class Conversations:
         return await self._engine.documents.delete(await self._id(channel, message))
 
     async def import_archive(self, path: str | Path, *, wait: bool = False) -> ImportReport:
-        """Take in an export of Slack, Discord, IRC, or of one message a line."""
+        """Import an export of Slack, Discord, IRC, or of one message a line."""
         return await self._engine.channels.import_archive(path, collection=self._collection, wait=wait)
 
     async def latest(self, channel: str, *, limit: int = 50) -> list[ChannelMessage]:

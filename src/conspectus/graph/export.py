@@ -38,15 +38,15 @@ _UNSURE: Final = regex.compile(r"[\\\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufff
 
 
 def escaped(text: str) -> str:
-    """A text as it may stand in XML; characters that cannot stand there at all become U+FFFD."""
+    """A text as it may be in XML; characters that cannot stand there at all become U+FFFD."""
     possible = _IMPOSSIBLE.sub("\ufffd", text)
     return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], possible)
 
 
 def identified(name: str) -> str:
-    """An id as it may stand in XML, still another one for every id.
+    """An id as it may be in XML, still another one for every id.
 
-    A backslash becomes two, and a character that cannot stand in XML a backslash, `u` and four digits.
+    A backslash becomes two, and a character that cannot be in XML a backslash, `u` and four digits.
     """
     return escaped(_UNSURE.sub(lambda found: _spelt(found[0]), name))
 

@@ -153,7 +153,7 @@ class KnownSpan:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words of a text in lower case with a space between them, and where each stands in both."""
+    """The words of a text in lower case with a space between them, and where each is in both."""
 
     joined: str
     begins: Sequence[int]
@@ -286,7 +286,7 @@ def _fitting(spellings: Iterable[Spelling], text: str, start: int, end: int) -> 
 
 
 def _around(text: str, start: int, spelling: str) -> str:
-    """What stands in the text where a spelling, whose first word begins at `start`, would."""
+    """What is in the text where a spelling, whose first word begins at `start`, would."""
     first = max(0, start - _leading(spelling))
     return text[first : first + len(spelling)]
 

@@ -16,7 +16,7 @@ assert {*TEXTS, *NUMBERS, "occurred"} == set(get_args(FieldName))
 
 
 def encoded(text: str) -> bytes:
-    """A text as bytes that sort as its code points do; halves of surrogate pairs may stand in it."""
+    """A text as bytes that sort as its code points do; halves of surrogate pairs may be in it."""
     return text.encode("utf-8", "surrogatepass")
 
 

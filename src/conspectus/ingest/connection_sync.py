@@ -49,7 +49,7 @@ class ConnectionStore(Protocol):
         ...
 
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
-        """The stored pages of these keys, whatever space they stand in."""
+        """The stored pages of these keys, whatever space they are in."""
         ...
 
     def stored(self) -> AsyncIterator[Document]:
@@ -72,7 +72,7 @@ class ConnectionStore(Protocol):
 async def synchronise(
     connection: Connection, connector: Connector, shelf: ConnectionStore, *, progress: Progress | None = None
 ) -> SyncReport:
-    """Take in what changed since the connection's cursor, and say what was done.
+    """Ingest what changed since the connection's cursor, and say what was done.
 
     A cursor that cannot be read is as none: everything is listed, and what is stored but not listed goes.
     Raises FetchFailed if the store cannot be listed or seems out of reach; what was taken in stays.

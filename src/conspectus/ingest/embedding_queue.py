@@ -122,7 +122,7 @@ class EmbedQueue:
         return row
 
     async def close(self) -> None:
-        """End what is under way; whoever still waits gets ProviderUnavailable."""
+        """End what is under way; callers that still wait get ProviderUnavailable."""
         await self._documents.close()
         await self._queries.close()
         await self._inner.close()
@@ -267,4 +267,4 @@ class GivenVectors:
         """Nothing to release."""
 
     def _refusal(self) -> InvalidInput:
-        return InvalidInput("vector", "must be handed in: the collection has no embedder of its own")
+        return InvalidInput("vector", "must be given: the collection has no embedder of its own")

@@ -88,7 +88,7 @@ class Intake:
             await self._add(root, name, document)
 
     def tell(self, done: int, total: int) -> None:
-        """Report progress to whoever wants to know."""
+        """Report progress to the caller, if it asked for that."""
         if self.progress is not None:
             self.progress("reading", done, total)
 
@@ -142,7 +142,7 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
 
 
 async def take_in(intake: Intake, roots: Sequence[Root], kept: KnownFile, *, prune: bool) -> FilesReport:
-    """Take in every file below the roots, then delete what their files no longer hold.
+    """Ingest every file below the roots, then delete what their files no longer hold.
 
     With `prune`, the documents of files that are gone are deleted too. A path that does not exist raises
     UnreadableFile before anything is written.

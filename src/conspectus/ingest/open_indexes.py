@@ -76,7 +76,7 @@ class OpenIndexes:
         return await self.current(await self._found(collection))
 
     async def keep_up(self, collection: CollectionId) -> Collection | None:
-        """Take in what was just written: behind a writer that ran ahead, every question would wait.
+        """Index what was just written: behind a writer that ran ahead, every question would wait.
 
         What is written is written, though: an index that does not answer follows when it does again, and the
         collection is None where the records do not answer any more.
@@ -93,7 +93,7 @@ class OpenIndexes:
         return found
 
     def follow(self, collection: CollectionId) -> None:
-        """Take in what was just written while the writer goes on; who asks meanwhile does it first."""
+        """Index what was just written while the writer goes on; a query meanwhile does it first."""
         before = self._behind.get(collection)
         self._behind[collection] = asyncio.create_task(self._follow(collection, before))
 
@@ -130,7 +130,7 @@ class OpenIndexes:
     async def _follow(self, collection: CollectionId, before: asyncio.Task[None] | None) -> None:
         if before is not None:
             await before
-        # Whoever asks next meets the same fault, and is told.
+        # The next caller meets the same fault, and is told.
         with suppress(ConspectusError):
             await self.newest(collection)
 

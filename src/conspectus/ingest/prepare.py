@@ -189,12 +189,12 @@ def named(kind: str, name: str) -> str:
 
 
 def _packed(new: NewDocument) -> bytes | None:
-    """The vector that was handed in, as Records keep it."""
+    """The vector that was given, as Records keep it."""
     return None if new.vector is None else packed(unit(new.vector)[None])[0]
 
 
 def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) -> str:
-    """A hash of every field that a caller gives, of how the text is split, and of a vector handed in."""
+    """A hash of every field that a caller gives, of how the text is split, and of a vector given."""
     parts: list[object] = [document.content_hash, document.title, document.kind, document.author]
     parts += [document.role, document.sequence, document.parent, document.thread, document.syntax]
     parts += [document.metadata, by.chunk_size, by.chunk_overlap]

@@ -80,7 +80,7 @@ class Turns:
         return self.item(found[index]) if await self.forget(engine, [found[index]]) else None
 
     async def clear(self, engine: AnyEngine) -> list[Item]:
-        """Take all turns away; standing notes of the conversation stay."""
+        """Take all turns away; notes of the conversation stay."""
         found = await self.memories(engine)
         await self.forget(engine, found)
         return [self.item(memory) for memory in found]

@@ -129,7 +129,7 @@ class _Lent:
         return self._engine.run(work(self._engine.asynchronous))
 
     def close(self) -> None:
-        """It belongs to whoever opened it."""
+        """It belongs to its opener."""
 
 
 class _OfLoop:
@@ -157,7 +157,7 @@ class _OfLoop:
         return asyncio.run_coroutine_threadsafe(work(self._engine), self._loop)
 
     def close(self) -> None:
-        """It belongs to whoever opened it."""
+        """It belongs to its opener."""
 
 
 def refuse(unknown: Iterable[str]) -> None:

@@ -197,7 +197,7 @@ class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
         await self._turns.add(engine, items, roles=roles)
 
     async def _clear(self, engine: AnyEngine) -> None:
-        """Forget all messages; standing notes of the conversation stay."""
+        """Forget all messages; notes of the conversation stay."""
         await self._turns.clear(engine)
 
     add_messages, aadd_messages = both(_add)

@@ -66,7 +66,7 @@ class ConspectusSession(SessionABC):
         return cast(TResponseInputItem | None, await self._run(self._turns.pop))
 
     async def clear_session(self) -> None:
-        """Forget all items; standing notes of the conversation stay."""
+        """Forget all items; notes of the conversation stay."""
         await self._run(self._turns.clear)
 
     def close(self) -> None:

@@ -66,7 +66,7 @@ class GraphArguments(ScopedArguments):
         graphs = [each.name for each in seen if each.kind == GRAPHS and is_of_memory(each)]
         names = [each for each in graphs if holds(scope, scope_of(each))]
         if len(names) > MOST_GRAPHS:
-            raise InvalidInput("conversation", f"has to be named: facts stand in {len(names)} conversations")
+            raise InvalidInput("conversation", f"has to be named: facts are in {len(names)} conversations")
         return [{"graph": name, "collection": MEMORY} for name in names]
 
     async def _source(self, call: ToolCall) -> Source:

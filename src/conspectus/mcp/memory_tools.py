@@ -23,7 +23,7 @@ from conspectus.mcp.tool import (
 )
 from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
-    MemoryClass,
+    MemoryKind,
     MemoryPage,
     MemoryQuery,
     MemoryReceipt,
@@ -56,7 +56,7 @@ class MemoryPart(ArgumentModel):
     """Something to remember."""
 
     text: Said = Field(description="Word for word, understandable by itself.")
-    kind: MemoryClass = Field(
+    kind: MemoryKind = Field(
         "turn",
         description="note: a standing preference or instruction.",
     )
@@ -93,7 +93,7 @@ class UpdateArguments(ScopedArguments):
 
     memory: Identifier = Field(description="Id of the memory.")
     text: Said | None = Field(None, description="The new text in full.")
-    kind: MemoryClass | None = Field(None, description="turn or note.")
+    kind: MemoryKind | None = Field(None, description="turn or note.")
     pinned: bool | None = Field(None, description="Never expires.")
     fact: FactPart | None = Field(None, description="The fact that it states.")
     valid_from: Instant | None = Field(None, description="Start of the fact.")
@@ -284,7 +284,7 @@ class HistoryArguments(ScopedArguments):
     """The arguments of history."""
 
     limit: int = Field(20, ge=1, le=MOST_TURNS, description="Most memories.")
-    kind: MemoryClass | None = Field(None, description="Only turns or only notes.")
+    kind: MemoryKind | None = Field(None, description="Only turns or only notes.")
     cursor: str | None = Field(
         None,
         min_length=1,

@@ -80,7 +80,7 @@ def readable(asked: Scope) -> Callable[[str], bool]:
 
 
 def reaches(home: Scope, scope: Scope) -> bool:
-    """Whether a standing note of `home` is for who is in `scope`: it is for all of what it does not name."""
+    """Whether a note of `home` is for who is in `scope`: it is for all of what it does not name."""
     return (
         home.user == scope.user
         and (home.agent is None or scope.agent in {None, home.agent})

@@ -24,7 +24,7 @@ class NewMessage(Checked):
 
     `key` is the platform's own name for it, unique in its channel: writing it again is an edit, which leaves
     as it was what it does not tell. `reply_to` is the key of the message it answers, `thread` the platform's
-    name for the thread it stands in. People have no `role`; programs are `bot`, models `assistant`, and what
+    name for the thread it is in. People have no `role`; programs are `bot`, models `assistant`, and what
     the platform itself says is `system`. `sequence` is its place in the channel where times do not order it;
     without both it is of now.
     """

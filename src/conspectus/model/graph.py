@@ -15,7 +15,7 @@ GRAPH_FORMS: tuple[GraphForm, ...] = get_args(GraphForm)
 RELATED = "related_to"
 ENTITY = "entity"
 MENTIONED_WITH = "mentioned_with"
-"""The type of edges that are not stored: two names that stand in the same passage."""
+"""The type of edges that are not stored: two names that are in the same passage."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class GraphExpansion(Checked):
     """How far the graph has a say in a search.
 
     `alpha` (0 to 1) is its weight: 0 is vectors and words alone, 1 the graph alone. `hops` (0 to 5) is how
-    far it is walked. `graphs` are ids or names of graphs that may be walked beside what stands in the same
+    far it is walked. `graphs` are ids or names of graphs that may be walked beside what is in the same
     passages (None: every graph of the collection that can be seen; empty: none).
     """
 
@@ -116,7 +116,7 @@ class Edge:
     closed_by: str | None = None
 
 
-Outcome = Literal["added", "updated", "unchanged"]
+WriteOutcome = Literal["added", "updated", "unchanged"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +124,7 @@ class GraphWritten:
     """What became of one node or edge; `closed` are the ids of the edges that it ended."""
 
     id: str
-    outcome: Outcome
+    outcome: WriteOutcome
     closed: tuple[str, ...] = ()
 
 

@@ -17,8 +17,8 @@ MEMORY = "memory"
 TURNS = "turns"
 """The thread of all turns of a conversation: the one before and the one after are neighbors."""
 
-MemoryClass = Literal["turn", "note"]
-CLASSES: tuple[MemoryClass, ...] = get_args(MemoryClass)
+MemoryKind = Literal["turn", "note"]
+CLASSES: tuple[MemoryKind, ...] = get_args(MemoryKind)
 
 USER, AGENT, CONVERSATION = "user", "agent", "conversation"
 CLASS = "class"
@@ -64,7 +64,7 @@ class NewMemory(Checked):
     role: str | None = None
     speaker: str | None = None
     at: datetime | str | float | None = None
-    kind: MemoryClass = "turn"
+    kind: MemoryKind = "turn"
     pinned: bool = False
     fact: Fact | None = None
     valid_from: datetime | str | None = None
@@ -81,7 +81,7 @@ class MemoryChanges(TypedDict, total=False):
     role: str | None
     speaker: str | None
     at: datetime | str | float | None
-    kind: MemoryClass
+    kind: MemoryKind
     pinned: bool
     fact: Fact | None
     valid_from: datetime | str | None
@@ -103,7 +103,7 @@ class Memory:
     text: str
     scope: Scope
     document: Document
-    kind: MemoryClass
+    kind: MemoryKind
     pinned: bool
     metadata: Metadata
     known_from: datetime
@@ -143,7 +143,7 @@ class MemoryQuery(Checked):
 
     `as_of` asks for what was known at that instant (None: now). `recent` turns of the conversation, of at
     most `recent_tokens`, come first in a window; None stands for the settings' numbers, and without a
-    conversation there are none. `notes_share` (0 to 1) is the most of a budget that standing notes may take.
+    conversation there are none. `notes_share` (0 to 1) is the most of a budget that notes may take.
     `graph` says how far the graph has a say (None: not at all): the graphs of the memories that are asked,
     and those that it names. `min_similarity` is the lowest similarity of a result. With
     `all_conversations` all of the user (and of the agent, if one is named) are searched; the last turns stay
@@ -207,7 +207,7 @@ class MemoryRetrieval:
 
 @dataclass(frozen=True, slots=True)
 class MemoryWindow:
-    """Context from memory, never over the budget: standing notes, what was recalled, the last turns.
+    """Context from memory, never over the budget: notes, what was recalled, the last turns.
 
     `tokens` is what `text` costs as a whole; each part has its share in `window.trace` or in `recent`.
     """
@@ -269,7 +269,7 @@ class MemoryReceipt:
 class Retention(Checked):
     """How long, and how many, memories of each conversation of a scope are kept (None: no bound).
 
-    Pinned memories and standing notes are not counted and never go.
+    Pinned memories and notes are not counted and never go.
     """
 
     days: float | None = None

@@ -88,7 +88,7 @@ class Parameter:
 class Operation:
     """A method of a service at a path.
 
-    Parameters that the path names stand there. Those in `query` stand in the query; the others do in a GET
+    Parameters that the path names stand there. Those in `query` are in the query; the others do in a GET
     or DELETE, and in the body otherwise; those in `local` do not travel. Of a scope, of a dataclass in the
     query and of the dataclass `spread`, a request has the fields, each where its name stands. `reads` says
     that a POST changes nothing, `unhurried` that it may take longer than the time limit of requests, `secret`

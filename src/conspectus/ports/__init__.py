@@ -62,7 +62,7 @@ class Candidates:
 
     `words` is BM25 (0 where no term matches), `cosine` is NaN where the chunk has no vector or the probe
     had none. `terms` are the question's distinct terms in order of first appearance, `total` the number
-    of live chunks in the index, and `threads` whether any of those stands in a thread, whatever the filter.
+    of live chunks in the index, and `threads` whether any of those is in a thread, whatever the filter.
     `exact` are the ids of chunks that hold a rare identifier of the query; an index leaves it empty.
     """
 
@@ -106,7 +106,7 @@ class Index(Protocol):
         ...
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Take in changes in order; visible to the next query all at once. Applying twice is harmless."""
+        """Apply changes in order; visible to the next query all at once. Applying twice is harmless."""
         ...
 
     async def search(self, probe: Probe) -> Candidates:

@@ -154,7 +154,7 @@ class Jobs(Protocol):
 
 
 class JobFiles(Protocol):
-    """What a job needs besides its row: files handed in, and what must not be written where others look."""
+    """What a job needs besides its row: files given, and what must not be written where others look."""
 
     async def keep_secret(self, job: JobId, secret: Metadata) -> None:
         """Keep it where only the account of this process can read it."""

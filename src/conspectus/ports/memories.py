@@ -81,7 +81,7 @@ class Memories(Protocol):
         ...
 
     async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Sequence[tuple[Document, str]]:
-        """The standing notes that were stored last, newest first, with their texts."""
+        """The notes that were stored last, newest first, with their texts."""
         ...
 
     async def oldest(

@@ -54,7 +54,7 @@ ENQUEUED: Final = WorkflowStatusString.ENQUEUED.value
 PENDING: Final = WorkflowStatusString.PENDING.value
 SCHEMA: Final = "conspectus_jobs"
 TABLES: Final = "tables of jobs"
-"""The turn of whoever makes or changes the tables of DBOS on a server."""
+"""The lock of the process that makes or changes the tables of DBOS on a server."""
 LISTENING: Final = False
 """A pooler gives the next transaction another connection than the one that listens."""
 CONNECTIONS: Final = 4

@@ -96,7 +96,7 @@ _FENCED: Final = re.compile(r"```\w*\n(.*?)\n\s*```", re.DOTALL)
 
 
 class ChatNames:
-    """What a chat model says are the names of a text, as far as they stand in it word for word."""
+    """What a chat model says are the names of a text, as far as they are in it word for word."""
 
     def __init__(self, model: ChatModel, key_of: KeyOf) -> None:
         self._model = model
@@ -122,7 +122,7 @@ class ChatNames:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Nothing: the model is closed by whoever made it."""
+        """Nothing: the model is closed by its owner."""
 
     async def _of(self, text: str) -> list[Mention]:
         spans: list[Labelled] = []
@@ -168,7 +168,7 @@ def _read(answer: str) -> list[tuple[str, str]]:
 
 
 def _places(piece: str, at: int, name: str, kind: str) -> Iterator[Labelled]:
-    """Where a name stands in a piece, as whole words."""
+    """Where a name is in a piece, as whole words."""
     if not name:
         return
     for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", piece):

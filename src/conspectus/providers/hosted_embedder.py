@@ -73,7 +73,7 @@ class HostedEmbedder:
             return unit_rows(self._provider, result.embeddings, (len(texts), self._space.dimensions))
 
     async def close(self) -> None:
-        """Release the connections, unless the model was handed in."""
+        """Release the connections, unless the model was given."""
         await self._open.aclose()
 
     def _find(self, name: str) -> Any:

@@ -432,7 +432,7 @@ class SqlMemories(SqlStore):
         return await self.transactions.read(partial(_newest, sources=sources, which=_TURN, limit=limit))
 
     async def notes(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
-        """The standing notes that were stored last, newest first, with their texts."""
+        """The notes that were stored last, newest first, with their texts."""
         return await self.transactions.read(partial(_newest, sources=sources, which=~_TURN, limit=limit))
 
     page = reading(_page)

@@ -177,7 +177,7 @@ def _around(row: _Row, values: Floats) -> tuple[Floats, Places]:
 
 
 def _stretch(row: _Row, place: int, stream: str, parts: Mapping[str, float]) -> MomentSpan:
-    """The captions around a place of which at least half lies in the typical time around it."""
+    """The captions around a place of which at least half is in the typical time around it."""
     own = slice(row.first[place], row.after[place])
     missing = max(TYPICAL_SECONDS - float(row.ends[place] - row.starts[place]), 0.0)
     since = row.starts[place] - BEFORE * missing

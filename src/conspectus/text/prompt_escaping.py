@@ -87,7 +87,7 @@ _OWN = regex.compile(rf"<(?=\s*(?:/\s*)?(?:{RETRIEVED}|{PASSAGE}|user-message)(?
 def disarm(text: str) -> str:
     """A text that cannot pass for anything but a text. Doing it twice changes nothing more.
 
-    Angle brackets and ampersands are left to whoever puts it into XML.
+    Angle brackets and ampersands are left to the code that puts it into XML.
     """
     if text.isascii():
         return _backslashed(text, _places(text))

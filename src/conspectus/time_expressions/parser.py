@@ -451,7 +451,7 @@ def time_said(question: str, face: ClockFace) -> TimeExpression | None:
     The rules, where there is a choice:
 
     - `12:30` is 12 minutes and 30 seconds of a recording (of one of 12 hours and more hours and minutes, and
-      wherever only the one lies in it, that one). On a wall clock it is a time of day in the clock's zone: on
+      wherever only the one is in it, that one). On a wall clock it is a time of day in the clock's zone: on
       the day that is named, else on the last on which the stream has it. Days and `3 pm` are known to wall
       clocks only. "Monday" is the last one that the stream covers, "today" that of the question.
     - A point is as wide as what was said: a second, a minute, an hour, a day. "Around" adds 30 seconds, two

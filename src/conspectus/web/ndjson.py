@@ -95,7 +95,7 @@ class LineBatches(Generic[L]):
         self._size = 0
 
     async def take(self, pieces: AsyncIterable[bytes], longest: int = LONGEST_LINE) -> Mapping[str, int]:
-        """Take in all lines, and count what became of them.
+        """Import all lines, and count what became of them.
 
         Raises Refused, in whose problem are the number of the line at fault, or those of its batch, counted
         from 1, and what is written of those before it.

@@ -160,7 +160,7 @@ class Estimator:
     def head(self, hit: Hit, *, beside: bool) -> int:
         """Tokens of what stands around the first passage of a document.
 
-        With `beside`, of one that stands in its group beside another of the same day and title.
+        With `beside`, of one that is in its group beside another of the same day and title.
         """
         key = (hit.document.id, beside, hit.chunk.page, hit.chunk.heading)
         if key not in self._heads:

@@ -302,7 +302,7 @@ class _Voice:
 class SeenTexts:
     """Finds texts that the window contains already.
 
-    A text is superfluous if it is equal to a shown one, or if its words stand in one in the same order
+    A text is superfluous if it is equal to a shown one, or if its words are in one in the same order
     without interruption. What somebody said repeats only what the same person said, and what is seen or
     said in a stream only that of the same time.
     """

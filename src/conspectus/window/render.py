@@ -54,7 +54,7 @@ class Renderer(Protocol):
     """A form of the window."""
 
     def show(self, text: str) -> str:
-        """A document's text as it stands in the rendering, escaped."""
+        """A document's text as it is in the rendering, escaped."""
         ...
 
     def render(self, layout: Layout) -> Rendered:

@@ -84,7 +84,7 @@ def test_a_clock_without_a_date_starts_anew_after_twelve_hours(tmp_path: Path) -
 
 @pytest.mark.parametrize("rows", [[], [said(0)], [said(0), said(1), said(2, "u")]])
 def test_a_chat_in_which_nothing_can_be_asked(tmp_path: Path, rows: list[dict[str, object]]) -> None:
-    with pytest.raises(InvalidInput, match="no message stands in a thread"):
+    with pytest.raises(InvalidInput, match="no message is in a thread"):
         read_chat_set(write(tmp_path, "messages.jsonl", rows))
 
 

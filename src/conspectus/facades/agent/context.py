@@ -44,7 +44,7 @@ class AsyncAgentContext(AsyncAgentMemory):
     """What an agent knows: it stores, retrieves, and forgets, for a user, an agent and a conversation.
 
     `vector_store` is a path, an engine of conspectus.open, connect or sync, or None for a store that is gone
-    when it is closed. A `knowledge_graph` that is handed in is shared by all who use this context; without
+    when it is closed. A `knowledge_graph` that is given is shared by all who use this context; without
     one there is a graph of this very user, agent and conversation.
     """
 

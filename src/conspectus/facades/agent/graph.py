@@ -192,7 +192,7 @@ class Graph(AsyncPart):
         return await self._as("svg")
 
     async def take(self, told: object) -> dict[str, int]:
-        """Take in what `to_dict` gave, and say how many nodes and edges are new or changed.
+        """Import what `to_dict` gave, and say how many nodes and edges are new or changed.
 
         A graph that has no name and was not used yet takes that one's name, so that links to it lead here.
         """
@@ -213,7 +213,7 @@ class Graph(AsyncPart):
         await to_thread(write_whole, Path(path), text)
 
     async def load(self, path: str | Path) -> dict[str, int]:
-        """Take in such a file. Raises InvalidInput, for a pickle too."""
+        """Import such a file. Raises InvalidInput, for a pickle too."""
         return await self.take(await to_thread(read_json, Path(path)))
 
     async def clear(self) -> int:
@@ -389,7 +389,7 @@ class AsyncContextGraph(Graph):
         return {**await super().to_dict(), "links": await self.links()}
 
     async def take(self, told: object) -> dict[str, int]:
-        """Take in what `to_dict` gave, and say how much of it is new or changed."""
+        """Import what `to_dict` gave, and say how much of it is new or changed."""
         done = await super().take(told)
         links = told.get("links") or () if isinstance(told, Mapping) else ()
         if any(not isinstance(each, Mapping) or not _LINK.issubset(each) for each in links):

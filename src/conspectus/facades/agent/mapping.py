@@ -24,8 +24,8 @@ from conspectus.model.memory import (
     CONVERSATION,
     USER,
     Memory,
-    MemoryClass,
     MemoryHit,
+    MemoryKind,
     MemoryQuery,
     NewMemory,
     Scope,
@@ -68,7 +68,7 @@ class Beside(AgentScope, total=False):
     role: str | None
     speaker: str | None
     timestamp: Instant | None
-    kind: MemoryClass
+    kind: MemoryKind
     pinned: bool
     entities: Sequence[Entity]
     fact: FactWords | None

@@ -208,7 +208,7 @@ class AsyncAgentMemory(MemoryReads):
         """Delete what the retention of this context does not keep, and say which; pinned ones stay.
 
         With `preview` nothing is deleted. `retention_days` is an age, `max_memories` a number for all
-        conversations of the scope together, of which the oldest go first; standing notes do not count.
+        conversations of the scope together, of which the oldest go first; notes do not count.
         """
         scope = scope_of(self.scope, whose)
         gone: list[str] = []
@@ -325,7 +325,7 @@ class AsyncAgentMemory(MemoryReads):
         return await write_lines(Path(path), self._lines(scope_of(self.scope, whose)))
 
     async def import_memories(self, given: str | Path | Iterable[str], **whose: Unpack[AgentScope]) -> int:
-        """Take in such a file, or such lines, and say how many memories came or changed.
+        """Import such a file, or such lines, and say how many memories came or changed.
 
         They become memories of this scope, whosever they were, and a memory that is there already is not
         doubled. Raises InvalidInput for a line that cannot be read, and for a pickle.
@@ -343,7 +343,7 @@ class AsyncAgentMemory(MemoryReads):
         return await self.export_to(place / MEMORIES, **whose)
 
     async def load(self, folder: str | Path, **whose: Unpack[AgentScope]) -> int:
-        """Take in what `save` wrote, and say how many memories came or changed."""
+        """Import what `save` wrote, and say how many memories came or changed."""
         return await self.import_memories(Path(folder) / MEMORIES, **whose)
 
     async def backup(self, folder: str | Path, **whose: Unpack[AgentScope]) -> Path:

@@ -78,7 +78,7 @@ class AsyncContextRetriever(AsyncPart):
         return self.memory.within(found[:max_results], asking)
 
     async def window(self, query: str, **asking: Unpack[AgentQuery]) -> MemoryWindow:
-        """Standing notes, the last turns and what answers a question, as one text that costs no more."""
+        """Notes, the last turns and what answers a question, as one text that costs no more."""
         question = await self.question(query, REACHED, asking)
         allowed = number("max_tokens", asking.get("max_tokens"), self.memory.token_limit)
         budget = Budget(allowed, self.memory.tokenizer)

@@ -66,7 +66,7 @@ class Home:
 class CaptionStore:
     """One collection. Nothing is made by reading; the first write makes it.
 
-    Its vectors are handed in, and of the size of the first one, unless `dimensions` say; or where
+    Its vectors are given, and of the size of the first one, unless `dimensions` say; or where
     `engine_embeds`, the engine makes them.
     """
 

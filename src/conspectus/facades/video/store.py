@@ -43,7 +43,7 @@ class _Given:
 class EngineContextStore(ClosableStore):
     """A collection of an engine, here or on a server, with one stream for each `stream_id`.
 
-    Vectors are handed in, all of one size, unless `engine_embeds`: then the engine's own embedder makes
+    Vectors are given, all of one size, unless `engine_embeds`: then the engine's own embedder makes
     them. Captions that are there already, say from files of subtitles, belong to it too.
     """
 

@@ -25,7 +25,7 @@ _NEEDED: Final = frozenset({"id", "text", "embedding", *COLUMNS})
 
 @dataclass(frozen=True, slots=True)
 class StoredCaption:
-    """A caption as it stands in Milvus; `embedding` is None where it has none or it was not asked for."""
+    """A caption as it is in Milvus; `embedding` is None where it has none or it was not asked for."""
 
     id: str
     text: str

@@ -53,7 +53,7 @@ class MilvusIndex:
         return self._state.applied
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Take in changes; the first ones build the index, and so does a mean length that has moved far."""
+        """Apply changes; the first ones build the index, and so does a mean length that has moved far."""
         if not changes:
             return
         for _ in range(_ATTEMPTS):

@@ -126,7 +126,7 @@ _REMEMBERED = 64
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A filter as SQL on rows `r` that are not odd, with what stands in it."""
+    """A filter as SQL on rows `r` that are not odd, with what is in it."""
 
     where: Filter
     sql: str
@@ -271,7 +271,7 @@ _HASHED = "(held IN ({})) IS TRUE"
 class Compiler:
     """Makes conditions on rows called `r`; `facts_of` runs a statement that selects facts.
 
-    `values` is the table of distinct values. What a user gave only ever stands in `given`. No condition is
+    `values` is the table of distinct values. What a user gave only ever is in `given`. No condition is
     ever null, so that each may be negated.
     """
 

@@ -82,7 +82,7 @@ class PgvectorIndex:
         return self._state.applied
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Take in changes; the first ones build the index."""
+        """Apply changes; the first ones build the index."""
         if not changes:
             return
         known, target = self._state.applied, changes[-1].sequence

@@ -227,7 +227,7 @@ class SegmentView:
 
     @cached_property
     def has_threads(self) -> bool:
-        """Whether a live row stands in a thread."""
+        """Whether a live row is in a thread."""
         return self.permission(Exists("thread")).words.count > 0
 
     def live_ids(self) -> RowNumbers:

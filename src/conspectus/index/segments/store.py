@@ -255,7 +255,7 @@ class SegmentsIndex:
         return self._state.applied
 
     async def apply(self, changes: Sequence[Change]) -> None:
-        """Take in changes; look whether another process has built; build when enough is waiting."""
+        """Apply changes; look whether another process has built; build when enough is waiting."""
         if not changes:
             return
         async with self._changing:

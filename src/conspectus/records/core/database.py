@@ -119,7 +119,7 @@ def guarded(database: Database, work: Callable[[], Result]) -> Result:
 READERS = 4
 SCHEMES = ("postgresql://", "postgres://")
 UNFINISHED = "unfinished move"
-"""Stands in the place of a version while a store is being filled from another."""
+"""In place of a version while a store is being filled from another."""
 
 
 @dataclass(frozen=True, slots=True)

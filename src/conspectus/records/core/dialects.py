@@ -53,7 +53,7 @@ def kind_of(text: ColumnElement[str], key: str) -> ColumnElement[str]:
 
 
 def members(text: ColumnElement[str], key: str) -> TableValuedAlias:
-    """What lies in the list under a key of an object as JSON, as rows that `text_of` reads."""
+    """What is in the list under a key of an object as JSON, as rows that `text_of` reads."""
     return _Members(text, literal(key, literal_execute=True)).table_valued(
         column("value", String), column("type", String)
     )

@@ -89,7 +89,7 @@ def put_vectors(
 ) -> int:
     """Store vectors of chunks that exist in the collection, and mark documents that now have all of theirs.
 
-    A vector that is there stays: it may have been handed in while another was made.
+    A vector that is there stays: it may have been given while another was made.
     """
     given = dict(vectors)
     if any(len(vector) != BYTES_PER_NUMBER * space.dimensions for vector in given.values()):

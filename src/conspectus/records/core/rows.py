@@ -257,7 +257,7 @@ def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]
 
 
 def to_cursor(*place: int | str) -> str:
-    """Where a page ends, as a text for whoever asks for the next one."""
+    """Where a page ends, as a text to ask for the next one with."""
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 

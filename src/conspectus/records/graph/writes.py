@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 
 from conspectus.errors import DanglingEdges, NotFound
-from conspectus.model.graph import Edge, GraphReceipt, GraphWritten, Outcome
+from conspectus.model.graph import Edge, GraphReceipt, GraphWritten, WriteOutcome
 from conspectus.model.ids import SourceId
 from conspectus.ports.graphs import Adding
 from conspectus.records.core.changes import allocate
@@ -91,7 +91,7 @@ def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
                 changed[key] = known
         else:
             given = known
-        outcome: Outcome = "added" if known is None else "unchanged" if given is known else "updated"
+        outcome: WriteOutcome = "added" if known is None else "unchanged" if given is known else "updated"
         written.append(GraphWritten(node.id, outcome))
     _insert_nodes(connection, list(fresh.values()))
     _change_nodes(connection, list(changed.values()))

@@ -125,7 +125,7 @@ class SqlRequestLog(SqlStore):
 
 LONGEST_LEASE: Final = 3_600.0
 LOST: Final = json.dumps(None)
-"""Stands in the place of an answer that is not kept, to a request of which something was stored."""
+"""In place of an answer that is not kept, to a request of which something was stored."""
 STORED: Final = 1
 ERASED: Final = 2
 """Something was stored before a purge, which the answer may repeat."""

@@ -1,4 +1,4 @@
-"""Run by Alembic: migrate over the connection that was handed in, inside its transaction."""
+"""Run by Alembic: migrate over the connection that was given, inside its transaction."""
 
 from alembic import context
 

@@ -104,7 +104,7 @@ def timeline(
 def stretches(
     connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
 ) -> list[tuple[Document, str]]:
-    """What lies in any of the spans, each once, in the order of time."""
+    """What is in any of the spans, each once, in the order of time."""
     bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
     inside = or_(false(), *bounds)
     chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, SEEN, _DATED, inside)
@@ -178,7 +178,7 @@ def numbered(span: Span) -> list[ColumnElement[bool]]:
 
 
 def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnElement[bool]]:
-    """What shares an instant with the span, or lies in it; an instant counts as itself."""
+    """What shares an instant with the span, or is in it; an instant counts as itself."""
     start, end = documents.c.occurred_start, documents.c.occurred_end
     bounds = []
     if span.end is not None:

@@ -248,7 +248,7 @@ def unfinished_jobs(path: Path) -> Sequence[str]:
 def checked(path: Path) -> tuple[str, Mapping[str, Sum]]:
     """The version of a copy, and the sum of each table, where nothing is wrong with it.
 
-    The copy may come from anywhere: nothing that stands in it is run. Raises StorageError or StorageTooNew.
+    The copy may come from anywhere: nothing that is in it is run. Raises StorageError or StorageTooNew.
     """
     with _errors(path), _opened(path, "ro", 0.0) as connection:
         for setting in ("trusted_schema = OFF", "query_only = ON", "cell_size_check = ON"):

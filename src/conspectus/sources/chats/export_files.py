@@ -303,7 +303,7 @@ def in_time(messages: Sequence[NewMessage]) -> tuple[NewMessage, ...]:
 
 
 def in_threads(messages: Iterable[NewMessage], threads: set[str]) -> list[NewMessage]:
-    """Messages, of which those that begin a thread stand in it."""
+    """Messages, of which those that begin a thread are in it."""
     return [
         replace(message, thread=message.key) if message.thread is None and message.key in threads else message
         for message in messages

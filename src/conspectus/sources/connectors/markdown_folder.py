@@ -96,7 +96,7 @@ def is_page(path: str) -> bool:
 
 
 def space_of(path: str) -> str:
-    """The space that a path stands in."""
+    """The space that a path is in."""
     return clean(path.partition("/")[0]) if "/" in path else TOP
 
 

@@ -363,7 +363,7 @@ class MediaWiki:
         return NewDocument(text, title=page.title, metadata=metadata, syntax="markdown")
 
     async def close(self) -> None:
-        """The fetcher belongs to whoever gave it."""
+        """The fetcher belongs to the caller."""
 
     async def _ask_site(self) -> Site:
         async for query in self._api.query(meta="siteinfo", siprop="general|namespaces"):

@@ -66,7 +66,7 @@ def has_times(value: object) -> bool:
 
 
 class _Times:
-    """The times of an item; `readable` turns false where something stands in them that is no time."""
+    """The times of an item; `readable` turns false where something is in them that is no time."""
 
     def __init__(self, item: Item) -> None:
         self._item = item

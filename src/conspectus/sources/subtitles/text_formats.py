@@ -24,7 +24,7 @@ COMMA = re.compile(rf"\s*{_TIME}\s*+,\s*+{_TIME}\s*", re.ASCII)
 
 @dataclass(slots=True)
 class Block:
-    """Seconds from the start, and the lines as they stand in the file."""
+    """Seconds from the start, and the lines as they are in the file."""
 
     start: float
     end: float

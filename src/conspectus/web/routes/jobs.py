@@ -44,7 +44,7 @@ async def ingest_files(
     *,
     source: Annotated[str, Form(min_length=1, max_length=NAME)] = "uploads",
 ) -> Job:
-    """Take in files by a job; they are kept on disk when this is answered."""
+    """Ingest files with a job; they are on disk when this is answered."""
     with TemporaryDirectory() as folder:
         uploads = await handed_in(files, folder)
         job = await engine.jobs.ingest_files(uploads, collection=collection, source=source)

@@ -29,7 +29,7 @@ class ImportedAnswer(ResponseModel):
 
 @router.post(f"{MEMORIES}/import", include_in_schema=False, dependencies=[Unhurried])
 async def import_lines(whose: OfScope, request: Request, engine: EngineOf) -> ImportedAnswer:
-    """Take in lines, batch by batch; where no scope is named, they go where they say."""
+    """Import lines, batch by batch; without a scope, each goes into its own."""
     settings = request.app.state.listeners.settings
     pieces = arriving(request.stream(), settings.request_timeout_seconds)
     scope = None if whose.scope == Scope() else whose.scope

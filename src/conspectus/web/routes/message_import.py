@@ -43,7 +43,7 @@ async def import_messages(
     kind: Annotated[ArchiveKind | None, Form()] = None,
     link: Annotated[bool, Form()] = True,
 ) -> ImportReport:
-    """Take in an export of Slack, Discord or IRC, or messages as JSON lines."""
+    """Import an export of Slack, Discord or IRC, or messages as JSON lines."""
     with TemporaryDirectory() as folder:
         [upload] = await handed_in([file], folder)
         return await engine.channels.import_archive(upload, kind=kind, collection=collection, link=link)

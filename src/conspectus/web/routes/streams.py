@@ -55,7 +55,7 @@ async def import_streams(
     *,
     stream: Annotated[str | None, Form(min_length=1, max_length=NAME)] = None,
 ) -> CaptionImport:
-    """Take in files of captions, each as a stream of its own where none is named."""
+    """Import caption files, each as a stream of its own where none is named."""
     return await _taken_in(files, engine, stream, how)
 
 
@@ -66,7 +66,7 @@ async def import_streams(
     dependencies=[Unhurried],
 )
 async def import_captions(stream: StreamName, files: Files, how: How, engine: EngineOf) -> CaptionImport:
-    """Take in files of captions of one stream; again changes nothing."""
+    """Import caption files of one stream; importing again changes nothing."""
     return await _taken_in(files, engine, stream, how)
 
 
