@@ -36,7 +36,7 @@ async def write(folder: Path) -> Answers:
             ]
             await engine.add(texts, wait=True)
             await (
-                await engine._context.core.shelves.newest((await engine.collections.list())[0].id)
+                await engine._context.core.open_indexes.newest((await engine.collections.list())[0].id)
             ).index.flush()
         return await answers(engine)
 

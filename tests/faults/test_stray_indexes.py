@@ -74,7 +74,7 @@ async def test_what_a_collection_moves_to_is_not_stray(engine: Engine, postgres_
         home.id, SPACE, [(each.chunk.id, bytes(2 * SPACE.dimensions)) for each in waiting]
     )
     names = set(told(postgres_url, "SELECT name FROM conspectus_indexes"))
-    shelf = await engine._context.core.shelves.another(home, SPACE)
+    shelf = await engine._context.core.open_indexes.another(home, SPACE)
     await shelf.index.rebuild()
     await shelf.index.close()
     await engine.maintenance.reindex(collection="kept")

@@ -29,21 +29,21 @@ GRAPH = "graph"
 class AuthorizedGraphs:
     """Every graph that one person may see."""
 
-    def __init__(self, sight: AuthorizedReader, graphs: Graphs) -> None:
-        self._sight = sight
+    def __init__(self, authorized: AuthorizedReader, graphs: Graphs) -> None:
+        self._authorized = authorized
         self._graphs = graphs
 
     async def find(self, place: SourceRef, *names: str) -> Source | None:
         """The graph of the first of these ids or names that is one; None if none is to be seen."""
         for name in names:
-            found = await self._sight.source(place, name)
+            found = await self._authorized.source(place, name)
             if found is not None and found.kind == GRAPH:
                 return found
         return None
 
     async def seen(self, place: SourceRef, *, begins: str | None = None) -> list[Source]:
         """The graphs of a collection that may be seen, by name: all, or those whose name begins so."""
-        found = await self._sight.sources(place)
+        found = await self._authorized.sources(place)
         return [each for each in found if each.kind == GRAPH and each.name.startswith(begins or "")]
 
     def of(self, place: SourceRef, sources: Sequence[Source]) -> "VisibleGraphs":
@@ -51,7 +51,7 @@ class AuthorizedGraphs:
         for each in sources:
             if each.collection != place.collection.id or role_on(place.access, each.id) is None:
                 raise NotFound("graph", each.name)
-        return VisibleGraphs(place, tuple(sources), self._sight, self._graphs)
+        return VisibleGraphs(place, tuple(sources), self._authorized, self._graphs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class VisibleGraphs:
 
     place: SourceRef
     sources: tuple[Source, ...]
-    sight: AuthorizedReader
+    authorized: AuthorizedReader
     graphs: Graphs
 
     @property
@@ -137,7 +137,7 @@ class VisibleGraphs:
         named = dict.fromkeys(each.evidence for each in edges if each.evidence is not None)
         if not named:
             return list(edges)
-        shown = {document.id for document in await self.sight.inside(self.place, list(named))}
+        shown = {document.id for document in await self.authorized.inside(self.place, list(named))}
         return [each if each.evidence in shown else replace(each, evidence=None) for each in edges]
 
 
@@ -169,23 +169,23 @@ class AuthorizedMentions:
 
 
 async def graphs_seen(
-    sight: AuthorizedReader, place: SourceRef, where: Filter, named: Sequence[str] | None
+    authorized: AuthorizedReader, place: SourceRef, where: Filter, named: Sequence[str] | None
 ) -> list[SourceId]:
     """The graphs that may be walked: those that are named, or with None all that the filter leaves in.
 
     Raises NotFound for a name of none that may be seen.
     """
     if named is not None:
-        return await _named(sight, place, named)
+        return await _named(authorized, place, named)
     within = bound(place.narrowed(where))
-    graphs = [each.id for each in await sight.sources(place) if each.kind == "graph"]
+    graphs = [each.id for each in await authorized.sources(place) if each.kind == "graph"]
     return [each for each in graphs if within is None or each in within]
 
 
-async def _named(sight: AuthorizedReader, place: SourceRef, names: Sequence[str]) -> list[SourceId]:
+async def _named(authorized: AuthorizedReader, place: SourceRef, names: Sequence[str]) -> list[SourceId]:
     if not names:
         return []
-    found = [each for each in await sight.sources_called(place, names) if each.kind == "graph"]
+    found = [each for each in await authorized.sources_called(place, names) if each.kind == "graph"]
     known = {each.id for each in found} | {each.name for each in found}
     for name in names:
         if name not in known:

@@ -15,8 +15,8 @@ from conspectus.ports.memories import HomeSpan, Memories, Totals
 class AuthorizedMemories:
     """Every memory that one person may see."""
 
-    def __init__(self, sight: AuthorizedReader, memories: Memories) -> None:
-        self._sight = sight
+    def __init__(self, authorized: AuthorizedReader, memories: Memories) -> None:
+        self._authorized = authorized
         self._memories = memories
 
     async def homes(
@@ -37,7 +37,7 @@ class AuthorizedMemories:
 
     async def documents(self, homes: "MemorySources", ids: Sequence[str]) -> list[Document]:
         """Those memories that exist and are in these sources, in the order asked."""
-        found = await self._sight.inside(homes.place, ids)
+        found = await self._authorized.inside(homes.place, ids)
         return [each for each in found if each.kind == "memory" and each.source in homes.by_id]
 
     async def has_versions(self, place: SourceRef) -> bool:

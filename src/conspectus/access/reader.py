@@ -337,16 +337,16 @@ class AuthorizedJobs:
     for it as long as anything of the collection is seen. What is not seen is NotFound.
     """
 
-    def __init__(self, sight: AuthorizedReader, ledger: JobStore) -> None:
-        self._sight = sight
-        self._ledger = ledger
+    def __init__(self, authorized: AuthorizedReader, job_store: JobStore) -> None:
+        self._authorized = authorized
+        self._job_store = job_store
 
     async def job(self, job_id: str) -> tuple[Job, SourceRef]:
         """A job with its collection. Raises NotFound."""
-        found = await self._ledger.job(JobId(job_id))
-        places = {place.collection.id: place for place in await self._sight.places()}
+        found = await self._job_store.job(JobId(job_id))
+        places = {place.collection.id: place for place in await self._authorized.places()}
         place = None if found is None else places.get(found.collection)
-        if found is None or place is None or not shows_job(place.access, self._sight.person, found):
+        if found is None or place is None or not shows_job(place.access, self._authorized.person, found):
             raise NotFound("job", job_id)
         return found, place
 
@@ -355,17 +355,17 @@ class AuthorizedJobs:
     ) -> JobPage:
         """A page of the jobs of one collection or of all, newest first."""
         scope = await self._scope(collection, states)
-        return await self._ledger.jobs(scope, after=after, limit=limit)
+        return await self._job_store.jobs(scope, after=after, limit=limit)
 
     async def report(self, collection: str | None, *, now: datetime) -> IngestReport:
         """Numbers over the same jobs."""
-        return await self._ledger.report(await self._scope(collection, None), now=now)
+        return await self._job_store.report(await self._scope(collection, None), now=now)
 
     async def connections(self, place: SourceRef) -> Sequence[Connection]:
         """The connections of a collection, for those who see all of it."""
         if place.access.collection is None:
             return ()
-        return await self._ledger.connections(place.collection.id)
+        return await self._job_store.connections(place.collection.id)
 
     async def connection(self, place: SourceRef, name: str) -> Connection:
         """The connection of that name or id. Raises NotFound."""
@@ -375,7 +375,7 @@ class AuthorizedJobs:
         raise NotFound("connection", name)
 
     async def _scope(self, collection: str | None, states: Sequence[JobState] | None) -> JobScope:
-        places = [await self._sight.place(collection)] if collection else await self._sight.places()
-        person = self._sight.person
+        places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
+        person = self._authorized.person
         seen = tuple(jobs_seen(each.access, person, each.collection.id) for each in places)
         return JobScope(seen, None if states is None else tuple(states))

@@ -228,7 +228,7 @@ def _work_parts(
         await asyncio.to_thread(shutil.rmtree, folder / COPIES / connection.id, ignore_errors=True)
 
     return WorkParts(
-        ledger=SqlJobStore(transactions),
+        job_store=SqlJobStore(transactions),
         files=_job_files(place, transactions),
         turn=partial(turns, executor if place.is_shared else JOBS),
         alone=lambda job: shared(f"job {job}"),
@@ -295,7 +295,7 @@ def _allowed(settings: Settings) -> tuple[str, ...]:
 
 
 async def _open_jobs(place: StoreAddress, workers: int, *, executor: str, turns: Turns) -> Jobs:
-    """DBOS, or where this process has it already, for another store, what needs no more than the ledger."""
+    """DBOS, or where this process has it already, for another store, what needs only the job store."""
     from conspectus.ingest.job_execution import InProcessJobs
 
     dbos_jobs = await asyncio.to_thread(importlib.import_module, "conspectus.providers.dbos_jobs")

@@ -51,7 +51,7 @@ class AlertService(Service):
         settings, name = self._parts.settings, clean(alert.name)
         _check(alert, longest_query=settings.max_query_characters)
         where = _storable(alert.filter)
-        place = await self._sight.place(alert.collection)
+        place = await self._authorized.place(alert.collection)
         home = place.collection.id
         streams = [(await self._reader.source(each, home))[1].id for each in alert.streams]
         if alert.webhook is not None:
@@ -75,7 +75,11 @@ class AlertService(Service):
 
     async def list(self, *, collection: str | None = None) -> Sequence[Alert]:
         """List your alerts by name, in collections that you may read now."""
-        asked = await self._sight.places() if collection is None else [await self._sight.place(collection)]
+        asked = (
+            await self._authorized.places()
+            if collection is None
+            else [await self._authorized.place(collection)]
+        )
         places = {place.collection.id: place for place in asked}
         owned = await self._parts.alerts.rows.owned(self._person.id)
         return [
@@ -86,7 +90,7 @@ class AlertService(Service):
         """Return one of your alerts. Raises NotFound, also when its collection cannot be read any more."""
         require_scope(self._person, "read", "read")
         found = await self._parts.alerts.rows.alert(alert)
-        place = None if found is None else await self._sight.find(found.collection)
+        place = None if found is None else await self._authorized.find(found.collection)
         if found is None or place is None or found.owner != self._person.id:
             raise NotFound("alert", alert)
         return _seen(found, place)
@@ -110,7 +114,7 @@ class AlertService(Service):
             page = await self._told_after(after, alert, limit)
             if not page:
                 break
-            found += await _shown(self._sight, page)
+            found += await _shown(self._authorized, page)
             after = page[-1].number
         return found[:limit]
 
@@ -126,7 +130,7 @@ class AlertService(Service):
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
             page = await self._told_after(last, alert, HEARD)
-            for each in await _shown(self._sight, page) if page else ():
+            for each in await _shown(self._authorized, page) if page else ():
                 yield each
             if page:
                 last = page[-1].number
@@ -164,8 +168,8 @@ class AlertService(Service):
         """What the owner of an alert may see now."""
         try:
             person = await self._context.person_of(UserId(alert.owner))
-            sight = AuthorizedReader(person, self._core.records, self._parts.accounts)
-            return (await sight.place_of(CollectionId(alert.collection))).shows
+            authorized = AuthorizedReader(person, self._core.records, self._parts.accounts)
+            return (await authorized.place_of(CollectionId(alert.collection))).shows
         except NotFound:
             return None
 
@@ -179,7 +183,7 @@ class AlertService(Service):
             person = await self._context.person_of(UserId(told.alert.owner))
         except NotFound:
             return None
-        shown = await _shown(self._context.answering(person).sight, [told])
+        shown = await _shown(self._context.answering(person).authorized, [told])
         return _sent(told.id, shown[0]) if shown else None
 
     async def _require_own(self, alert: str | None) -> None:
@@ -191,13 +195,13 @@ class AlertService(Service):
         return await rows.events(self._person.id, alert=alert, after=after, limit=limit)
 
 
-async def _shown(sight: AuthorizedReader, events: Sequence[AlertMatch]) -> list[AlertEvent]:
+async def _shown(authorized: AuthorizedReader, events: Sequence[AlertMatch]) -> list[AlertEvent]:
     """Those whose captions the person may see now, with their texts."""
-    pairs = await sight.documents(list(dict.fromkeys(each.document for each in events)))
-    texts = await sight.texts([document for document, _ in pairs])
+    pairs = await authorized.documents(list(dict.fromkeys(each.document for each in events)))
+    texts = await authorized.texts([document for document, _ in pairs])
     places = {place.collection.id: place for _, place in pairs}
     clocks = {
-        source.id: clock_of(source) for place in places.values() for source in await sight.sources(place)
+        source.id: clock_of(source) for place in places.values() for source in await authorized.sources(place)
     }
     return [
         _event(each, texts[each.document], clocks[each.source])

@@ -92,16 +92,18 @@ class ChannelService(Service):
     ) -> list[ChannelMessage]:
         """Return the newest messages of a channel, oldest first. Raises NotFound."""
         require_range("limit", limit, 1, LATEST_LIMIT)
-        place = await self._sight.place(collection)
-        rows = await self._sight.latest(place, await self._sight.require_source(place, channel), limit=limit)
+        place = await self._authorized.place(collection)
+        rows = await self._authorized.latest(
+            place, await self._authorized.require_source(place, channel), limit=limit
+        )
         return await self._said(rows[::-1])
 
     async def get_reply_chain(self, document: str, *, limit: int = 20) -> ReplyChain:
         """Return the reply chain of a message: its ancestors and its replies. Raises NotFound."""
         most = self._parts.settings.max_thread_messages
         require_range("limit", limit, 1, most)
-        message = (await self._sight.document(document))[0]
-        rows, total = await self._sight.thread(message, limit=self._parts.settings.max_thread_chunks)
+        message = (await self._authorized.document(document))[0]
+        rows, total = await self._authorized.thread(message, limit=self._parts.settings.max_thread_chunks)
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
         return ReplyChain(message.id, root, tuple(await self._said(members)), left_out)
 
@@ -110,8 +112,8 @@ class ChannelService(Service):
 
         Raises NotFound for a channel that cannot be read, or of which the member is none.
         """
-        place = await self._sight.place(query.collection)
-        here = await self._sight.require_source(place, query.channel)
+        place = await self._authorized.place(query.collection)
+        here = await self._authorized.require_source(place, query.channel)
         if not _is_member(here, query.member):
             raise NotFound("source", query.channel)
         known = {here.id: here}
@@ -127,7 +129,7 @@ class ChannelService(Service):
         )
         window = await self._search.window(wanted, max_tokens)
         shown = list(dict.fromkeys(each.document for each in window.citations))
-        messages = tuple(await self._sight.inside(place, shown))
+        messages = tuple(await self._authorized.inside(place, shown))
         others = sorted({known[each.source].name for each in messages} - {here.name})
         return ChannelWindow(messages, window.tokens, (here.name, *others), window)
 
@@ -185,7 +187,7 @@ class ChannelService(Service):
             return ()
         until = self._parts.clock() if begins is None else begins.start
         most = RECALLED if len(batch) == 1 else MEMORY
-        return await self._sight.latest(place, channel, limit=most, until=until)
+        return await self._authorized.latest(place, channel, limit=most, until=until)
 
     async def _stored(
         self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
@@ -193,11 +195,11 @@ class ChannelService(Service):
         """Those of the keys of a batch, and of what it answers, that are stored."""
         keys = {key for each in batch for key in (each.key, each.reply_to, each.thread) if key}
         ids = [message_id(channel.id, key) for key in sorted(keys)]
-        return {each.key: each for each in await self._sight.inside(place, ids)} if ids else {}
+        return {each.key: each for each in await self._authorized.inside(place, ids)} if ids else {}
 
     async def _related(self, query: ChannelQuery, place: SourceRef, here: Source) -> list[Source]:
         """Other channels that the person may see, that the member belongs to, and that have as good hits."""
-        everything = [each for each in await self._sight.sources(place) if each.kind == "channel"]
+        everything = [each for each in await self._authorized.sources(place) if each.kind == "channel"]
         belongs = [each for each in everything if _is_member(each, query.member)]
         everywhere = len(belongs) == len(everything)
         found = await self._search.retrieve(
@@ -217,7 +219,7 @@ class ChannelService(Service):
         longer = [row.document for row in rows if row.document.chunks > 1]
         texts = {row.document.id: row.chunk.text for row in rows if row.document.chunks == 1}
         if longer:
-            texts |= await self._sight.texts(longer)
+            texts |= await self._authorized.texts(longer)
         return [
             ChannelMessage(row.document, texts[row.document.id]) for row in rows if row.document.id in texts
         ]

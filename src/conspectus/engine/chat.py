@@ -118,8 +118,8 @@ class ChatService(Service):
             metadata=kept(answer, sources),
         )
         try:
-            place = await self._sight.place(channel.collection)
-            await self._sight.require_source(place, channel.id)
+            place = await self._authorized.place(channel.collection)
+            await self._authorized.require_source(place, channel.id)
             await self._channels.add_messages(
                 (asked, said), channel=channel.id, collection=channel.collection, link=False
             )

@@ -48,8 +48,8 @@ class CollectionService(Service):
         """
         if is_uuid(name):
             raise InvalidInput("name", NO_ID)
-        own = self._sight.own_name(name)
-        found = await self._sight.find(own)
+        own = self._authorized.own_name(name)
+        found = await self._authorized.find(own)
         if found is not None and found.collection.name == own:
             raise Conflict("collection", name, "exists already")
         chosen = self._sized(embedder or self._parts.settings.embedder, dimensions)
@@ -60,11 +60,11 @@ class CollectionService(Service):
 
     async def list(self) -> Sequence[Collection]:
         """List all collections that you may read, by name."""
-        return [place.shown for place in await self._sight.places()]
+        return [place.shown for place in await self._authorized.places()]
 
     async def get(self, collection: str) -> Collection:
         """Return the collection of that id or name. Raises NotFound."""
-        return (await self._sight.place(collection)).shown
+        return (await self._authorized.place(collection)).shown
 
     async def update(
         self, collection: str, *, name: str | None = None, description: str | None = None
@@ -95,7 +95,7 @@ class CollectionService(Service):
         return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
 
     async def _forget_index(self, collection: Collection) -> None:
-        await self._core.shelves.drop(collection)
+        await self._core.open_indexes.drop(collection)
         await self._parts.indexes.forget(collection, collection.space)
 
     async def get_or_create_source(
@@ -115,7 +115,7 @@ class CollectionService(Service):
 
     async def list_sources(self, *, collection: str = "default") -> Sequence[Source]:
         """List the sources of a collection that you may read, by name."""
-        return await self._sight.sources(await self._sight.place(collection))
+        return await self._authorized.sources(await self._authorized.place(collection))
 
     async def get_source(self, source: str, *, collection: str | None = None) -> Source:
         """Return the source of that id. Raises NotFound.
@@ -163,9 +163,9 @@ class CollectionService(Service):
         place.require("manager", action, source=source.id)
 
     async def _source(self, source: str, collection: str | None) -> tuple[Source, SourceRef]:
-        places = [await self._sight.place(collection)] if collection else await self._sight.places()
+        places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
         for place in places:
-            found = await self._sight.source(place, source)
+            found = await self._authorized.source(place, source)
             if found is not None and (collection or found.id == source):
                 return found, place
         raise NotFound("source", source)

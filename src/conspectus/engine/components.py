@@ -41,7 +41,7 @@ class WorkParts:
     connector keeps.
     """
 
-    ledger: JobStore
+    job_store: JobStore
     files: JobFiles
     turn: Turn
     alone: JobTurn

@@ -45,7 +45,7 @@ class ConnectionService(Service):
         self._jobs = jobs
         self._queue = queue
         self._answering = answering
-        self._job_sight = AuthorizedJobs(context.sight, context.parts.work.ledger)
+        self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
 
     async def create(
         self,
@@ -63,7 +63,7 @@ class ConnectionService(Service):
         place = await self._managed(collection, "connect a collection")
         options = options or {}
         _refuse_secrets(options)
-        if any(each.name == name for each in await self._job_sight.connections(place)):
+        if any(each.name == name for each in await self._authorized_jobs.connections(place)):
             raise Conflict("connection", name, "exists already")
         settings = self._parts.settings
         limits = DocumentLimits(0, settings.max_metadata_bytes, settings.max_metadata_depth)
@@ -77,19 +77,19 @@ class ConnectionService(Service):
         )
         may_follow(self._person, wiki)
         await self._parts.work.connector_for(wiki, self._core.fetcher()).close()
-        return await self._parts.work.ledger.put_connection(wiki)
+        return await self._parts.work.job_store.put_connection(wiki)
 
     async def list(self, *, collection: str = "default") -> Sequence[Connection]:
         """List the connections of a collection by name, if you may read all of it."""
-        return await self._job_sight.connections(await self._sight.place(collection))
+        return await self._authorized_jobs.connections(await self._authorized.place(collection))
 
     async def delete(self, name: str, *, collection: str = "default", delete: bool = False) -> Receipt:
         """Delete a connection; with `delete`, also the documents that it brought. Raises NotFound."""
         place = await self._context.place(collection, "manager", "disconnect a collection")
-        wiki = await self._job_sight.connection(place, name)
+        wiki = await self._authorized_jobs.connection(place, name)
         for job in await self._syncs(place, wiki):
             await self._jobs.cancel(job.id)
-        await self._parts.work.ledger.delete_connection(wiki.id)
+        await self._parts.work.job_store.delete_connection(wiki.id)
         await self._parts.work.forget_connection(wiki)
         total = Receipt()
         for each in await self._collections.list_sources(collection=place.collection.id) if delete else ():
@@ -102,8 +102,8 @@ class ConnectionService(Service):
 
     async def sync(self, name: str, *, collection: str = "default") -> Job:
         """Sync a connection now, as a background job; only one runs at a time."""
-        place = await self._sight.place(collection)
-        wiki = await self._job_sight.connection(place, name)
+        place = await self._authorized.place(collection)
+        wiki = await self._authorized_jobs.connection(place, name)
         require_scope(self._person, "write", "write")
         place.require("editor", "bring a collection in step")
         may_follow(self._person, wiki)
@@ -122,8 +122,8 @@ class ConnectionService(Service):
         `on_job` is called with each job that has ended. Raises NotFound, InvalidInput for a connector that
         cannot watch, and FetchFailed if the address is gone.
         """
-        place = await self._sight.place(collection)
-        wiki = await self._job_sight.connection(place, name)
+        place = await self._authorized.place(collection)
+        wiki = await self._authorized_jobs.connection(place, name)
         connector = self._parts.work.connector_for(wiki, self._core.fetcher())
         try:
             if not isinstance(connector, Watchable):
@@ -148,22 +148,22 @@ class ConnectionService(Service):
     async def _managed(self, collection: str, action: str) -> SourceRef:
         require_scope(self._person, "write", "write")
         home = await self._collections.get_or_create(collection)
-        place = await self._sight.place_of(home.id)
+        place = await self._authorized.place_of(home.id)
         place.require("manager", action)
         return place
 
     async def _syncs(self, place: SourceRef, wiki: Connection) -> Sequence[Job]:
         """The jobs that bring this connection in step and have not ended."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
-        found = pages(self._parts.work.ledger.jobs, scope)
+        found = pages(self._parts.work.job_store.jobs, scope)
         return [
             job async for page in found for job in page.jobs if job.arguments.get("connection") == wiki.id
         ]
 
     async def _watched(self) -> Mapping[str, Follow]:
         found: dict[str, Follow] = {}
-        for place in await self._sight.places():
-            for wiki in await self._parts.work.ledger.connections(place.collection.id):
+        for place in await self._authorized.places():
+            for wiki in await self._parts.work.job_store.connections(place.collection.id):
                 if wiki.options.get("watch"):
                     found[wiki.id] = partial(self._follow_as_owner, wiki)
         return found

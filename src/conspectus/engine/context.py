@@ -84,13 +84,13 @@ class EngineCore:
         self.records = parts.records
         self.keys = Keys(parts.accounts, parts.clock)
         self.versions = Versions(parts.memories)
-        self.shelves = OpenIndexes(parts.records, parts.open_index)
+        self.open_indexes = OpenIndexes(parts.records, parts.open_index)
         turn, portions = parts.embedding.turn, parts.embedding.portions
-        self.backfill = Backfill(parts.records, turn, portions, follow=self.shelves.follow)
+        self.backfill = Backfill(parts.records, turn, portions, follow=self.open_indexes.follow)
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
         work = parts.work
         self.jobs = JobWorker(
-            work.ledger, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=parts.clock
+            work.job_store, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=parts.clock
         )
         self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
         self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
@@ -133,7 +133,7 @@ class EngineCore:
             logger.warning("purge_recovery_failed code=%(code)s", {"code": fault.code})
 
     async def _purge(self) -> None:
-        await purge(self.records, self.shelves, sweep=self.parts.indexes.sweep)
+        await purge(self.records, self.open_indexes, sweep=self.parts.indexes.sweep)
 
     def poster(self) -> Poster:
         """What webhooks are sent with, made when it is first needed."""
@@ -160,9 +160,9 @@ class EngineCore:
             await self._fetcher.close()
         await self.names.close()
         await self.backfill.close()
-        await self.shelves.followed()
+        await self.open_indexes.followed()
         await self.parts.release()
-        await self.shelves.close()
+        await self.open_indexes.close()
         await self.records.close()
 
 
@@ -173,8 +173,8 @@ class EngineContext:
         self.core = core
         self.parts = core.parts
         self.person = person
-        self.sight = AuthorizedReader(person, core.records, core.parts.accounts)
-        self.writer = SourceWriter(core, person, self.sight)
+        self.authorized = AuthorizedReader(person, core.records, core.parts.accounts)
+        self.writer = SourceWriter(core, person, self.authorized)
 
     def answering(self, person: Person) -> "EngineContext":
         """The same store, as that person may use it."""
@@ -191,7 +191,7 @@ class EngineContext:
 
     async def place(self, collection: str, needed: Any, action: str) -> SourceRef:
         """A collection in which the person has a role and may write. Raises NotFound or PermissionDenied."""
-        place = await self.sight.place(collection)
+        place = await self.authorized.place(collection)
         require_scope(self.person, "write", "write")
         place.require(needed, action)
         return place
@@ -202,7 +202,7 @@ class EngineContext:
         await self.parts.names.rows.keep(place.collection.id, on)
         if on and self.does_background_work:
             self.core.names.wake(place.collection.id)
-        return (await self.sight.place_of(place.collection.id)).shown
+        return (await self.authorized.place_of(place.collection.id)).shown
 
     def may_edit(self, place: SourceRef, document: Document, action: str) -> None:
         """Raise PermissionDenied for a document that the person may not change."""
@@ -232,9 +232,9 @@ class EngineContext:
             self.core.records, batch, by, if_match=if_match, stored=stored, embedder=embedder
         )
         if home is None:
-            home = await self.core.shelves.keep_up(source.collection)
+            home = await self.core.open_indexes.keep_up(source.collection)
         else:
-            self.core.shelves.follow(home.id)
+            self.core.open_indexes.follow(home.id)
         if home is not None and home.names and self.does_background_work:
             self.core.names.wake(home.id)
         return written
@@ -325,7 +325,7 @@ class Service:
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
-        self._sight = context.sight
+        self._authorized = context.authorized
         self._writer = context.writer
 
 
@@ -349,11 +349,11 @@ NO_ID: Final = "has the form of an id; choose another name"
 class SourceWriter:
     """Makes collections and sources, and finds those that a person may write into."""
 
-    def __init__(self, core: EngineCore, person: Person, sight: AuthorizedReader) -> None:
+    def __init__(self, core: EngineCore, person: Person, authorized: AuthorizedReader) -> None:
         self._core = core
         self._parts = core.parts
         self._person = person
-        self._sight = sight
+        self._authorized = authorized
 
     async def collection(
         self, name: str, *, words_only: bool = False, language: str | None = None
@@ -362,7 +362,7 @@ class SourceWriter:
 
         Raises NotFound for an unknown name that has the form of an id: that is never made into a name.
         """
-        found = await self._sight.find(name)
+        found = await self._authorized.find(name)
         if found is not None:
             return found.shown
         if is_uuid(name):
@@ -385,11 +385,11 @@ class SourceWriter:
         """The source of that name with its collection, both made if they are new."""
         if kind not in SOURCE_KINDS:
             raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
-        place = await self._sight.find(collection)
+        place = await self._authorized.find(collection)
         if place is None:
             home = await self.collection(collection)
-            place = await self._sight.place(home.id)
-        found = await self._sight.source(place, name)
+            place = await self._authorized.place(home.id)
+        found = await self._authorized.source(place, name)
         if found is not None and metadata is None:
             return found, place
         return await self._put_source(place, found, name, metadata=metadata or {}, kind=kind), place
@@ -417,7 +417,7 @@ class SourceWriter:
         place.require("manager", "make a source")
         home = place.collection.id
         source_id = stable_id("source", home, name)
-        if await self._sight.source(place, source_id) is not None:
+        if await self._authorized.source(place, source_id) is not None:
             source_id = stable_id("source", home, name, self._parts.clock().isoformat())
         return await self._core.records.put_source(
             Source(SourceId(source_id), home, named("source", name), told, kind)
@@ -432,7 +432,7 @@ class SourceWriter:
         require_embedder(self._person, embedder or usual, usual)
         made = self._parts.embedder_named(embedder or usual)
         chosen = self._parts.settings.default_language if language is None else language
-        whole = self._sight.own_name(named("collection", name))
+        whole = self._authorized.own_name(named("collection", name))
         now = self._parts.clock()
         new = Collection(
             id=await self._free_id(whole, now),
@@ -448,7 +448,7 @@ class SourceWriter:
     async def _free_id(self, name: str, now: datetime) -> CollectionId:
         """The same for the same name, unless a collection that was renamed has that one."""
         plain = stable_id("collection", name)
-        taken = await self._sight.is_known(plain)
+        taken = await self._authorized.is_known(plain)
         return CollectionId(stable_id("collection", name, now.isoformat()) if taken else plain)
 
     async def free_name(self, name: str, renamed: Collection | None = None) -> str:
@@ -471,7 +471,7 @@ class SourceWriter:
         user = await self._parts.accounts.user(prefix) if slash else None
         if user is not None and user.name == prefix and not user.owner:
             raise Conflict("collection", name, "begins with the name of an account, which alone can make it")
-        found = await self._sight.find(name)
+        found = await self._authorized.find(name)
         if found is not None and found.collection.id == name:
             raise Conflict("collection", name, "is the id of another")
 

@@ -109,7 +109,7 @@ class DocumentService(Service):
 
         If you may read only some sources, this waits too and returns 0.
         """
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         embedder = await self._context.embedder(place.collection)
         if embedder is None or not place.whole:
             await self._context.embed_in(place, wait=True)
@@ -120,32 +120,32 @@ class DocumentService(Service):
 
     async def get(self, document: str) -> Document:
         """Return a document without its text. Raises NotFound."""
-        return (await self._sight.document(document))[0]
+        return (await self._authorized.document(document))[0]
 
     async def get_by_key(self, key: str, *, source: str, collection: str = "default") -> Document:
         """Return the document of a key in a source, such as a message of a channel. Raises NotFound."""
-        place = await self._sight.place(collection)
-        home = await self._sight.require_source(place, source)
-        found = await self._sight.inside(place, [message_id(home.id, key)])
+        place = await self._authorized.place(collection)
+        home = await self._authorized.require_source(place, source)
+        found = await self._authorized.inside(place, [message_id(home.id, key)])
         if not found:
             raise NotFound("document", key)
         return found[0]
 
     async def get_text(self, document: str) -> str:
         """Return the full text of a document. Raises NotFound."""
-        return await self._sight.text(await self.get(document))
+        return await self._authorized.text(await self.get(document))
 
     async def get_texts(self, ids: Sequence[str]) -> Mapping[str, str]:
         """Return the full texts of documents by id, at most 1,000; unknown ids are left out."""
         if len(ids) > LIST_LIMIT:
             raise TooLarge("documents", size=len(ids), limit=LIST_LIMIT, unit="ids")
-        seen = await self._sight.documents(list(dict.fromkeys(ids)))
-        found = await self._sight.texts([each for each, _ in seen])
+        seen = await self._authorized.documents(list(dict.fromkeys(ids)))
+        found = await self._authorized.texts([each for each, _ in seen])
         return {str(name): text for name, text in found.items()}
 
     async def list_chunks(self, document: str) -> Sequence[Chunk]:
         """List the chunks of a document by position. Raises NotFound."""
-        return [each.chunk for each in await self._sight.chunks(await self.get(document))]
+        return [each.chunk for each in await self._authorized.chunks(await self.get(document))]
 
     async def list(
         self,
@@ -157,13 +157,13 @@ class DocumentService(Service):
     ) -> Page:
         """List a page of documents that match, in the order in which they were added; `after` is a cursor."""
         require_range("limit", limit, 1, LIST_LIMIT)
-        place = await self._sight.place(collection)
-        documents, cursor = await self._sight.list(place, filter, after=after, limit=limit)
+        place = await self._authorized.place(collection)
+        documents, cursor = await self._authorized.list(place, filter, after=after, limit=limit)
         return Page(tuple(documents), cursor)
 
     async def count(self, *, collection: str = "default", filter: Filter = EVERYTHING) -> int:
         """Count the documents that match."""
-        return await self._sight.count(await self._sight.place(collection), filter)
+        return await self._authorized.count(await self._authorized.place(collection), filter)
 
     async def update(
         self, /, document: str, *, if_match: str | None = None, **changes: Unpack[DocumentChanges]
@@ -173,7 +173,7 @@ class DocumentService(Service):
         With `if_match`, the fingerprint that you read, raises PreconditionFailed if it was changed since.
         """
         while True:
-            stored, place = await self._sight.document(document)
+            stored, place = await self._authorized.document(document)
             self._context.may_edit(place, stored, "change a document")
             if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("document", document)
@@ -193,7 +193,7 @@ class DocumentService(Service):
         """
         require_scope(self._person, "write", "write")
         asked = [ids] if isinstance(ids, str) else list(ids)
-        found = await self._sight.documents(asked)
+        found = await self._authorized.documents(asked)
         for document, place in found:
             self._context.may_edit(place, document, "delete a document")
         async with self._context.purging(purge, *{each.collection for each, _ in found}):
@@ -210,7 +210,7 @@ class DocumentService(Service):
         self, filter: Filter, *, collection: str = "default", purge: bool = False
     ) -> Receipt:
         """Delete every document that matches."""
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         require_scope(self._person, "write", "write")
         total = Receipt()
         async with self._context.purging(purge, place.collection.id):
@@ -228,7 +228,7 @@ class DocumentService(Service):
         fields = {name: getattr(stored, name) for name in (*FIELDS - TEXT, "key")}
         if "text" in changes:
             return NewDocument(text="", **fields)
-        new = NewDocument(text=await self._sight.text(stored), **fields)
+        new = NewDocument(text=await self._authorized.text(stored), **fields)
         chunks = await self.list_chunks(stored.id)
         told = stored.syntax not in {"markdown", "rst"} or any(each.page is not None for each in chunks)
         spans = own_spans(chunks, new, self._context.preparation(source))

@@ -252,7 +252,7 @@ class EventService(Service):
         Spellings that differ only in case are one name, in its most frequent form.
         """
         place, source = await self._reader.source(stream, collection)
-        return common_names(await self._sight.names(place, source, span_of(range, clock_of(source))))
+        return common_names(await self._authorized.names(place, source, span_of(range, clock_of(source))))
 
     async def entity_timeline(
         self, entity: str, *, stream: str, collection: str = "default", range: CaptionRange = WHOLE
@@ -266,9 +266,9 @@ class EventService(Service):
         place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
-        given = await self._sight.names(place, source, span)
+        given = await self._authorized.names(place, source, span)
         called = [name for name in given if folded(name) == folded(entity)]
-        found = await self._sight.mentions(place, source, span, called=called)
+        found = await self._authorized.mentions(place, source, span, called=called)
         seen = {str(each.document): each.occurred for each in found}
         seen |= {each.id: each.occurred for each in await self._naming(place, source, span, entity)}
         reports = [
@@ -285,21 +285,21 @@ class EventService(Service):
         if ids is None:
             everything = await self._reader.timeline(place, source, span)
             return [each.document for each in everything if named(each.text)]
-        rows = [row for row in await self._sight.rows(place)(ids) if named(row.chunk.text)]
+        rows = [row for row in await self._authorized.rows(place)(ids) if named(row.chunk.text)]
         return [row.document for row in rows if _meets(row.document.occurred, span)]
 
     async def _holding(self, place: SourceRef, where: Filter, words: str) -> Sequence[ChunkId] | None:
         """The chunks that hold any of the words; None where the index cannot say it of all."""
         if not Language(place.collection.language).telling(words):
             return None
-        shelf = await self._core.shelves.current(place.collection)
-        found = await shelf.index.search(Probe(place.narrowed(where), words, None, MOST_CANDIDATES))
+        opened = await self._core.open_indexes.current(place.collection)
+        found = await opened.index.search(Probe(place.narrowed(where), words, None, MOST_CANDIDATES))
         ids = [ChunkId(int(each)) for each in found.ids[found.words > 0]]
         return ids if len(ids) < MOST_CANDIDATES else None
 
     async def _require_events(self, place: SourceRef, ids: Sequence[str]) -> None:
         """Raise Conflict where a caption has the name that an event would have."""
-        for each in await self._sight.inside(place, ids):
+        for each in await self._authorized.inside(place, ids):
             if each.kind != "event":
                 raise Conflict("event", each.key, f"is the key of a {each.kind}")
 

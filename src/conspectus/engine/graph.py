@@ -73,7 +73,7 @@ class GraphService(Service):
 
     async def list(self, *, collection: str = "default") -> Sequence[GraphSummary]:
         """List the graphs of a collection that you may read, by name, with their sizes."""
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         return await self._access.of(place, await self._access.visible(place, None)).summaries()
 
     async def delete(self, graph: str, *, collection: str = "default") -> GraphReceipt:
@@ -238,7 +238,7 @@ class GraphService(Service):
         If you may read only some sources, this waits too and returns 0. Raises the error that stopped
         extraction.
         """
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         return await self._settle_names(place, progress) if place.collection.names else 0
 
     async def list_entities(
@@ -249,10 +249,10 @@ class GraphService(Service):
         Raises NotFound, or InvalidInput for a limit.
         """
         require_range("limit", limit, 0, MOST)
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         where: Filter = EVERYTHING
         if source is not None:
-            where = among([(await self._sight.require_source(place, source)).id])
+            where = among([(await self._authorized.require_source(place, source)).id])
         seen = AuthorizedMentions(self._parts.names.rows, place, where)
         return list(await seen.counts(begins=key_of(prefix), limit=limit))
 
@@ -261,7 +261,7 @@ class GraphService(Service):
 
         Raises TooLarge, or the errors of the entity extractor of the settings.
         """
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         graphs = await self._access.visible(place, None)
         return (await self._linker.names_in(text, self._access.of(place, graphs)))[0]
 

@@ -172,9 +172,9 @@ class GraphAccess:
     def __init__(self, context: EngineContext) -> None:
         self._parts = context.parts
         self._person = context.person
-        self._sight = context.sight
+        self._authorized = context.authorized
         self._writer = context.writer
-        self._reader = AuthorizedGraphs(context.sight, context.parts.graphs)
+        self._reader = AuthorizedGraphs(context.authorized, context.parts.graphs)
 
     def of(self, place: SourceRef, graphs: Sequence[Source]) -> VisibleGraphs:
         """What these graphs hold."""
@@ -182,7 +182,7 @@ class GraphAccess:
 
     async def place(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
         """A graph with its collection, if both can be seen. Raises NotFound."""
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         found = await self._reader.find(place, _whole(graph), graph)
         if found is None:
             raise NotFound("graph", graph)
@@ -199,7 +199,7 @@ class GraphAccess:
 
     async def made(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
         """A graph with its collection, both made if they are new."""
-        place = await self._sight.find(collection)
+        place = await self._authorized.find(collection)
         found = None if place is None else await self._reader.find(place, _whole(graph), graph)
         if found is None and is_stable_id(graph):
             raise NotFound("graph", graph)
@@ -249,7 +249,7 @@ class GraphAccess:
     async def proved(self, place: SourceRef, adding: Adding) -> Adding:
         """The same, if all evidence can be seen and is of the same collection. Raises NotFound."""
         named = list(dict.fromkeys(each.evidence for each in adding.edges if each.evidence is not None))
-        shown = {document.id for document in await self._sight.inside(place, named)} if named else set()
+        shown = {document.id for document in await self._authorized.inside(place, named)} if named else set()
         for each in named:
             if each not in shown:
                 raise NotFound("document", each)

@@ -43,8 +43,8 @@ class JobHandlers:
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
-        self._sight = context.sight
-        self._job_sight = AuthorizedJobs(context.sight, context.parts.work.ledger)
+        self._authorized = context.authorized
+        self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
         self._collections = collections
         self._documents = documents
         self._writer = context.writer
@@ -116,18 +116,18 @@ class JobHandlers:
 
     async def _follow(self, job: Job, tell: Tell) -> Outcome:
         """Bring the collection in step with what it is connected to."""
-        place = await self._sight.place_of(job.collection)
-        connection = await self._job_sight.connection(place, str(job.arguments["connection"]))
+        place = await self._authorized.place_of(job.collection)
+        connection = await self._authorized_jobs.connection(place, str(job.arguments["connection"]))
         may_follow(self._person, connection)
 
         async def make(name: str, facts: Metadata) -> Source:
             return await self._target(job, name, "wiki", facts)
 
-        shelf = ConnectionSources(
+        store = ConnectionSources(
             self._collections,
             self._documents,
             connection,
-            self._parts.work.ledger,
+            self._parts.work.job_store,
             make=make,
             write=partial(self._put, job),
         )
@@ -135,9 +135,9 @@ class JobHandlers:
         state: SyncState = "idle"
         error: str | None = None
         try:
-            await shelf.keep(state="running", error=None)
+            await store.keep(state="running", error=None)
             report = await synchronise(
-                connection, connector, shelf, progress=lambda _, done, total: tell(done, total)
+                connection, connector, store, progress=lambda _, done, total: tell(done, total)
             )
             await self._finish_embedding(job)
             state = "complete"
@@ -146,7 +146,7 @@ class JobHandlers:
             raise
         finally:
             await connector.close()
-            await shelf.keep(state=state, error=error, last_run=self._parts.clock())
+            await store.keep(state=state, error=error, last_run=self._parts.clock())
         return _synced(report)
 
     async def _target(self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None) -> Source:
@@ -154,17 +154,17 @@ class JobHandlers:
 
         Never in another collection: one that cannot be seen any more is NotFound and not made anew.
         """
-        place = await self._sight.place_of(job.collection)
-        source = await self._sight.source(place, name)
+        place = await self._authorized.place_of(job.collection)
+        source = await self._authorized.source(place, name)
         if source is None:
             source = (await self._writer.source(name, job.collection, facts, kind))[0]
         if facts is None and job.source != source.id:
-            await self._parts.work.ledger.change(job.id, source=source.id)
+            await self._parts.work.job_store.change(job.id, source=source.id)
         return source
 
     async def _put(self, job: Job, source: Source, batch: Sequence[NewDocument]) -> Sequence[Written]:
         """Write a batch in one transaction, as long as the person may."""
-        place = await self._sight.place_of(job.collection)
+        place = await self._authorized.place_of(job.collection)
         require_scope(self._person, "write", "write")
         place.require("editor", "add documents", source=source.id)
         by = self._context.preparation(source)
@@ -172,7 +172,7 @@ class JobHandlers:
         if isinstance(size, int) and isinstance(overlap, int):
             by = replace(by, chunk_size=size, chunk_overlap=overlap)
         written = await write(self._core.records, batch, by)
-        await self._core.shelves.keep_up(source.collection)
+        await self._core.open_indexes.keep_up(source.collection)
         return written
 
     async def _replace(
@@ -193,7 +193,7 @@ class JobHandlers:
 
     async def _require_last(self, job: Job) -> None:
         """Raise LockLost where a later attempt was begun elsewhere, as after this process stood still."""
-        now = await self._parts.work.ledger.job(job.id)
+        now = await self._parts.work.job_store.job(job.id)
         if now is not None and now.attempts != job.attempts:
             raise LockLost(f"job {job.id}")
 
@@ -203,7 +203,7 @@ class JobHandlers:
         return [each.id async for page in found for each in page.documents]
 
     async def _finish_embedding(self, job: Job) -> None:
-        place = await self._sight.place_of(job.collection)
+        place = await self._authorized.place_of(job.collection)
         await self._context.embed_in(place, wait=True)
 
 
@@ -265,7 +265,7 @@ class ConnectionSources:
         collections: CollectionService,
         documents: DocumentService,
         connection: Connection,
-        ledger: JobStore,
+        job_store: JobStore,
         *,
         make: Make,
         write: Write,
@@ -273,7 +273,7 @@ class ConnectionSources:
         self._collections = collections
         self._documents = documents
         self._connection = connection
-        self._ledger = ledger
+        self._job_store = job_store
         self._make = make
         self._write = write
 
@@ -339,8 +339,8 @@ class ConnectionSources:
     async def keep(self, **fields: Any) -> None:
         """Change fields of the connection, if there still is one."""
         wiki = self._connection = replace(self._connection, **fields)
-        if any(each.id == wiki.id for each in await self._ledger.connections(wiki.collection)):
-            await self._ledger.put_connection(wiki)
+        if any(each.id == wiki.id for each in await self._job_store.connections(wiki.collection)):
+            await self._job_store.put_connection(wiki)
 
     async def _sources(self) -> list[Source]:
         found = await self._collections.list_sources(collection=self._connection.collection)

@@ -55,7 +55,7 @@ class JobQueue:
         patience = RetryPolicy(settings.job_max_attempts, first_wait=settings.job_backoff_ms / 1_000)
         work = parts.work
         runner = Runner(
-            work.ledger, self._as_its_owner, work.files.drop, parts.clock, patience, alone=work.alone
+            work.job_store, self._as_its_owner, work.files.drop, parts.clock, patience, alone=work.alone
         )
         await self._core.jobs.start(runner)
 
@@ -82,7 +82,7 @@ class JobQueue:
 
     async def submit(self, job: Job) -> Job:
         """Write a job down, which is what makes it sure to be run, and have it run."""
-        stored = await self._parts.work.ledger.add(job)
+        stored = await self._parts.work.job_store.add(job)
         await self.hand_over(stored)
         return stored
 
@@ -118,7 +118,7 @@ class JobService(Service):
     def __init__(self, context: EngineContext, queue: JobQueue) -> None:
         super().__init__(context)
         self._queue = queue
-        self._job_sight = AuthorizedJobs(context.sight, context.parts.work.ledger)
+        self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
 
     async def ingest_url(
         self,
@@ -171,7 +171,7 @@ class JobService(Service):
 
     async def get(self, job: str) -> Job:
         """Return a job. Raises NotFound."""
-        return (await self._job_sight.job(job))[0]
+        return (await self._authorized_jobs.job(job))[0]
 
     async def list(
         self,
@@ -183,13 +183,13 @@ class JobService(Service):
     ) -> JobPage:
         """List a page of jobs, newest first; `after` is a cursor, `limit` is at most 100."""
         states = None if state is None else (state,)
-        return await self._job_sight.jobs(collection, states, after=after, limit=limit)
+        return await self._authorized_jobs.jobs(collection, states, after=after, limit=limit)
 
     async def cancel(self, job: str) -> Job:
         """Cancel a job that is queued or runs; a job that has ended stays as it is. Raises NotFound."""
         found = await self._stoppable(job, "cancel a job")
         ended = tuple(sorted(FINISHED))
-        found = await self._parts.work.ledger.change(
+        found = await self._parts.work.job_store.change(
             found.id, unless=ended, state="cancelled", finished=self._parts.clock()
         )
         await self._core.jobs.cancel(found.id)
@@ -211,7 +211,7 @@ class JobService(Service):
             raise Conflict("job", job, "needs what was deleted when it ended; ask for it anew")
         cleared = dict.fromkeys(("code", "error", "result", "started", "finished"))
         unless: tuple[JobState, ...] = ("queued", "running", "succeeded")
-        again = await self._parts.work.ledger.change(
+        again = await self._parts.work.job_store.change(
             found.id, unless=unless, state="queued", done=0, total=0, **cleared
         )
         await self._queue.hand_over(again)
@@ -232,7 +232,7 @@ class JobService(Service):
 
     async def report(self, *, collection: str | None = None) -> IngestReport:
         """Count jobs by state, with failure and retry rates by period and by source."""
-        return await self._job_sight.report(collection, now=self._parts.clock())
+        return await self._authorized_jobs.report(collection, now=self._parts.clock())
 
     async def list_requests(
         self, *, after: int | None = None, limit: int = 100
@@ -250,7 +250,7 @@ class JobService(Service):
 
     async def _stoppable(self, job: str, action: str) -> Job:
         """A job that the person may stop or run again: an own one, or with the role for it."""
-        found, place = await self._job_sight.job(job)
+        found, place = await self._authorized_jobs.job(job)
         require_scope(self._person, "write", action)
         if found.owner != self._person.id:
             place.require("editor", action, source=found.source)
@@ -264,8 +264,8 @@ class JobService(Service):
         """Where a job is to write, and the source if there is one; raises what the job would raise later."""
         require_scope(self._person, "write", "write")
         home = await self._writer.collection(collection)
-        place = await self._sight.place_of(home.id)
-        found = await self._sight.source(place, source)
+        place = await self._authorized.place_of(home.id)
+        found = await self._authorized.source(place, source)
         if found is None:
             place.require("manager", "make a source")
             return place, None

@@ -23,12 +23,12 @@ class MaintenanceService(Service):
 
         Only the owner account is told the path and the size of the store.
         """
-        places = [await self._sight.place(collection)] if collection else await self._sight.places()
+        places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
         whole = [place for place in places if place.whole]
         if collection and not whole:
             raise PermissionDenied("see the numbers of a collection", "the role viewer on all of it")
         core = self._core
-        found = [await collection_status(core.records, core.shelves, each.collection) for each in whole]
+        found = [await collection_status(core.records, core.open_indexes, each.collection) for each in whole]
         if not self._person.owner:
             return Status("", self._parts.version, 0, tuple(found))
         return Status(self._parts.path, self._parts.version, await self._parts.size(), tuple(found))
@@ -36,7 +36,7 @@ class MaintenanceService(Service):
     async def check(self) -> CheckReport:
         """Check the indexes against the records, and the database itself; nothing is repaired."""
         require_owner(self._person, "check the store")
-        report = await check(self._core.records, self._core.shelves)
+        report = await check(self._core.records, self._core.open_indexes)
         stray = await self._parts.indexes.stray()
         told = (f"no collection needs the index {name}; reindex any to have it deleted" for name in stray)
         return replace(report, records=(*report.records, *told))
@@ -48,8 +48,8 @@ class MaintenanceService(Service):
         one to another embedder.
         """
         place = await self._context.place(collection, "owner", "build an index anew")
-        shelf = await self._core.shelves.current(place.collection)
-        await shelf.index.rebuild(progress)
+        opened = await self._core.open_indexes.current(place.collection)
+        await opened.index.rebuild(progress)
         await self._parts.indexes.sweep()
 
     async def reembed(
@@ -69,14 +69,14 @@ class MaintenanceService(Service):
         home, core = place.collection, self._core
         if home.space == new.space:
             return await self._documents.wait_until_embedded(collection=home.id, progress=progress)
-        made = await move(core.records, core.shelves, home, new, progress=progress)
+        made = await move(core.records, core.open_indexes, home, new, progress=progress)
         await self._parts.indexes.forget(home, home.space)
-        await self._context.embed((await self._sight.place(home.id)).shown, wait=True)
+        await self._context.embed((await self._authorized.place(home.id)).shown, wait=True)
         return made
 
     async def resume(self, *, rested: float = 0.0) -> None:
         """Embed chunks without vectors, unless an error stopped that less than `rested` seconds ago."""
-        for place in await self._sight.places():
+        for place in await self._authorized.places():
             await self._context.embed(place.collection, wait=False, rested=rested)
 
     async def finish_purges(self) -> None:

@@ -299,7 +299,7 @@ class MemoryTransfer:
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
-        self._sight = context.sight
+        self._authorized = context.authorized
         self._reader = reader
         self._facts = facts
         self._batches = batches
@@ -330,7 +330,7 @@ class MemoryTransfer:
         for batch in reader.batches(lines, most=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
             for each in dict.fromkeys(line.scope for line in batch if line.scope not in homes):
                 homes[each], _ = await self._batches.home(each, collection)
-            place = await self._sight.place_of(homes[batch[0].scope].collection)
+            place = await self._authorized.place_of(homes[batch[0].scope].collection)
             for each in {line.scope for line in batch}:
                 place.require("editor", "take in memories", source=homes[each].id)
             done += await self._write_batch(batch, place, homes)
@@ -369,7 +369,7 @@ class MemoryTransfer:
                 done = await self._write_lines(batch, homes, ids, stored)
             except PreconditionFailed:
                 continue
-            await self._core.shelves.keep_up(place.collection.id)
+            await self._core.open_indexes.keep_up(place.collection.id)
             told = [
                 line
                 for line in batch
@@ -391,7 +391,7 @@ class MemoryTransfer:
         }
         found: dict[Reference, str] = {}
         for scope in {each.scope for each in named}:
-            home = await self._sight.source(place, home_name(scope))
+            home = await self._authorized.source(place, home_name(scope))
             source = stable_id("source", place.collection.id, home_name(scope)) if home is None else home.id
             found |= {each: stable_id("document", source, each.key) for each in named if each.scope == scope}
         return found

@@ -32,14 +32,14 @@ class MemoryReader:
 
     def __init__(self, context: EngineContext) -> None:
         self._parts = context.parts
-        self._sight = context.sight
-        self.stored = AuthorizedMemories(context.sight, context.parts.memories)
+        self._authorized = context.authorized
+        self.stored = AuthorizedMemories(context.authorized, context.parts.memories)
 
     async def homes(self, scope: Scope, collection: str) -> MemorySources:
         """The sources that reading in a scope may look into. Raises NotFound for the collection."""
         begins = beginning(checked(scope))
         return await self.stored.homes(
-            await self._sight.place(collection),
+            await self._authorized.place(collection),
             begins=begins,
             below=beyond(begins),
             holds=_holding(scope),
@@ -80,7 +80,7 @@ class MemoryReader:
 
     async def memories(self, homes: MemorySources, documents: Sequence[Document]) -> list[Memory]:
         """The memories that documents are; what is gone by now is left out."""
-        texts = await self._sight.texts(documents)
+        texts = await self._authorized.texts(documents)
         found = [in_homes(homes, each, texts[each.id]) for each in documents if each.id in texts]
         return await self.present(homes, found)
 

@@ -61,7 +61,7 @@ class MemorySearch:
 
     def __init__(self, context: EngineContext, reader: MemoryReader, searcher: Searcher) -> None:
         self._parts = context.parts
-        self._sight = context.sight
+        self._authorized = context.authorized
         self._reader = reader
         self._searcher = searcher
 
@@ -73,7 +73,7 @@ class MemorySearch:
         asked = await self._asked_of_memory(question)
         homes, at = asked.homes, asked.at
         found = await self._answers(asked, question.limit)
-        texts = await self._sight.texts([hit.document for hit in found.hits])
+        texts = await self._authorized.texts([hit.document for hit in found.hits])
         last = {each.memory.id for each in await self._last(question, homes)}
         recalled: dict[str, MemoryHit] = {}
         hits = [hit for hit in found.hits if hit.document.id in texts]
@@ -214,7 +214,7 @@ class MemorySearch:
         scores = {str(each.document.id): (NOTE, NOTE_SCORE) for each in standing.notes}
         scores |= {each.memory.id: (LAST, LAST_SCORE) for each in standing.recent}
         hits = []
-        for row in await self._sight.beginnings(list(scores)):
+        for row in await self._authorized.beginnings(list(scores)):
             name, score = scores[row.document.id]
             text = texts.get(row.document.id, row.chunk.text)
             chunk = replace(row.chunk, text=text)

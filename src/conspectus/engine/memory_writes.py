@@ -207,20 +207,20 @@ class MemoryWriter:
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
-        self._sight = context.sight
+        self._authorized = context.authorized
         self._writer = context.writer
         self._reader = reader
         self._facts = facts
 
     async def home(self, scope: Scope, collection: str) -> tuple[Source, SourceRef]:
         """The source that memories of exactly this scope are written into, made if it is new."""
-        place = await self._sight.find(collection)
+        place = await self._authorized.find(collection)
         if place is None:
             require_scope(self._person, "write", "write")
             made = await self._writer.collection(collection)
             await self._context.extract_entities(made.id)
             return await self._writer.writable(home_name(scope), made.id, kind="memory")
-        home = await self._sight.source(place, home_name(scope))
+        home = await self._authorized.source(place, home_name(scope))
         if home is None:
             return await self._writer.writable(home_name(scope), collection, kind="memory")
         require_scope(self._person, "write", "write")
@@ -304,11 +304,11 @@ class MemoryWriter:
         return found
 
     async def _alike(self, home: Source, place: SourceRef, new: NewMemory, alike: Alike) -> tuple[str, ...]:
-        shelf = await self._core.shelves.current(place.collection)
+        opened = await self._core.open_indexes.current(place.collection)
         here = And((Eq("source", home.id), remembered(), known_at(None)))
         words = new.text[: self._parts.settings.max_query_characters]
-        found = await shelf.index.search(Probe(place.narrowed(here), words, None, COMPARED))
-        rows = await self._sight.rows(place)([ChunkId(int(each)) for each in found.ids])
+        found = await opened.index.search(Probe(place.narrowed(here), words, None, COMPARED))
+        rows = await self._authorized.rows(place)([ChunkId(int(each)) for each in found.ids])
         others = [(str(row.document.id), row.chunk.text) for row in rows if row.document.chunks == 1]
         return tuple(alike.near(new.text, others))
 

@@ -40,7 +40,7 @@ class PeopleService(Service):
         """Create a user. Only the owner account may. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make accounts")
         account_name(name)
-        if await self._sight.begins_a_collection(f"{name}/"):
+        if await self._authorized.begins_a_collection(f"{name}/"):
             raise Conflict("user", name, "is how the names of collections begin; rename those first")
         await self._owner_account()
         user = User(UserId(str(uuid4())), name, self._parts.clock())
@@ -243,11 +243,11 @@ class PeopleService(Service):
 
     async def _granted(self, collection: str, source: str | None) -> tuple[SourceRef, SourceId | None]:
         """The collection and, where one is named, the source that a role is for."""
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         require_scope(self._person, "admin", "see, give or take roles")
         if source is None:
             return place, None
-        return place, (await self._sight.require_source(place, source)).id
+        return place, (await self._authorized.require_source(place, source)).id
 
     async def _changeable(
         self, place: SourceRef, part: SourceId | None, grantee: Principal, role: Role

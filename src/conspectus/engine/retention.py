@@ -45,12 +45,12 @@ class RetentionRules:
         self._context = context
         self._parts = context.parts
         self._person = context.person
-        self._sight = context.sight
+        self._authorized = context.authorized
         self._reader = reader
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
         """Do the work of a job that carries rules out."""
-        place = await self._sight.place_of(job.collection)
+        place = await self._authorized.place_of(job.collection)
         chosen = job.arguments.get(RULES)
         rules = [each for each in await self.of(place) if not isinstance(chosen, list) or each.id in chosen]
         due = await self.due(place, rules, None)
@@ -62,7 +62,7 @@ class RetentionRules:
             await self._parts.memories.forget(batch, pinned=False, now=now, job=job.id)
             tell(done + start + len(batch), total)
         await self.note_run(rules)
-        counted = await self._parts.work.ledger.job(job.id)
+        counted = await self._parts.work.job_store.job(job.id)
         return Outcome(counts_of(None if counted is None else counted.result))
 
     async def due(
@@ -128,7 +128,7 @@ class RetentionService(Service):
         require_scope(self._person, "write", "keep a retention")
         rule = checked_retention(retention)
         checked(scope)
-        if await self._sight.find(collection) is None:
+        if await self._authorized.find(collection) is None:
             made = await self._writer.collection(collection)
             await self._context.extract_entities(made.id)
         home = await self._changeable(scope, collection)
@@ -151,7 +151,7 @@ class RetentionService(Service):
 
     async def list(self, *, collection: str = MEMORY) -> Sequence[RetentionRule]:
         """List the retention rules of a collection: all if you may read all of it, else your own."""
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         name = place.collection.name
         rules = await self._rules.of(place)
         return [RetentionRule(read_from(each.begins), each.retention, name, each.last_run) for each in rules]
@@ -161,7 +161,7 @@ class RetentionService(Service):
     ) -> MemoryReceipt:
         """Apply the retention rules of a scope, or all; with `dry_run`, only say what they would delete."""
         require_scope(self._person, "write", "carry out a retention")
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         rules = await self._rules.of(place)
         due = await self._rules.due(place, rules, None if scope is None else checked(scope))
         receipt = await let_go(self._context, due, pinned=False, dry_run=dry_run)
@@ -172,7 +172,7 @@ class RetentionService(Service):
     async def start_job(self, *, collection: str = MEMORY) -> Job:
         """Apply the retention rules of a collection in a background job; only one runs at a time."""
         require_scope(self._person, "write", "carry out a retention")
-        place = await self._sight.place(collection)
+        place = await self._authorized.place(collection)
         await self._rules.due(place, await self._rules.of(place), None)
         return await self._retention_job(place, {})
 
@@ -206,7 +206,7 @@ class RetentionService(Service):
                 )
 
     async def _keep_own(self, collection: CollectionId, rules: Sequence[KeptRetention]) -> None:
-        place = await self._sight.place_of(collection)
+        place = await self._authorized.place_of(collection)
         if not await self._rules.due(place, rules, None):
             await self._rules.note_run(rules)
             return
@@ -216,7 +216,7 @@ class RetentionService(Service):
     async def _retention_job(self, place: SourceRef, arguments: dict[str, Json]) -> Job:
         """The own job that waits or runs, or a new one."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
-        async for page in pages(self._parts.work.ledger.jobs, scope):
+        async for page in pages(self._parts.work.job_store.jobs, scope):
             for job in page.jobs:
                 if job.kind == "retention" and job.owner == self._person.id and job.arguments == arguments:
                     return job

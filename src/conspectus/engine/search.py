@@ -65,7 +65,7 @@ class Searcher:
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
-        self._sight = context.sight
+        self._authorized = context.authorized
 
     async def search(self, query: Query, also: Document | None = None) -> Retrieval:
         """Run a query; the chunks of `also` are ranked whether a retriever finds them or not."""
@@ -91,14 +91,14 @@ class Searcher:
     ) -> Retrieval:
         """Find the hits of one collection; `graphs` are expanded beside those that the query names."""
         start = perf_counter()
-        opened = await self._core.shelves.current(place.collection)
+        opened = await self._core.open_indexes.current(place.collection)
         updated = {"index_update": (perf_counter() - start) * 1_000}
         filter = await self._known(query, place)
         context = SearchContext(
             collection=place.collection,
             index=opened.index,
             refreshed=self._newest_index(place),
-            hydrate=self._sight.rows(place),
+            hydrate=self._authorized.rows(place),
             embedder=self._embedder(opened.space) or "the collection has no vectors, or no embedder for them",
             where=place.narrowed(filter),
             standing=ranking,
@@ -165,22 +165,24 @@ class Searcher:
 
     async def _with_chains(self, query: Query, found: Retrieval) -> Retrieval:
         """The hits with their ancestors and replies."""
-        sight, most = self._sight, self._parts.settings.max_thread_chunks
+        authorized, most = self._authorized, self._parts.settings.max_thread_chunks
         start = perf_counter()
-        reading = ChainReader(sight.threaded, sight.beginnings, sight.passages, query.filter, most)
+        reading = ChainReader(
+            authorized.threaded, authorized.beginnings, authorized.passages, query.filter, most
+        )
         found = await with_chains(found, reading, most=query.thread_messages)
         return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
 
     async def _find(self, query: Query, also: Document | None) -> Retrieval:
         if query.collection == EVERYWHERE:
             return await self._find_everywhere(query, also)
-        place = await self._sight.place(query.collection)
+        place = await self._authorized.place(query.collection)
         ranking = await self._ranking(query.query_context, [place])
         return await self.search_collection(query, place, also, ranking)
 
     async def _find_everywhere(self, query: Query, also: Document | None) -> Retrieval:
         """The best hits of all collections; one whose model provider fails is named in a notice."""
-        places = await self._sight.places()
+        places = await self._authorized.places()
         ranking = await self._ranking(query.query_context, places)
         spaces = {place.collection.space for place in places}
         embedded = {space: await self.embed_query(query, space) for space in spaces}
@@ -223,7 +225,7 @@ class Searcher:
         at = query_context.at or self._parts.clock()
         if query_context.channel is None:
             return RankingContext(profile, at)
-        sources = [await self._sight.source(place, query_context.channel) for place in places]
+        sources = [await self._authorized.source(place, query_context.channel) for place in places]
         channel = frozenset(source.id for source in sources if source is not None)
         if not channel:
             raise NotFound("channel", query_context.channel)
@@ -234,21 +236,21 @@ class Searcher:
 
     def _newest_index(self, place: SourceRef) -> Callable[[], Awaitable[Index]]:
         async def newest() -> Index:
-            return (await self._core.shelves.newest(place.collection.id)).index
+            return (await self._core.open_indexes.newest(place.collection.id)).index
 
         return newest
 
     async def _chunks(self, place: SourceRef, document: Document | None) -> list[ChunkId]:
         if document is None or document.collection != place.collection.id:
             return []
-        return [each.chunk.id for each in await self._sight.chunks(document)]
+        return [each.chunk.id for each in await self._authorized.chunks(document)]
 
     async def _connections(
         self, query: Query, place: SourceRef, graphs: Sequence[SourceId], *, where: Filter
     ) -> GraphCandidates | None:
         if query.graph is None:
             return None
-        named = await graphs_seen(self._sight, place, where, query.graph.graphs)
+        named = await graphs_seen(self._authorized, place, where, query.graph.graphs)
         all_of_them = list(dict.fromkeys((*graphs, *named)))
         return await connections(self._core, place, all_of_them, where=where, as_of=query.as_of)
 
@@ -262,7 +264,7 @@ class Searcher:
             return replace(found, notices=(*found.notices, said))
         if found.hits or space is None or "vector" not in query.retrievers or not query.query.strip():
             return found
-        waits = await self._sight.waits(place, space, query.filter)
+        waits = await self._authorized.waits(place, space, query.filter)
         return replace(found, notices=(*found.notices, PENDING)) if waits else found
 
     async def _known(self, query: Query, place: SourceRef) -> Filter:
@@ -322,7 +324,7 @@ class SearchService(Service):
         **options: Unpack[QueryOptions],
     ) -> ContextWindow:
         """Build a window whose trace also covers the chunks of one document, found or not."""
-        stored = None if document is None else (await self._sight.document(document))[0]
+        stored = None if document is None else (await self._authorized.document(document))[0]
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         everything: QueryOptions = {"limit": self._parts.settings.max_limit, **options}
         found = await self._searcher.search(
@@ -336,7 +338,7 @@ class SearchService(Service):
 
     async def get_hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
         """Return chunks by id as hits without scores; unknown ids are left out."""
-        found = await self._sight.passages(chunks)
+        found = await self._authorized.passages(chunks)
         return [Hit(each.chunk, each.document, 0.0, {}, None, None) for each in found]
 
     async def rerank(self, query: str, hits: Sequence[Hit], *, limit: int = RERANKED) -> Reranking:

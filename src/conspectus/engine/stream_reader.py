@@ -17,19 +17,19 @@ class StreamReader:
     """Finds streams, and reads them in the order of time."""
 
     def __init__(self, context: EngineContext) -> None:
-        self._sight = context.sight
+        self._authorized = context.authorized
 
     async def source(self, stream: str, collection: str) -> tuple[SourceRef, Source]:
         """A stream that can be seen, with its collection. Raises NotFound."""
-        place = await self._sight.place(collection)
-        found = await self._sight.source(place, stream)
+        place = await self._authorized.place(collection)
+        found = await self._authorized.source(place, stream)
         if found is None or found.kind != "stream":
             raise NotFound("stream", stream)
         return place, found
 
     async def stream(self, place: SourceRef, source: Source) -> Stream:
         """The stream that a source is."""
-        return stream_of(source, await self._sight.extent(place, source))
+        return stream_of(source, await self._authorized.extent(place, source))
 
     async def timeline(
         self, place: SourceRef, source: Source, span: Span, kind: Kind = "caption"
@@ -42,7 +42,7 @@ class StreamReader:
         self, place: SourceRef, source: Source, span: Span, kind: Kind
     ) -> list[tuple[Document, str]]:
         """The same as documents with their texts."""
-        read = pages(self._sight.timeline, place, source, span, kind=kind, limit=PAGE)
+        read = pages(self._authorized.timeline, place, source, span, kind=kind, limit=PAGE)
         return [each async for page in read for each in page.documents]
 
 

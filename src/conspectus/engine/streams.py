@@ -94,8 +94,8 @@ class StreamService(Service):
         """
         new = NewStream(stream) if isinstance(stream, str) else stream
         await self._shelf_for(new.collection)
-        place = await self._sight.place(new.collection)
-        found = await self._sight.source(place, new.name)
+        place = await self._authorized.place(new.collection)
+        found = await self._authorized.source(place, new.name)
         if found is not None and found.kind != "stream":
             raise Conflict("stream", new.name, f"is the name of a source of the kind {found.kind}")
         stored = {} if found is None else found.metadata
@@ -117,8 +117,8 @@ class StreamService(Service):
 
     async def list(self, *, collection: str = "default") -> Sequence[Stream]:
         """List the streams of a collection that you may read, by name."""
-        place = await self._sight.place(collection)
-        found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
+        place = await self._authorized.place(collection)
+        found = [each for each in await self._authorized.sources(place) if each.kind == "stream"]
         return [await self._reader.stream(place, each) for each in found]
 
     async def get(self, stream: str, *, collection: str = "default") -> Stream:
@@ -179,7 +179,7 @@ class StreamService(Service):
         place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
-        page = await self._sight.timeline(place, source, span, kind="caption", after=after, limit=limit)
+        page = await self._authorized.timeline(place, source, span, kind="caption", after=after, limit=limit)
         return CaptionPage(tuple(as_caption(*each, clock) for each in page.documents), page.next)
 
     async def delete_captions(
@@ -235,7 +235,7 @@ class StreamService(Service):
             except ConspectusError as fault:
                 taken.fail(name, fault, skips=not is_named or options.get("skip_unsupported", False))
         if taken.streams:
-            place = await self._sight.place(collection)
+            place = await self._authorized.place(collection)
             await self._context.embed_in(place, wait=options.get("wait", False), progress=progress)
         return taken.report()
 
@@ -265,12 +265,12 @@ class StreamService(Service):
         connection some captions may come twice; none is left out.
         """
         place, source = await self._reader.source(stream, collection)
-        sequence = await self._sight.newest_change(place) if after is None else after
+        sequence = await self._authorized.newest_change(place) if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
-            reached, found = await self._sight.written_since(place, source, sequence, limit=CHANGES)
+            reached, found = await self._authorized.written_since(place, source, sequence, limit=CHANGES)
             captions = [each for each in found if each[1].kind == "caption"]
-            texts = await self._sight.texts([each for _, each in captions])
+            texts = await self._authorized.texts([each for _, each in captions])
             read = monotonic()
             for at, document in captions:
                 if monotonic() - read > pause:
@@ -286,7 +286,7 @@ class StreamService(Service):
     async def last_sequence(self, *, stream: str, collection: str = "default") -> int:
         """Return the number of a stream's newest change, to subscribe from now on. Raises NotFound."""
         place, _ = await self._reader.source(stream, collection)
-        return await self._sight.newest_change(place)
+        return await self._authorized.newest_change(place)
 
     async def _take_captions(
         self,
@@ -352,7 +352,9 @@ class StreamService(Service):
     ) -> Sequence[Written]:
         """Each of a batch as it was written, in the order given."""
         names = [caption_id(stream.id, each.key or "") for each in documents]
-        stored = {str(each.id): each for each in await self._sight.inside(place, list(dict.fromkeys(names)))}
+        stored = {
+            str(each.id): each for each in await self._authorized.inside(place, list(dict.fromkeys(names)))
+        }
         chosen = checked_against(documents, stored, stream, replacing=replacing)
         written = await self._context.write(chosen, stream, stored=list(stored.values()))
         by_id = {str(each.id): each for each in written}
@@ -361,11 +363,11 @@ class StreamService(Service):
 
     async def _shelf_for(self, collection: str) -> None:
         """Make the collection if it is new."""
-        if await self._sight.find(collection) is None:
+        if await self._authorized.find(collection) is None:
             await self._writer.collection(collection)
 
     async def _require_empty(self, place: SourceRef, stream: Source) -> None:
-        if (await self._sight.extent(place, stream)).captions:
+        if (await self._authorized.extent(place, stream)).captions:
             raise Conflict("stream", stream.name, "has captions; another start time would change their times")
 
 

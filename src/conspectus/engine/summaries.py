@@ -69,7 +69,7 @@ class LiveSummaries:
         """Have the full batches summarized, unless a job that waits will."""
         source = asked.source
         scope = JobScope((JobPlace(source.collection),), ("queued",))
-        for job in (await self._parts.work.ledger.jobs(scope)).jobs:
+        for job in (await self._parts.work.job_store.jobs(scope)).jobs:
             if job.kind == "summary" and job.source == source.id and job.arguments.get("filling") is True:
                 return
         await self._queue.submit(self.job(asked, standing, filling=True))

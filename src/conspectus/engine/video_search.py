@@ -255,7 +255,7 @@ class VideoSearch:
 
     def __init__(self, context: EngineContext, searcher: Searcher, reader: StreamReader) -> None:
         self._parts = context.parts
-        self._sight = context.sight
+        self._authorized = context.authorized
         self._searcher = searcher
         self._reader = reader
 
@@ -294,7 +294,7 @@ class VideoSearch:
             search, wanted, format, WindowBuilder(each=SHORT, labels=several, zones=zones)
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
-        captions = tuple(await self._sight.inside(asked.place, shown))
+        captions = tuple(await self._authorized.inside(asked.place, shown))
         streams = {each.source: asked.streams[each.source].stream.source for each in captions}
         return StreamWindow(captions, tuple(streams.values()), asked.plan, window)
 
@@ -305,12 +305,12 @@ class VideoSearch:
             {"limit": question.limit, "min_similarity": question.min_similarity},
             self._parts.settings,
         )
-        place = await self._sight.place(question.collection)
+        place = await self._authorized.place(question.collection)
         if question.streams:
             names = dict.fromkeys(question.streams)
             found = [(await self._reader.source(name, question.collection))[1] for name in names]
         else:
-            found = [each for each in await self._sight.sources(place) if each.kind == "stream"]
+            found = [each for each in await self._authorized.sources(place) if each.kind == "stream"]
         at = question.at or self._parts.clock()
         if len(found) > FEW and question.read_times and not may_say_time(question.query, at):
             question = replace(question, read_times=False)
@@ -330,7 +330,7 @@ class VideoSearch:
         clock = clock_of(source)
         span = span_of(question.range, clock)
         timed = question.read_times or span.start is not None or span.end is not None
-        extent = await self._sight.extent(place, source, counted=False) if timed else UNKNOWN
+        extent = await self._authorized.extent(place, source, counted=False) if timed else UNKNOWN
         stream = stream_of(source, extent)
         face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
         if question.read_times and span.start is None and span.end is None:
@@ -362,7 +362,9 @@ class VideoSearch:
         for looked in asked.streams.values():
             last = looked.said is not None and looked.said.relation in NEARING
             source = looked.stream.source
-            rows = await self._sight.stretches(asked.place, source, [looked.span], limit=limit, last=last)
+            rows = await self._authorized.stretches(
+                asked.place, source, [looked.span], limit=limit, last=last
+            )
             kept = [document for document, _ in rows if _matches(asked, document)]
             for place, hit in enumerate(await self._hits_of([each.id for each in kept])):
                 far = len(kept) - place if last else place
@@ -371,7 +373,7 @@ class VideoSearch:
         return Retrieval("found" if hits else "no_match", tuple(hits), plan={"retrievers": "time"})
 
     async def _hits_of(self, documents: Sequence[str]) -> list[Hit]:
-        rows = await self._sight.beginnings(documents)
+        rows = await self._authorized.beginnings(documents)
         return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
 
     async def _with_moments(self, asked: ResolvedStreams, found: Retrieval, limit: int) -> Retrieval:
@@ -399,7 +401,7 @@ class VideoSearch:
         for name, spans in self._near(asked, hits[: READ_AROUND * max(limit, 1)]).items():
             looked = asked.streams[name]
             origin = to_microseconds(looked.clock.origin)
-            for spot in await self._sight.spots(asked.place, looked.stream.source, spans):
+            for spot in await self._authorized.spots(asked.place, looked.stream.source, spans):
                 if spot.document not in seen:
                     times = (spot.start - origin) / 1_000_000, (spot.end - origin) / 1_000_000
                     seen[spot.document] = Seen(name, *times, nan)
@@ -431,8 +433,8 @@ class VideoSearch:
 
     async def _members(self, asked: ResolvedStreams, names: Sequence[str]) -> dict[str, Caption]:
         """Those that still exist and that the question's own filter leaves in."""
-        kept = [each for each in await self._sight.inside(asked.place, names) if _matches(asked, each)]
-        texts = await self._sight.texts(kept)
+        kept = [each for each in await self._authorized.inside(asked.place, names) if _matches(asked, each)]
+        texts = await self._authorized.texts(kept)
         return {each.id: caption_of(asked, each, texts[each.id]) for each in kept if each.id in texts}
 
 

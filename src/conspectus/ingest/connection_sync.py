@@ -70,7 +70,7 @@ class ConnectionStore(Protocol):
 
 
 async def synchronise(
-    connection: Connection, connector: Connector, shelf: ConnectionStore, *, progress: Progress | None = None
+    connection: Connection, connector: Connector, store: ConnectionStore, *, progress: Progress | None = None
 ) -> SyncReport:
     """Ingest what changed since the connection's cursor, and say what was done.
 
@@ -78,7 +78,7 @@ async def synchronise(
     Raises FetchFailed if the store cannot be listed or seems out of reach; what was taken in stays.
     """
     cursor, retry = _opened(connection.cursor)
-    run = _Run(connection, connector, shelf, progress, retry)
+    run = _Run(connection, connector, store, progress, retry)
     await run.follow(cursor)
     return run.report()
 
@@ -87,7 +87,7 @@ async def synchronise(
 class _Run:
     connection: Connection
     connector: Connector
-    shelf: ConnectionStore
+    store: ConnectionStore
     progress: Progress | None
     retry: dict[str, ConnectorEntry]
     listed: set[str] = field(default_factory=set)
@@ -111,7 +111,7 @@ class _Run:
         Where pages are stored but the cursor is lost, only a listing to its end tells which of them are
         gone, so no cursor is kept before that.
         """
-        waits = cursor is None and bool(await self.shelf.spaces())
+        waits = cursor is None and bool(await self.store.spaces())
         async for listing in self.connector.changes(cursor):
             await self._take(listing)
             cursor = listing.cursor
@@ -146,12 +146,12 @@ class _Run:
             for each in ready:
                 del waiting[each.key]
             for space in dict.fromkeys(each.space for each in ready):
-                source = await self.shelf.source(space)
+                source = await self.store.source(space)
                 for some in _slices([each for each in ready if each.space == space], BATCH_DOCUMENTS):
                     await self._take_batch(source, some)
 
     async def _take_batch(self, source: Source, entries: Sequence[ConnectorEntry]) -> None:
-        known = await _Known.of(self.shelf, source, entries)
+        known = await _Known.of(self.store, source, entries)
         changed = [each for each in entries if not known.has(each)]
         await self._settled(known, [each for each in entries if known.has(each)], "unchanged")
         batch: list[tuple[ConnectorEntry, NewDocument]] = []
@@ -199,7 +199,7 @@ class _Run:
         if not batch:
             return
         try:
-            written = await self.shelf.write(known.source, [document for _, document in batch])
+            written = await self.store.write(known.source, [document for _, document in batch])
         except (*PAGE_FAULTS, NotFound) as fault:
             if len(batch) == 1:
                 self._fail(batch[0][0], fault)
@@ -229,28 +229,28 @@ class _Run:
         for key in keys:
             self.retry.pop(key, None)
         for some in _slices(keys, BATCH_DOCUMENTS):
-            await self._delete([each.id for each in await self.shelf.find(some)])
+            await self._delete([each.id for each in await self.store.find(some)])
 
     async def _remove_space(self, space: str) -> None:
-        self.counts["deleted"] += await self.shelf.delete_source(space)
+        self.counts["deleted"] += await self.store.delete_source(space)
         self.retry = {key: each for key, each in self.retry.items() if each.space != space}
 
     async def _delete(self, documents: Sequence[DocumentId]) -> None:
         for some in _slices(documents, BATCH_DOCUMENTS):
-            await self.shelf.delete(some)
+            await self.store.delete(some)
             self.counts["deleted"] += len(some)
 
     async def _sweep(self) -> None:
         """Everything that exists was listed: what is stored beside it goes."""
-        for space in await self.shelf.spaces():
+        for space in await self.store.spaces():
             if space not in self.spaces:
                 await self._remove_space(space)
-        await self._delete([each.id async for each in self.shelf.stored() if each.key not in self.listed])
+        await self._delete([each.id async for each in self.store.stored() if each.key not in self.listed])
         self.retry = {key: each for key, each in self.retry.items() if key in self.listed}
 
     async def _keep(self, cursor: str | None) -> None:
         retry = [asdict(each) for each in self.retry.values()]
-        await self.shelf.keep_cursor(json.dumps({"cursor": cursor, "retry": retry}))
+        await self.store.keep_cursor(json.dumps({"cursor": cursor, "retry": retry}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,9 +262,9 @@ class _Known:
     elsewhere: dict[str, list[Document]]
 
     @classmethod
-    async def of(cls, shelf: ConnectionStore, source: Source, entries: Sequence[ConnectorEntry]) -> "_Known":
+    async def of(cls, store: ConnectionStore, source: Source, entries: Sequence[ConnectorEntry]) -> "_Known":
         parents = {each.parent for each in entries if each.parent is not None}
-        stored = await shelf.find(sorted({each.key for each in entries} | parents))
+        stored = await store.find(sorted({each.key for each in entries} | parents))
         elsewhere: dict[str, list[Document]] = {}
         for each in stored:
             if each.source != source.id:

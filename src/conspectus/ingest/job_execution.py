@@ -1,7 +1,7 @@
 """How one job is run: its states, its tries, its progress, and what becomes of it.
 
-The row in the ledger is the truth. A job that is started again after its process died goes on from its row;
-one that has its end there is left alone. So whoever executes jobs may start one twice, one after the other.
+The row in the job store is the truth. A job that is started again after its process died goes on from its
+row; one that has its end there is left alone. So a runner may start a job twice, one after the other.
 """
 
 import asyncio
@@ -91,10 +91,10 @@ class Runner:
     """Runs jobs to their ends, as the `Run` of the port; `clean_up` is called for each that has ended.
 
     `alone` opens a block in which no other process runs a job. One that lost its turn, as it stood still, is
-    told so by the ledger: the number of attempts there is no longer the one that it began.
+    told so by the job store: the number of attempts there is no longer the one that it began.
     """
 
-    ledger: JobStore
+    job_store: JobStore
     work: Work
     clean_up: Callable[[JobId], Awaitable[None]]
     clock: Clock
@@ -111,7 +111,7 @@ class Runner:
             await asyncio.sleep(TURN)
 
     async def _run(self, job_id: JobId) -> None:
-        job = await self.ledger.job(job_id)
+        job = await self.job_store.job(job_id)
         try:
             if job is not None and job.state not in FINISHED:
                 await self._held(Held(job))
@@ -180,7 +180,7 @@ class Runner:
     async def _goes_on(self, job: Job, progress: tuple[int, int]) -> bool:
         """Write progress down, and hear whether the job is still wanted."""
         done, total = progress
-        now = await self.ledger.job(job.id)
+        now = await self.job_store.job(job.id)
         if now is None or now.state in FINISHED:
             return False
         if now.attempts != job.attempts:
@@ -208,7 +208,7 @@ class Runner:
             await self.clean_up(job.id)
 
     async def _change(self, job: Job, **fields: Any) -> Job:
-        return await self.ledger.change(job.id, unless=_ENDED, attempt=job.attempts, **fields)
+        return await self.job_store.change(job.id, unless=_ENDED, attempt=job.attempts, **fields)
 
 
 def _told(fault: BaseException) -> dict[str, str]:
@@ -231,7 +231,7 @@ PAUSE: Final = 1.0
 class InProcessJobs:
     """The `Jobs` port over tasks of the event loop: a few at a time, in the order they came.
 
-    It keeps nothing on disk itself: the ledger does, and the service submits again what is unfinished there.
+    It keeps nothing on disk itself: the job store does, and the service submits unfinished jobs again.
     """
 
     def __init__(self, *, workers: int, pause: float = PAUSE) -> None:
@@ -292,7 +292,7 @@ class InProcessJobs:
 
 
 POLL: Final = 1.0
-"""Seconds between two looks into the ledger, or more where a look takes long."""
+"""Seconds between two looks into the job store, or more where a look takes long."""
 PATIENCE: Final = 20.0
 """How many times longer than a look the pause after it is."""
 SWEEP: Final = 60.0
@@ -307,13 +307,13 @@ class JobWorker:
     """The jobs of one open store. It starts with the first job or when told to.
 
     Of all processes that hold a store open, the one that has the turn runs the jobs of all. It looks into the
-    ledger again and again, so a job that was written down is run, whoever wrote it and whatever died since.
+    job store again and again, so a stored job is run, whatever process died since.
     """
 
     def __init__(
-        self, ledger: JobStore, files: JobFiles, *, turn: Turn, open_jobs: OpenJobs, clock: Clock
+        self, job_store: JobStore, files: JobFiles, *, turn: Turn, open_jobs: OpenJobs, clock: Clock
     ) -> None:
-        self._ledger = ledger
+        self._job_store = job_store
         self._files = files
         self._turn = turn
         self._open_jobs = open_jobs
@@ -332,7 +332,7 @@ class JobWorker:
             self._serving.result()
 
     async def submit(self, job: JobId) -> None:
-        """Run a job that is in the ledger, without waiting for the next look into it."""
+        """Run a job that is in the job store, without waiting for the next look into it."""
         if self._jobs is None or self._closing.is_set():
             return
         try:
@@ -395,13 +395,13 @@ class JobWorker:
             logger.warning("job_queue_read_failed code=%(code)s", {"code": fault.code})
 
     async def _unfinished(self) -> list[JobId]:
-        found = pages(self._ledger.jobs, JobScope(states=("queued", "running")))
+        found = pages(self._job_store.jobs, JobScope(states=("queued", "running")))
         return [job.id async for page in found for job in page.jobs][::-1]
 
     async def _sweep(self) -> None:
         """Delete what was kept for jobs that have ended or never came to be."""
         for job_id, since in (await self._files.holders()).items():
-            job = await self._ledger.job(job_id)
+            job = await self._job_store.job(job_id)
             ended = job is not None and job.state in FINISHED
             if ended or (job is None and since < self._clock() - ORPHANED):
                 await self._files.drop(job_id)

@@ -18,12 +18,12 @@ ATTEMPTS: Final = 5
 
 
 async def collection_status(
-    records: Records, shelves: OpenIndexes, collection: Collection
+    records: Records, open_indexes: OpenIndexes, collection: Collection
 ) -> CollectionStatus:
     """One collection in numbers, its index brought up to the records."""
     space = collection.space
     counts = await records.counts(collection.id)
-    index = await (await shelves.current(collection)).index.status()
+    index = await (await open_indexes.current(collection)).index.status()
     return CollectionStatus(
         name=collection.name,
         space=space.name if space else None,
@@ -39,15 +39,15 @@ async def collection_status(
     )
 
 
-async def check(records: Records, shelves: OpenIndexes) -> CheckReport:
+async def check(records: Records, open_indexes: OpenIndexes) -> CheckReport:
     """Compare the records with every index, and let the database check itself; repairs nothing."""
     found = {}
     for each in await records.collections():
-        found[each.name] = tuple(await (await shelves.current(each)).index.check())
+        found[each.name] = tuple(await (await open_indexes.current(each)).index.check())
     return CheckReport(records=tuple(await records.check()), index=found)
 
 
-async def purge(records: Records, shelves: OpenIndexes, *, sweep: Callable[[], Awaitable[None]]) -> None:
+async def purge(records: Records, open_indexes: OpenIndexes, *, sweep: Callable[[], Awaitable[None]]) -> None:
     """Return only when no file holds anything that a purge was begun for.
 
     `sweep` deletes the indexes of collections that are gone. Raises StorageBusy.
@@ -55,16 +55,16 @@ async def purge(records: Records, shelves: OpenIndexes, *, sweep: Callable[[], A
     begun = await records.unfinished_purges()
     for each in set(begun.values()):
         with suppress(NotFound):
-            await _purge_index(shelves, each)
+            await _purge_index(open_indexes, each)
     await sweep()
     await records.purge(tuple(begun))
 
 
-async def _purge_index(shelves: OpenIndexes, collection: CollectionId) -> None:
+async def _purge_index(open_indexes: OpenIndexes, collection: CollectionId) -> None:
     """Again where the index is deleted or replaced meanwhile. Raises NotFound for the collection."""
     for attempt in range(ATTEMPTS):
         try:
-            await (await shelves.newest(collection)).index.purge()
+            await (await open_indexes.newest(collection)).index.purge()
         except IndexReplaced:
             if attempt == ATTEMPTS - 1:
                 raise
@@ -74,7 +74,7 @@ async def _purge_index(shelves: OpenIndexes, collection: CollectionId) -> None:
 
 async def move(
     records: Records,
-    shelves: OpenIndexes,
+    open_indexes: OpenIndexes,
     collection: Collection,
     embedder: Embedder,
     *,
@@ -87,27 +87,27 @@ async def move(
     """
     made = 0
     if not isinstance(embedder, GivenVectors):
-        made = await _made(records, shelves, collection, embedder, progress)
+        made = await _made(records, open_indexes, collection, embedder, progress)
     await records.switch_space(collection.id, embedder.space)
-    await shelves.drop(collection)
+    await open_indexes.drop(collection)
     return made
 
 
 async def _made(
     records: Records,
-    shelves: OpenIndexes,
+    open_indexes: OpenIndexes,
     collection: Collection,
     embedder: Embedder,
     progress: Progress | None,
 ) -> int:
     """Vectors of the new space, and an index over them."""
     made = await _fill(records, collection, embedder, progress)
-    shelf = await shelves.another(collection, embedder.space)
+    opened = await open_indexes.another(collection, embedder.space)
     try:
-        await shelf.index.rebuild(progress)
+        await opened.index.rebuild(progress)
         return made + await _fill(records, collection, embedder, None)
     finally:
-        await shelf.index.close()
+        await opened.index.close()
 
 
 async def _fill(

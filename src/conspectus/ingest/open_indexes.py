@@ -55,24 +55,24 @@ class OpenIndexes:
     def __init__(self, records: Records, open_index: IndexOpener) -> None:
         self._records = records
         self._open_index = open_index
-        self._shelves: dict[str, OpenIndex] = {}
+        self._by_collection: dict[str, OpenIndex] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
         self._away: set[str] = set()
         self._opening = asyncio.Lock()
 
     async def current(self, collection: Collection) -> OpenIndex:
-        """The collection's shelf, holding every change committed before the collection was read."""
-        shelf = self._shelves.get(collection.id)
-        if shelf is None or not shelf.fits(collection):
-            shelf = await self._open(collection)
-        if shelf.index.applied() < collection.sequence:
-            async with shelf.lock:
-                await catch_up(shelf.index, shelf.reader, collection.sequence)
+        """The collection's open index, holding every change committed before the collection was read."""
+        opened = self._by_collection.get(collection.id)
+        if opened is None or not opened.fits(collection):
+            opened = await self._open(collection)
+        if opened.index.applied() < collection.sequence:
+            async with opened.lock:
+                await catch_up(opened.index, opened.reader, collection.sequence)
         self._away.discard(collection.id)
-        return shelf
+        return opened
 
     async def newest(self, collection: CollectionId) -> OpenIndex:
-        """The collection's shelf, holding every change committed before this call. Raises NotFound."""
+        """The collection's open index, holding every change committed before this call. Raises NotFound."""
         return await self.current(await self._found(collection))
 
     async def keep_up(self, collection: CollectionId) -> Collection | None:
@@ -102,25 +102,25 @@ class OpenIndexes:
         await asyncio.gather(*self._behind.values())
 
     async def another(self, collection: Collection, space: EmbeddingSpace | None) -> OpenIndex:
-        """A shelf in a space that does not answer yet; the caller closes its index."""
+        """An open index in a space that does not answer yet; the caller closes its index."""
         reader = self._records.reader(collection.id, space)
         return OpenIndex(collection, space, reader, await self._open_index(collection, space, reader))
 
     async def drop(self, collection: Collection) -> None:
         """Close the collection's index; the next call to `current` opens it anew."""
         async with self._opening:
-            shelf = self._shelves.pop(collection.id, None)
-            if shelf is not None:
-                await shelf.index.close()
+            opened = self._by_collection.pop(collection.id, None)
+            if opened is not None:
+                await opened.index.close()
 
     async def close(self) -> None:
         """Close every index; one with much in memory writes it down, or the next opening would pay for it."""
         await self.followed()
-        for shelf in self._shelves.values():
+        for opened in self._by_collection.values():
             with suppress(StorageError):
-                await shelf.index.flush(least=WORTH_WRITING)
-            await shelf.index.close()
-        self._shelves.clear()
+                await opened.index.flush(least=WORTH_WRITING)
+            await opened.index.close()
+        self._by_collection.clear()
 
     def _look_again(self, collection: CollectionId) -> None:
         behind = self._behind.get(collection)
@@ -142,11 +142,11 @@ class OpenIndexes:
 
     async def _open(self, collection: Collection) -> OpenIndex:
         async with self._opening:
-            held = self._shelves.get(collection.id)
+            held = self._by_collection.get(collection.id)
             if held is not None and held.fits(collection):
                 return held
-            shelf = await self.another(collection, collection.space)
-            self._shelves[collection.id] = shelf
+            opened = await self.another(collection, collection.space)
+            self._by_collection[collection.id] = opened
             if held is not None:
                 await held.index.close()
-            return shelf
+            return opened

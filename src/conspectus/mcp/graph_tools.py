@@ -58,7 +58,7 @@ class GraphArguments(ScopedArguments):
     async def places(self, call: ToolCall) -> list[dict[str, str]]:
         """The graphs, as the engine is told of them. Raises NotFound, or InvalidInput for too many."""
         if not self.of_memory:
-            if call.walled:
+            if call.has_fixed_scope:
                 call.require_inside(await self._source(call))
             return [{"graph": self.graph, "collection": self.collection}]
         scope = self.scope(call.options.scope)
@@ -234,7 +234,7 @@ async def _may_tell_names(call: ToolCall, given: GraphArguments) -> bool:
     """Names are those of all passages of a collection: not told where a wall goes through it."""
     if given.of_memory:
         return False
-    if not call.walled:
+    if not call.has_fixed_scope:
         return True
     inside = await call.engine.collections.list_sources(collection=given.collection)
     return all(each.kind != MEMORIES for each in inside)

@@ -88,7 +88,7 @@ async def read_document(call: ToolCall, given: ReadArguments) -> ToolResult:
 async def known_document(call: ToolCall, name: str) -> Document:
     """The document of that id, if what the server fixes lets the caller see it. Raises NotFound."""
     found = await call.engine.documents.get(name)
-    if call.walled and found.kind in REMEMBERED:
+    if call.has_fixed_scope and found.kind in REMEMBERED:
         call.require_inside(await call.engine.collections.get_source(found.source))
     return found
 
@@ -186,7 +186,7 @@ class QueryArguments(Arguments):
 
     async def _graphs(self, call: ToolCall) -> tuple[str, ...] | None:
         """The graphs that may be walked: all, or where there is a wall none of memories."""
-        if not call.walled:
+        if not call.has_fixed_scope:
             return None
         if self.collection == EVERYWHERE:
             return ()

@@ -241,7 +241,11 @@ class ToolCall:
 
     def require_inside(self, source: Source) -> None:
         """Raise NotFound for memories, and graphs of memories, outside of what the server fixes."""
-        if self.walled and is_of_memory(source) and not _fits(self.options.scope, scope_of(source.name)):
+        if (
+            self.has_fixed_scope
+            and is_of_memory(source)
+            and not _fits(self.options.scope, scope_of(source.name))
+        ):
             raise NotFound("source", source.name)
 
     async def remembered(self, work: Awaitable[T], nothing: T) -> T:
@@ -254,7 +258,7 @@ class ToolCall:
             return nothing
 
     @property
-    def walled(self) -> bool:
+    def has_fixed_scope(self) -> bool:
         """Whether the server fixes whose memories it works on."""
         return bool(fixed_names(self.options.scope))
 

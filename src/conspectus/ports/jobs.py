@@ -123,7 +123,7 @@ class JobStore(Protocol):
 
 
 Run: TypeAlias = Callable[[JobId], Awaitable[None]]
-"""Does a job's work from where it stands, and leaves its end in the ledger; raises only to be run again."""
+"""Does a job's work from where it stands, and stores its end; raises only to be run again."""
 
 JobTurn: TypeAlias = Callable[[JobId], AbstractAsyncContextManager[Lock]]
 """Opens a block that runs a job alone, as `Turn` does."""
@@ -139,7 +139,7 @@ class Jobs(Protocol):
     async def submit(self, job: JobId) -> None:
         """Have a job run; one that waits or runs is left alone, one that has ended runs again.
 
-        When this returns it will be run, even if the process dies, as long as whoever keeps the ledger
+        When this returns it will be run, even if the process dies, as long as whoever keeps the job store
         submits again, at each start, what is unfinished there. Raises StorageError.
         """
         ...

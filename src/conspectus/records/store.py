@@ -278,7 +278,7 @@ def _open(address: str, access: DatabaseAccess) -> SqlRecords:
         unless_opened.callback(transactions.shut)
         bring_up_to_date(transactions.database)
         if access.row_security:
-            guarded(transactions.database, transactions.wall_in)
+            guarded(transactions.database, transactions.enable_row_security)
         unless_opened.pop_all()
     return SqlRecords(transactions)
 

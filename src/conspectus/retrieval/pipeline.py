@@ -73,9 +73,9 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
     Raises StorageBusy when documents were replaced during every one of several attempts.
     """
     watch = Stopwatch()
-    blind = context.embedder if isinstance(context.embedder, str) else None
+    unembeddable = context.embedder if isinstance(context.embedder, str) else None
     embedder = None if isinstance(context.embedder, str) else context.embedder
-    decided, asked = await _asked(query, context.where, embedder, blind)
+    decided, asked = await _asked(query, context.where, embedder, unembeddable)
     watch.lap("embed_query")
     more = decided.min_similarity is not None or context.standing is not None
     keep = Keep(query.limit, tuple(also), more=more)
@@ -110,17 +110,17 @@ def checked_query(query: str | Query, options: QueryOptions, settings: Settings)
     return replace(whole, query=clean(whole.query))
 
 
-def plan(query: Query, *, blind: str | None) -> QueryPlan:
-    """Plan the retrievers and their depth. `blind` says why a query cannot be embedded (None: it can).
+def plan(query: Query, *, unembeddable: str | None) -> QueryPlan:
+    """Plan the retrievers and their depth. `unembeddable` says why a query cannot be embedded (None: it can).
 
     What cannot be used is said in a notice; raises ProviderError where nothing else was asked for.
     """
-    vectors = "vector" in query.retrievers and (blind is None or query.vector is not None)
-    if blind is not None and query.retrievers == ("vector",) and not vectors:
-        raise ProviderError("embedder", blind)
+    vectors = "vector" in query.retrievers and (unembeddable is None or query.vector is not None)
+    if unembeddable is not None and query.retrievers == ("vector",) and not vectors:
+        raise ProviderError("embedder", unembeddable)
     notices: tuple[str, ...] = ()
-    if blind is not None and not vectors and "vector" in query.retrievers:
-        notices = (f"keyword search only: {blind}",)
+    if unembeddable is not None and not vectors and "vector" in query.retrievers:
+        notices = (f"keyword search only: {unembeddable}",)
     return QueryPlan(
         keyword="keyword" in query.retrievers and bool(query.query.strip()),
         vector=vectors and (query.vector is not None or bool(query.query.strip())),
@@ -216,16 +216,16 @@ KEPT = "kept_by_thread"
 
 
 async def _asked(
-    query: Query, where: Filter, embedder: Embedder | None, blind: str | None
+    query: Query, where: Filter, embedder: Embedder | None, unembeddable: str | None
 ) -> tuple[QueryPlan, Probe]:
     """What to look for; a question that cannot be embedded is still asked by its words, and says so."""
-    decided = plan(query, blind=blind)
+    decided = plan(query, unembeddable=unembeddable)
     try:
         return decided, await probe(query, decided, where, embedder)
     except ProviderError as fault:
         if not decided.keyword:
             raise
-        decided = plan(query, blind=f"the question could not be embedded: {fault}")
+        decided = plan(query, unembeddable=f"the question could not be embedded: {fault}")
         return decided, await probe(query, decided, where, None)
 
 

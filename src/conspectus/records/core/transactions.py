@@ -221,19 +221,19 @@ class Transactions:
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
         self._noted: ContextVar[Finish | None] = ContextVar("noted", default=None)
         self._watching: ContextVar[Commits | None] = ContextVar("watching", default=None)
-        self._walled = False
+        self._row_security = False
         self._person: str | None = None
         self._process = os.getpid()
 
-    def wall_in(self) -> None:
+    def enable_row_security(self) -> None:
         """Have the database itself keep from a person's reads what the person may not see."""
         with self.database.migrating() as connection:
             install_row_security(connection)
-        self._walled = True
+        self._row_security = True
 
     def seen_by(self, person: str) -> "Transactions":
-        """The same, with reads for a person, if the database is walled in."""
-        if not self._walled:
+        """The same, with reads for a person, if the database has row security."""
+        if not self._row_security:
             return self
         view = copy(self)
         view._person = person
