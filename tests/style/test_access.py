@@ -1,4 +1,4 @@
-"""Permission cannot be gone around: records are read through a sight, and one module makes the filter."""
+"""Permission cannot be gone around: AuthorizedReader reads the records, and one module makes the filter."""
 
 import ast
 from pathlib import Path
@@ -13,7 +13,7 @@ READING = {
     "text", "timeline", "unembedded",
 }  # fmt: skip
 """Methods of Records that give away what is stored."""
-SIGHT = "access/reader.py"
+READER = "access/reader.py"
 POLICY = "access/policy.py"
 FOR_PEOPLE = ("access/", "engine/", "facades/", "integrations/", "web/", "cli/", "client/")
 """Where a person is answered. What works for the store itself, in ingest/ and index/, reads all of it."""
@@ -65,7 +65,7 @@ def permission_filters(source: str) -> list[str]:
 
 
 def reads_grants(source: str) -> list[str]:
-    """Uses of what a person was granted, which only the sight turns into access."""
+    """Uses of what a person was granted, which only AuthorizedReader turns into access."""
     nodes = ast.walk(ast.parse(source))
     return [str(n.lineno) for n in nodes if isinstance(n, ast.Attribute) and n.attr == "held_by"]
 
@@ -74,8 +74,8 @@ ANSWERING = [path for path in sorted(PACKAGE.rglob("*.py")) if name_of(path).sta
 
 
 @pytest.mark.parametrize("path", ANSWERING, ids=name_of)
-def test_records_are_read_through_the_sight(path: Path) -> None:
-    if name_of(path) != SIGHT:
+def test_records_are_read_through_the_authorized_reader(path: Path) -> None:
+    if name_of(path) != READER:
         assert readings(path.read_text(encoding="utf-8")) == []
         assert reads_grants(path.read_text(encoding="utf-8")) == []
         assert renamings(path.read_text(encoding="utf-8")) == []
@@ -89,8 +89,8 @@ def test_one_module_says_what_may_be_seen(path: Path) -> None:
 
 def test_the_rules_look_at_what_they_are_about() -> None:
     names = {name_of(path) for path in ANSWERING}
-    assert {SIGHT, POLICY, "engine/documents.py", "engine/search.py", "cli/session.py"} <= names
-    assert readings((PACKAGE / SIGHT).read_text(encoding="utf-8")) != []
+    assert {READER, POLICY, "engine/documents.py", "engine/search.py", "cli/session.py"} <= names
+    assert readings((PACKAGE / READER).read_text(encoding="utf-8")) != []
     assert permission_filters((PACKAGE / POLICY).read_text(encoding="utf-8")) != []
 
 
@@ -105,7 +105,7 @@ def test_the_rules_look_at_what_they_are_about() -> None:
         "SearchContext(index=i, hydrate=core.records.hydrate, where=place.narrowed(query.where))",
     ],
 )
-def test_reading_around_the_sight_is_found(planted: str) -> None:
+def test_reading_around_it_is_found(planted: str) -> None:
     assert len(readings(f"async def f():\n    {planted}\n")) == 1
 
 
@@ -124,7 +124,7 @@ def test_a_permission_filter_elsewhere_is_found(planted: str) -> None:
 @pytest.mark.parametrize(
     "allowed",
     [
-        "SearchContext(index=i, hydrate=self._sight.rows(place), where=place.narrowed(query.where))",
+        "SearchContext(index=i, hydrate=self._authorized.rows(place), where=place.narrowed(query.where))",
         "await self._core.records.delete(ids)",
         "await write(self._core.records, batch, by)",
         "self.records = parts.records",
