@@ -24,6 +24,7 @@ from conspectus.errors import (
     WriteOutcomeUnknown,
 )
 from conspectus.ingest.background_workers import Backfill, Followers, NameReader
+from conspectus.ingest.embedding_queue import EmbedQueue
 from conspectus.ingest.job_execution import JobWorker
 from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import OpenIndexes
@@ -225,9 +226,12 @@ class EngineContext:
     ) -> Sequence[Written]:
         """Write documents; with `home`, their collection, its index follows while the caller goes on.
 
-        With an `embedder`, a few short ones are written with their vectors.
+        With an `embedder` that works in this process, a few short ones are written with their vectors.
         """
         by = self.preparation(source)
+        if isinstance(embedder, EmbedQueue):
+            # A vendor may refuse or be away: what it is asked for is stored first, and its worker tells why.
+            embedder = None
         written = await write(
             self.core.records, batch, by, if_match=if_match, stored=stored, embedder=embedder
         )
