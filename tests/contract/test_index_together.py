@@ -99,7 +99,6 @@ async def test_two_indexes_share_what_one_has_built(tmp_path: Path) -> None:
     first, second = await open_here(tmp_path, journal), await open_here(tmp_path, journal)
     await second.apply(await journal.changes_since(0, limit=1_000))
     await first.rebuild()
-    assert (await second.status()).details["tail"] == "100"
     journal.remove([3])
     await second.apply(await journal.changes_since(second.applied(), limit=1_000))
     status = await second.status()
