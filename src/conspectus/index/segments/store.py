@@ -6,7 +6,6 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from itertools import takewhile
 from pathlib import Path
 
 import numpy as np
@@ -81,30 +80,16 @@ def without(tail: Tail, ranges: Sequence[Range]) -> Tail:
     return tuple(part for part in parts if part.view.live)
 
 
-_LARGE = 500
-_ALIKE = 8
-"""So many segments of a tail are merged at once when they are large: each row is written a few times only."""
-
-
 def extended(tail: Tail, rows: Iterable[Row], shape: Shape) -> Tail:
     """The tail with further rows, whose ids it does not hold alive."""
     parts, pool = list(tail), list(rows)
     if not pool:
         return tail
-    while merging := _merging(parts, len(pool)):
-        pool += [row for part in parts[-merging:] for row in part.live()]
-        del parts[-merging:]
+    while parts and parts[-1].view.live <= 2 * len(pool) <= MOST_ROWS:
+        pool += parts.pop().live()
     pool.sort(key=lambda row: row.id)
     pieces = [pool[start : start + MOST_ROWS] for start in range(0, len(pool), MOST_ROWS)]
     return (*parts, *(TailSegment(SegmentView(segment_in_memory(piece, shape)), piece) for piece in pieces))
-
-
-def _merging(parts: Sequence[TailSegment], rows: int) -> int:
-    """How many of the last segments become one with so many new rows."""
-    if 2 * rows > MOST_ROWS:
-        return 0
-    small = sum(1 for _ in takewhile(lambda part: part.view.live <= 2 * rows, reversed(parts)))
-    return small if small >= (1 if rows < _LARGE else _ALIKE - 1) else 0
 
 
 @dataclass(frozen=True, slots=True)
