@@ -35,9 +35,9 @@ class Versions:
         self._ids = fresh
 
 
-async def open_here(directory: Path, journal: Journal) -> SegmentsIndex:
+async def open_here(directory: Path, journal: Journal, *, tail_chunks: int = 30) -> SegmentsIndex:
     return await SegmentsIndex.open(
-        directory, journal, str.split, dimensions=0, options=Options(tail_chunks=30)
+        directory, journal, str.split, dimensions=0, options=Options(tail_chunks=tail_chunks)
     )
 
 
@@ -96,9 +96,11 @@ async def test_every_answer_is_one_version(tmp_path: Path, processes: int) -> No
 async def test_two_indexes_share_what_one_has_built(tmp_path: Path) -> None:
     journal = Journal()
     journal.put(make_chunk(number, "version") for number in range(100))
-    first, second = await open_here(tmp_path, journal), await open_here(tmp_path, journal)
+    # The second would otherwise build in the background what only the first is to build.
+    first, second = await open_here(tmp_path, journal), await open_here(tmp_path, journal, tail_chunks=1_000)
     await second.apply(await journal.changes_since(0, limit=1_000))
     await first.rebuild()
+    assert (await second.status()).details["tail"] == "100"
     journal.remove([3])
     await second.apply(await journal.changes_since(second.applied(), limit=1_000))
     status = await second.status()
