@@ -61,7 +61,7 @@ class Embedders:
     def named(self, name: str) -> Embedder | None:
         """The embedder of a setting; None for `none`. Raises InvalidInput for a name of no known form.
 
-        `given` is the object that the caller given, `vectors:N` stands for none at all.
+        `given` is the object that the caller passed, `vectors:N` stands for none at all.
         """
         if name == "none":
             return None

@@ -182,7 +182,7 @@ def _name(collection: Collection, space: str) -> str:
 Open: TypeAlias = "Callable[[Collection], AtOnce]"
 
 MOST_CHUNKS = 200
-"""Other writers wait meanwhile; what is more is taken in afterwards, by the next query."""
+"""Other writers wait meanwhile; more is indexed afterwards, by the next query."""
 
 
 class PgvectorSync:

@@ -194,7 +194,7 @@ def _packed(new: NewDocument) -> bytes | None:
 
 
 def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) -> str:
-    """A hash of every field that a caller gives, of how the text is split, and of a vector given."""
+    """A hash of every field that a caller gives, of how the text is split, and of a given vector."""
     parts: list[object] = [document.content_hash, document.title, document.kind, document.author]
     parts += [document.role, document.sequence, document.parent, document.thread, document.syntax]
     parts += [document.metadata, by.chunk_size, by.chunk_overlap]

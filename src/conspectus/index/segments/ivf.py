@@ -97,8 +97,10 @@ def build_codes(folder: Path, vectors: Half, rows: RowNumbers, *, lists: bool) -
     threads = faiss.omp_get_max_threads()
     # The steps are so short that threads would only wait for each other.
     faiss.omp_set_num_threads(1)
-    _write(str(folder / FILE), vectors, rows, arrays)
-    faiss.omp_set_num_threads(threads)
+    try:
+        _write(str(folder / FILE), vectors, rows, arrays)
+    finally:
+        faiss.omp_set_num_threads(threads)
     return arrays
 
 
