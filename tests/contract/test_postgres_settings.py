@@ -2,10 +2,11 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
-from sqlalchemy import Float, cast, literal, select
+from sqlalchemy import Connection, Float, cast, literal, select, text
 from tests.stores import SETTINGS
 from tests.support.postgres_server import PostgresProcess
 
@@ -14,6 +15,7 @@ from conspectus.model.filter import Between, Eq
 from conspectus.model.query import Query
 from conspectus.model.records import NewDocument
 from conspectus.records.core.dialects import kind_of
+from conspectus.records.core.postgres import STATEMENT_SECONDS
 from conspectus.records.store import open_records
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -78,3 +80,28 @@ async def test_json_that_speaks_of_a_nul_is_read(unusual: str) -> None:
     records = await open_records(unusual)
     assert await records.transactions.read(lambda connection: connection.scalar(kind)) == "text"
     await records.close()
+
+
+async def test_a_connection_without_a_pooler_keeps_statements_and_limits(postgres_url: str) -> None:
+    kept = text("SELECT count(*), current_setting('statement_timeout') FROM pg_prepared_statements")
+    records = await open_records(postgres_url)
+    for _ in range(10):
+        await records.collection("nothing")
+    statements, limit = await records.transactions.read(lambda connection: connection.execute(kept).one())
+    assert (statements > 0, limit) == (True, f"{STATEMENT_SECONDS // 60}min")
+    await records.close()
+
+
+async def test_a_table_made_anew_is_read_by_the_same_statement(postgres_url: str) -> None:
+    records = await open_records(postgres_url)
+    counted = text("SELECT count(*) FROM beside")
+    for rows in (2, 3):
+        await records.transactions.write(partial(_make_anew, rows=rows))
+        for _ in range(4):
+            assert await records.transactions.read(lambda connection: connection.scalar(counted)) == rows
+    await records.close()
+
+
+def _make_anew(connection: Connection, rows: int) -> None:
+    connection.execute(text("DROP TABLE IF EXISTS beside"))
+    connection.execute(text(f"CREATE TABLE beside AS SELECT generate_series(1, {rows})"))

@@ -67,7 +67,7 @@ async def test_those_who_wait_share_transactions(transactions: Transactions) -> 
     results = await queued(transactions, *(partial(counted, number) for number in range(many)))
     assert results == list(range(many))
     assert len(await stored(transactions)) == many
-    assert len(ended) == 3
+    assert 3 <= len(ended) < many // 4
 
 
 async def test_one_that_fails_takes_no_other_along(transactions: Transactions) -> None:

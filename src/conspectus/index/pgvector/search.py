@@ -172,7 +172,7 @@ _MARGIN = 16
 _SETTINGS = (
     "SELECT set_config('hnsw.ef_search', %s, true), set_config('hnsw.iterative_scan', 'relaxed_order', true),"
     " set_config('hnsw.max_scan_tuples', %s, true), set_config('enable_seqscan', 'off', true),"
-    " set_config('enable_sort', 'off', true)"
+    " set_config('enable_sort', 'off', true), set_config('plan_cache_mode', 'force_custom_plan', true)"
 )
 _DONE = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sort', 'on', true)"
 

@@ -2,8 +2,9 @@
 
 A transaction that writes to a collection holds the lock of that collection from its beginning to its end:
 what it looked at cannot change under it, and the numbers it takes are ordered as commits are. One that writes
-to more holds the lock of the whole database, as in SQLite. Every lock and setting ends with its transaction,
-so that a pooler may give each transaction another connection.
+to more holds the lock of the whole database, as in SQLite. Every lock ends with its transaction, and behind a
+pooler, which may give each transaction another connection, every setting does. A connection straight to the
+server keeps its settings, and its statements once they were prepared.
 """
 
 import hashlib
@@ -11,12 +12,14 @@ import re
 import time
 from collections.abc import Iterator, Mapping, Set
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from typing import Any, Final
 
 import psycopg
 from sqlalchemy import Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DBAPIError, ProgrammingError, SQLAlchemyError
 from sqlalchemy.exc import TimeoutError as PoolTimeout
+from sqlalchemy.pool import ConnectionPoolEntry
 
 from conspectus.errors import (
     Conflict,
@@ -36,13 +39,12 @@ STATEMENT_SECONDS = 120
 _WRITE_LOCK, _MIGRATION_LOCK = 0x436F6E73_0001, 0x436F6E73_0002
 _WHOLE = f"pg_advisory_xact_lock({_WRITE_LOCK})"
 _PART = f"pg_advisory_xact_lock_shared({_WRITE_LOCK})"
-_BEGIN = (
-    "SELECT set_config('statement_timeout', '{}s', true), set_config('lock_timeout', '{}ms', true),"
-    " set_config('idle_in_transaction_session_timeout', '{}ms', true),"
-    " set_config('standard_conforming_strings', 'on', true), set_config('array_nulls', 'on', true),"
-    " set_config('extra_float_digits', '1', true)"
-)
+_SETTINGS: Final = {"standard_conforming_strings": "on", "array_nulls": "on", "extra_float_digits": "1"}
 """Limits, and the settings by which a database or a role may have a value written or read as another one."""
+_DIRECT: Final = "conspectus_direct"
+"""In the information of connections that no pooler stands before."""
+_PREPARE_AFTER, _PREPARED = 2, 400
+"""How often a statement is run before it is prepared, and how many are kept: some for each index."""
 _KIND = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int"
 _OLDEST = 15
 _UNLIMITED = "SELECT set_config('statement_timeout', '0', true), set_config('lock_timeout', '0', true)"
@@ -148,7 +150,6 @@ def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
         raise InvalidInput("path", "has an @ in the password: write %40 for it, or set PGPASSWORD instead")
     engine = create_engine(
         address,
-        # A pooler may run the next transaction on another connection, which knows no prepared statement.
         connect_args={
             "prepare_threshold": None,
             "connect_timeout": max(int(busy_seconds), 1),
@@ -160,20 +161,46 @@ def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
         max_overflow=0,
         hide_parameters=True,
     )
-    patience = max(int(busy_seconds * 1000), 1)
-    limits = _BEGIN.format(STATEMENT_SECONDS, patience, patience)
-    event.listen(engine, "begin", lambda connection: _begin(connection, limits))
+    patience = f"{max(int(busy_seconds * 1000), 1)}ms"
+    settings = {
+        "statement_timeout": f"{STATEMENT_SECONDS}s",
+        "lock_timeout": patience,
+        "idle_in_transaction_session_timeout": patience,
+        **_SETTINGS,
+    }
+    event.listen(engine, "connect", partial(_connected, settings))
+    event.listen(engine, "begin", partial(_begin, _set(settings, local=True)))
     return engine
 
 
-def _begin(connection: Connection, limits: str) -> None:
+def _set(settings: Mapping[str, str], *, local: bool) -> str:
+    return ", ".join(f"set_config('{name}', '{value}', {local})" for name, value in settings.items())
+
+
+def _connected(settings: Mapping[str, str], opened: Any, record: ConnectionPoolEntry) -> None:
+    """Keep settings and prepared statements on a connection straight to the server.
+
+    A pooler answers with a process number of its own, by which requests to cancel reach it.
+    """
+    connection: psycopg.Connection = opened
+    (process,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (None,)
+    if process == connection.info.backend_pid:
+        connection.execute(f"SELECT {_set(settings, local=False)}")
+        connection.prepare_threshold, connection.prepared_max = _PREPARE_AFTER, _PREPARED
+        record.info[_DIRECT] = True
+    connection.commit()
+
+
+def _begin(settings: str, connection: Connection) -> None:
     options = connection.get_execution_options()
     if options.get("isolation_level") == AUTOCOMMIT:
         # Nothing else would tell whether a statement failed on a dead connection or after it was carried out.
         connection.exec_driver_sql("SELECT 1")
         return
     # The limits come first, and hold for the locks that follow them.
-    connection.exec_driver_sql(", ".join((limits, *options.get(WRITES, ()))))
+    first = () if _DIRECT in connection.info else (settings,)
+    if wanted := (*first, *options.get(WRITES, ())):
+        connection.exec_driver_sql(f"SELECT {', '.join(wanted)}")
 
 
 def lock_number(name: str) -> int:
