@@ -1,6 +1,7 @@
 import asyncio
 import importlib.util
 from dataclasses import replace
+from functools import partial
 
 import pytest
 import spacy
@@ -11,11 +12,13 @@ from conspectus.graph.name_keys import key_of
 from conspectus.providers.entity_extractors import (
     LONGEST_FOR_CHAT,
     ChatNames,
-    GlinerNames,
     Labelled,
-    SpacyNames,
+    LocalNames,
+    by_gliner,
     found_in,
+    gliner_names,
     pieces,
+    spacy_names,
 )
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
@@ -56,7 +59,7 @@ def pipeline(tmp_path):
 
 
 async def test_a_spacy_pipeline_finds_its_entities(pipeline):
-    extractor = SpacyNames(pipeline, key_of)
+    extractor = spacy_names(pipeline, key_of)
     texts = ["Ann Smith left Paris.", "", "x " * 60_000 + "to Paris"]
     found = await extractor.extract(texts)
     assert [brief(each) for each in found] == [
@@ -83,7 +86,7 @@ def test_a_folder_without_a_pipeline_is_said(tmp_path, content):
     if content is not None:
         (tmp_path / "config.cfg").write_text(content)
     with pytest.raises(InvalidInput, match="pipeline"):
-        SpacyNames(tmp_path, key_of)
+        spacy_names(tmp_path, key_of)
 
 
 class LabelsCapitals:
@@ -105,7 +108,7 @@ class LabelsCapitals:
 async def test_what_a_gliner_model_says_becomes_names_in_the_whole_text():
     model = LabelsCapitals()
     text = "so " * 1_000 + "Ann met Bob"
-    (found,) = await GlinerNames("gliner:x", model, key_of).extract([text])
+    (found,) = await LocalNames("gliner:x", partial(by_gliner, model), key_of).extract([text])
     assert brief(found) == [("Ann", "person"), ("Bob", "person")]
     assert [text[each.start : each.end] for each in found] == ["Ann", "Bob"] and model.longest <= 1_000
 
@@ -113,7 +116,7 @@ async def test_what_a_gliner_model_says_becomes_names_in_the_whole_text():
 @pytest.mark.skipif(importlib.util.find_spec("gliner") is not None, reason="gliner is installed")
 async def test_without_gliner_the_line_that_installs_it_is_said(tmp_path):
     with pytest.raises(MissingExtra, match=r"conspectus\[gliner\]"):
-        GlinerNames.load(tmp_path, key_of)
+        gliner_names(tmp_path, key_of)
     settings = replace(SETTINGS, entity_extractor=f"gliner:{tmp_path}")
     async with bootstrap.open(tmp_path / "store", settings=settings) as engine:
         await engine.graph.get_or_create()

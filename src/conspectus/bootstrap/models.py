@@ -172,13 +172,13 @@ def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtr
     if chosen == RULES:
         return RuleExtractor()
     if chosen.startswith(_SPACY):
-        from conspectus.providers.entity_extractors import SpacyNames
+        from conspectus.providers.entity_extractors import spacy_names
 
-        return SpacyNames(Path(chosen.removeprefix(_SPACY)).expanduser(), key_of)
+        return spacy_names(Path(chosen.removeprefix(_SPACY)).expanduser(), key_of)
     if chosen.startswith(_GLINER):
-        from conspectus.providers.entity_extractors import GlinerNames
+        from conspectus.providers.entity_extractors import gliner_names
 
-        return GlinerNames.load(Path(chosen.removeprefix(_GLINER)).expanduser(), key_of)
+        return gliner_names(Path(chosen.removeprefix(_GLINER)).expanduser(), key_of)
     if chat_model is None:
         raise ChatNotConfigured
     from conspectus.providers.entity_extractors import ChatNames

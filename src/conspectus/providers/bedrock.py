@@ -1,14 +1,15 @@
 """Requests to models on Amazon Bedrock, with every failure as one of our errors."""
 
 import asyncio
-import importlib
 import json
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Final, Literal
 
-from conspectus.errors import InvalidInput, MissingExtra, ProviderError, ProviderUnavailable
+from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
+from conspectus.providers.optional import optional
 from conspectus.providers.vendor_api import (
     Calls,
     Note,
@@ -22,6 +23,7 @@ from conspectus.providers.vendor_api import (
 )
 
 PROVIDER = "bedrock"
+_library = partial(optional, extra="bedrock", package="boto3")
 TOKENS = "x-amzn-bedrock-input-token-count"
 
 
@@ -88,13 +90,6 @@ def _translated(response: Any) -> ProviderError:
     wait = waiting_time(metadata.get("HTTPHeaders", {}).get("retry-after"))
     words = f"{error.get('Code', '')} {error.get('Message', '')}"
     return refusal(PROVIDER, metadata.get("HTTPStatusCode", 0), words, retry_after=wait)
-
-
-def _library(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtra("bedrock", "boto3") from error
 
 
 DIMENSIONS: Final = (256, 512, 1024, 1536)

@@ -5,20 +5,21 @@ stand is looked up in the text.
 """
 
 import asyncio
-import importlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol
+from typing import Any, Final, TypeAlias
 
-from conspectus.errors import ChatBadAnswer, InvalidInput, MissingExtra
+from conspectus.errors import ChatBadAnswer, InvalidInput
 from conspectus.model.chat import Delta
 from conspectus.model.graph import Mention
 from conspectus.model.results import Message
 from conspectus.ports.chat import ChatModel
+from conspectus.providers.optional import optional
 
 KeyOf = Callable[[str], str]
 """What names are compared by."""
@@ -175,83 +176,16 @@ def _places(piece: str, at: int, name: str, kind: str) -> Iterator[Labelled]:
         yield Labelled(at + found.start(), at + found.end(), kind[:40])
 
 
-GLINER: Final = "gliner:"
-LABELS: Final = ("person", "organization", "location", "date", "event", "product", "work of art", "concept")
-LONGEST_FOR_GLINER: Final = 1_000
-"""Such models read some hundreds of words at once; longer texts are read in pieces."""
-SURE: Final = 0.5
+Label: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[Labelled]]]
+"""What a model finds in each of some texts."""
 
 
-class Labeller(Protocol):
-    """What is used of a GLiNER model."""
+class LocalNames:
+    """What a model on this machine finds, by one call at a time."""
 
-    def predict_entities(
-        self, text: str, labels: list[str], *, threshold: float
-    ) -> Sequence[Mapping[str, Any]]:
-        """The entities of these labels: `start`, `end`, `label` and `score` of each."""
-        ...
-
-
-class GlinerNames:
-    """The entities that a model finds for labels of everyday kinds."""
-
-    def __init__(self, name: str, model: Labeller, key_of: KeyOf) -> None:
+    def __init__(self, name: str, label: Label, key_of: KeyOf) -> None:
         self._name = name
-        self._model = model
-        self._key_of = key_of
-        self._turn = asyncio.Lock()
-
-    @classmethod
-    def load(cls, folder: Path, key_of: KeyOf) -> "GlinerNames":
-        """The model of a folder. Raises MissingExtra without gliner, InvalidInput for no such folder."""
-        try:
-            gliner = importlib.import_module("gliner")
-        except ImportError as fault:
-            raise MissingExtra("gliner", "gliner") from fault
-        if not folder.is_dir():
-            raise InvalidInput("names", f"{folder} holds no GLiNER model")
-        try:
-            model = gliner.GLiNER.from_pretrained(str(folder), local_files_only=True)
-        except (OSError, ValueError) as fault:
-            raise InvalidInput("names", f"{folder} cannot be read as a GLiNER model: {fault}") from fault
-        return cls(f"{GLINER}{folder}", model, key_of)
-
-    @property
-    def name(self) -> str:
-        """What it is called in settings and reports."""
-        return self._name
-
-    async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
-        """For each text its names, in order and without overlaps."""
-        async with self._turn:
-            return await asyncio.to_thread(lambda: [self._of(text) for text in texts])
-
-    async def close(self) -> None:
-        """Nothing is held open."""
-
-    def _of(self, text: str) -> list[Mention]:
-        spans = [
-            Labelled(at + int(each["start"]), at + int(each["end"]), str(each["label"]), float(each["score"]))
-            for at, piece in pieces(text, LONGEST_FOR_GLINER)
-            for each in self._model.predict_entities(piece, list(LABELS), threshold=SURE)
-        ]
-        return found_in(text, spans, self._key_of)
-
-
-SPACY: Final = "spacy:"
-LONGEST_FOR_SPACY: Final = 100_000
-"""A pipeline takes memory by the length of a text; longer ones are read in pieces."""
-
-
-class SpacyNames:
-    """The entities of a pipeline's named-entity components.
-
-    Raises MissingExtra without spaCy, InvalidInput where the folder holds no pipeline.
-    """
-
-    def __init__(self, folder: Path, key_of: KeyOf) -> None:
-        self._pipeline = _load(folder)
-        self._name = f"{SPACY}{folder}"
+        self._label = label
         self._key_of = key_of
         self._turn = asyncio.Lock()
 
@@ -269,28 +203,71 @@ class SpacyNames:
         """Nothing is held open."""
 
     def _extract(self, texts: Sequence[str]) -> list[list[Mention]]:
-        cut = [
-            (number, at, piece)
-            for number, text in enumerate(texts)
-            for at, piece in pieces(text, LONGEST_FOR_SPACY)
-        ]
-        spans: list[list[Labelled]] = [[] for _ in texts]
-        read = self._pipeline.pipe(piece for _, _, piece in cut)
-        for (number, at, _), document in zip(cut, read, strict=True):
-            spans[number] += [
-                Labelled(at + each.start_char, at + each.end_char, each.label_) for each in document.ents
-            ]
-        return [found_in(text, of, self._key_of) for text, of in zip(texts, spans, strict=True)]
+        labelled = self._label(texts)
+        return [found_in(text, of, self._key_of) for text, of in zip(texts, labelled, strict=True)]
 
 
-def _load(folder: Path) -> Any:
+GLINER: Final = "gliner:"
+LABELS: Final = ("person", "organization", "location", "date", "event", "product", "work of art", "concept")
+LONGEST_FOR_GLINER: Final = 1_000
+"""Such models read some hundreds of words at once; longer texts are read in pieces."""
+SURE: Final = 0.5
+
+
+def gliner_names(folder: Path, key_of: KeyOf) -> LocalNames:
+    """The entities that the GLiNER model of a folder finds for labels of everyday kinds.
+
+    Raises MissingExtra without gliner, InvalidInput for no such folder.
+    """
+    gliner = optional("gliner", "gliner", "gliner")
+    if not folder.is_dir():
+        raise InvalidInput("names", f"{folder} holds no GLiNER model")
     try:
-        spacy = importlib.import_module("spacy")
-    except ImportError as fault:
-        raise MissingExtra("spacy", "spacy") from fault
+        model = gliner.GLiNER.from_pretrained(str(folder), local_files_only=True)
+    except (OSError, ValueError) as fault:
+        raise InvalidInput("names", f"{folder} cannot be read as a GLiNER model: {fault}") from fault
+    return LocalNames(f"{GLINER}{folder}", partial(by_gliner, model), key_of)
+
+
+def by_gliner(model: Any, texts: Sequence[str]) -> list[list[Labelled]]:
+    """What a GLiNER model labels in each of some texts."""
+    return [list(_labelled(model, text)) for text in texts]
+
+
+def _labelled(model: Any, text: str) -> Iterator[Labelled]:
+    for at, piece in pieces(text, LONGEST_FOR_GLINER):
+        for each in model.predict_entities(piece, list(LABELS), threshold=SURE):
+            start, end = at + int(each["start"]), at + int(each["end"])
+            yield Labelled(start, end, str(each["label"]), float(each["score"]))
+
+
+SPACY: Final = "spacy:"
+LONGEST_FOR_SPACY: Final = 100_000
+"""A pipeline takes memory by the length of a text; longer ones are read in pieces."""
+
+
+def spacy_names(folder: Path, key_of: KeyOf) -> LocalNames:
+    """The entities of the named-entity components of a pipeline.
+
+    Raises MissingExtra without spaCy, InvalidInput where the folder holds no pipeline.
+    """
+    spacy = optional("spacy", "spacy", "spacy")
     if not (folder / "config.cfg").is_file():
         raise InvalidInput("names", f"{folder} holds no spaCy pipeline")
     try:
-        return spacy.load(folder)
+        pipeline = spacy.load(folder)
     except (OSError, ValueError) as fault:
         raise InvalidInput("names", f"{folder} cannot be read as a spaCy pipeline: {fault}") from fault
+    return LocalNames(f"{SPACY}{folder}", partial(_by_spacy, pipeline), key_of)
+
+
+def _by_spacy(pipeline: Any, texts: Sequence[str]) -> list[list[Labelled]]:
+    found: list[list[Labelled]] = [[] for _ in texts]
+    cut = (
+        (piece, (own, at))
+        for own, text in zip(found, texts, strict=True)
+        for at, piece in pieces(text, LONGEST_FOR_SPACY)
+    )
+    for document, (own, at) in pipeline.pipe(cut, as_tuples=True):
+        own.extend(Labelled(at + each.start_char, at + each.end_char, each.label_) for each in document.ents)
+    return found

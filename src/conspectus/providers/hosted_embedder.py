@@ -1,9 +1,9 @@
 """Embeds with any vendor that pydantic-ai-slim can reach, named `vendor:model`, and with Gemini."""
 
 import asyncio
-import importlib
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Any, Final, Literal, Self
 
 import numpy as np
@@ -12,6 +12,7 @@ from conspectus.errors import InvalidInput, MissingExtra, ProviderError, Provide
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retry_policy import BUSY, RetryPolicy
 from conspectus.ports import Vectors
+from conspectus.providers.optional import optional
 from conspectus.providers.vendor_api import Calls, Note, drop, refusal, sendable, unit_rows
 from conspectus.settings import vendor_variable
 from conspectus.text.splitter import SplitOptions, split
@@ -29,6 +30,8 @@ SHORTENING: Final = (
 MOST: Final = {"bedrock": 96, "cohere": 96, "google": 100, "google-cloud": 100, "voyageai": 128}
 """How many texts these vendors take in one request."""
 MOST_ELSEWHERE: Final = 2048
+_hosted = partial(optional, extra="hosted", package="pydantic-ai-slim")
+_google = partial(optional, extra="google", package="pydantic-ai-slim[google]")
 
 
 class HostedEmbedder:
@@ -44,7 +47,7 @@ class HostedEmbedder:
     """
 
     def __init__(self, model: Any, dimensions: int, *, timeout: float = 60.0, note: Note = drop) -> None:
-        self._errors = _library("exceptions")
+        self._errors = _hosted("pydantic_ai.exceptions")
         self._connection: Any = None
         self._open = AsyncExitStack()
         self._model = self._find(model) if isinstance(model, str) else model
@@ -80,7 +83,7 @@ class HostedEmbedder:
         vendor, separator, model = name.partition(":")
         if not (separator and vendor and model):
             raise InvalidInput("embedder", f"{name!r} is not of the form vendor:model")
-        embeddings = _library("embeddings")
+        embeddings = _hosted("pydantic_ai.embeddings")
         try:
             self._connection = _asking_once(vendor)
             return embeddings.infer_embedding_model(name, provider_factory=lambda _: self._connection)
@@ -115,7 +118,7 @@ class HostedEmbedder:
 
 def _asking_once(vendor: str) -> Any:
     """The vendor's connection, without the retries that its library would make unseen."""
-    provider = _library("providers").infer_provider(vendor)
+    provider = _hosted("pydantic_ai.providers").infer_provider(vendor)
     client: Any = getattr(provider, "client", None)
     if hasattr(client, "max_retries"):
         client.max_retries = 0
@@ -127,13 +130,6 @@ def _words(body: Any) -> str:
     inner = body.get("error", body) if isinstance(body, dict) else None
     found = inner.get("message") if isinstance(inner, dict) else inner
     return found if isinstance(found, str) else ""
-
-
-def _library(module: str) -> Any:
-    try:
-        return importlib.import_module(f"pydantic_ai.{module}")
-    except ImportError as error:
-        raise MissingExtra("hosted", "pydantic-ai-slim") from error
 
 
 MODEL: Final = "gemini-embedding-001"
@@ -242,8 +238,8 @@ class GeminiEmbeddings:
         """The embedder on this event loop; connections of an earlier one went with it."""
         loop = asyncio.get_running_loop()
         if self._inner is None or self._loop is not loop:
-            vendor = _google_library("pydantic_ai.providers.google")
-            models = _google_library("pydantic_ai.embeddings.google")
+            vendor = _google("pydantic_ai.providers.google")
+            models = _google("pydantic_ai.embeddings.google")
             provider = vendor.GoogleProvider(api_key=self._key, base_url=self._base_url)
             self._open, self._loop = AsyncExitStack(), loop
             await self._open.enter_async_context(provider)
@@ -264,10 +260,3 @@ def _without(key: str, fault: ProviderError) -> ProviderError:
         again = fault.retry_after
         return ProviderUnavailable(fault.provider, reason, status=fault.status, retry_after=again)
     return ProviderError(fault.provider, reason, status=fault.status)
-
-
-def _google_library(module: str) -> Any:
-    try:
-        return importlib.import_module(module)
-    except ImportError as error:
-        raise MissingExtra("google", "pydantic-ai-slim[google]") from error

@@ -2,16 +2,16 @@
 
 import asyncio
 import hashlib
-import importlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from conspectus.errors import InvalidInput, MissingExtra
+from conspectus.errors import InvalidInput
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
+from conspectus.providers.optional import optional
 
 _WEIGHTS = "model.safetensors"
 
@@ -59,11 +59,8 @@ class StaticEmbedder:
 
 
 def _load(folder: Path) -> Any:
-    try:
-        library = importlib.import_module("model2vec")
-        damaged = importlib.import_module("safetensors").SafetensorError
-    except ImportError as error:
-        raise MissingExtra("static", "model2vec") from error
+    library = optional("model2vec", "static", "model2vec")
+    damaged = optional("safetensors", "static", "model2vec").SafetensorError
     if not (folder / _WEIGHTS).is_file():
         raise InvalidInput("embedder", f"{folder} holds no model2vec model ({_WEIGHTS} is missing)")
     try:
