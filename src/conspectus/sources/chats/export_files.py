@@ -12,6 +12,7 @@ from typing import IO
 
 from conspectus.errors import TooLarge, UnreadableFile
 from conspectus.model.channels import NewMessage
+from conspectus.sources.encoding import Decoded, decode
 from conspectus.sources.files.zip_xml import FAULTS
 from conspectus.sources.json_values import Notices
 from conspectus.text.clean import clean
@@ -92,6 +93,14 @@ class Export:
         if self._read > limits.unpacked_bytes:
             raise TooLarge("unpacked export", size=self._read, limit=limits.unpacked_bytes)
         return data
+
+    def text(self, part: ExportFile) -> Decoded | None:
+        """The text of a part; None with a notice that names it where it cannot be read. Raises TooLarge."""
+        data = self.read(part)
+        decoded = None if data is None else decode(data)
+        if data is not None and decoded is None:
+            self._notices.damaged(UNREADABLE, part.name)
+        return decoded and replace(decoded, text=decoded.text.removeprefix("\ufeff"))
 
 
 @contextmanager

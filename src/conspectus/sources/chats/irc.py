@@ -8,7 +8,6 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 from conspectus.model.channels import ChannelArchive, NewMessage
 from conspectus.sources.chats.export_files import (
     NO_TEXT,
-    UNREADABLE,
     ChannelNames,
     Export,
     ExportFile,
@@ -16,7 +15,6 @@ from conspectus.sources.chats.export_files import (
     as_name,
     with_own_keys,
 )
-from conspectus.sources.encoding import decode
 from conspectus.sources.json_values import Notices
 from conspectus.text.clean import clean
 
@@ -260,16 +258,13 @@ def read_irc(export: Export, parts: Iterable[ExportFile], notices: Notices) -> I
     """The channels that the files are named after."""
     channels: dict[tuple[str, str], _Channel] = {}
     for part in sorted(parts, key=_order):
-        data = export.read(part)
-        decoded = None if data is None else decode(data)
-        if data is not None and decoded is None:
-            notices.damaged(UNREADABLE, part.name)
+        decoded = export.text(part)
         if decoded is None:
             continue
         if decoded.damaged:
             notices.note("files with damaged characters, which were replaced", part.name)
         name, folder = _channel(part, export.name)
-        messages = list(_messages(decoded.text.removeprefix("\ufeff"), part, notices))
+        messages = list(_messages(decoded.text, part, notices))
         channels.setdefault((folder, name), _Channel(name, folder)).messages += messages
     names = ChannelNames()
     for channel in channels.values():

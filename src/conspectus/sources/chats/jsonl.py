@@ -10,7 +10,6 @@ from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelArchive, NewMess
 from conspectus.sources.chats.export_files import (
     NO_TEXT,
     NO_TIME,
-    UNREADABLE,
     ChannelNames,
     Export,
     ExportFile,
@@ -18,7 +17,6 @@ from conspectus.sources.chats.export_files import (
     as_name,
     finished,
 )
-from conspectus.sources.encoding import decode
 from conspectus.sources.json_values import Notices, NotJson, load, mapping, moment_of, text_in, word_in
 from conspectus.text.clean import clean
 
@@ -94,12 +92,9 @@ def read_jsonl(
     channels: dict[str, list[NewMessage]] = {}
     reader = _Lines(notices, bounds)
     for part in parts:
-        data = export.read(part)
-        decoded = None if data is None else decode(data)
-        if data is not None and decoded is None:
-            notices.damaged(UNREADABLE, part.name)
+        decoded = export.text(part)
         if decoded is not None:
-            for channel, message in reader.read(decoded.text.removeprefix("\ufeff"), part):
+            for channel, message in reader.read(decoded.text, part):
                 channels.setdefault(channel, []).append(message)
     names = ChannelNames()
     for channel, messages in channels.items():

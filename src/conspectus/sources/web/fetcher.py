@@ -11,7 +11,8 @@ import re
 import socket
 import ssl
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Final
@@ -156,7 +157,74 @@ def trusted() -> ssl.SSLContext:
     return httpx.create_ssl_context()
 
 
-class WebFetcher:
+class _HttpClient:
+    """Requests to addresses within a boundary, in at most so many seconds."""
+
+    def __init__(
+        self,
+        connections: Connections,
+        seconds: float,
+        certificates: ssl.SSLContext | None,
+        *,
+        most: int,
+        kept: int,
+    ) -> None:
+        self._seconds = seconds
+        self._pool = httpcore.AsyncConnectionPool(
+            ssl_context=certificates or trusted(),
+            max_connections=most,
+            max_keepalive_connections=kept,
+            keepalive_expiry=5.0,
+            network_backend=connections,
+        )
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._pool.aclose()
+
+    @asynccontextmanager
+    async def _in_time(self, shown: str) -> AsyncIterator[None]:
+        try:
+            async with asyncio.timeout(self._seconds):
+                yield
+        except TimeoutError:
+            reason = f"no complete answer within {self._seconds:g} s"
+            raise FetchFailed(shown, reason, passing=True) from None
+
+    @asynccontextmanager
+    async def _asking(
+        self, method: str, url: Url, shown: str, headers: Mapping[str, str], body: bytes | None
+    ) -> AsyncIterator[httpcore.Response]:
+        """The answer to a request. Any error on the way is one of ours, with `shown` for the address."""
+        address = httpcore.URL(
+            scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()
+        )
+        sent = [(name.encode("ascii"), value.strip().encode("latin-1")) for name, value in headers.items()]
+        waits = {"timeout": {"connect": self._seconds, "pool": self._seconds}}
+        try:
+            async with self._pool.stream(
+                method, address, headers=sent, content=body, extensions=waits
+            ) as response:
+                yield response
+        except ForbiddenAddress:
+            raise ForbiddenAddress(shown) from None
+        except TRANSPORT_ERRORS as error:
+            raise _failure(shown, error) from error
+        except Unreadable as error:
+            raise FetchFailed(shown, str(error)) from None
+
+
+def _failure(shown: str, error: Exception) -> FetchFailed:
+    if isinstance(error.__context__, ssl.SSLCertVerificationError):
+        return FetchFailed(shown, "its certificate is not valid for it")
+    if isinstance(error, socket.gaierror):
+        return FetchFailed(shown, "its name could not be looked up", passing=True)
+    if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
+        return FetchFailed(shown, "no connection", passing=True)
+    return FetchFailed(shown, "the connection broke before the answer was complete", passing=True)
+
+
+class WebFetcher(_HttpClient):
     """The `Fetcher` port. `resolve` looks up names, `backend` connects to addresses that were checked."""
 
     def __init__(
@@ -169,13 +237,8 @@ class WebFetcher:
     ) -> None:
         self._limits = limits
         boundary = AddressPolicy.from_entries(limits.allow)
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=certificates or trusted(),
-            max_connections=CONNECTIONS,
-            max_keepalive_connections=CONNECTIONS // 10,
-            keepalive_expiry=5.0,
-            network_backend=Connections(boundary, resolve=resolve, below=backend),
-        )
+        connections = Connections(boundary, resolve=resolve, below=backend)
+        super().__init__(connections, limits.seconds, certificates, most=CONNECTIONS, kept=CONNECTIONS // 10)
 
     async def fetch(
         self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
@@ -186,16 +249,8 @@ class WebFetcher:
         place that must not be asked, TooLarge for an answer over a limit, FetchFailed where no answer came.
         """
         request = _Request(_checked_method(method), _checked_url(url), _checked_headers(headers or {}))
-        try:
-            async with asyncio.timeout(self._limits.seconds):
-                return await self._follow(request)
-        except TimeoutError:
-            reason = f"no complete answer within {self._limits.seconds:g} s"
-            raise FetchFailed(request.url.shown, reason, passing=True) from None
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._pool.aclose()
+        async with self._in_time(request.url.shown):
+            return await self._follow(request)
 
     async def _follow(self, request: _Request) -> Fetched:
         for _ in range(self._limits.max_redirects + 1):
@@ -208,34 +263,13 @@ class WebFetcher:
         raise FetchFailed(request.url.shown, reason)
 
     async def _answer(self, request: _Request) -> Fetched:
-        """Any error on the way, as one of ours."""
-        shown = request.url.shown
-        try:
-            return await self._ask(request)
-        except ForbiddenAddress:
-            raise ForbiddenAddress(shown) from None
-        except TRANSPORT_ERRORS as error:
-            raise _failure(shown, error) from error
-        except Unreadable as error:
-            raise FetchFailed(shown, str(error)) from None
-
-    async def _ask(self, request: _Request) -> Fetched:
-        url = request.url
-        address = httpcore.URL(
-            scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()
-        )
-        async with self._pool.stream(
-            request.method,
-            address,
-            headers=_sent(request),
-            content=b"" if request.method in WITH_BODY else None,
-            extensions={"timeout": {"connect": self._limits.seconds, "pool": self._limits.seconds}},
-        ) as response:
+        url, body = request.url, b"" if request.method in WITH_BODY else None
+        async with self._asking(request.method, url, url.shown, _sent(request), body) as response:
             headers = _received(response.headers)
             moved = response.status in REDIRECTS and "location" in headers
             empty = moved or request.method == "HEAD"
-            body = b"" if empty else await self._body(response, headers)
-        return _fetched(url, response.status, headers, body)
+            content = b"" if empty else await self._body(response, headers)
+        return _fetched(url, response.status, headers, content)
 
     async def _body(self, response: httpcore.Response, headers: Mapping[str, str]) -> bytes:
         limit = self._limits.max_bytes
@@ -293,16 +327,11 @@ def _next(request: _Request, status: int, location: str) -> _Request:
     return following
 
 
-def _sent(request: _Request) -> list[tuple[bytes, bytes]]:
+def _sent(request: _Request) -> Mapping[str, str]:
     usual = {"user-agent": "conspectus", "accept": "*/*"}
     given = {name.lower() for name in request.headers}
-    headers = {
-        "Host": request.url.authority,
-        "Accept-Encoding": "gzip, deflate",
-        **{name: value for name, value in usual.items() if name not in given},
-        **request.headers,
-    }
-    return [(name.encode("ascii"), value.strip().encode("latin-1")) for name, value in headers.items()]
+    left = {name: value for name, value in usual.items() if name not in given}
+    return {"Host": request.url.authority, "Accept-Encoding": "gzip, deflate", **left, **request.headers}
 
 
 def _received(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
@@ -335,16 +364,6 @@ def _fetched(url: Url, status: int, headers: Mapping[str, str], body: bytes) -> 
     )
 
 
-def _failure(shown: str, error: Exception) -> FetchFailed:
-    if isinstance(error.__context__, ssl.SSLCertVerificationError):
-        return FetchFailed(shown, "its certificate is not valid for it")
-    if isinstance(error, socket.gaierror):
-        return FetchFailed(shown, "its name could not be looked up", passing=True)
-    if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
-        return FetchFailed(shown, "no connection", passing=True)
-    return FetchFailed(shown, "the connection broke before the answer was complete", passing=True)
-
-
 ID_HEADER: Final = "Conspectus-Id"
 SIGNATURE_HEADER: Final = "Conspectus-Signature"
 POST_CONNECTIONS: Final = 1_000
@@ -353,7 +372,7 @@ PASSING: Final = frozenset({408, 425, 429})
 """Refusals that later sending may get round, as it may a server's own faults."""
 
 
-class WebhookPoster:
+class WebhookPoster(_HttpClient):
     """The `Poster` port. With a `key`, each body is signed: `sha256=` and its HMAC in hexadecimal.
 
     The same boundary holds as for pages that are fetched, at every sending: a name that leads inside by now
@@ -371,13 +390,8 @@ class WebhookPoster:
     ) -> None:
         self._boundary = boundary
         self._key = key.encode()
-        self._seconds = seconds
-        self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=certificates or trusted(),
-            max_connections=POST_CONNECTIONS,
-            max_keepalive_connections=0,
-            network_backend=Connections(boundary, resolve=resolve),
-        )
+        connections = Connections(boundary, resolve=resolve)
+        super().__init__(connections, seconds, certificates, most=POST_CONNECTIONS, kept=0)
 
     def check(self, url: str) -> None:
         """Raise InvalidInput for what is no address to send to, ForbiddenAddress for one that may not be."""
@@ -386,23 +400,13 @@ class WebhookPoster:
     async def post(self, url: str, body: bytes, *, id: str) -> None:
         """Send JSON once. Raises FetchFailed for any answer but a success, and ForbiddenAddress."""
         target = self._checked(url)
-        try:
-            async with asyncio.timeout(self._seconds):
-                status = await self._status(target, body, id)
-        except TimeoutError:
-            reason = f"no answer within {self._seconds:g} s"
-            raise FetchFailed(_shown(target), reason, passing=True) from None
-        except ForbiddenAddress:
-            raise ForbiddenAddress(_shown(target)) from None
-        except TRANSPORT_ERRORS as fault:
-            raise _post_failure(target, fault) from fault
+        shown = _shown(target)
+        headers = self._headers(target, body, id)
+        async with self._in_time(shown), self._asking("POST", target, shown, headers, body) as response:
+            status = response.status
         if not 200 <= status < 300:
             passing = status in PASSING or status >= 500
-            raise FetchFailed(_shown(target), f"answered HTTP {status}", status=status, passing=passing)
-
-    async def close(self) -> None:
-        """Close all connections."""
-        await self._pool.aclose()
+            raise FetchFailed(shown, f"answered HTTP {status}", status=status, passing=passing)
 
     def _checked(self, text: str) -> Url:
         url = parse_url(text)
@@ -412,21 +416,7 @@ class WebhookPoster:
             raise ForbiddenAddress(_shown(url))
         return url
 
-    async def _status(self, url: Url, body: bytes, id: str) -> int:
-        address = httpcore.URL(
-            scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()
-        )
-        waits = {"connect": self._seconds, "pool": self._seconds}
-        async with self._pool.stream(
-            "POST",
-            address,
-            headers=self._headers(url, body, id),
-            content=body,
-            extensions={"timeout": waits},
-        ) as response:
-            return response.status
-
-    def _headers(self, url: Url, body: bytes, id: str) -> list[tuple[bytes, bytes]]:
+    def _headers(self, url: Url, body: bytes, id: str) -> Mapping[str, str]:
         headers = {
             "Host": url.authority,
             "User-Agent": "conspectus",
@@ -437,19 +427,9 @@ class WebhookPoster:
         }
         if self._key:
             headers[SIGNATURE_HEADER] = f"sha256={hmac.new(self._key, body, hashlib.sha256).hexdigest()}"
-        return [(name.encode("ascii"), value.encode("ascii")) for name, value in headers.items()]
+        return headers
 
 
 def _shown(url: Url) -> str:
     """The address for messages: without path and query, which may be all that keeps others from it."""
     return f"{url.scheme}://{url.authority}"
-
-
-def _post_failure(url: Url, fault: Exception) -> FetchFailed:
-    if isinstance(fault.__context__, ssl.SSLCertVerificationError):
-        return FetchFailed(_shown(url), "its certificate is not valid for it")
-    if isinstance(fault, socket.gaierror):
-        return FetchFailed(_shown(url), "its name could not be looked up", passing=True)
-    if isinstance(fault, httpcore.ConnectError | httpcore.ConnectTimeout):
-        return FetchFailed(_shown(url), "no connection", passing=True)
-    return FetchFailed(_shown(url), "the connection broke before there was an answer", passing=True)
