@@ -1,10 +1,10 @@
 """A file of settings: YAML of names and values, and nothing that YAML could do beyond that."""
 
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 import yaml
@@ -16,34 +16,6 @@ DEEPEST: Final = 8
 SECTION: Final = "rag"
 DATABASE: Final = "vector_db"
 _TRUTH: Final = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
-RENAMED: Final[Mapping[str, str]] = dict(
-    re.findall(
-        r"(\w+):(\w+)",
-        """
-    collection:default_collection language:default_language embed_batch:embed_batch_size
-    embed_wait_milliseconds:embed_batch_delay_ms embed_attempts:embed_max_attempts
-    embed_longest_wait_seconds:embed_max_backoff_seconds provider_seconds:provider_timeout_seconds
-    parse_seconds:parse_timeout_seconds parse_memory_bytes:parse_max_memory_bytes
-    max_chain:max_thread_messages chat_url:chat_base_url chat_window:chat_context_tokens
-    chat_inject:chat_use_context chat_seconds:chat_timeout_seconds chat_streams:max_chat_streams
-    chat_stream_bytes:chat_replay_bytes chat_leave_seconds:chat_disconnect_grace_seconds
-    summary_attempts:summary_max_attempts alert_poll_milliseconds:alert_poll_interval_ms
-    webhook_attempts:webhook_max_attempts webhook_seconds:webhook_timeout_seconds
-    memory_turns:recent_memory_turns memory_tokens:recent_memory_tokens
-    retention_minutes:retention_interval_minutes names:entity_extractor link_percent:entity_link_min_percent
-    max_walked:max_traversal_nodes graph_names_most:max_entity_mentions mcp_tokens:mcp_max_tokens
-    job_attempts:job_max_attempts job_wait_milliseconds:job_backoff_ms fetch_max_bytes:max_fetch_bytes
-    fetch_max_redirects:max_fetch_redirects fetch_seconds:fetch_timeout_seconds
-    fetch_allow:fetch_allowed_networks request_seconds:request_timeout_seconds
-    max_requests:max_concurrent_requests max_waiting:max_queued_requests max_listeners:max_subscribers
-    listen_seconds:subscription_seconds keep_answers_hours:idempotency_hours key:api_key
-    answer_seconds:client_timeout_seconds max_answer_bytes:max_response_bytes
-    busy_seconds:lock_timeout_seconds background:run_background_jobs milvus_seconds:milvus_timeout_seconds
-    max_user_listeners:max_user_subscribers
-    """,
-    )
-)
-"""Settings by their former names, which are refused with the new name."""
 _RAG: Final = ("enabled", "max_context_tokens", DATABASE)
 _VECTOR_DB: Final = ("enabled", "type", "host", "port", "uri", "token", "collection_name")
 _NOTHING: Final = {"", "~", "null", "Null", "NULL"}
@@ -73,17 +45,17 @@ class YamlPosition:
         return InvalidInput(f"{self.file}: {'.'.join(self.keys)}", reason)
 
 
-def read_settings(path: Path, known: tuple[str, ...]) -> dict[str, str]:
+def read_settings(path: Path, known: tuple[str, ...], renamed: Mapping[str, str]) -> dict[str, str]:
     """The values in a file by the names of settings, as they are written.
 
     Each of the `known` names may stand at the top level; the section `rag` says in its own words how many
-    tokens a context may have, and which Milvus to use. Raises UnreadableFile, TooLarge, or InvalidInput for
-    a name that is not known and for a value of another kind.
+    tokens a context may have, and which Milvus to use. `renamed` has current names by former ones. Raises
+    UnreadableFile, TooLarge, or InvalidInput for a name that is not known and for a value of another kind.
     """
     here = YamlPosition(str(path))
     tree = _tree(path, _text(path))
     section = tree.pop(SECTION, None)
-    _check_names(tree, (*known, SECTION), here)
+    _check_names(tree, (*known, SECTION), here, renamed)
     values = {name: _word(value, here.below(name)) for name, value in tree.items()}
     own = _rag(_mapping(section, here.below(SECTION)), here.below(SECTION))
     return {**own, **{name: value for name, value in values.items() if value is not None}}
@@ -135,11 +107,15 @@ def _word(value: "Values | str | None", here: YamlPosition) -> str | None:
     return value
 
 
-def _check_names(given: Mapping[str, object], known: tuple[str, ...], here: YamlPosition) -> None:
+def _check_names(
+    given: Mapping[str, object],
+    known: tuple[str, ...],
+    here: YamlPosition,
+    renamed: Mapping[str, str] = MappingProxyType({}),
+) -> None:
     for name in given:
         if name not in known:
-            renamed = {RENAMED.get(name)}.intersection(known)
-            near = renamed or get_close_matches(name, known, n=1, cutoff=0.0)
+            near = {renamed.get(name)}.intersection(known) or get_close_matches(name, known, n=1, cutoff=0.0)
             raise here.below(f"{name:.80}").error(f"is not known; did you mean {next(iter(near))}?")
 
 

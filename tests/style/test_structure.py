@@ -27,7 +27,7 @@ CORE = {
 }
 PURE = ("window/", "retrieval/fusion", "retrieval/query_plan", "retrieval/boosts", "retrieval/neighbors")
 LOCKS = ("base.txt", "server.txt", "server-full.txt", "dev.txt")
-FULLY_DOCUMENTED = ("engine/", "errors.py", "model/", "ports/", "settings.py", "sync.py")
+FULLY_DOCUMENTED = ("engine/", "errors.py", "model/", "ports/", "settings.py", "sync/")
 
 
 def imported(source: str) -> set[str]:

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 import conspectus
+from conspectus.operations.operation import SERVICES
 
 HEAVY = (
     *("alembic", "dbos", "faiss", "fastapi", "httpx", "lxml", "mcp", "numpy", "onnxruntime", "pydantic"),
     *("rich.progress", "sqlalchemy", "sqlalchemy.dialects.postgresql", "structlog", "tokenizers"),
-    *("trafilatura", "typer", "uvicorn"),
+    *("trafilatura", "typer", "uvicorn", "yaml"),
 )
 LOADED = f"import sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
 REMOTE = """
@@ -63,8 +64,22 @@ def test_a_search_loads_no_server_no_other_database_and_no_reader_of_web_pages(t
     add = COMMAND.format(arguments=["--data-dir", "data", "add", "page.txt"])
     search = COMMAND.format(arguments=["--data-dir", "data", "search", "when do we ship?"])
     assert "sqlalchemy" in loaded(add, tmp_path)
-    unused = SERVERS | {"rich.progress", "sqlalchemy.dialects.postgresql", "trafilatura"}
+    unused = SERVERS | {"rich.progress", "sqlalchemy.dialects.postgresql", "trafilatura", "yaml"}
     assert not loaded(search, tmp_path) & unused
+
+
+def test_a_search_loads_no_service_that_it_does_not_ask(tmp_path: Path) -> None:
+    (tmp_path / "page.txt").write_text("A release is deployed on Tuesdays.", encoding="utf-8")
+    loaded(COMMAND.format(arguments=["--data-dir", "data", "add", "page.txt"]), tmp_path)
+    search = COMMAND.format(arguments=["--data-dir", "data", "search", "when do we ship?"])
+    listed = f"{search}\nprint(*(name for name in sys.modules if name.startswith('conspectus.')))"
+    command = [sys.executable, "-c", listed]
+    names = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout.split()
+    parts = {name.split(".")[1] for name in names}
+    assert "records" in parts
+    assert not parts & {"chat", "client", "facades", "mcp", "operations", "streams", "time_expressions"}
+    services = {name.removeprefix("conspectus.engine.") for name in names if ".engine." in name}
+    assert services & set(SERVICES.values()) == {"collections", "documents", "maintenance", "search"}
 
 
 def test_names_that_are_imported_late_are_what_they_say() -> None:

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.settings import Settings
-from conspectus.settings_file import RENAMED
+from conspectus.settings import RENAMED, Settings
 
 
 def test_the_environment_overrides_the_defaults_it_names() -> None:

@@ -1,29 +1,38 @@
 import inspect
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 
 import pytest
 
 import conspectus
-from conspectus import Settings
-from conspectus.engine.context import Service
+from conspectus import Engine, Settings
 from conspectus.errors import NotFound
-from conspectus.sync import BlockingService
+from conspectus.operations.operation import SERVICES
+from conspectus.sync import BlockingEngine
+from conspectus.sync.bridge import BlockingService
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), embedder="none")
 
 
-@pytest.mark.parametrize("service", Service.__subclasses__(), ids=lambda service: service.__name__)
-def test_every_operation_of_a_service_is_there_too(service: type[Service], tmp_path: Path) -> None:
+NAMES = [name for name, each in vars(BlockingEngine).items() if isinstance(each, cached_property)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_operation_of_a_service_is_there_too(name: str, tmp_path: Path) -> None:
     with conspectus.open(tmp_path, settings=SETTINGS) as engine:
-        (twin,) = (
-            each
-            for each in vars(engine).values()
-            if isinstance(each, BlockingService) and type(each._service) is service
-        )
+        twin = getattr(engine, name)
+        service = type(getattr(engine.asynchronous, name))
+    assert isinstance(twin, BlockingService) and type(twin._service) is service
     public = {name for name, _ in inspect.getmembers(service, inspect.isfunction) if not name.startswith("_")}
     assert public == {name for name in vars(type(twin)) if not name.startswith("_")}
+
+
+def test_every_service_has_a_blocking_twin() -> None:
+    services = {name for name, each in vars(Engine).items() if isinstance(each, cached_property)}
+    assert set(NAMES) == {name for name in services if not name.startswith("_")}
+    assert set(SERVICES.values()) <= set(NAMES)
 
 
 def test_it_stores_finds_and_raises_like_the_engine(tmp_path: Path) -> None:

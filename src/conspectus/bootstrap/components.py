@@ -59,7 +59,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
     indexes = indexes_of(place, settings, records.transactions, turns)
     return EngineComponents(
         path=records.transactions.database.name if place.is_shared else str(place.folder),
-        version=importlib.metadata.version("conspectus"),
+        version=partial(importlib.metadata.version, "conspectus"),
         settings=settings,
         records=records,
         accounts=SqlAccounts(records.transactions),

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 from conspectus.errors import ChatNotConfigured, InvalidInput, MissingExtra, ProviderError
-from conspectus.graph.entity_rules import RULES, RuleExtractor
 from conspectus.graph.name_keys import key_of
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retry_policy import RetryPolicy
@@ -152,6 +151,7 @@ def _setting(space: EmbeddingSpace) -> str:
     return space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
 
 
+_RULES = "rules"
 _CHAT = "chat"
 _SPACY = "spacy:"
 _GLINER = "gliner:"
@@ -161,7 +161,7 @@ def checked_names(settings: Settings) -> None:
     """Raises InvalidInput for a name of no known form."""
     chosen = settings.entity_extractor
     folder = chosen.removeprefix(_SPACY).removeprefix(_GLINER)
-    if chosen not in (RULES, _CHAT) and (folder in (chosen, "")):
+    if chosen not in (_RULES, _CHAT) and (folder in (chosen, "")):
         raise InvalidInput("names", f"{chosen!r} is not rules, spacy:PATH, gliner:PATH or chat")
 
 
@@ -169,7 +169,9 @@ def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtr
     """What the settings name. Raises InvalidInput, MissingExtra, or ChatNotConfigured."""
     checked_names(settings)
     chosen = settings.entity_extractor
-    if chosen == RULES:
+    if chosen == _RULES:
+        from conspectus.graph.entity_rules import RuleExtractor
+
         return RuleExtractor()
     if chosen.startswith(_SPACY):
         from conspectus.providers.entity_extractors import spacy_names

@@ -23,6 +23,7 @@ from conspectus.model.records import Json
 from conspectus.model.results import Message
 from conspectus.ports import CountTokens
 from conspectus.ports.chat import ChatModel
+from conspectus.text.late_patterns import regex_pattern
 from conspectus.text.prompt_escaping import marks
 
 logger = logging.getLogger(__name__)
@@ -93,10 +94,10 @@ async def _pieces(
         yield Failure(fault.code, fault.told)
 
 
-_FENCED = regex.compile(
+_FENCED = regex_pattern(
     r"^[ \t]{0,3}(```+|~~~+)[^\n]*\n.*?(?:^[ \t]{0,3}\1[`~]*[ \t]*$|\Z)", regex.DOTALL | regex.MULTILINE
 )
-_INLINE = regex.compile(r"(?<!`)(`{1,3})(?!`)[^\n]{1,1000}?(?<!`)\1(?!`)")
+_INLINE = regex_pattern(r"(?<!`)(`{1,3})(?!`)[^\n]{1,1000}?(?<!`)\1(?!`)")
 
 
 def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:

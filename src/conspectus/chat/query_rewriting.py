@@ -8,6 +8,7 @@ import regex
 
 from conspectus.model.results import Message
 from conspectus.text.analyzer import STOP_WORDS
+from conspectus.text.late_patterns import regex_pattern
 
 Leaning: TypeAlias = Literal["alone", "partly", "wholly"]
 """How far a message leans on what was said before: not at all, in part, or so that it says little itself."""
@@ -36,16 +37,16 @@ _COMPARING = "same other others another else instead either neither one ones suc
 COMPARING: Final = frozenset(_COMPARING.split())
 _AND = "and or but und oder aber et ou mais y o pero e ma en maar och men og"
 _AND_IN_RUSSIAN = r"\u0438|\u0430|\u0438\u043b\u0438|\u043d\u043e"
-GOING_ON: Final = regex.compile(
+GOING_ON: Final = regex_pattern(
     rf"\W*(?:{'|'.join(_AND.split())}|{_AND_IN_RUSSIAN}|(?:what|how) about)\b", regex.IGNORECASE
 )
 GOING_ON_IN: Final = 4
 """How a question begins that goes on with the one before, and how many words it has in any language."""
-WHICH_OF_THEM: Final = regex.compile(r"\bwhich ones?\b", regex.IGNORECASE)
-NOT_COMPARING: Final = regex.compile(
+WHICH_OF_THEM: Final = regex_pattern(r"\bwhich ones?\b", regex.IGNORECASE)
+NOT_COMPARING: Final = regex_pattern(
     r"\btoo \w+|\bsuch as\b|\bone (?:of|month|day|year|week)\b", regex.IGNORECASE
 )
-EMPTY_IT: Final = regex.compile(
+EMPTY_IT: Final = regex_pattern(
     r"\b(?:is|was|be|would|will) it (?:not )?(?:\w+ ){1,2}(?:to|that|for|if)\b"
     r"|\bdoes it (?:take|mean)\b|\bit (?:takes|means)\b|\bit (?:is|was) (?:\w+ ){1,2}(?:to|that)\b",
     regex.IGNORECASE,
@@ -155,13 +156,13 @@ TALK: Final = frozenset(_TALK.split())
 """Words of talking itself, which are about nothing."""
 
 _DENSE = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
-_WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}]++(?:[.'\u2019@_:/+-][\p{L}\p{M}\p{N}]++)*+[+#]*+")
+_WORD: Final = regex_pattern(r"[\p{L}\p{M}\p{N}]++(?:[.'\u2019@_:/+-][\p{L}\p{M}\p{N}]++)*+[+#]*+")
 _IN_NAME = r"[\p{L}\p{M}\p{N}.'\u2019&-]*+"
 _BETWEEN = r"[ \t]++(?:(?:of|the|de|von|van|and|for|in)[ \t]++)?+"
-_NAME: Final = regex.compile(rf"\p{{Lu}}{_IN_NAME}(?:{_BETWEEN}[\p{{Lu}}\p{{N}}]{_IN_NAME})*+")
+_NAME: Final = regex_pattern(rf"\p{{Lu}}{_IN_NAME}(?:{_BETWEEN}[\p{{Lu}}\p{{N}}]{_IN_NAME})*+")
 _OPENING, _CLOSING = r"\u201c\u201e\u00ab", r"\u201d\u00bb"
-_QUOTED: Final = regex.compile(rf'["{_OPENING}]([^"{_OPENING}{_CLOSING}\n]{{2,60}})["{_CLOSING}\u201c]')
-_DENSE_WORD: Final = regex.compile(_DENSE)
+_QUOTED: Final = regex_pattern(rf'["{_OPENING}]([^"{_OPENING}{_CLOSING}\n]{{2,60}})["{_CLOSING}\u201c]')
+_DENSE_WORD: Final = regex_pattern(_DENSE)
 _ENGLISH_SHARE = 0.2
 
 

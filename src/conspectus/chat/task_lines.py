@@ -8,20 +8,21 @@ import regex
 
 from conspectus.ports import CountTokens
 from conspectus.text.clean import graphemes_prefix
+from conspectus.text.late_patterns import re_pattern, regex_pattern
 
 HEADER = "Relevant tasks:"
 NO_TASKS = "No relevant tasks found."
 SNIPPET = 100
 CUT = "..."
 
-_BREAKING = regex.compile(r"[\s\p{Zl}\p{Zp}\p{Cc}]+")
+_BREAKING = regex_pattern(r"[\s\p{Zl}\p{Zp}\p{Cc}]+")
 # What a person cannot see must not speak to a model. Joiners are parts of letters and emoji.
-_INVISIBLE = regex.compile(r"[[\p{Cf}\p{Cs}]--[\u200c\u200d\p{GCB=Prepend}]]", regex.VERSION1)
-_IMITATION = regex.compile(
+_INVISIBLE = regex_pattern(r"[[\p{Cf}\p{Cs}]--[\u200c\u200d\p{GCB=Prepend}]]", regex.VERSION1)
+_IMITATION = regex_pattern(
     r"(?<=\p{Nd}\s*[.):\uFF0E]\s*)[\[\uFF3B]|[(\uFF08](?=\s*similarity\s*[:\uFF1A])", regex.IGNORECASE
 )
-_IN_BRACKETS = re.compile(r"[\\\[\]]")
-_IN_PARENTHESES = re.compile(r"[\\(),]")
+_IN_BRACKETS = re_pattern(r"[\\\[\]]")
+_IN_PARENTHESES = re_pattern(r"[\\(),]")
 
 
 @dataclass(frozen=True, slots=True)

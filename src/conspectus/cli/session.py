@@ -30,6 +30,7 @@ from conspectus.model.filter import And, Eq, Filter, In, Not, Or, Scalar, parse_
 from conspectus.model.memory import MEMORY
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
+from conspectus.web.warmup import for_good
 
 if TYPE_CHECKING:
     from conspectus.sync import BlockingEngine
@@ -67,7 +68,8 @@ class Session:
     @cached_property
     def engine(self) -> "BlockingEngine":
         """The data or the server that is named. Raises NotFound for a folder or database without data."""
-        from conspectus import bootstrap, sync
+        with for_good():
+            from conspectus import bootstrap, sync
 
         if url := self.url:
             return self._closing.enter_context(sync.connect(url, settings=self.settings))

@@ -11,8 +11,8 @@ from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.search import MIN_SIMILARITY, SearchService
 from conspectus.errors import NotFound, PermissionDenied, as_field, require_range
-from conspectus.ingest.messages import MessageImportOptions, Threading, handed_in, message_id, named, take_in
-from conspectus.ingest.prepare import batches, period
+from conspectus.ingest.messages import MessageImportOptions, Threading, handed_in, named, take_in
+from conspectus.ingest.prepare import batches, message_id, period
 from conspectus.model.channels import (
     ArchiveKind,
     ChannelArchive,

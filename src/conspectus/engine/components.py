@@ -113,7 +113,7 @@ class EngineComponents:
     """
 
     path: str
-    version: str
+    version: Callable[[], str]
     settings: Settings
     records: Records
     accounts: Accounts

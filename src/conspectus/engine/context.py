@@ -6,7 +6,8 @@ import logging
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from datetime import datetime
-from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar, cast
 from weakref import WeakValueDictionary
 
 from conspectus.access.keys import Keys
@@ -25,11 +26,9 @@ from conspectus.errors import (
 )
 from conspectus.ingest.background_workers import Backfill, Followers, NameReader
 from conspectus.ingest.embedding_queue import EmbedQueue
-from conspectus.ingest.job_execution import JobWorker
 from conspectus.ingest.maintenance import purge
 from conspectus.ingest.open_indexes import OpenIndexes
 from conspectus.ingest.prepare import DocumentLimits, Preparation, named, storable, write
-from conspectus.memory.retention import RetentionWorker
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.model.ids import LOCAL, CollectionId, SourceId, UserId, is_stable_id, is_uuid
 from conspectus.model.query import EVERYWHERE
@@ -48,8 +47,12 @@ from conspectus.ports import Embedder, Progress
 from conspectus.ports.memories import Memories
 from conspectus.ports.streams import Poster
 from conspectus.ports.web import Fetcher
-from conspectus.streams.alert_worker import AlertWorker
 from conspectus.text.hashing import stable_id
+
+if TYPE_CHECKING:
+    from conspectus.ingest.job_execution import JobWorker
+    from conspectus.memory.retention import RetentionWorker
+    from conspectus.streams.alert_worker import AlertWorker
 
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
@@ -74,7 +77,7 @@ class Versions:
         return found
 
 
-Worker: TypeAlias = Followers | AlertWorker | RetentionWorker
+Worker: TypeAlias = "Followers | AlertWorker | RetentionWorker"
 
 
 class EngineCore:
@@ -89,16 +92,22 @@ class EngineCore:
         turn, portions = parts.embedding.turn, parts.embedding.portions
         self.backfill = Backfill(parts.records, turn, portions, follow=self.open_indexes.follow)
         self.names = NameReader(parts.names.rows, parts.names.turn, parts.names.make_extractor)
-        work = parts.work
-        self.jobs = JobWorker(
-            work.job_store, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=parts.clock
-        )
         self.summary_turns = asyncio.Semaphore(max(1, parts.settings.summary_concurrency))
         self.summary_locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._fetcher: Fetcher | None = None
         self._workers: dict[type[Worker], Worker] = {}
         self._poster: Poster | None = None
         self._finishing: asyncio.Task[None] | None = None
+
+    @cached_property
+    def jobs(self) -> "JobWorker":
+        """What runs jobs, or has other processes run them."""
+        from conspectus.ingest.job_execution import JobWorker
+
+        work = self.parts.work
+        return JobWorker(
+            work.job_store, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=self.parts.clock
+        )
 
     def keep_running(self, kind: type[Worker], make: Callable[[], Worker]) -> None:
         """Keep background work going until the store is closed; the first of a kind stays.
@@ -156,7 +165,8 @@ class EngineCore:
             await asyncio.wait({self._finishing})
         if self._poster is not None:
             await self._poster.close()
-        await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
+        if "jobs" in vars(self):
+            await self.jobs.close(grace=self.parts.settings.job_grace_seconds)
         if self._fetcher is not None:
             await self._fetcher.close()
         await self.names.close()

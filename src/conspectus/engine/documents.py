@@ -16,8 +16,7 @@ from conspectus.errors import (
     require_range,
 )
 from conspectus.ingest.files import Intake, KnownFile, Root, placed, take_in
-from conspectus.ingest.messages import message_id
-from conspectus.ingest.prepare import batches, own_spans
+from conspectus.ingest.prepare import batches, message_id, own_spans
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.records import (
     Chunk,

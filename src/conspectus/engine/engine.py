@@ -3,49 +3,49 @@
 import asyncio
 import logging
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from conspectus.engine.alerts import AlertService
-from conspectus.engine.channels import ChannelService
-from conspectus.engine.chat import ChatService
 from conspectus.engine.collections import CollectionService
 from conspectus.engine.components import EngineComponents
-from conspectus.engine.connections import ConnectionService
 from conspectus.engine.context import EngineContext, EngineCore, short
 from conspectus.engine.documents import DocumentService
-from conspectus.engine.events import EventService
-from conspectus.engine.graph import GraphService
-from conspectus.engine.graph_access import GraphAccess
-from conspectus.engine.job_handlers import JobHandlers
-from conspectus.engine.jobs import JobQueue, JobService
 from conspectus.engine.maintenance import MaintenanceService
-from conspectus.engine.memory import MemoryService
-from conspectus.engine.memory_reads import MemoryReader
-from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter
-from conspectus.engine.people import PeopleService
-from conspectus.engine.retention import RetentionRules, RetentionService
 from conspectus.engine.search import Searcher, SearchService
-from conspectus.engine.stream_reader import StreamReader
-from conspectus.engine.streams import StreamService
-from conspectus.engine.summaries import LiveSummaries, SummaryService
-from conspectus.engine.summary_pipeline import SummaryPipeline
-from conspectus.engine.tasks import TaskService
-from conspectus.engine.video_search import VideoSearch
 from conspectus.errors import ConspectusError, InvalidInput, RecordsDamaged
-from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.model.access import LOCAL_OWNER, Person
-from conspectus.model.jobs import Job
 from conspectus.ports import CountTokens, Embedder
-from conspectus.ports.chat import ChatRegistry
-from conspectus.ports.jobs import IdempotencyStore, RateCounters
 from conspectus.settings import Settings
+
+if TYPE_CHECKING:
+    from conspectus.engine.alerts import AlertService
+    from conspectus.engine.channels import ChannelService
+    from conspectus.engine.chat import ChatService
+    from conspectus.engine.connections import ConnectionService
+    from conspectus.engine.events import EventService
+    from conspectus.engine.graph import GraphService
+    from conspectus.engine.graph_access import GraphAccess
+    from conspectus.engine.jobs import JobQueue, JobService
+    from conspectus.engine.memory import MemoryService
+    from conspectus.engine.memory_reads import MemoryReader
+    from conspectus.engine.people import PeopleService
+    from conspectus.engine.retention import RetentionRules, RetentionService
+    from conspectus.engine.stream_reader import StreamReader
+    from conspectus.engine.streams import StreamService
+    from conspectus.engine.summaries import LiveSummaries, SummaryService
+    from conspectus.engine.summary_pipeline import SummaryPipeline
+    from conspectus.engine.tasks import TaskService
+    from conspectus.ingest.job_execution import Outcome, Tell
+    from conspectus.model.jobs import Job
+    from conspectus.ports.chat import ChatRegistry
+    from conspectus.ports.jobs import IdempotencyStore, RateCounters
 
 
 class Engine:
     """Open it with `conspectus.open`; it is safe to use from many tasks.
 
     It answers one person; `answering` gives an engine on the same store for another one. Each attribute is a
-    service; `add`, `retrieve`, `window` and `explain` are those of `documents` and `search`.
+    service, which is loaded when it is first used; `add`, `retrieve`, `window` and `explain` are those of
+    `documents` and `search`.
     """
 
     def __init__(self, parts: EngineComponents) -> None:
@@ -78,54 +78,74 @@ class Engine:
         return SearchService(self._context, self._searcher)
 
     @cached_property
-    def channels(self) -> ChannelService:
+    def channels(self) -> "ChannelService":
         """Messages, threads and reply chains."""
+        from conspectus.engine.channels import ChannelService
+
         return ChannelService(self._context, self.search)
 
     @cached_property
-    def chat(self) -> ChatService:
+    def chat(self) -> "ChatService":
         """Answers of a chat model."""
+        from conspectus.engine.chat import ChatService
+
         return ChatService(self._context, self.search, self.channels)
 
     @cached_property
-    def tasks(self) -> TaskService:
+    def tasks(self) -> "TaskService":
         """Tasks and attachments."""
+        from conspectus.engine.tasks import TaskService
+
         return TaskService(self)
 
     @cached_property
-    def streams(self) -> StreamService:
+    def streams(self) -> "StreamService":
         """Streams, their captions and moments."""
+        from conspectus.engine.streams import StreamService
+        from conspectus.engine.video_search import VideoSearch
+
         videos = VideoSearch(self._context, self._searcher, self._streams)
         live = self._live_summaries
         return StreamService(self._context, self.collections, self.documents, self._streams, videos, live)
 
     @cached_property
-    def events(self) -> EventService:
+    def events(self) -> "EventService":
         """Events of streams, and who is in them."""
+        from conspectus.engine.events import EventService
+
         return EventService(self._context, self._streams)
 
     @cached_property
-    def summaries(self) -> SummaryService:
+    def summaries(self) -> "SummaryService":
         """Summaries of streams."""
+        from conspectus.engine.summaries import SummaryService
+
         return SummaryService(
             self._context, self._streams, self._summaries, self._queue, self._live_summaries
         )
 
     @cached_property
-    def alerts(self) -> AlertService:
+    def alerts(self) -> "AlertService":
         """Saved queries that new captions are matched with."""
+        from conspectus.engine.alerts import AlertService
+
         return AlertService(self._context, self._streams)
 
     @cached_property
-    def memory(self) -> MemoryService:
+    def memory(self) -> "MemoryService":
         """Memories of users, agents and conversations."""
+        from conspectus.engine.memory import MemoryService
+        from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter
+
         facts = MemoryFacts(self._context, self._memories, self._graphs)
         batches = MemoryWriter(self._context, self._memories, facts)
         return MemoryService(self._context, self._memories, facts, batches, self._searcher)
 
     @cached_property
-    def retention(self) -> RetentionService:
+    def retention(self) -> "RetentionService":
         """Rules that delete old memories."""
+        from conspectus.engine.retention import RetentionService
+
         return RetentionService(
             self._context,
             self._memories,
@@ -135,23 +155,31 @@ class Engine:
         )
 
     @cached_property
-    def graph(self) -> GraphService:
+    def graph(self) -> "GraphService":
         """Nodes, edges and entities."""
+        from conspectus.engine.graph import GraphService
+
         return GraphService(self._context, self._graphs)
 
     @cached_property
-    def people(self) -> PeopleService:
+    def people(self) -> "PeopleService":
         """Users, groups, API keys and grants."""
+        from conspectus.engine.people import PeopleService
+
         return PeopleService(self._context)
 
     @cached_property
-    def jobs(self) -> JobService:
+    def jobs(self) -> "JobService":
         """Durable background tasks."""
+        from conspectus.engine.jobs import JobService
+
         return JobService(self._context, self._queue)
 
     @cached_property
-    def connections(self) -> ConnectionService:
+    def connections(self) -> "ConnectionService":
         """Connections of collections with Git, wikis and folders."""
+        from conspectus.engine.connections import ConnectionService
+
         return ConnectionService(
             self._context,
             self.collections,
@@ -176,17 +204,17 @@ class Engine:
         return parts.embedder_named(parts.settings.embedder)
 
     @property
-    def replays(self) -> IdempotencyStore:
+    def replays(self) -> "IdempotencyStore":
         """The answers that front ends keep, so that a write that is sent twice is done once."""
         return self._context.parts.replays
 
     @property
-    def allowances(self) -> RateCounters:
+    def allowances(self) -> "RateCounters":
         """What front ends count requests by, so that the processes of a store have one count."""
         return self._context.parts.allowances
 
     @property
-    def spoken(self) -> ChatRegistry | None:
+    def spoken(self) -> "ChatRegistry | None":
         """The answers of chats that front ends make known to other processes, if there may be any."""
         return self._context.parts.spoken
 
@@ -199,34 +227,48 @@ class Engine:
         return Searcher(self._context)
 
     @cached_property
-    def _streams(self) -> StreamReader:
+    def _streams(self) -> "StreamReader":
+        from conspectus.engine.stream_reader import StreamReader
+
         return StreamReader(self._context)
 
     @cached_property
-    def _summaries(self) -> SummaryPipeline:
+    def _summaries(self) -> "SummaryPipeline":
+        from conspectus.engine.summary_pipeline import SummaryPipeline
+
         return SummaryPipeline(self._context, self._streams)
 
     @cached_property
-    def _live_summaries(self) -> LiveSummaries:
+    def _live_summaries(self) -> "LiveSummaries":
+        from conspectus.engine.summaries import LiveSummaries
+
         return LiveSummaries(self._context, self._streams, self._summaries, self._queue)
 
     @cached_property
-    def _memories(self) -> MemoryReader:
+    def _memories(self) -> "MemoryReader":
+        from conspectus.engine.memory_reads import MemoryReader
+
         return MemoryReader(self._context)
 
     @cached_property
-    def _retention_rules(self) -> RetentionRules:
+    def _retention_rules(self) -> "RetentionRules":
+        from conspectus.engine.retention import RetentionRules
+
         return RetentionRules(self._context, self._memories)
 
     @cached_property
-    def _graphs(self) -> GraphAccess:
+    def _graphs(self) -> "GraphAccess":
+        from conspectus.engine.graph_access import GraphAccess
+
         return GraphAccess(self._context)
 
     @cached_property
-    def _queue(self) -> JobQueue:
+    def _queue(self) -> "JobQueue":
+        from conspectus.engine.jobs import JobQueue
+
         return JobQueue(self._context, lambda person, job, tell: self.answering(person)._perform(job, tell))
 
-    async def _perform(self, job: Job, tell: Tell) -> Outcome:
+    async def _perform(self, job: "Job", tell: "Tell") -> "Outcome":
         """Do the work of a job."""
         match job.kind:
             case "summary":
@@ -234,6 +276,8 @@ class Engine:
             case "retention":
                 return await self._retention_rules.perform(job, tell)
             case _:
+                from conspectus.engine.job_handlers import JobHandlers
+
                 handlers = JobHandlers(self._context, self.collections, self.documents)
                 return await handlers.perform(job, tell)
 

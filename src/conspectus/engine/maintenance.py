@@ -30,8 +30,8 @@ class MaintenanceService(Service):
         core = self._core
         found = [await collection_status(core.records, core.open_indexes, each.collection) for each in whole]
         if not self._person.owner:
-            return Status("", self._parts.version, 0, tuple(found))
-        return Status(self._parts.path, self._parts.version, await self._parts.size(), tuple(found))
+            return Status("", self._parts.version(), 0, tuple(found))
+        return Status(self._parts.path, self._parts.version(), await self._parts.size(), tuple(found))
 
     async def check(self) -> CheckReport:
         """Check the indexes against the records, and the database itself; nothing is repaired."""

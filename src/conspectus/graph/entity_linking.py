@@ -4,8 +4,6 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
-import regex
-
 from conspectus.graph.gazetteer import (
     DIRECTIONS,
     FUNCTION_WORDS,
@@ -17,6 +15,7 @@ from conspectus.graph.gazetteer import (
 )
 from conspectus.graph.name_keys import BASE, key_of, uri_of
 from conspectus.model.graph import EntityLink, LinkCandidate, Mention, Node
+from conspectus.text.late_patterns import regex_pattern
 
 SAME: Final = 0.9
 """From so much on, a mention and a node are the same; below they are related."""
@@ -161,7 +160,7 @@ ALIKE: Final = 0.7
 _PEOPLE: Final = frozenset(("person", "per", "people", "user", "contact", "customer", "author", "speaker"))
 _PARTING: Final = str.maketrans(".-", "  ")
 _LONGEST_NAME: Final = 4
-_WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}]++")
+_WORD: Final = regex_pattern(r"[\p{L}\p{M}\p{N}]++")
 
 
 def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[Way, float]:

@@ -8,8 +8,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Final
 
-import regex
-
 from conspectus.graph.gazetteer import (
     EVENTS,
     FUNCTION_WORDS,
@@ -22,6 +20,7 @@ from conspectus.graph.gazetteer import (
 )
 from conspectus.graph.name_keys import key_of
 from conspectus.model.graph import ENTITY, Mention
+from conspectus.text.late_patterns import re_pattern, regex_pattern
 
 _MONTH: Final = (
     "(?:January|February|March|April|May|June|July|August|September|October|November|December"
@@ -29,7 +28,7 @@ _MONTH: Final = (
 )
 _ORDINAL: Final = r"\d{1,2}(?:st|nd|rd|th)"
 _YEAR: Final = r"(?:1\d|20)\d\d(?![\w%]|[.,]\d)"
-_DATE: Final = re.compile(
+_DATE: Final = re_pattern(
     rf"""
     \d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d)?+(?:\.\d{{1,9}})?+(?:Z|[+-]\d\d:?+\d\d)?+)?+(?!\w)
     |\d{{1,2}}[/.]\d{{1,2}}[/.](?:\d{{4}}|\d\d)(?![\w/.]*\w)
@@ -55,7 +54,7 @@ _UNIT: Final = (
     "|ms|s|minutes?|seconds?|hours?|days?|weeks?|months?|years?|tokens?|°C|°F|dollars?|euros?|cents|USD|EUR"
     "|GBP|million|billion|trillion|percent|copies)"
 )
-_AMOUNT: Final = re.compile(
+_AMOUNT: Final = re_pattern(
     rf"""
     (?:US|A|C|HK)?+[$€£¥₹][ ]?+{_COUNT}(?:[ ]?+(?:million|billion|trillion|thousand|[kKmMbB]n?+)\b)?+
     |{_COUNT}[ ]?+%
@@ -65,30 +64,30 @@ _AMOUNT: Final = re.compile(
     re.VERBOSE,
 )
 _STAGE: Final = r"(?:[-.+]?+(?:alpha|beta|dev|post|rc|a|b)\.?+\d{0,6})?+"
-_VERSION: Final = re.compile(
+_VERSION: Final = re_pattern(
     rf"v?+\d{{1,6}}(?:\.\d{{1,6}}){{2,5}}{_STAGE}(?!\w|\.\d)|v\d{{1,6}}(?:\.\d{{1,6}}){{0,5}}{_STAGE}(?!\w)"
 )
-_SHORT_VERSION: Final = re.compile(rf"\d{{1,4}}\.\d{{1,6}}(?![\w%]|\.\d|[ ]?+(?:%|{_UNIT}\b))")
-_VERSIONED: Final = re.compile(r"(?:[A-Z][\w+#]{0,30}|[Vv]ersion|[Rr]elease) \Z")
-_NETWORK: Final = re.compile(r"\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?+(?!\w|\.\d)")
-_URL: Final = re.compile(r"(?:(?:https?|ftp|file|ssh|git|wss?|s3)://|www\.)[^\s<>\"'`(){}\[\]]{1,2000}+")
-_MAIL: Final = re.compile(r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,63}+(?:\.[\w-]{1,63}+){1,6}+")
-_HANDLE: Final = re.compile(r"(?<![\w@])@([A-Za-z][\w-]{1,38}+)(?![\w@])")
-_PATH: Final = re.compile(
+_SHORT_VERSION: Final = re_pattern(rf"\d{{1,4}}\.\d{{1,6}}(?![\w%]|\.\d|[ ]?+(?:%|{_UNIT}\b))")
+_VERSIONED: Final = re_pattern(r"(?:[A-Z][\w+#]{0,30}|[Vv]ersion|[Rr]elease) \Z")
+_NETWORK: Final = re_pattern(r"\d{1,3}(?:\.\d{1,3}){3}(?::\d{1,5})?+(?!\w|\.\d)")
+_URL: Final = re_pattern(r"(?:(?:https?|ftp|file|ssh|git|wss?|s3)://|www\.)[^\s<>\"'`(){}\[\]]{1,2000}+")
+_MAIL: Final = re_pattern(r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,63}+(?:\.[\w-]{1,63}+){1,6}+")
+_HANDLE: Final = re_pattern(r"(?<![\w@])@([A-Za-z][\w-]{1,38}+)(?![\w@])")
+_PATH: Final = re_pattern(
     r"(?<![\w/.:~])(?:(?:~|\.\.?)(?:/[\w.@+-]{1,120}+){1,40}+|(?:[\w.-]{1,80}+)?+(?:/[\w.@+-]{1,120}+){2,40}+)/?+"
     r"|[A-Z]:(?:\\[\w.@+-]{1,120}+){1,40}+"
 )
-_DOMAIN: Final = re.compile(
+_DOMAIN: Final = re_pattern(
     r"(?:[A-Za-z0-9][\w-]{0,62}+\.){1,5}(?:com|org|net|edu|gov|io|dev|ai|app|co|uk|de|fr|eu|info)\b"
     r"(?:/[^\s<>\"'`(){}\[\]]{0,2000}+)?+(?![\w(]|\.\w)"
 )
-_FILE: Final = re.compile(
+_FILE: Final = re_pattern(
     r"(?:[\w.-]{1,80}+/)?+[\w-]{1,80}+(?:\.[\w-]{1,30}){0,2}?\.(?:py|md|txt|jsonl?|ya?ml|toml|jsx?|tsx?|csv|tsv|html?|css|pdf|docx?|xlsx?"
     r"|pptx?|png|jpe?g|gif|svg|sh|cfg|ini|sql|java|cc?|cpp|hpp|h|rs|go|rb|php|xml|zip|tar|gz|log|lock|ipynb"
     r"|rst|exe|dll|so|mp[34])(?![\w(]|\.\w)"
 )
 _NAME: Final = r"[A-Za-z_]\w{0,80}+"
-_CODE: Final = re.compile(
+_CODE: Final = re_pattern(
     rf"""
     {_NAME}(?:(?:\.|::){_NAME}){{0,8}}+\(\)
     |[A-Za-z_]\w{{1,40}}+(?:(?:\.|::)[A-Za-z_]\w{{1,80}}+){{1,8}}+(?![\w(.]\w|::)
@@ -98,23 +97,23 @@ _CODE: Final = re.compile(
     """,
     re.VERBOSE,
 )
-_FENCED: Final = re.compile(r"(?<!`)`([^`\n]{1,100}+)`(?!`)")
-_UNBROKEN: Final = re.compile(r"\S++")
-_INSIDE: Final = re.compile(r"[\w@~$€£¥₹/.-]")
-_LATER: Final = re.compile(r"[^\w\s]++(?=[\w@$€£¥₹])")
-_QUOTED: Final = re.compile(
+_FENCED: Final = re_pattern(r"(?<!`)`([^`\n]{1,100}+)`(?!`)")
+_UNBROKEN: Final = re_pattern(r"\S++")
+_INSIDE: Final = re_pattern(r"[\w@~$€£¥₹/.-]")
+_LATER: Final = re_pattern(r"[^\w\s]++(?=[\w@$€£¥₹])")
+_QUOTED: Final = re_pattern(
     r"""(?<!\w)["\u201c] ?+([^\s"\u201c\u201d][^"\u201c\u201d\n]{0,78}+)["\u201d](?!\w)"""
     r"""|\u2018([^\s\u2018\u2019][^\u2018\u2019\n]{0,60}+)\u2019(?!\w)"""
 )
-_PLAIN_NUMBER: Final = re.compile(
+_PLAIN_NUMBER: Final = re_pattern(
     rf"(?<![\w.,$€£/:-]){_COUNT}(?![\w%]|[-/:]\d)|(?<![\w-]){_SPELT}(?![\w-])", re.IGNORECASE
 )
 _STARTERS: Final = frozenset(
     f"{_MONTH[3:-1].replace('Sept?', 'Sep|Sept')}|The|the|early|mid|late|{_SPELT[3:-1]}".split("|")
 )
 _AROUND: Final = ".,;:!?\"'()[]\u201c\u201d\u2018\u2019\u2026"
-_DIGIT: Final = re.compile(r"[\d$€£¥₹]")
-_MARK: Final = re.compile(r"[_@/\\]|\w(?:[.:](?=[\w:])|\(\))|(?<=[a-z])[A-Z]|--\w")
+_DIGIT: Final = re_pattern(r"[\d$€£¥₹]")
+_MARK: Final = re_pattern(r"[_@/\\]|\w(?:[.:](?=[\w:])|\(\))|(?<=[a-z])[A-Z]|--\w")
 _CLOSING: Final = ".,;:!?*_"
 _LONGEST_WORD: Final = 2_000
 _MOST_TRIES: Final = 8
@@ -237,14 +236,14 @@ _WORD: Final = (
 _JOINS: Final = (
     "of|de|del|della|di|da|do|dos|du|des|la|le|les|van|von|der|den|zu|al|el|bin|ibn|y|e|for|and|&|the|in|on"
 )
-_RUN: Final = regex.compile(
+_RUN: Final = regex_pattern(
     r"(?<![\p{L}\p{N}_@#/.\\])(?:(?:(?:1\d|20)\d\d|\d{1,3}(?:st|nd|rd|th))[ ](?=\p{Lu}\p{Ll}))?"
     rf"{_WORD}(?:[ \t\xa0\n]{{1,2}}+"
     rf"(?:(?:(?:{_JOINS})[ \xa0\n]){{0,2}}+{_WORD}|\d{{1,2}}(?![\w.,:%/-]\w|\w|[ ]?%)))*+"
 )
-_PIECE: Final = regex.compile(r"\S++")
-_MIDDLE: Final = regex.compile(r"(?<=[\p{Ll},]['\u2019\"]?[ ])\p{Lu}[\p{L}\p{N}]++")
-_LOWER: Final = regex.compile(r"(?<![\p{L}\p{N}_])\p{Ll}++(?![\p{L}\p{N}_])")
+_PIECE: Final = regex_pattern(r"\S++")
+_MIDDLE: Final = regex_pattern(r"(?<=[\p{Ll},]['\u2019\"]?[ ])\p{Lu}[\p{L}\p{N}]++")
+_LOWER: Final = regex_pattern(r"(?<![\p{L}\p{N}_])\p{Ll}++(?![\p{L}\p{N}_])")
 _BEFORE: Final = " \t\xa0\"'\u201c\u2018([{*_#>"
 _ENDS_SENTENCE: Final = ".!?:\u2026\u2022|"
 _FEW: Final = frozenset(("and", "for", "the", "in", "on", "&", "y", "e", "la", "le", "el", "al"))
@@ -445,10 +444,9 @@ def _kind(pieces: Sequence[_Piece]) -> tuple[str, float]:
     return ENTITY, 0.7 if len(pieces) > 1 else 0.6
 
 
-RULES: Final = "rules"
 LONGEST_PHRASE: Final = 5
 """A name that is looked up has at most so many words."""
-_WORDS: Final = re.compile(r"\S+")
+_WORDS: Final = re_pattern(r"\S+")
 
 
 class RuleExtractor:
@@ -466,7 +464,7 @@ class RuleExtractor:
     @property
     def name(self) -> str:
         """What it is called in settings and reports."""
-        return RULES
+        return "rules"
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """For each text its names, in order and without overlaps."""

@@ -9,12 +9,12 @@ from datetime import datetime
 from typing import Final
 
 import numpy as np
-import regex
 from numpy.typing import NDArray
 
 from conspectus.model.graph import Edge, Node
 from conspectus.model.records import Json
 from conspectus.text.clean import graphemes_prefix
+from conspectus.text.late_patterns import regex_pattern
 from conspectus.text.times import canonical
 
 HEAD: Final = """\
@@ -32,9 +32,9 @@ _ESCAPES: Final = {
     "\n": "&#10;",
     "\r": "&#13;",
 }
-_ESCAPED: Final = regex.compile(r'[&<>"\t\n\r]')
-_IMPOSSIBLE: Final = regex.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
-_UNSURE: Final = regex.compile(r"[\\\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_ESCAPED: Final = regex_pattern(r'[&<>"\t\n\r]')
+_IMPOSSIBLE: Final = regex_pattern(r"[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
+_UNSURE: Final = regex_pattern(r"[\\\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def escaped(text: str) -> str:

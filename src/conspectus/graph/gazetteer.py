@@ -12,6 +12,7 @@ import ahocorasick
 import regex
 
 from conspectus.model.graph import ENTITY
+from conspectus.text.late_patterns import regex_pattern
 
 
 def _set_of(text: str) -> frozenset[str]:
@@ -123,12 +124,12 @@ def plural_of(key: str) -> str:
 LONGEST_KNOWN: Final = 200
 """A longer name is not looked for."""
 _MOST_WORDS: Final = 12
-_WORD: Final = regex.compile(r"[\p{L}\p{M}\p{N}_]++")
-_ARTICLE: Final = regex.compile(r"(?:the|an?)\s+(?=\S)", regex.IGNORECASE)
+_WORD: Final = regex_pattern(r"[\p{L}\p{M}\p{N}_]++")
+_ARTICLE: Final = regex_pattern(r"(?:the|an?)\s+(?=\S)", regex.IGNORECASE)
 _SPELT: Final = {0x2019: "'", 0x2018: "'", 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x00A0: " "}
-_TELLING: Final = regex.compile(r"[^\p{L}\p{M}\p{N}_\s.,'\u2019!?:;()\"-]")
-_GAP: Final = regex.compile(r"[^\S\n]{0,3}\n?[^\S\n]{0,3}|[-.'\u2019&/]| & ")
-_STOPPED: Final = regex.compile(r"\.[^\S\n]")
+_TELLING: Final = regex_pattern(r"[^\p{L}\p{M}\p{N}_\s.,'\u2019!?:;()\"-]")
+_GAP: Final = regex_pattern(r"[^\S\n]{0,3}\n?[^\S\n]{0,3}|[-.'\u2019&/]| & ")
+_STOPPED: Final = regex_pattern(r"\.[^\S\n]")
 _SHORT: Final = 3
 
 

@@ -7,6 +7,8 @@ from typing import Final
 
 import regex
 
+from conspectus.text.late_patterns import regex_pattern
+
 LONGEST_KEY: Final = 400
 """Of a name so many characters count; what is longer is no name that two people would write alike."""
 _SPELT: Final = str.maketrans(
@@ -17,11 +19,11 @@ _SPELT: Final = str.maketrans(
         "ł": "l", "ø": "o", "đ": "d", "ħ": "h", "ŧ": "t", "\u0131": "i",
     }
 )  # fmt: skip
-_UNSEEN: Final = regex.compile(r"[\p{Cf}\p{Cc}--\s]++", regex.VERSION1)
-_ACCENTS: Final = regex.compile(r"(?<=[\p{Latin}\p{Greek}])\p{Mn}++")
-_SPACES: Final = regex.compile(r"\s++")
-_ARTICLE: Final = regex.compile(r"^(?:the|an?) (?=\S)")
-_POSSESSIVE: Final = regex.compile(r"(?<=\w) ?'s?+$")
+_UNSEEN: Final = regex_pattern(r"[\p{Cf}\p{Cc}--\s]++", regex.VERSION1)
+_ACCENTS: Final = regex_pattern(r"(?<=[\p{Latin}\p{Greek}])\p{Mn}++")
+_SPACES: Final = regex_pattern(r"\s++")
+_ARTICLE: Final = regex_pattern(r"^(?:the|an?) (?=\S)")
+_POSSESSIVE: Final = regex_pattern(r"(?<=\w) ?'s?+$")
 _QUOTES: Final = " \"'"
 _ENDS: Final = _QUOTES + ".,;:!?"
 
@@ -61,7 +63,7 @@ def _bare(text: str) -> str:
 
 
 BASE: Final = "conspectus://entity/"
-_MARKS: Final = regex.compile(r"[^\p{L}\p{M}\p{N}]++")
+_MARKS: Final = regex_pattern(r"[^\p{L}\p{M}\p{N}]++")
 _DIGITS: Final = 12
 
 

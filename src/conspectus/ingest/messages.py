@@ -13,21 +13,14 @@ from uuid import uuid4
 from conspectus.errors import UnreadableFile
 from conspectus.ingest.prepare import period
 from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelArchive, ChatArchive, ImportReport, NewMessage
-from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Document, NewDocument, Period, StoredChunk, Written
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
-from conspectus.text.hashing import stable_id
 from conspectus.text.replies import Linker, Utterance
 from conspectus.text.times import parse_instant
 
 TICK = timedelta(microseconds=1)
-
-
-def message_id(source: SourceId, key: str) -> DocumentId:
-    """The id that the message of a key has in its channel."""
-    return DocumentId(stable_id("document", source, clean(key)))
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ import numpy as np
 
 from conspectus.errors import ConspectusError, InvalidInput, ProviderError, TooLarge, as_field
 from conspectus.model.channels import NewMessage
-from conspectus.model.ids import DocumentId
+from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.index import passage
 from conspectus.model.memory import NewMemory
 from conspectus.model.records import (
@@ -179,6 +179,11 @@ def _chunk(piece: TextSpan, place: TextPosition, count: CountTokens) -> Prepared
         page=place.page,
         heading=path_of(place.headings),
     )
+
+
+def message_id(source: SourceId, key: str) -> DocumentId:
+    """The id that the message of a key has in its channel."""
+    return DocumentId(stable_id("document", source, clean(key)))
 
 
 def named(kind: str, name: str) -> str:

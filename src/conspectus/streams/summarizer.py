@@ -24,6 +24,7 @@ from conspectus.model.streams import Caption
 from conspectus.ports import CountTokens
 from conspectus.ports.streams import CaptionPlace, SummaryBounds
 from conspectus.text.clean import sentence_end_before
+from conspectus.text.late_patterns import regex_pattern
 from conspectus.text.prompt_escaping import RETRIEVED, USER_MESSAGE, disarm, without_delimiters
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
@@ -353,7 +354,7 @@ WEIGHT_OF_NEWS: Final = 0.5
 MOST_TERMS: Final = 256
 LONGEST: Final = 400
 """Characters up to which a chosen caption is shown whole; of a longer one, the sentence that says most."""
-_SENTENCE: Final = regex.compile(
+_SENTENCE: Final = regex_pattern(
     r".+?(?:[.!?\u2026\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]]*(?=\s|$)|$)", regex.DOTALL
 )
 
@@ -438,7 +439,7 @@ def _said(text: str, weight: Counter[str], terms: Terms) -> str:
 
 
 MOST_SAID: Final = 300
-_FENCED: Final = regex.compile(r"```[\w-]*[^\S\n]*\n(.*?)\n[^\S\n]*```", regex.DOTALL)
+_FENCED: Final = regex_pattern(r"```[\w-]*[^\S\n]*\n(.*?)\n[^\S\n]*```", regex.DOTALL)
 
 
 class Unsatisfied(ValueError):

@@ -1,7 +1,6 @@
 """Analyze texts for keyword search: terms, identifiers and stop words, alike for documents and queries."""
 
 import hashlib
-import re
 import threading
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping
@@ -14,6 +13,7 @@ import regex
 import Stemmer
 
 from conspectus.errors import InvalidInput
+from conspectus.text.late_patterns import re_pattern, regex_pattern
 
 LONGEST_TERM = 64
 _Value = TypeVar("_Value")
@@ -26,7 +26,7 @@ _DENSE = (
     r"\u30FC\u3005\u3006"
 )
 _WORD = rf"[[\p{{L}}\p{{M}}\p{{N}}_\u00AD\u200C\u200D]--[{_DENSE}]]"
-_TOKEN = regex.compile(
+_TOKEN = regex_pattern(
     rf"""
     (?P<emoji>\p{{RI}}{{2}}|\p{{ExtPict}}[\p{{EMod}}\uFE0F]*+(?:\u200D\p{{ExtPict}}[\p{{EMod}}\uFE0F]*+)*+)
     |(?P<dense>[{_DENSE}][{_DENSE}\p{{M}}]*+)
@@ -36,20 +36,20 @@ _TOKEN = regex.compile(
     """,
     regex.VERBOSE | regex.VERSION1,
 )
-_PLAIN = re.compile(
+_PLAIN = re_pattern(
     r"""[("'\[{<*\u201C\u2018]*+([A-Za-z]?[a-z]++|[A-Z]{2,}+s?)[)"'\]}>*.,;:!?\u201D\u2019\u2026]*+"""
 )
-_CASED_PARTS = regex.compile(
+_CASED_PARTS = regex_pattern(
     r"\p{Lu}{2,}s(?!\p{Ll})|\p{Lu}+(?!\p{Ll})|\p{Lu}?[\p{L}\p{M}--\p{Lu}]+|\p{N}+", regex.V1
 )
-_NUMBER = regex.compile(r"\d{1,3}(?:,\d{3})++(?:\.\d++)?")
-_DOTTED = regex.compile(r"(\p{L}*+)(\d++(?:\.\d++)++)([\p{L}\p{M}][\p{L}\p{M}\p{N}]*+)?")
-_ENGLISH_CLITIC = regex.compile(r"(.*[^'])'(?:s|ll|re|ve|d|m)", regex.IGNORECASE)
-_ACCENTS = regex.compile(
+_NUMBER = regex_pattern(r"\d{1,3}(?:,\d{3})++(?:\.\d++)?")
+_DOTTED = regex_pattern(r"(\p{L}*+)(\d++(?:\.\d++)++)([\p{L}\p{M}][\p{L}\p{M}\p{N}]*+)?")
+_ENGLISH_CLITIC = regex_pattern(r"(.*[^'])'(?:s|ll|re|ve|d|m)", regex.IGNORECASE)
+_ACCENTS = regex_pattern(
     r"(?:(?<=[\u0438\u0443])(?!\u0306)|(?<=\u0456)(?!\u0308)|(?<=[[\p{Latin}\p{Greek}\p{Cyrillic}]--[\u0438\u0443\u0456]]))\p{Mn}++",
     regex.VERSION1,
 )
-_INVISIBLE = regex.compile(r"[\u00AD\u200C\u200D\uFE0F]|\p{EMod}")
+_INVISIBLE = regex_pattern(r"[\u00AD\u200C\u200D\uFE0F]|\p{EMod}")
 _LETTERS = str.maketrans(
     {
         "ł": "l",
@@ -65,8 +65,8 @@ _LETTERS = str.maketrans(
     }
 )
 _AFTER_ADDRESS = ".,;:!?/*_"
-_IDENTIFIER = re.compile(r"^(?![^\W\d_]+-?\d$)(?:.*[^\W\d_]|(?:\D*\d){7}|(?:[^.]*\.){2})")
-_UNSPLIT_IDENTIFIER = re.compile(r"^(?=.*\d)(?=.*[^\W\d_])\w{5}|^\d{7}")
+_IDENTIFIER = re_pattern(r"^(?![^\W\d_]+-?\d$)(?:.*[^\W\d_]|(?:\D*\d){7}|(?:[^.]*\.){2})")
+_UNSPLIT_IDENTIFIER = re_pattern(r"^(?=.*\d)(?=.*[^\W\d_])\w{5}|^\d{7}")
 _SEPARATORS = ("@", "::", ":", "-", ".", "'")
 
 

@@ -1,15 +1,16 @@
 """Clean text: normal forms, safe cuts, and names and lines that cannot imitate a renderer's headers."""
 
-import re
 from collections.abc import Iterator
 from typing import Final
 
 import regex
 
-PAIR = regex.compile(r"[\ud800-\udbff][\udc00-\udfff]")
-_UNSTORABLE = regex.compile(r"([\ud800-\udbff][\udc00-\udfff])|[\x00\ud800-\udfff]")
+from conspectus.text.late_patterns import re_pattern, regex_pattern
+
+PAIR = regex_pattern(r"[\ud800-\udbff][\udc00-\udfff]")
+_UNSTORABLE = regex_pattern(r"([\ud800-\udbff][\udc00-\udfff])|[\x00\ud800-\udfff]")
 _TAIL = 2_000
-_WORD_END = regex.compile(r"(?<=\S)(?=\s)")
+_WORD_END = regex_pattern(r"(?<=\S)(?=\s)")
 
 
 def clean(text: str) -> str:
@@ -73,9 +74,9 @@ _INSTANT: Final = rf"{_TIME}{_NEXT}{_REST}{_CLOSE}"
 _NUMBERED: Final = rf"{_GAP}(?:(?:\p{{Nd}}++|\u2026){_GAP}{_CLOSE}|\u2026{_GAP}\p{{Nd}})"
 _BEGINNING: Final = rf"(?<=(?:\A|[{_BREAK}])[\s\p{{Cf}}]*)"
 
-_IMITATION: Final = regex.compile(rf"{_BEGINNING}{_OPEN}(?={_NUMBERED}|{_INSTANT})|{_OPEN}(?={_RANGE})")
-_BRACKET: Final = regex.compile(rf"{_OPEN}|{_CLOSE}")
-_UNPRINTABLE: Final = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
+_IMITATION: Final = regex_pattern(rf"{_BEGINNING}{_OPEN}(?={_NUMBERED}|{_INSTANT})|{_OPEN}(?={_RANGE})")
+_BRACKET: Final = regex_pattern(rf"{_OPEN}|{_CLOSE}")
+_UNPRINTABLE: Final = re_pattern("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x84\x86-\x9f\ud800-\udfff\ufffe\uffff]")
 _PAGE_BREAKS: Final = frozenset("\x0b\x0c\x1c\x1d\x1e")
 
 
@@ -103,7 +104,7 @@ def unbracketed(text: str) -> str:
 
 Span = tuple[int, int]
 
-SENTENCE_END = regex.compile(
+SENTENCE_END = regex_pattern(
     r"""(?<!(?:\n|\A)[ \t]{0,8}\d{1,3})[.!?\u2026]['"\u2019\u201D)\]]*(?=\s)"""
     r"""|[\u3002\uFF01\uFF1F][\u300D\u300F\uFF09]*"""
     r"""|(?<=\S)(?=\n)(?!(?<=[^\n]{40})\n[ \t]*+(?:[\p{L}("'\[`]|[*_]++\p{L}|\p{N}++(?![.)])))"""
@@ -122,8 +123,8 @@ def sentences(text: str) -> Iterator[Span]:
 
 
 # Flags are named first: to tell which two belong together, `\X` reads back to the first of a row of flags.
-_CLUSTER = regex.compile(r"\p{RI}{2}(?![\p{GCB=Extend}\p{GCB=SpacingMark}\u200D])|\X")
-_PLAIN = regex.compile(
+_CLUSTER = regex_pattern(r"\p{RI}{2}(?![\p{GCB=Extend}\p{GCB=SpacingMark}\u200D])|\X")
+_PLAIN = regex_pattern(
     r"(?<!\p{GCB=Prepend})[[\p{GCB=Other}&&[\p{Common}\p{Latin}\p{Greek}\p{Cyrillic}\p{Han}\p{Hiragana}"
     r"\p{Katakana}\p{Arabic}\p{Hebrew}]]--\p{ExtPict}]|\r|(?<!\r)\n",
     regex.VERSION1,

@@ -9,13 +9,14 @@ from heapq import merge
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Chunk, Syntax, TextPosition
 from conspectus.text.clean import PAIR, clean
+from conspectus.text.late_patterns import re_pattern
 
 BETWEEN = " > "
 LONGEST_HEADING = 200
 LONGEST_PATH = 300
 
-_FRONT = re.compile(r"(---|\+\+\+)[ \t]*\n.*?\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
-_LINE = re.compile(
+_FRONT = re_pattern(r"(---|\+\+\+)[ \t]*\n.*?\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
+_LINE = re_pattern(
     r"^(?:"
     r"[ \t>]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)"
     r"| {0,3}(?P<marks>#{1,6})(?P<title>(?:[ \t][^\n]*)?)$"
@@ -23,15 +24,15 @@ _LINE = re.compile(
     r")",
     re.MULTILINE,
 )
-_RST_HEADING = re.compile(
+_RST_HEADING = re_pattern(
     r"(?:(?<=\n\n)|\A|(?<=\n[ \t]\n))"
     r"(?:(?P<over>(?P<mark>[!-/:-@\[-`{-~])(?P=mark){2,})[ \t]*\n[ ]*)?(?P<title>[^\s][^\n]*)\n"
     r"(?P<under>(?P<rule>[!-/:-@\[-`{-~])(?P=rule){2,})[ \t]*$",
     re.MULTILINE,
 )
-_LINK = re.compile(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
-_ATTRIBUTES = re.compile(r"\s*\{[^{}\n]*\}\s*$")
-_MARKUP = re.compile(r"<[^<>\n]{1,200}>|\*\*|`|\\(?=[^\w\s])")
+_LINK = re_pattern(r"!?\[([^\[\]\n]*)\]\([^()\n]*\)")
+_ATTRIBUTES = re_pattern(r"\s*\{[^{}\n]*\}\s*$")
+_MARKUP = re_pattern(r"<[^<>\n]{1,200}>|\*\*|`|\\(?=[^\w\s])")
 
 
 def markdown_headings(text: str) -> Iterator[TextPosition]:

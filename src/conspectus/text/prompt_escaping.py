@@ -8,6 +8,8 @@ from xml.sax.saxutils import escape, quoteattr, unescape
 
 import regex
 
+from conspectus.text.late_patterns import regex_pattern
+
 RETRIEVED = "retrieved"
 """The element around all that was retrieved."""
 PASSAGE = "passage"
@@ -20,8 +22,8 @@ _ALWAYS_UNSEEN = (
     "\u202a-\u202e\u2066-\u2069\U000e0000-\U000e00ff\U0001d173-\U0001d17a"
 )
 _JOINERS = "\u061c\u200c-\u200f\u034f\ufe00-\ufe0f\U000e0100-\U000e01ef"
-_UNSEEN = regex.compile(rf"[{_ALWAYS_UNSEEN}]+")
-_SMUGGLED = regex.compile(rf"[{_JOINERS}]{{3,}}|(?<=[A-Za-z])[{_JOINERS}]+|[{_JOINERS}]+(?=[A-Za-z])")
+_UNSEEN = regex_pattern(rf"[{_ALWAYS_UNSEEN}]+")
+_SMUGGLED = regex_pattern(rf"[{_JOINERS}]{{3,}}|(?<=[A-Za-z])[{_JOINERS}]+|[{_JOINERS}]+(?=[A-Za-z])")
 
 _ALIKE = (
     ("\u0430\u0441\u0501\u0435\u04bb\u0456\u0458\u051b\u043e\u0440\u0455\u0443\u0445", "acdehijqopsyx"),
@@ -58,30 +60,30 @@ _TITLE = r"(?i:instructions?|response|input|output|prompt|user|tool)"
 _SAYS = rf"(?i:{_BLANK}?(?:message|prompt|instructions?|note|override|notice))?"
 _COLON = r"[:\uff1a\ufe55\ua789\u2236]"
 _SAYING = rf"{_SPEAKER}{_SAYS}[\])}}*_`|]*(?:{_COLON}|{_BLANK}{_COLON}(?:\s|\Z))"
-_SPOKEN = regex.compile(_SAYING)
-_ROLE_LINE = regex.compile(rf"{_LINE}({_DECORATION})(?={_SAYING})")
-_ROLE_HEADING = regex.compile(
+_SPOKEN = regex_pattern(_SAYING)
+_ROLE_LINE = regex_pattern(rf"{_LINE}({_DECORATION})(?={_SAYING})")
+_ROLE_HEADING = regex_pattern(
     rf"^({_BLANK}*#+{_BLANK}*)(?=(?:{_SPEAKER}{_SAYS}|{_TITLE}){_BLANK}*{_COLON}?(?:{_BLANK}|#)*$)",
     regex.MULTILINE,
 )
 
-_BRACKETED = regex.compile(
+_BRACKETED = regex_pattern(
     r"([\[\uff3b])(?=\s*/?\s*(?:INST|SYS|SYSTEM|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS?|TOOL_RESULTS?"
     r"|TOOL_CONTENT|MODEL_SETTINGS|THINK|PREFIX|MIDDLE|SUFFIX)\s*[\]\uff3d]"
     r"|(?i:system|assistant|user)\s*[\]\uff3d]\s*\()"
 )
-_ANGLE = regex.compile(r"[\u02c2\u1438\u2039\u2329\u276e\u27e8\u2a3c\u3008\ufe64\uff1c]")
-_TAG = regex.compile(r"\s*(?:/\s*)?([\w-]{1,20})|\s*[|\u01c0\u2223\u2502]")
+_ANGLE = regex_pattern(r"[\u02c2\u1438\u2039\u2329\u276e\u27e8\u2a3c\u3008\ufe64\uff1c]")
+_TAG = regex_pattern(r"\s*(?:/\s*)?([\w-]{1,20})|\s*[|\u01c0\u2223\u2502]")
 _NAMES = frozenset(
     {RETRIEVED, PASSAGE, "user-message", "sys", "s", "bos", "eos", "im_start", "start_of_turn", "end_of_turn"}
 )
 
-_CARRIER = regex.compile(
+_CARRIER = regex_pattern(
     r"(?<=!)(?=\[[^\]\n]{0,300}\]\s?\(\s*<?(?:data:|[^)\n]{0,2000}?[?&#={$\[<]))"
     r"|(?<!\\)(?=\[[^\]\n]{0,300}\]\s?\(\s*<?(?:javascript:|vbscript:|data:|[^()\s<>]{0,2000}?(?:\{|%7b|\$|\[|<)))",
     regex.IGNORECASE,
 )
-_OWN = regex.compile(rf"<(?=\s*(?:/\s*)?(?:{RETRIEVED}|{PASSAGE}|user-message)(?![\w-]))", regex.IGNORECASE)
+_OWN = regex_pattern(rf"<(?=\s*(?:/\s*)?(?:{RETRIEVED}|{PASSAGE}|user-message)(?![\w-]))", regex.IGNORECASE)
 
 
 def disarm(text: str) -> str:
@@ -128,7 +130,7 @@ def _backslashed(text: str, places: set[int]) -> str:
     return "\\".join(text[start:end] for start, end in pairwise(borders))
 
 
-_GIVEN = regex.compile(
+_GIVEN = regex_pattern(
     rf'^<{PASSAGE} number="(\d+)"[^>]*>\n(.*?)\n</{PASSAGE}>$', regex.DOTALL | regex.MULTILINE
 )
 
@@ -160,17 +162,17 @@ _OPEN, _CLOSE = r"\[\uFF3B\u3010\u3014\u2772\u27E6", r"\]\uFF3D\u3011\u3015\u277
 _NUMBER = r"\p{Nd}{1,3}"
 _TO = r"[-\u2010-\u2015~\uFF0D\uFF5E]"
 _LISTED = rf"{_NUMBER}(?:\s?(?:[,;\uFF0C\u3001]|{_TO})\s?{_NUMBER})*"
-_MARK = regex.compile(rf"[{_OPEN}]\s?({_LISTED})\s?(?:\u2020[^{_CLOSE}\n]{{0,40}})?[{_CLOSE}]")
-_ANY = regex.compile(rf"[{_OPEN}]")
-_SPAN = regex.compile(rf"({_NUMBER})(?:\s?{_TO}\s?({_NUMBER}))?")
-_CODE_BEFORE = regex.compile(r"""(?:[={]\s?|["']\s?:\s?|\w\(|[\[\]\\!^`])\Z""")
-_NAME_BEFORE = regex.compile(r"(?:[\w$]*[\d_$][\w$]*|(?<![\w$])[A-Za-z]{1,2})\Z")
-_GLUED = regex.compile(r"[\w$)\"']\Z")
-_CLAUSE_END = regex.compile(rf"\Z|\s(?!\s*[-=<>*/+%&|])|[{_OPEN}]|[.,:!?\"'*](?!\w)|[^\x00-\x7F]")
-_CODE_NEAR = regex.compile(
+_MARK = regex_pattern(rf"[{_OPEN}]\s?({_LISTED})\s?(?:\u2020[^{_CLOSE}\n]{{0,40}})?[{_CLOSE}]")
+_ANY = regex_pattern(rf"[{_OPEN}]")
+_SPAN = regex_pattern(rf"({_NUMBER})(?:\s?{_TO}\s?({_NUMBER}))?")
+_CODE_BEFORE = regex_pattern(r"""(?:[={]\s?|["']\s?:\s?|\w\(|[\[\]\\!^`])\Z""")
+_NAME_BEFORE = regex_pattern(r"(?:[\w$]*[\d_$][\w$]*|(?<![\w$])[A-Za-z]{1,2})\Z")
+_GLUED = regex_pattern(r"[\w$)\"']\Z")
+_CLAUSE_END = regex_pattern(rf"\Z|\s(?!\s*[-=<>*/+%&|])|[{_OPEN}]|[.,:!?\"'*](?!\w)|[^\x00-\x7F]")
+_CODE_NEAR = regex_pattern(
     r"[=;{}_]|\w[.(]\w|\(\)|[\w)]\[(?![1-9])|^\s*(?:return|yield|assert|print|del|raise)\b"
 )
-_NOT_AFTER = regex.compile(r"[A-Za-z0-9_(]")
+_NOT_AFTER = regex_pattern(r"[A-Za-z0-9_(]")
 _LOOK_BACK = 40
 
 

@@ -6,11 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, Protocol, get_args
 
-import regex
-
 from conspectus.errors import InvalidInput
 from conspectus.model.records import Syntax, TextPosition
 from conspectus.text.clean import Borders
+from conspectus.text.late_patterns import re_pattern, regex_pattern
 
 _LEAST_SHARE = 8
 
@@ -73,7 +72,7 @@ def _ends(sections: Sequence[Section]) -> list[int]:
 
 Span = tuple[int, int]
 
-_MARKDOWN_LINE = re.compile(
+_MARKDOWN_LINE = re_pattern(
     r"^(?:"
     r"[ \t>]*(?P<fence>`{3,}|~{3,})(?P<info>[^\n]*)"
     r"|(?P<heading> {0,3}#{1,6}(?=[ \t\r\n]|\Z))"
@@ -87,9 +86,9 @@ _DEFINITION = (
     r"|inline|interface|internal|let|macro_rules!|mod|module|namespace|object|override|package|private|proc"
     r"|protected|pub|public|record|static|struct|sub|template|trait|type|union|unsafe|val|var|virtual)\b)"
 )
-_TOP_DEFINITION = re.compile(r"(?<=\n)\r?\n(?=" + _DEFINITION + ")")
-_TOP_LINE = re.compile(r"(?<=\n)\r?\n(?=[^\s)}\]])")
-_INNER_DEFINITION = re.compile(r"(?<=\n)\r?\n(?=[ \t]{1,8}" + _DEFINITION + ")")
+_TOP_DEFINITION = re_pattern(r"(?<=\n)\r?\n(?=" + _DEFINITION + ")")
+_TOP_LINE = re_pattern(r"(?<=\n)\r?\n(?=[^\s)}\]])")
+_INNER_DEFINITION = re_pattern(r"(?<=\n)\r?\n(?=[ \t]{1,8}" + _DEFINITION + ")")
 
 
 class Level(Protocol):
@@ -208,8 +207,8 @@ def _line_end(text: str, position: int) -> int:
     return len(text) if found < 0 else found + 1
 
 
-_WORD_START = regex.compile(r"(?<=\s)\S")
-_LINE_START = regex.compile(r"(?<=\n)[^\n]")
+_WORD_START = regex_pattern(r"(?<=\s)\S")
+_LINE_START = regex_pattern(r"(?<=\n)[^\n]")
 _LONGEST_TOKEN = 16
 
 

@@ -11,16 +11,17 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from conspectus.errors import InvalidInput, RecordsDamaged, as_field
 from conspectus.model.records import Period, Source
 from conspectus.model.streams import ORIGIN, ZONE
+from conspectus.text.late_patterns import re_pattern
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _LONGEST_INPUT = 100
-_NUMBER = re.compile(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
-_COMPACT_DATE = re.compile(r"\d{8}|\d{4}", re.ASCII)
-_FRACTION = re.compile(r"(?<=:\d\d:\d\d)[.,](\d+)|(?<=[T ]\d{6})[.,](\d+)", re.ASCII)
-_SPACED_ZONE = re.compile(r"\s+(?=[+-]\d|Z$)|\s+UTC$|\s+GMT$", re.ASCII)
-_TIMECODE = re.compile(r"(?:(\d+):)?(\d{1,}):([0-5]?\d(?:[.,]\d*)?)", re.ASCII)
-_UNITS = re.compile(
+_NUMBER = re_pattern(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
+_COMPACT_DATE = re_pattern(r"\d{8}|\d{4}", re.ASCII)
+_FRACTION = re_pattern(r"(?<=:\d\d:\d\d)[.,](\d+)|(?<=[T ]\d{6})[.,](\d+)", re.ASCII)
+_SPACED_ZONE = re_pattern(r"\s+(?=[+-]\d|Z$)|\s+UTC$|\s+GMT$", re.ASCII)
+_TIMECODE = re_pattern(r"(?:(\d+):)?(\d{1,}):([0-5]?\d(?:[.,]\d*)?)", re.ASCII)
+_UNITS = re_pattern(
     r"(?:(\d+(?:\.\d*)?)\s*h\s*)?(?:(\d+(?:\.\d*)?)\s*m(?:in)?\s*)?(?:(\d+(?:\.\d*)?)\s*s\s*)?",
     re.ASCII | re.IGNORECASE,
 )
@@ -188,8 +189,8 @@ def _aware(moment: datetime) -> datetime:
 
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-_DATED: Final = re.compile(r"\s*\d{4}-", re.ASCII)
-_COMPACT: Final = re.compile(r"\s*\d{8}T\d{4}", re.ASCII)
+_DATED: Final = re_pattern(r"\s*\d{4}-", re.ASCII)
+_COMPACT: Final = re_pattern(r"\s*\d{8}T\d{4}", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,14 +14,15 @@ from urllib.parse import quote, unquote, urljoin
 import idna
 
 from conspectus.errors import InvalidInput
+from conspectus.text.late_patterns import re_pattern
 
 Address: TypeAlias = IPv4Address | IPv6Address
 
-FORM = re.compile(r"(https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.IGNORECASE | re.DOTALL)
-AUTHORITY = re.compile(r"(?:(?P<user>[^\\]*)@)?(?P<host>\[[^\[\]]*\]|[^:@\[\]\\]*)(?::(?P<port>[0-9]{0,5}))?")
-NAME = re.compile(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
-NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
-CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+FORM = re_pattern(r"(https?)://([^/?#]*)([^?#]*)(?:\?([^#]*))?(?:#.*)?", re.IGNORECASE | re.DOTALL)
+AUTHORITY = re_pattern(r"(?:(?P<user>[^\\]*)@)?(?P<host>\[[^\[\]]*\]|[^:@\[\]\\]*)(?::(?P<port>[0-9]{0,5}))?")
+NAME = re_pattern(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
+NUMBER = re_pattern(r"0x[0-9a-f]*|[0-9]+")
+CONTROL = re_pattern(r"[\x00-\x1f\x7f]")
 LONGEST_NAME = 253
 DEFAULT_PORTS = {"http": 80, "https": 443}
 KEPT = "!$%&'()*+,-./:;=@_~[]|^"

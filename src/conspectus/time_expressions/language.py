@@ -7,6 +7,7 @@ from types import MappingProxyType
 from typing import Final, Literal
 
 from conspectus.text.analyzer import STOP_WORDS
+from conspectus.text.late_patterns import re_pattern
 
 Relation = Literal[
     "before", "until", "by", "after", "since", "from", "around", "about", "at", "in", "on", "between"
@@ -242,7 +243,7 @@ TokenKind = Literal["date", "clock", "amount", "number", "dash", "word", "mark"]
 MOST_READ: Final = 2_000
 """Characters of a question that are looked at; what follows is searched for, but holds no times."""
 
-_TOKEN: Final = re.compile(
+_TOKEN: Final = re_pattern(
     r"""
     (?P<date>(?<![\w.-])[12][0-9]{3}(?:-[0-9]{2}){2}
         (?:[Tt\ ][0-9]{2}:[0-9]{2}(?::[0-9]{2}(?:[.,][0-9]{1,6})?)?(?:\ ?[Zz]|[+-][0-9]{2}:?[0-9]{2})?)?
@@ -314,7 +315,7 @@ def _token(found: re.Match[str]) -> Token:
 _KINDS: Final[tuple[TokenKind, ...]] = ("word", "number", "clock", "mark", "dash", "date", "amount")
 
 
-_COMPACT: Final = re.compile(r"(?:([0-9]+)h)?(?:([0-9]+)m(?:in)?)?(?:([0-9.]+)s(?:ec)?)?", re.IGNORECASE)
+_COMPACT: Final = re_pattern(r"(?:([0-9]+)h)?(?:([0-9]+)m(?:in)?)?(?:([0-9.]+)s(?:ec)?)?", re.IGNORECASE)
 _FINER: Final = {7 * DAY: DAY, DAY: HOUR, HOUR: MINUTE}
 
 _A_FEW: Final = 3

@@ -1,12 +1,12 @@
 """Features of one message: its words, the people it names, and its kind."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import IntEnum
 
 from conspectus.text.analyzer import STOP_WORDS
+from conspectus.text.late_patterns import re_pattern
 
 LONGEST_NAME = 80
 FUNCTION_WORDS = STOP_WORDS["english"]
@@ -164,8 +164,8 @@ gracias sim
 _GREETINGS, _APPEALS = frozenset(_GREETING.split()), frozenset(_APPEAL.split())
 _REACTIONS = frozenset(_REACTION.split())
 _QUESTION_MARKS = "?\uff1f\u061f"
-_WORD = re.compile(r"\w+")
-_DENSE = re.compile(
+_WORD = re_pattern(r"\w+")
+_DENSE = re_pattern(
     "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af\uf900-\ufaff]"
 )
 

@@ -1,0 +1,71 @@
+"""People, jobs, connections and maintenance, blocking."""
+
+from conspectus.engine.connections import ConnectionService
+from conspectus.engine.jobs import JobService
+from conspectus.engine.maintenance import MaintenanceService
+from conspectus.engine.people import PeopleService
+from conspectus.sync.bridge import BlockingService, blocking
+
+
+class BlockingPeople(BlockingService[PeopleService]):
+    """Users, groups, API keys and grants."""
+
+    whoami = blocking(PeopleService.whoami)
+    create_user = blocking(PeopleService.create_user)
+    list_users = blocking(PeopleService.list_users)
+    get_user = blocking(PeopleService.get_user)
+    set_user_disabled = blocking(PeopleService.set_user_disabled)
+    delete_user = blocking(PeopleService.delete_user)
+    create_group = blocking(PeopleService.create_group)
+    list_groups = blocking(PeopleService.list_groups)
+    delete_group = blocking(PeopleService.delete_group)
+    list_members = blocking(PeopleService.list_members)
+    add_member = blocking(PeopleService.add_member)
+    remove_member = blocking(PeopleService.remove_member)
+    create_key = blocking(PeopleService.create_key)
+    list_keys = blocking(PeopleService.list_keys)
+    revoke_key = blocking(PeopleService.revoke_key)
+    rotate_key = blocking(PeopleService.rotate_key)
+    authenticate = blocking(PeopleService.authenticate)
+    create_owner = blocking(PeopleService.create_owner)
+    grant = blocking(PeopleService.grant)
+    revoke = blocking(PeopleService.revoke)
+    list_grants = blocking(PeopleService.list_grants)
+
+
+class BlockingJobs(BlockingService[JobService]):
+    """Jobs: pages and files that are added in the background, and jobs as they stand."""
+
+    ingest_url = blocking(JobService.ingest_url)
+    ingest_files = blocking(JobService.ingest_files)
+    get = blocking(JobService.get)
+    list = blocking(JobService.list)
+    cancel = blocking(JobService.cancel)
+    retry = blocking(JobService.retry)
+    wait = blocking(JobService.wait)
+    report = blocking(JobService.report)
+    list_requests = blocking(JobService.list_requests)
+    request_totals = blocking(JobService.request_totals)
+    start = blocking(JobService.start)
+
+
+class BlockingConnections(BlockingService[ConnectionService]):
+    """Connections of collections with wikis, repositories and folders."""
+
+    create = blocking(ConnectionService.create)
+    list = blocking(ConnectionService.list)
+    delete = blocking(ConnectionService.delete)
+    sync = blocking(ConnectionService.sync)
+    watch = blocking(ConnectionService.watch)
+    start = blocking(ConnectionService.start)
+
+
+class BlockingMaintenance(BlockingService[MaintenanceService]):
+    """Numbers, checks, and building anew."""
+
+    status = blocking(MaintenanceService.status)
+    check = blocking(MaintenanceService.check)
+    reindex = blocking(MaintenanceService.reindex)
+    reembed = blocking(MaintenanceService.reembed)
+    resume = blocking(MaintenanceService.resume)
+    finish_purges = blocking(MaintenanceService.finish_purges)

@@ -1,0 +1,53 @@
+"""Documents and search, blocking."""
+
+from conspectus.engine.collections import CollectionService
+from conspectus.engine.documents import DocumentService
+from conspectus.engine.search import SearchService
+from conspectus.sync.bridge import BlockingService, blocking
+
+
+class BlockingCollections(BlockingService[CollectionService]):
+    """Collections and their sources."""
+
+    get_or_create = blocking(CollectionService.get_or_create)
+    create = blocking(CollectionService.create)
+    list = blocking(CollectionService.list)
+    get = blocking(CollectionService.get)
+    update = blocking(CollectionService.update)
+    delete = blocking(CollectionService.delete)
+    get_or_create_source = blocking(CollectionService.get_or_create_source)
+    list_sources = blocking(CollectionService.list_sources)
+    get_source = blocking(CollectionService.get_source)
+    update_source = blocking(CollectionService.update_source)
+    delete_source = blocking(CollectionService.delete_source)
+
+
+class BlockingDocuments(BlockingService[DocumentService]):
+    """Documents: written, read and deleted."""
+
+    add = blocking(DocumentService.add)
+    add_files = blocking(DocumentService.add_files)
+    wait_until_embedded = blocking(DocumentService.wait_until_embedded)
+    get = blocking(DocumentService.get)
+    get_by_key = blocking(DocumentService.get_by_key)
+    get_text = blocking(DocumentService.get_text)
+    get_texts = blocking(DocumentService.get_texts)
+    list_chunks = blocking(DocumentService.list_chunks)
+    list = blocking(DocumentService.list)
+    count = blocking(DocumentService.count)
+    update = blocking(DocumentService.update)
+    delete = blocking(DocumentService.delete)
+    delete_chunks = blocking(DocumentService.delete_chunks)
+    delete_by_filter = blocking(DocumentService.delete_by_filter)
+
+
+class BlockingSearch(BlockingService[SearchService]):
+    """Search: hits, windows, and why."""
+
+    retrieve = blocking(SearchService.retrieve)
+    window = blocking(SearchService.window)
+    explain = blocking(SearchService.explain)
+    get_hits = blocking(SearchService.get_hits)
+    rerank = blocking(SearchService.rerank)
+    search_and_rerank = blocking(SearchService.search_and_rerank)
+    augment = blocking(SearchService.augment)
