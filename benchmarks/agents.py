@@ -32,7 +32,7 @@ from conspectus.errors import NotFound
 from conspectus.graph.name_keys import key_of
 from conspectus.memory.scopes import graph_name
 from conspectus.model.graph import Fact
-from conspectus.model.memory import MEMORY, MemoryQuery, MemorySelection, NewMemory, Scope
+from conspectus.model.memory import MEMORY, MemorySelection, NewMemory, Scope
 
 THREADS = 5
 SERVED = 5
@@ -102,7 +102,7 @@ class Agent:
         if not self.kept[conversation]:
             return
         wanted = self.chance.choice(list(self.kept[conversation].values()))
-        found = await self.engine.memory.recall(MemoryQuery(wanted, self.scope(conversation)))
+        found = await self.engine.memory.recall(wanted, scope=self.scope(conversation))
         texts = [each.memory.text for each in found.memories]
         self.mine("\n".join((*texts, *(name for each in found.memories for name in each.through))))
         if wanted not in texts:
@@ -110,8 +110,8 @@ class Agent:
 
     async def window(self, conversation: str) -> None:
         """Never over the budget, and nobody else's."""
-        question = MemoryQuery(self.chance.choice(WORDS), self.scope(conversation))
-        window = await self.engine.memory.window(question, 400)
+        question = {"query": self.chance.choice(WORDS), "scope": self.scope(conversation)}
+        window = await self.engine.memory.window(max_tokens=400, **question)
         self.mine(window.text)
         if window.tokens > 400:
             self.wrong.append(f"{window.tokens} tokens of 400")
@@ -137,7 +137,7 @@ class Agent:
         if (await self.engine.memory.forget(what, scope=self.scope(conversation))).memories != 1:
             self.wrong.append(f"{self.name} could not forget {chosen}")
         gone = self.kept[conversation].pop(chosen)
-        found = await self.engine.memory.recall(MemoryQuery(gone, self.scope(conversation)))
+        found = await self.engine.memory.recall(gone, scope=self.scope(conversation))
         if chosen in {each.memory.id for each in found.memories}:
             self.wrong.append(f"{self.name} was given {gone!r}, which was forgotten")
 

@@ -27,7 +27,7 @@ from video import DAY, STREAM, texts
 import conspectus
 from conspectus import RemoteEngine
 from conspectus.errors import ConspectusError, ServerUnavailable
-from conspectus.model.streams import NewCaption, StreamQuery
+from conspectus.model.streams import NewCaption
 from conspectus.streams.caption_format import line_of
 
 CAPTIONS = 20_000
@@ -124,9 +124,7 @@ async def ask(remote: RemoteEngine, due: list[tuple[float, NewCaption]], seen: S
         wanted = due[chance.randrange(seen.sent)][1]
         start = time.perf_counter()
         try:
-            found = await remote.streams.search(
-                StreamQuery(wanted.text, streams=(STREAM,), limit=3, read_times=False)
-            )
+            found = await remote.streams.search(wanted.text, streams=(STREAM,), limit=3, read_times=False)
         except ServerUnavailable:
             continue
         except ConspectusError as fault:

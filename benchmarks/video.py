@@ -25,7 +25,7 @@ from vectors import Matrix, vectors
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.model.streams import CaptionRange, NewCaption, StreamQuery
+from conspectus.model.streams import CaptionRange, NewCaption
 from conspectus.providers.onnx_embedder import OnnxEmbedder
 from conspectus.text.times import timecode
 
@@ -80,10 +80,10 @@ def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
         start = max(0.0, min(at - chance.uniform(0, HOUR), DAY - HOUR))
         words = " ".join(said[place].split()[:8])
         prompt = f"{words} between {timecode(round(start))} and {timecode(round(start + HOUR))}"
-        question = StreamQuery(prompt, streams=(STREAM,))
+        question = {"query": prompt, "streams": (STREAM,)}
         if budget is not None:
-            return (await engine.streams.window(question, budget)).plan["time range"]
-        return (await engine.streams.search(question)).plan["time range"]
+            return (await engine.streams.window(max_tokens=budget, **question)).plan["time range"]
+        return (await engine.streams.search(**question)).plan["time range"]
 
     return ask
 
@@ -95,7 +95,7 @@ async def post(engine: Engine, chance: random.Random) -> object:
     await engine.streams.add_captions(
         NewCaption(f"the word of the hour is {word}", at, at + 2), stream=STREAM
     )
-    found = await engine.streams.search(StreamQuery(word, streams=(STREAM,), limit=1))
+    found = await engine.streams.search(word, streams=(STREAM,), limit=1)
     return found.moments[0]
 
 
@@ -118,7 +118,7 @@ async def measure(
     async with conspectus.open(folder, settings=settings, embedder=OnnxEmbedder(threads=1)) as engine:
         start = time.perf_counter()
         await engine.streams.add_captions(captions(said, known), stream=STREAM, wait=True)
-        await engine.streams.search(StreamQuery("anything", streams=(STREAM,)))
+        await engine.streams.search("anything", streams=(STREAM,))
         taken = time.perf_counter() - start
         await engine.maintenance.reindex()
         figures = {"taken in and found": [taken * 1_000]}

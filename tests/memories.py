@@ -10,7 +10,7 @@ from typing import Any
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.model.access import Person
-from conspectus.model.memory import MEMORY, MemoryQuery, MemoryWritten, NewMemory, Scope
+from conspectus.model.memory import MEMORY, MemoryWritten, NewMemory, Scope
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", retention_interval_minutes=60)
 ANN = Scope("ann", "bot", "monday")
@@ -49,5 +49,5 @@ async def person(engine: Engine, name: str) -> Engine:
     return engine.answering(Person(name, owner=False, id=user.id))
 
 
-def question(text: str, scope: Scope, **more: Any) -> MemoryQuery:
-    return MemoryQuery(text, scope, graph=None, **more)
+def question(text: str, scope: Scope, **more: Any) -> dict[str, Any]:
+    return {"query": text, "scope": scope, "graph": None, **more}

@@ -9,7 +9,7 @@ import numpy as np
 
 import conspectus
 from conspectus import Engine
-from conspectus.model.memory import MEMORY, MemoryQuery, Scope
+from conspectus.model.memory import MEMORY, Scope
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from peers.memories import BUDGET, DIMENSIONS, TOP, Said
@@ -51,7 +51,7 @@ class ConspectusMemory:
             await self._engine.memory.add([each.text for each in said], scope=scope)
         if memories:
             await self.settle()
-            await self._engine.memory.recall(MemoryQuery("warm", ASKING))
+            await self._engine.memory.recall("warm", scope=ASKING)
 
     async def settle(self) -> None:
         """Wait for what is done in the background."""
@@ -64,11 +64,11 @@ class ConspectusMemory:
 
     async def recall(self, question: str) -> int:
         """Short term, words, vectors and graph together."""
-        return len((await self._engine.memory.recall(MemoryQuery(question, ASKING, limit=TOP))).memories)
+        return len((await self._engine.memory.recall(question, scope=ASKING, limit=TOP)).memories)
 
     async def window(self, question: str) -> int:
         """Context of so many tokens."""
-        return (await self._engine.memory.window(MemoryQuery(question, ASKING), BUDGET)).tokens
+        return (await self._engine.memory.window(question, BUDGET, scope=ASKING)).tokens
 
 
 @asynccontextmanager

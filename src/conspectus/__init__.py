@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from conspectus.client import RemoteEngine
     from conspectus.engine import Engine
     from conspectus.errors import ConspectusError
-    from conspectus.model.channels import ChannelQuery, NewMessage
+    from conspectus.model.channels import NewMessage
     from conspectus.model.chat import ChatRequest
     from conspectus.model.filter import And, Between, Eq, Exists, Filter, In, Not, Or, Overlaps
     from conspectus.model.query import Budget, Query, QueryContext
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
         NewCaption,
         NewEvent,
         NewStream,
-        StreamQuery,
-        SummaryRequest,
     )
     from conspectus.settings import Settings
     from conspectus.sync import BlockingEngine, connect, open
@@ -39,7 +37,6 @@ __all__ = [
     "BlockingEngine",
     "Budget",
     "CaptionRange",
-    "ChannelQuery",
     "ChatRequest",
     "ConspectusError",
     "ContextWindow",
@@ -65,8 +62,6 @@ __all__ = [
     "RemoteEngine",
     "Retrieval",
     "Settings",
-    "StreamQuery",
-    "SummaryRequest",
     "connect",
     "open",
 ]
@@ -77,15 +72,12 @@ _HOMES = {
     "engine": ("Engine",),
     "errors": ("ConspectusError",),
     "model.chat": ("ChatRequest",),
-    "model.channels": ("ChannelQuery", "NewMessage"),
+    "model.channels": ("NewMessage",),
     "model.filter": ("And", "Between", "Eq", "Exists", "Filter", "In", "Not", "Or", "Overlaps"),
     "model.query": ("Budget", "Query", "QueryContext"),
     "model.records": ("Document", "NewDocument", "Period"),
     "model.results": ("ContextWindow", "Hit", "Retrieval"),
-    "model.streams": (
-        *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream", "SummaryRequest"),
-        "StreamQuery",
-    ),
+    "model.streams": ("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream"),
     "settings": ("Settings",),
     "sync": ("BlockingEngine", "connect", "open"),
 }

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from conspectus.cli.memory import memories_picture, recalled_picture
-from conspectus.model.memory import MemoryQuery, NewMemory, Scope
+from conspectus.model.memory import NewMemory, Scope
 from tests.memories import store
 
 ANN = Scope("ann", "helper", "a conversation with a name that takes its room")
@@ -20,7 +20,7 @@ async def test_ids_can_be_copied_at_any_width(tmp_path: Path, width: int) -> Non
         ids = [each.id for each in await engine.memory.add(SAID, scope=ANN)]
         await engine.memory.add("Elsewhere.", scope=Scope("ann"))
         listed = await engine.memory.list(scope=Scope("ann"))
-        found = await engine.memory.recall(MemoryQuery("Who moved to the sea?", ANN))
+        found = await engine.memory.recall("Who moved to the sea?", scope=ANN)
     for picture in (memories_picture(listed.memories), recalled_picture(found.memories)):
         file = io.StringIO()
         Console(file=file, width=width, color_system=None).print(picture)

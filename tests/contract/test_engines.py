@@ -19,7 +19,7 @@ from conspectus.engine.context import Service
 from conspectus.errors import NotFound, PermissionDenied, Unauthenticated
 from conspectus.model.access import Principal
 from conspectus.model.filter import Eq
-from conspectus.model.streams import LiveCaption, NewCaption, StreamQuery
+from conspectus.model.streams import LiveCaption, NewCaption
 from conspectus.operations import OPERATIONS
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
@@ -169,9 +169,9 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
 
 async def sees_only_the_gate(engine: Engine | RemoteEngine) -> None:
     assert [each.source.name for each in await engine.streams.list()] == ["gate"]
-    found = await engine.streams.search(StreamQuery("fox"))
+    found = await engine.streams.search("fox")
     assert {each.stream.name for each in found.moments} == {"gate"}
-    assert "yard" not in (await engine.streams.window(StreamQuery("fox"), 500)).window.text
+    assert "yard" not in (await engine.streams.window("fox", 500)).window.text
     for asked in (
         engine.streams.list_captions(stream="yard"),
         anext(engine.streams.subscribe(stream="yard")),

@@ -3,11 +3,12 @@
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from conspectus.errors import InvalidInput, NotFound, UnreadableFile
-from conspectus.model.channels import REPLY_TO, ChannelQuery, NewMessage
+from conspectus.model.channels import REPLY_TO, NewMessage
 from conspectus.model.jobs import Upload
 from conspectus.text.times import parse_instant
 from tests.support.engine_samples import AnyEngine, untimed
@@ -26,9 +27,12 @@ TALK = [
         metadata={"edited": False},
     ),
 ]
-ASKED = ChannelQuery(
-    "where are the API keys?", "help", at=parse_instant("2026-03-02T13:00:00Z"), min_similarity=0.0
-)
+ASKED: dict[str, Any] = {
+    "query": "where are the API keys?",
+    "channel": "help",
+    "at": parse_instant("2026-03-02T13:00:00Z"),
+    "min_similarity": 0.0,
+}
 
 
 class ConversingContract:
@@ -87,8 +91,8 @@ class ConversingContract:
             NewMessage("lunch?", author="cy", at=NOON), channel="random", wait=True
         )
         for tokens in (0, 30, 4_000):
-            there = await engine.channels.window(ASKED, tokens)
-            here = await local.channels.window(ASKED, tokens)
+            there = await engine.channels.window(max_tokens=tokens, **ASKED)
+            here = await local.channels.window(max_tokens=tokens, **ASKED)
             assert untimed(there.window) == untimed(here.window)
             assert (there.messages, there.tokens, there.channels) == (
                 here.messages,
@@ -109,7 +113,7 @@ class ConversingContract:
         with pytest.raises(NotFound):
             await engine.channels.get_reply_chain("nothing")
         with pytest.raises(NotFound):
-            await engine.channels.window(replace(ASKED, channel="nowhere"), 100)
+            await engine.channels.window(max_tokens=100, **{**ASKED, "channel": "nowhere"})
 
     async def test_an_archive_is_taken_in_once(self, engine: AnyEngine, tmp_path: Path) -> None:
         """From a path or as a file handed in; what cannot be read is an error."""

@@ -11,7 +11,6 @@ from conspectus.model.graph import Fact
 from conspectus.model.memory import (
     ConversationSummary,
     Memory,
-    MemoryQuery,
     MemorySelection,
     NewMemory,
     Retention,
@@ -57,7 +56,7 @@ class KeepingContract:
         assert (gone.memories, gone.chunks, gone.vectors, gone.purged) == (2, 2, 2, True)
         assert await self.left(engine) == ["1", "2", "3"]
         assert (await engine.memory.forget(what, scope=ONE)).memories == 0
-        found = await engine.memory.recall(MemoryQuery("turn 0", ONE))
+        found = await engine.memory.recall("turn 0", scope=ONE)
         assert ids[0] not in {each.memory.id for each in found.memories}
         assert ids[0] not in {each.memory.id for each in await engine.memory.list_recent(scope=ONE)}
         assert (await engine.memory.get(bobs.id, scope=OTHER)).text == "of bob"

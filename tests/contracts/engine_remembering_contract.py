@@ -1,7 +1,8 @@
 """What every engine must do with memories: the same, whoever is asked."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,6 @@ from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
     MEMORY,
     Memory,
-    MemoryQuery,
     MemoryRetrieval,
     MemoryWindow,
     NewMemory,
@@ -100,7 +100,7 @@ class RememberingContract:
     async def test_what_was_just_stored_is_found_at_once(self, engine: AnyEngine) -> None:
         """By its words, and among the last turns; one alone or a text alone will do."""
         [done] = await engine.memory.add("The code word is xyzzy-42.", scope=ANN)
-        found = await engine.memory.recall(MemoryQuery("xyzzy-42", ANN))
+        found = await engine.memory.recall("xyzzy-42", scope=ANN)
         assert [each.memory.id for each in found.memories] == [done.id]
         [last] = await engine.memory.list_recent(scope=ANN)
         assert (last.memory.id, last.cut) == (done.id, False)
@@ -118,7 +118,7 @@ class RememberingContract:
             listed = (await engine.memory.list(scope=asked)).memories
             assert {each.id for each in listed} == mine
             assert await engine.memory.count(scope=asked) == len(mine)
-            found = (await engine.memory.recall(MemoryQuery("secret", asked, limit=50, graph=None))).memories
+            found = (await engine.memory.recall("secret", scope=asked, limit=50, graph=None)).memories
             assert {each.memory.id for each in found} == mine
             for name in ids.keys() - mine:
                 await self.missing(engine, name, asked)
@@ -137,20 +137,23 @@ class RememberingContract:
         """Recollections and windows, with all that a question may say."""
         await self.told(engine)
         now = parse_instant("2026-03-02T09:00:00Z")
-        question = MemoryQuery("what does Ann like?", ANN)
+        question: dict[str, Any] = {"query": "what does Ann like?", "scope": ANN}
         for asked in (
             question,
-            replace(question, limit=1, min_similarity=0.1),
-            replace(question, graph=None, recent=1, recent_tokens=20),
-            replace(question, graph=GraphExpansion(1.0, 1, ()), notes_share=0.0),
-            replace(question, all_conversations=True),
-            replace(question, as_of=now),
-            replace(question, scope=Scope("nobody")),
+            {**question, "limit": 1, "min_similarity": 0.1},
+            {**question, "graph": None, "recent": 1, "recent_tokens": 20},
+            {**question, "graph": GraphExpansion(1.0, 1, ()), "notes_share": 0.0},
+            {**question, "all_conversations": True},
+            {**question, "as_of": now},
+            {**question, "scope": Scope("nobody")},
         ):
-            there, here = [await one.memory.recall(asked) for one in (engine, local)]
+            there, here = [await one.memory.recall(**asked) for one in (engine, local)]
             assert unclocked(there) == unclocked(here)
             for budget in (0, 60, Budget(200, "chars4_ceil", reserved_tokens=10)):
-                windows = [await one.memory.window(asked, budget, format="xml") for one in (engine, local)]
+                windows = [
+                    await one.memory.window(max_tokens=budget, **asked, format="xml")
+                    for one in (engine, local)
+                ]
                 assert unclocked_window(windows[0]) == unclocked_window(windows[1])
 
     async def test_an_instant_shows_what_was_known_then(self, engine: AnyEngine) -> None:
@@ -159,12 +162,12 @@ class RememberingContract:
         then = (await engine.memory.get(done.id, scope=ANN)).known_from
         await engine.memory.update(done.id, scope=ANN, text="My cat is called Tim.")
         await engine.memory.add("My cat is grey.", scope=ANN)
-        asked = MemoryQuery("cat called", ANN, as_of=then, graph=None)
-        found = await engine.memory.recall(asked)
+        asked: dict[str, Any] = {"query": "cat called", "scope": ANN, "as_of": then, "graph": None}
+        found = await engine.memory.recall(**asked)
         assert [each.memory.text for each in found.memories] == ["My cat is called Tom."]
         assert found.since is not None
         assert (found.since.recorded, found.since.changed) == (1, 1)
-        earlier = await engine.memory.recall(replace(asked, as_of=then - timedelta(days=1)))
+        earlier = await engine.memory.recall(**{**asked, "as_of": then - timedelta(days=1)})
         assert (earlier.outcome, earlier.memories) == ("no_match", ())
 
     async def test_pages_filters_and_orders(self, engine: AnyEngine) -> None:
@@ -254,9 +257,11 @@ class RememberingContract:
         for limit in (0, 1_001):
             with pytest.raises(InvalidInput):
                 await engine.memory.list(scope=ANN, limit=limit)
-        for asked in (replace(MemoryQuery("x", ANN), limit=-1), MemoryQuery("x" * 2_000_000, ANN)):
+        for query, most in (("x", -1), ("x" * 2_000_000, 10)):
             with pytest.raises((InvalidInput, TooLarge)):
-                await engine.memory.recall(asked)
+                await engine.memory.recall(query, scope=ANN, limit=most)
+        with pytest.raises(InvalidInput, match="zone"):
+            await engine.memory.recall("x", scope=ANN, as_of=datetime(2026, 1, 1))
         for work in (
             engine.memory.list(scope=ANN, collection="nowhere"),
             engine.memory.get("a/b", scope=ANN),

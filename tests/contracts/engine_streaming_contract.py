@@ -5,6 +5,7 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,7 +19,6 @@ from conspectus.model.streams import (
     Moments,
     NewCaption,
     NewStream,
-    StreamQuery,
 )
 from conspectus.text.times import parse_instant
 from tests.support.engine_samples import AnyEngine, untimed
@@ -172,29 +172,32 @@ class StreamingContract:
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
         await engine.streams.add_captions(NewCaption("A red car leaves.", 5, 8), stream="exit", wait=True)
         for streams in (("gate",), ("exit",), ("gate", "exit"), ()):
-            found = await engine.streams.search(StreamQuery("red car", streams))
+            found = await engine.streams.search("red car", streams=streams)
             assert {each.stream.name for each in found.moments} == set(streams or ("gate", "exit"))
             for moment in found.moments:
                 assert {each.document.source for each in moment.captions} == {moment.stream.id}
         with pytest.raises(NotFound):
-            await engine.streams.search(StreamQuery("red car", ("gate", "nowhere")))
+            await engine.streams.search("red car", streams=("gate", "nowhere"))
         assert await texts(engine, CaptionRange(), "exit") == ["red"]
 
     async def test_questions_are_answered_alike(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Moments and windows, with a range, with times that the question names, with a filter."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
-        question = StreamQuery("what does the dog do?", ("gate",))
+        question: dict[str, Any] = {"query": "what does the dog do?", "streams": ("gate",)}
         for each in (
             question,
-            replace(question, range=CaptionRange("00:00:00", 30), min_similarity=0.0),
-            replace(question, query="what happened before 0:20?"),
-            replace(question, query="in the first 15 seconds", read_times=False, limit=1),
-            replace(question, filter=Eq("sequence", 3)),
+            {**question, "range": CaptionRange("00:00:00", 30), "min_similarity": 0.0},
+            {**question, "query": "what happened before 0:20?"},
+            {**question, "query": "in the first 15 seconds", "read_times": False, "limit": 1},
+            {**question, "filter": Eq("sequence", 3)},
         ):
-            assert unclocked(await engine.streams.search(each)) == unclocked(await local.streams.search(each))
+            assert unclocked(await engine.streams.search(**each)) == unclocked(
+                await local.streams.search(**each)
+            )
             for tokens in (0, 25, 400):
                 there, here = [
-                    await one.streams.window(each, tokens, format="guarded") for one in (engine, local)
+                    await one.streams.window(max_tokens=tokens, **each, format="guarded")
+                    for one in (engine, local)
                 ]
                 assert untimed(there.window) == untimed(here.window)
                 assert replace(there, window=here.window) == here
@@ -203,12 +206,12 @@ class StreamingContract:
     async def test_a_range_bounds_the_answer(self, engine: AnyEngine) -> None:
         """No caption outside it is in a moment or in the window."""
         await engine.streams.add_captions(SCENES, stream="gate", wait=True)
-        asked = StreamQuery("car dog gate rain", range=CaptionRange(15, 60))
-        found = await engine.streams.search(asked)
+        asked: dict[str, Any] = {"query": "car dog gate rain", "range": CaptionRange(15, 60)}
+        found = await engine.streams.search(**asked)
         keys = {each.document.key for moment in found.moments for each in moment.captions}
         assert {"0", "rain"} & keys == set()
         assert keys <= {"1", "2", "3"}
-        window = await engine.streams.window(asked, 1_000)
+        window = await engine.streams.window(max_tokens=1_000, **asked)
         assert {each.key for each in window.captions} <= {"1", "2", "3"}
         assert "red car" not in window.window.text
 

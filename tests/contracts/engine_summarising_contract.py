@@ -1,19 +1,19 @@
 """What every engine must do with summaries of streams, here or on a server without a chat model."""
 
-from dataclasses import replace
+from typing import Any
 
 import pytest
 
 from conspectus import Engine, RemoteEngine
 from conspectus.errors import ChatNotConfigured, InvalidInput, NotFound
-from conspectus.model.streams import CaptionRange, NewCaption, NewStream, SummaryRequest
+from conspectus.model.streams import CaptionRange, NewCaption, NewStream
 
 AnEngine = Engine | RemoteEngine
 CAPTIONS = tuple(
     NewCaption(f"Scene {each} shows a {thing}.", 60.0 * each, 60.0 * each + 60, index=each)
     for each, thing in enumerate(("ship", "storm", "harbour", "ship", "storm"))
 )
-REQUEST = SummaryRequest("r\u00f6hre/1", "w\u00efki", sentences=3)
+REQUEST: dict[str, Any] = {"stream": "r\u00f6hre/1", "collection": "w\u00efki", "sentences": 3}
 
 
 class SummarisingContract:
@@ -21,50 +21,50 @@ class SummarisingContract:
 
     async def filled(self, engine: AnEngine) -> None:
         """A stream with a slash in its name."""
-        await engine.collections.create(REQUEST.collection)
+        await engine.collections.create(REQUEST["collection"])
         await engine.streams.add_captions(
-            CAPTIONS, stream=REQUEST.stream, collection=REQUEST.collection, wait=True
+            CAPTIONS, stream=REQUEST["stream"], collection=REQUEST["collection"], wait=True
         )
 
     async def test_captions_are_chosen_in_their_order(self, engine: AnEngine) -> None:
         await self.filled(engine)
-        made = await engine.summaries.summarize(REQUEST)
+        made = await engine.summaries.summarize(**REQUEST)
         assert (made.outcome, made.by, made.calls, made.data) == ("complete", "extractive", 0, None)
         lines = made.text.splitlines()
         assert len(lines) == 3
         assert lines == sorted(lines)
         assert all(line.startswith("[00:0") for line in lines)
         assert [(each.start, each.end, each.captions) for each in made.batches] == [(0.0, 300.0, 5)]
-        assert await engine.summaries.get(REQUEST) == made
+        assert await engine.summaries.get(**REQUEST) == made
 
     async def test_ranges_are_kept_to(self, engine: AnEngine) -> None:
         await self.filled(engine)
         for within in (CaptionRange("00:01:00", 180.0), CaptionRange(first=1, last=2)):
-            made = await engine.summaries.summarize(replace(REQUEST, range=within))
+            made = await engine.summaries.summarize(**REQUEST, range=within)
             assert [each.captions for each in made.batches] == [2]
-        to_the_end = replace(REQUEST, range=CaptionRange(first=3, last=-1))
-        assert [each.captions for each in (await engine.summaries.summarize(to_the_end)).batches] == [2]
+        to_the_end = {**REQUEST, "range": CaptionRange(first=3, last=-1)}
+        assert [each.captions for each in (await engine.summaries.summarize(**to_the_end)).batches] == [2]
         for wrong in (CaptionRange(first=2, last=1), CaptionRange("00:02", "00:01")):
             with pytest.raises(InvalidInput):
-                await engine.summaries.summarize(replace(REQUEST, range=wrong))
+                await engine.summaries.summarize(**REQUEST, range=wrong)
             with pytest.raises(InvalidInput):
-                await engine.summaries.get(replace(REQUEST, range=wrong))
+                await engine.summaries.get(**REQUEST, range=wrong)
 
     async def test_nothing_to_summarise_is_said_to_be_so(self, engine: AnEngine) -> None:
         await engine.streams.put(NewStream("empty"))
-        made = await engine.summaries.summarize(SummaryRequest("empty"))
+        made = await engine.summaries.summarize("empty")
         assert (made.outcome, made.text, made.batches) == ("empty", "", ())
-        nowhere = SummaryRequest("nothing")
+        nowhere: dict[str, Any] = {"stream": "nothing"}
         with pytest.raises(NotFound):
-            await engine.summaries.summarize(nowhere)
+            await engine.summaries.summarize(**nowhere)
         with pytest.raises(NotFound):
-            await engine.summaries.get(nowhere)
+            await engine.summaries.get(**nowhere)
         with pytest.raises(NotFound):
-            await engine.summaries.start_job(nowhere)
+            await engine.summaries.start_job(**nowhere)
 
     async def test_a_job_reports_what_it_did(self, engine: AnEngine) -> None:
         await self.filled(engine)
-        ended = await engine.jobs.wait((await engine.summaries.start_job(REQUEST)).id)
+        ended = await engine.jobs.wait((await engine.summaries.start_job(**REQUEST)).id)
         assert (ended.kind, ended.state) == ("summary", "succeeded")
         assert ended.result is not None
         assert ended.result["outcome"] == "complete"
@@ -72,15 +72,15 @@ class SummarisingContract:
 
     async def test_wrong_requests_are_refused(self, engine: AnEngine) -> None:
         await self.filled(engine)
-        for wrong in (replace(REQUEST, batch_size=0), replace(REQUEST, schema={"type": "nothing"})):
+        for wrong in ({**REQUEST, "batch_size": 0}, {**REQUEST, "schema": {"type": "nothing"}}):
             with pytest.raises(InvalidInput):
-                await engine.summaries.summarize(wrong)
+                await engine.summaries.summarize(**wrong)
             with pytest.raises(InvalidInput):
-                await engine.summaries.get(wrong)
+                await engine.summaries.get(**wrong)
 
     async def test_without_a_model_nothing_is_kept_summarised(self, engine: AnEngine) -> None:
         await self.filled(engine)
-        where = {"stream": REQUEST.stream, "collection": REQUEST.collection}
+        where = {"stream": REQUEST["stream"], "collection": REQUEST["collection"]}
         with pytest.raises(ChatNotConfigured):
-            await engine.summaries.set_live(REQUEST)
+            await engine.summaries.set_live(**REQUEST)
         await engine.summaries.stop_live(**where)

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 import conspectus
 from conspectus.model.results import Message
-from conspectus.model.streams import SummaryRequest
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.films import indexed, material, told
@@ -25,7 +24,7 @@ SETTINGS = replace(
     summary_concurrency=2,
 )
 BATCHES = 20
-REQUEST = SummaryRequest("film")
+REQUEST = {"stream": "film"}
 
 
 def slowly(messages: Sequence[Message]) -> list[str]:
@@ -39,7 +38,7 @@ async def main(path: str) -> None:
     model = ScriptedChatModel(slowly)
     async with conspectus.open(path, settings=SETTINGS, chat_model=model) as engine:
         await engine.streams.add_captions(indexed(*range(6 * BATCHES)), stream="film")
-        job = await engine.summaries.start_job(REQUEST)
+        job = await engine.summaries.start_job(**REQUEST)
         print(job.id, flush=True)
         await engine.jobs.wait(job.id)
 

@@ -12,7 +12,7 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
-from conspectus.model.channels import REPLY_TO, ChannelQuery, NewMessage
+from conspectus.model.channels import REPLY_TO, NewMessage
 from conspectus.model.records import Document
 from tests.faults.poster import SETTINGS
 
@@ -83,7 +83,7 @@ async def test_the_same_keys_are_edited_and_deleted_at_once(engine: Engine) -> N
                     message = NewMessage(said, key=key, author=str(name))
                     await engine.channels.add_messages(message, channel=CHANNEL)
                 await engine.channels.list_messages(channel=CHANNEL)
-                await engine.channels.window(ChannelQuery("said", CHANNEL), 300)
+                await engine.channels.window("said", 300, channel=CHANNEL)
             except ConspectusError as fault:
                 faults.append(fault)
 

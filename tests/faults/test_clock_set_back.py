@@ -15,7 +15,7 @@ from conspectus.bootstrap.store_address import place_of
 from conspectus.errors import Unauthenticated
 from conspectus.model.chat import ChatRequest, Delta
 from conspectus.model.jobs import Upload
-from conspectus.model.memory import MemoryQuery, NewMemory, Retention, Scope
+from conspectus.model.memory import NewMemory, Retention, Scope
 from conspectus.model.streams import NewAlert, NewCaption
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.testing.embedders import HashedEmbedder
@@ -105,7 +105,7 @@ async def test_versions_of_memories_are_in_the_order_in_which_they_came(engine: 
     for hour in ("two", "three"):
         clock.move(-HOUR)
         await engine.memory.add(NewMemory(f"the tide is at {hour}", key="tide"), scope=ANN, wait=True)
-    told = await engine.memory.recall(MemoryQuery("when is the tide?", ANN))
+    told = await engine.memory.recall("when is the tide?", scope=ANN)
     assert [each.memory.text for each in told.memories] == ["the tide is at three"]
     versions = await engine.memory.list_versions(told.memories[0].memory.id, scope=ANN)
     assert [each.text.rpartition(" ")[2] for each in versions] == ["one", "two", "three"]

@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus.engine import Engine
 from conspectus.errors import TooLarge
-from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelQuery, NewMessage
+from conspectus.model.channels import ANSWERS, REPLY_TO, NewMessage
 from conspectus.settings import Settings
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.text.clean import clean
@@ -48,7 +48,7 @@ async def test_naughty_strings_come_back(engine: Engine, evaluation: Callable[[s
     for place, text in enumerate(strings[::9]):
         stored = await engine.documents.get_by_key(f"{text}#{place * 9}", source=CHANNEL)
         assert (await engine.channels.get_reply_chain(stored.id)).message == stored.id
-        window = await engine.channels.window(ChannelQuery(text, CHANNEL, thread=text or None), 200)
+        window = await engine.channels.window(text, 200, channel=CHANNEL, thread=text or None)
         assert window.tokens <= 200
 
 
@@ -66,9 +66,7 @@ async def test_naughty_channels_come_back(
     assert sum(report.channels.values()) == report.added == await engine.documents.count()
     for name, messages in report.channels.items():
         assert len(await latest(engine, name)) == messages
-        assert (
-            await engine.channels.window(ChannelQuery("said", name, min_similarity=0.0), 300)
-        ).tokens <= 300
+        assert (await engine.channels.window("said", 300, channel=name, min_similarity=0.0)).tokens <= 300
     again = await engine.channels.import_archive(tmp_path / "log.jsonl", kind="jsonl")
     assert (again.added, again.replaced) == (0, 0)
 
@@ -85,7 +83,7 @@ async def test_a_message_of_five_megabytes(engine: Engine) -> None:
         6,
         len(text),
     ]
-    window = await engine.channels.window(ChannelQuery("deploy", CHANNEL, min_similarity=0.0), 500)
+    window = await engine.channels.window("deploy", 500, channel=CHANNEL, min_similarity=0.0)
     assert 0 < window.tokens <= 500
     with pytest.raises(TooLarge):
         await engine.channels.add_messages(
@@ -107,7 +105,7 @@ async def test_a_long_thread_is_bounded_and_counted(engine: Engine, size: int) -
     keys = [each.document.key for each in chain.messages]
     assert (len(keys), keys[0], chain.left_out) == (10, "0", size - 9)
     assert {"n", "899"} <= set(keys)
-    window = await engine.channels.window(ChannelQuery("xyzzy", CHANNEL, min_similarity=0.0), 300)
+    window = await engine.channels.window("xyzzy", 300, channel=CHANNEL, min_similarity=0.0)
     assert window.tokens <= 300
     assert "xyzzy" in window.window.text
     assert {each.key for each in window.messages} >= {"0", "n", "899"}
@@ -150,7 +148,7 @@ async def test_messages_of_which_little_is_known(engine: Engine, fields: dict[st
     given = [NewMessage(f"note {n}", key=str(n), **fields) for n in range(12)]
     await engine.channels.add_messages(given, channel=CHANNEL, wait=True)
     assert sorted(await latest(engine)) == sorted((str(n), f"note {n}") for n in range(12))
-    window = await engine.channels.window(ChannelQuery("note 7", CHANNEL, min_similarity=0.0), 400)
+    window = await engine.channels.window("note 7", 400, channel=CHANNEL, min_similarity=0.0)
     assert "7" in {each.key for each in window.messages}
     for each in window.messages:
         assert len((await engine.channels.get_reply_chain(each.id)).messages) >= 1
@@ -169,7 +167,7 @@ async def test_a_circle_of_replies_is_read_to_its_end(engine: Engine) -> None:
     for key in ("0", "4"):
         stored = await engine.documents.get_by_key(key, source=CHANNEL)
         assert len((await engine.channels.get_reply_chain(stored.id)).messages) == 5
-    window = await engine.channels.window(ChannelQuery("circle", CHANNEL, min_similarity=0.0), 400)
+    window = await engine.channels.window("circle", 400, channel=CHANNEL, min_similarity=0.0)
     assert {each.key for each in window.messages} >= set("01234")
 
 

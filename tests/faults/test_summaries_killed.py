@@ -57,7 +57,7 @@ async def test_each_batch_that_was_answered_is_asked_once(tmp_path: Path, questi
         assert len(model.asked) == BATCHES - stored + 1
         batches = [each for each in asked_about(model) if len(each) == 6]
         assert len(batches) == BATCHES - stored
-        made = await engine.summaries.get(REQUEST)
+        made = await engine.summaries.get(**REQUEST)
         assert made is not None
         assert made.text == f"[{', '.join(scenes(*range(6 * BATCHES)))}]"
         assert sum(each.captions for each in made.batches) == 6 * BATCHES

@@ -12,7 +12,7 @@ from tests.support.permission_doing import outcome
 from conspectus.engine import Engine
 from conspectus.model.access import Principal, Role
 from conspectus.model.graph import Fact, GraphExpansion, Traversal
-from conspectus.model.memory import MEMORY, MemoryQuery, MemorySelection, NewMemory, Scope
+from conspectus.model.memory import MEMORY, MemorySelection, NewMemory, Scope
 
 LETTERS = "bcdfghjkmpqrtvwx"
 HUB = "Marta Keller"
@@ -212,23 +212,28 @@ class Rooms:
 
     async def _memories(self, who: Someone, home: str, scope: Scope) -> list[Any]:
         view, seen = who.view, who.sees(home)
-        asked = MemoryQuery(f"Whom did {HUB} meet today?", scope, limit=50, graph=GraphExpansion(hops=3))
-        then = MemoryQuery(asked.query, scope, limit=50, as_of=self._then())
+        asked = {
+            "query": f"Whom did {HUB} meet today?",
+            "scope": scope,
+            "limit": 50,
+            "graph": GraphExpansion(hops=3),
+        }
+        then = {"query": asked["query"], "scope": scope, "limit": 50, "as_of": self._then()}
         found, page = await outcome(view.memory.list(scope=scope, limit=MOST))
         assert found == ("ok" if who.roles else "NotFound")
         mine = [each for each in self.kept if each.home == home]
         if found == "ok":
             assert {each.id for each in page.memories} == ({each.id for each in mine} if seen else set())
             assert await view.memory.count(scope=scope) == (len(mine) if seen else 0)
-            recalled = await view.memory.recall(asked)
+            recalled = await view.memory.recall(**asked)
             assert {each.memory.id for each in recalled.memories} <= {each.id for each in mine if seen}
         return [page] + [
             (await outcome(work))[1]
             for work in (
-                view.memory.recall(asked),
-                view.memory.recall(then),
-                view.memory.window(asked, 400),
-                view.memory.window(then, 400),
+                view.memory.recall(**asked),
+                view.memory.recall(**then),
+                view.memory.window(max_tokens=400, **asked),
+                view.memory.window(max_tokens=400, **then),
                 view.memory.list_recent(scope=scope),
                 view.memory.list_conversations(scope=Scope(scope.user)),
                 view.memory.stats(scope=Scope(scope.user)),
@@ -271,7 +276,7 @@ class Rooms:
     async def _asked_of(self, view: View, scope: Scope, word: str) -> str:
         text = f"Where is {word} Nagy?"
         told = [
-            await view.memory.recall(MemoryQuery(text, scope)),
+            await view.memory.recall(text, scope=scope),
             await view.retrieve(text, collection=MEMORY, graph=GraphExpansion()),
             await view.graph.list_entities(collection=MEMORY, prefix=word),
             await view.graph.extract_entities(text, collection=MEMORY),

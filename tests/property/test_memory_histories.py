@@ -209,7 +209,7 @@ class Life:
         recent = await engine.memory.list_recent(scope=scope, limit=1_000, max_tokens=10_000)
         assert [each.text for each in recent] == [each.text for each in turns]
         for word in WORDS:
-            found = await engine.memory.recall(question(word, scope, limit=100))
+            found = await engine.memory.recall(**question(word, scope, limit=100))
             recalled = {each.memory.text for each in found.memories}
             assert {each.text for each in kept if each.word == word} <= recalled <= set(texts)
         await self._compare_numbers(scope, kept)

@@ -3,8 +3,8 @@
 import conspectus
 
 NAMES = {
-    *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream", "SummaryRequest", "StreamQuery"),
-    *("And", "Between", "Budget", "ChannelQuery", "ChatRequest", "ConspectusError", "ContextWindow"),
+    *("CaptionRange", "NewAlert", "NewCaption", "NewEvent", "NewStream"),
+    *("And", "Between", "Budget", "ChatRequest", "ConspectusError", "ContextWindow"),
     *("Document", "Engine", "Eq", "Exists", "Filter", "Hit", "In", "NewDocument", "NewMessage", "Not", "Or"),
     *(
         "Overlaps",

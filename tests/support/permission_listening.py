@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Any
 
-from conspectus.model.channels import ChannelQuery
 from conspectus.model.chat import ChatRequest, Failure
 from conspectus.testing.chat_models import ScriptedChatModel
 from tests.support.permission_doing import Door, outcome
@@ -64,19 +63,19 @@ class Listening(Streaming):
 
     async def _asked(self, who: Visitor, view: Any, paper: Paper, word: str, *, seen: bool) -> Any:
         """What a question in the channel gets, with other channels or without."""
-        question = ChannelQuery(
-            self.chance.choice([word, "anything"]),
-            paper.source,
-            paper.collection,
-            related=self.chance.random() < 0.5,
-            min_similarity=self.chance.choice([None, 0.0]),
-            thread_messages=self.chance.choice([0, 8]),
-        )
-        found, window = await outcome(view.channels.window(question, BUDGET))
+        question: dict[str, Any] = {
+            "query": self.chance.choice([word, "anything"]),
+            "channel": paper.source,
+            "collection": paper.collection,
+            "related": self.chance.random() < 0.5,
+            "min_similarity": self.chance.choice([None, 0.0]),
+            "thread_messages": self.chance.choice([0, 8]),
+        }
+        found, window = await outcome(view.channels.window(max_tokens=BUDGET, **question))
         assert found == ("ok" if seen else "NotFound"), window
         if seen:
             self._all_visible(who, (each.id for each in window.messages))
-            if not question.related:
+            if not question["related"]:
                 assert {each.source for each in window.messages} <= {paper.source}
         return window
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from conspectus.errors import ConspectusError
 from conspectus.model.access import Principal
-from conspectus.model.channels import ChannelQuery, NewMessage
+from conspectus.model.channels import NewMessage
 from conspectus.model.filter import EVERYTHING, And, Eq, Exists, Filter, In, Not
 from conspectus.model.query import Query, QueryContext
 from conspectus.model.records import NewDocument
@@ -42,7 +42,7 @@ def on_a_collection(grantee: Principal) -> Mapping[str, Attempt]:
         "source": lambda view, name: view.collections.get_source("any", collection=name),
         "latest": lambda view, name: view.channels.list_messages(channel="any", collection=name),
         "by key": lambda view, name: view.documents.get_by_key("any", source="any", collection=name),
-        "channel": lambda view, name: view.channels.window(ChannelQuery("x", "any", name), BUDGET),
+        "channel": lambda view, name: view.channels.window("x", BUDGET, channel="any", collection=name),
         "change": lambda view, name: view.collections.update(name, description="x"),
         "rename": lambda view, name: view.collections.update(name, name="x"),
         "delete": lambda view, name: view.collections.delete(name),
@@ -86,7 +86,7 @@ def on_a_source(grantee: Principal, room: Room) -> Mapping[str, Attempt]:
         "post": lambda view, name: view.channels.add_messages(NewMessage("x"), channel=name, collection=home),
         "latest": lambda view, name: view.channels.list_messages(channel=name, collection=home),
         "by key": lambda view, name: view.documents.get_by_key("any", source=name, collection=home),
-        "channel": lambda view, name: view.channels.window(ChannelQuery("x", name, home), BUDGET),
+        "channel": lambda view, name: view.channels.window("x", BUDGET, channel=name, collection=home),
         "situation": lambda view, name: view.retrieve("x", collection=home, query_context=QueryContext(name)),
     }
 

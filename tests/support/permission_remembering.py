@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from conspectus.model.graph import NewEdge, NewNode, Traversal
-from conspectus.model.memory import MemoryQuery, MemorySelection, NewMemory, Retention, Scope
+from conspectus.model.memory import MemorySelection, NewMemory, Retention, Scope
 from conspectus.text.times import parse_instant
 from tests.support.permission_doing import outcome
 
@@ -38,8 +38,8 @@ Trial = Callable[[Any, Made], Awaitable[Any]]
 def of_memories() -> Mapping[str, Attempt]:
     """Every method that takes a collection of memories or of graphs which has to be there."""
     return {
-        "recall": lambda view, name: view.memory.recall(MemoryQuery("x", ANN, name)),
-        "window": lambda view, name: view.memory.window(MemoryQuery("x", ANN, name), BUDGET),
+        "recall": lambda view, name: view.memory.recall("x", scope=ANN, collection=name),
+        "window": lambda view, name: view.memory.window("x", BUDGET, scope=ANN, collection=name),
         "last": lambda view, name: view.memory.list_recent(scope=ANN, collection=name),
         "memory": lambda view, name: view.memory.get("any", scope=ANN, collection=name),
         "versions": lambda view, name: view.memory.list_versions("any", scope=ANN, collection=name),
@@ -79,8 +79,8 @@ def of_memories() -> Mapping[str, Attempt]:
 
 
 READING: Mapping[str, Trial] = {
-    "memory.recall": lambda v, m: v.memory.recall(MemoryQuery("tea", ANN, m.collection)),
-    "memory.window": lambda v, m: v.memory.window(MemoryQuery("tea", ANN, m.collection), BUDGET),
+    "memory.recall": lambda v, m: v.memory.recall("tea", scope=ANN, collection=m.collection),
+    "memory.window": lambda v, m: v.memory.window("tea", BUDGET, scope=ANN, collection=m.collection),
     "memory.list_recent": lambda v, m: v.memory.list_recent(scope=ANN, collection=m.collection),
     "memory.get": lambda v, m: v.memory.get(m.mine, scope=ANN, collection=m.collection),
     "memory.list_versions": lambda v, m: v.memory.list_versions(m.mine, scope=ANN, collection=m.collection),
@@ -144,9 +144,9 @@ MANAGING: Mapping[str, Trial] = {
 """What only managers may do."""
 
 PRYING: Mapping[str, Trial] = {
-    "memory.recall": lambda v, m: v.memory.recall(MemoryQuery(SECRET, BOB, m.collection)),
+    "memory.recall": lambda v, m: v.memory.recall(SECRET, scope=BOB, collection=m.collection),
     "everybody's": lambda v, m: v.retrieve(SECRET, collection=m.collection),
-    "memory.window": lambda v, m: v.memory.window(MemoryQuery(SECRET, BOB, m.collection), BUDGET),
+    "memory.window": lambda v, m: v.memory.window(SECRET, BUDGET, scope=BOB, collection=m.collection),
     "memory.list_recent": lambda v, m: v.memory.list_recent(scope=BOB, collection=m.collection),
     "memory.get": lambda v, m: v.memory.get(m.others, scope=BOB, collection=m.collection),
     "memory.list_versions": lambda v, m: v.memory.list_versions(m.others, scope=BOB, collection=m.collection),

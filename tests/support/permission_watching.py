@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from typing import Any
 
 from conspectus.errors import NotFound
@@ -15,8 +14,6 @@ from conspectus.model.streams import (
     NewCaption,
     NewEvent,
     NewStream,
-    StreamQuery,
-    SummaryRequest,
 )
 from tests.support.permission_listening import Listening
 from tests.support.permission_model import SEEN, Paper, Room, Visitor, Watch
@@ -50,15 +47,15 @@ def on_a_stream(home: str) -> Mapping[str, Attempt]:
         "clear some": lambda view, name: view.streams.delete_captions(
             name, collection=home, range=CaptionRange(0, 9)
         ),
-        "moments": lambda view, name: view.streams.search(StreamQuery("x", (name,), home)),
-        "at a time": lambda view, name: view.streams.search(StreamQuery("at 0:10", (name,), home)),
-        "video window": lambda view, name: view.streams.window(StreamQuery("x", (name,), home), BUDGET),
+        "moments": lambda view, name: view.streams.search("x", streams=(name,), collection=home),
+        "at a time": lambda view, name: view.streams.search("at 0:10", streams=(name,), collection=home),
+        "video window": lambda view, name: view.streams.window("x", BUDGET, streams=(name,), collection=home),
         "events": lambda view, name: view.events.list(stream=name, collection=home),
         "entities": lambda view, name: view.events.count_entities(stream=name, collection=home),
         "timeline": lambda view, name: view.events.entity_timeline("x", stream=name, collection=home),
-        "summary": lambda view, name: view.summaries.get(SummaryRequest(name, home)),
-        "summarize": lambda view, name: view.summaries.summarize(SummaryRequest(name, home, extractive=True)),
-        "job": lambda view, name: view.summaries.start_job(SummaryRequest(name, home)),
+        "summary": lambda view, name: view.summaries.get(name, collection=home),
+        "summarize": lambda view, name: view.summaries.summarize(name, collection=home, extractive=True),
+        "job": lambda view, name: view.summaries.start_job(name, collection=home),
         "keep": lambda view, name: view.summaries.stop_live(name, collection=home),
         "follow": lambda view, name: first_of(view.streams.subscribe(stream=name, collection=home, after=0)),
         "follow on": lambda view, name: first_of(view.streams.subscribe(stream=name, collection=home)),
@@ -72,7 +69,7 @@ def in_a_collection() -> Mapping[str, Attempt]:
     return {
         **{what: _anywhere(what) for what in on_a_stream("") if what not in making},
         "streams": lambda view, name: view.streams.list(collection=name),
-        "all streams": lambda view, name: view.streams.search(StreamQuery("x", collection=name)),
+        "all streams": lambda view, name: view.streams.search("x", collection=name),
         "alerts": lambda view, name: view.alerts.list(collection=name),
         "alert on all": lambda view, name: view.alerts.put(NewAlert("x", "x", name)),
     }
@@ -119,13 +116,13 @@ class Watching(Listening):
         assert {each.source.id for each in found} == mine
         for each in found:
             assert each.captions == len(self.world.track(each.source.id, "caption"))
-        asked = StreamQuery(SEEN, collection=room.id, limit=MOST)
-        moments = await view.streams.search(asked)
+        asked: dict[str, Any] = {"query": SEEN, "collection": room.id, "limit": MOST}
+        moments = await view.streams.search(**asked)
         assert {each.stream.id for each in moments.moments} <= mine
-        window = await view.streams.window(asked, BUDGET)
+        window = await view.streams.window(max_tokens=BUDGET, **asked)
         shown = [each.document.id for moment in moments.moments for each in moment.captions]
         self._all_visible(who, [*shown, *(each.id for each in window.captions)])
-        timed = await view.streams.search(replace(asked, query="What was seen in the first minute?"))
+        timed = await view.streams.search(**{**asked, "query": "What was seen in the first minute?"})
         answers = [found, moments, window, timed]
         for stream in self._few(sorted(mine), 1):
             answers += await self._stream(view, room, stream)
@@ -142,10 +139,10 @@ class Watching(Listening):
         names = await view.events.count_entities(**place)
         mentioned = [*(each.words[3] for each in captions + events), *(each.words[2] for each in captions)]
         assert dict(names) == dict.fromkeys(mentioned, 1)
-        request = SummaryRequest(stream, room.id, extractive=True)
-        summary = await view.summaries.summarize(request)
+        request: dict[str, Any] = {"stream": stream, "collection": room.id, "extractive": True}
+        summary = await view.summaries.summarize(**request)
         assert summary.outcome == ("complete" if captions else "empty")
-        answers = [listed, told, names, summary, await view.summaries.get(request)]
+        answers = [listed, told, names, summary, await view.summaries.get(**request)]
         for paper in self._few(captions, 1):
             answers += await self._caption(view, place, paper)
         return answers
@@ -157,10 +154,14 @@ class Watching(Listening):
         assert only.document.id == paper.id
         spans = await view.events.entity_timeline(self.chance.choice(paper.words[:4]), **place)
         assert [each.documents for each in spans] == [(paper.id,)]
-        asked = StreamQuery(paper.words[0], (place["stream"],), place["collection"])
-        found = await view.streams.search(asked)
+        asked: dict[str, Any] = {
+            "query": paper.words[0],
+            "streams": (place["stream"],),
+            "collection": place["collection"],
+        }
+        found = await view.streams.search(**asked)
         assert paper.id in {each.document.id for moment in found.moments for each in moment.captions}
-        window = await view.streams.window(asked, BUDGET)
+        window = await view.streams.window(max_tokens=BUDGET, **asked)
         assert paper.words[0] in window.window.text
         return [only, spans, found, window]
 

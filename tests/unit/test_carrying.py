@@ -100,7 +100,7 @@ async def test_a_store_that_takes_all_in_is_the_same_store(engine: Engine, elsew
     assert [each.name for each in there.nodes] == [each.name for each in here.nodes]
     told = [[(e.id, e.valid_from, e.valid_until, e.evidence) for e in each.edges] for each in (here, there)]
     assert told[0] == told[1]
-    assert (await elsewhere.memory.recall(question("brief", ANN))).memories[0].memory.text == "Be brief."
+    assert (await elsewhere.memory.recall(**question("brief", ANN))).memories[0].memory.text == "Be brief."
 
 
 async def test_taking_in_again_changes_nothing(engine: Engine, elsewhere: Engine) -> None:
@@ -120,10 +120,10 @@ async def test_what_was_known_when_is_known_there_too(engine: Engine, elsewhere:
     await engine.memory.update(made.id, scope=ANN, text="the fox is grey")
     await elsewhere.memory.import_lines(await exported(engine, ANN))
     for asked, text in ((None, "the fox is grey"), (before, "the fox is red")):
-        found = await elsewhere.memory.recall(question("fox", ANN, as_of=asked))
+        found = await elsewhere.memory.recall(**question("fox", ANN, as_of=asked))
         assert [each.memory.text for each in found.memories] == [text]
     assert not (
-        await elsewhere.memory.recall(question("fox", ANN, as_of=before - timedelta(days=1)))
+        await elsewhere.memory.recall(**question("fox", ANN, as_of=before - timedelta(days=1)))
     ).memories
 
 

@@ -14,7 +14,7 @@ from conspectus import Engine, Settings
 from conspectus.errors import NotFound, StorageError
 from conspectus.facades.conversation import Conversations
 from conspectus.model.access import Person, Principal
-from conspectus.model.channels import ChannelQuery, NewMessage
+from conspectus.model.channels import NewMessage
 from conspectus.providers.tokenizers import counter
 from conspectus.testing.embedders import HashedEmbedder, StatedEmbedder
 
@@ -43,8 +43,8 @@ async def say(engine: Engine, channel: str, text: str, key: str) -> None:
 
 
 async def keys(engine: Engine, tokens: int = 4_000, **asked: object) -> list[str]:
-    question = ChannelQuery("zzz", "here", at=NOW, **asked)
-    return sorted(each.key for each in (await engine.channels.window(question, tokens)).messages)
+    question = {"query": "zzz", "channel": "here", "at": NOW, **asked}
+    return sorted(each.key for each in (await engine.channels.window(max_tokens=tokens, **question)).messages)
 
 
 async def test_what_is_below_the_floor_is_left_out(stated: Engine) -> None:
@@ -100,7 +100,7 @@ async def test_never_a_token_over_and_never_empty_for_one_large_message(stated: 
         [long, message("2", "cosine 0.9")], channel="here", link=False, wait=True
     )
     for tokens in (0, 1, 40, 200):
-        window = await stated.channels.window(ChannelQuery("zzz", "here", at=NOW, min_similarity=0.5), tokens)
+        window = await stated.channels.window("zzz", tokens, channel="here", at=NOW, min_similarity=0.5)
         assert window.tokens <= tokens
         assert bool(window.messages) is (tokens >= 40)
 
@@ -144,13 +144,18 @@ async def test_a_hidden_channel_is_never_related(engine: Engine) -> None:
     here = await engine.collections.get_source("here", collection="default")
     await engine.people.grant("default", Principal("user", ann.id), "viewer", source=here.id)
     theirs = engine.answering(Person("ann", id=ann.id))
-    question = ChannelQuery("why did the deploy fail?", "here", related=True, min_similarity=0.0)
-    window = await theirs.channels.window(question, 4_000)
+    question = {
+        "query": "why did the deploy fail?",
+        "channel": "here",
+        "related": True,
+        "min_similarity": 0.0,
+    }
+    window = await theirs.channels.window(max_tokens=4_000, **question)
     assert window.channels == ("here",)
     assert "secret" not in window.window.text
-    assert (await engine.channels.window(question, 4_000)).channels == ("here", "secret")
+    assert (await engine.channels.window(max_tokens=4_000, **question)).channels == ("here", "secret")
     with pytest.raises(NotFound):
-        await theirs.channels.window(replace(question, channel="secret"), 4_000)
+        await theirs.channels.window(max_tokens=4_000, **{**question, "channel": "secret"})
 
 
 async def test_a_member_is_asked_only_what_the_member_may_read(engine: Engine) -> None:
@@ -160,15 +165,23 @@ async def test_a_member_is_asked_only_what_the_member_may_read(engine: Engine) -
         await engine.channels.add_messages(
             NewMessage(f"the deploy failed, {channel}", key=channel), channel=channel, wait=True
         )
-    question = ChannelQuery("why did the deploy fail?", "here", related=True, min_similarity=0.0)
-    assert (await engine.channels.window(replace(question, member="ann"), 4_000)).channels == ("here", "all")
-    assert set((await engine.channels.window(replace(question, member="bo"), 4_000)).channels) == {
+    question = {
+        "query": "why did the deploy fail?",
+        "channel": "here",
+        "related": True,
+        "min_similarity": 0.0,
+    }
+    assert (await engine.channels.window(max_tokens=4_000, **question, member="ann")).channels == (
+        "here",
+        "all",
+    )
+    assert set((await engine.channels.window(max_tokens=4_000, **question, member="bo")).channels) == {
         "here",
         "all",
         "leads",
     }
     with pytest.raises(NotFound):
-        await engine.channels.window(replace(question, channel="leads", member="ann"), 4_000)
+        await engine.channels.window(max_tokens=4_000, **{**question, "channel": "leads"}, member="ann")
 
 
 async def test_a_store_that_fails_is_an_error_and_not_an_empty_window(engine: Engine, tmp_path: Path) -> None:
@@ -176,7 +189,7 @@ async def test_a_store_that_fails_is_an_error_and_not_an_empty_window(engine: En
     with closing(sqlite3.connect(tmp_path / "data" / "records.sqlite")) as other:
         other.execute("DROP TABLE chunks")
     with pytest.raises(StorageError):
-        await engine.channels.window(ChannelQuery("deploy", "here"), 4_000)
+        await engine.channels.window("deploy", 4_000, channel="here")
 
 
 async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
@@ -196,8 +209,10 @@ async def test_edits_and_deletions_follow_at_once(engine: Engine) -> None:
 async def test_what_the_platform_itself_says_is_no_context(engine: Engine) -> None:
     joined = replace(message("1", "the deploy bot has joined the channel"), role="system")
     await engine.channels.add_messages([joined, message("2", "the deploy failed")], channel="here", wait=True)
-    question = ChannelQuery("the deploy", "here", min_similarity=0.0)
-    assert [each.key for each in (await engine.channels.window(question, 4_000)).messages] == ["2"]
+    question = {"query": "the deploy", "channel": "here", "min_similarity": 0.0}
+    assert [each.key for each in (await engine.channels.window(max_tokens=4_000, **question)).messages] == [
+        "2"
+    ]
     assert len(await engine.channels.list_messages(channel="here")) == 2
 
 

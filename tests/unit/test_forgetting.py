@@ -15,7 +15,7 @@ from conspectus import Engine
 from conspectus.errors import InvalidInput, NotFound, PermissionDenied
 from conspectus.model.access import Principal
 from conspectus.model.graph import Fact
-from conspectus.model.memory import MemoryQuery, MemoryReceipt, MemorySelection, NewMemory, Scope
+from conspectus.model.memory import MemoryReceipt, MemorySelection, NewMemory, Scope
 from conspectus.model.query import Query
 
 EVERYTHING = MemorySelection(everything=True, pinned=True)
@@ -192,11 +192,11 @@ async def test_it_is_gone_at_once_wherever_one_looks(engine: Engine) -> None:
     before = datetime.now(UTC)
     await engine.memory.update(made.id, scope=ANN, text="the zeppelin landed")
     await engine.graph.wait_until_extracted(collection="memory")
-    assert (await engine.memory.recall(question("zeppelin", ANN))).memories
+    assert (await engine.memory.recall(**question("zeppelin", ANN))).memories
     await engine.memory.forget(MemorySelection((made.id,)), scope=ANN)
-    assert not (await engine.memory.recall(question("zeppelin", ANN))).memories
-    assert not (await engine.memory.recall(question("zeppelin", ANN, as_of=before))).memories
-    assert (await engine.memory.window(MemoryQuery("zeppelin", ANN), 500)).text == ""
+    assert not (await engine.memory.recall(**question("zeppelin", ANN))).memories
+    assert not (await engine.memory.recall(**question("zeppelin", ANN, as_of=before))).memories
+    assert (await engine.memory.window("zeppelin", 500, scope=ANN)).text == ""
     assert await engine.memory.list_recent(scope=ANN) == []
     assert (await engine.memory.export(scope=ANN)).lines == ()
     assert await engine.graph.list_entities(collection="memory") == []
@@ -209,7 +209,7 @@ async def test_that_something_was_deleted_is_known_but_not_what(engine: Engine) 
     ids = await remembered(engine)
     before = datetime.now(UTC)
     await engine.memory.forget(MemorySelection((ids["old"],)), scope=ANN)
-    found = await engine.memory.recall(question("old", ANN, as_of=before))
+    found = await engine.memory.recall(**question("old", ANN, as_of=before))
     assert found.since is not None and found.since.deleted == 1
 
 

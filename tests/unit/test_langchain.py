@@ -26,7 +26,7 @@ from conspectus.integrations.langchain import (
     ConspectusVectorStore,
 )
 from conspectus.integrations.texts import CODED, Values
-from conspectus.model.memory import MemoryQuery, NewMemory, Scope
+from conspectus.model.memory import NewMemory, Scope
 from conspectus.sync import BlockingEngine
 from conspectus.testing.embedders import HashedEmbedder
 
@@ -322,8 +322,8 @@ def test_a_history_survives_a_restart_and_is_recalled(tmp_path: Path) -> None:
         ConspectusChatMessageHistory("c", engine, user="ann").add_messages(TALK)
     with conspectus.open(tmp_path, embedder=HashedEmbedder()) as engine:
         assert ConspectusChatMessageHistory("c", engine, user="ann").messages == TALK
-        question = MemoryQuery("Switzerland", Scope("ann"))
-        assert "In Switzerland." in [each.memory.text for each in engine.memory.recall(question).memories]
+        question = {"query": "Switzerland", "scope": Scope("ann")}
+        assert "In Switzerland." in [each.memory.text for each in engine.memory.recall(**question).memories]
 
 
 async def test_messages_that_come_at_once_stay_whole_and_in_order(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import event
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.model.access import Person, Principal
-from conspectus.model.channels import ChannelQuery, NewMessage
+from conspectus.model.channels import NewMessage
 from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), log_level="critical")
@@ -56,10 +56,10 @@ async def test_a_thousand_channels_are_read_once_at_most(engine: Engine) -> None
     with statements() as seen:
         await engine.channels.add_messages(NewMessage("did it?", key="2", reply_to="1"), channel="channel 1")
     assert listings(seen) == 0
-    question = ChannelQuery("why did the deploy fail?", "channel 1", min_similarity=0.0)
+    question = {"query": "why did the deploy fail?", "channel": "channel 1", "min_similarity": 0.0}
     for related in (False, True):
         with statements() as seen:
-            window = await engine.channels.window(replace(question, related=related), 4_000)
+            window = await engine.channels.window(max_tokens=4_000, **question, related=related)
         assert listings(seen) == int(related)
         assert len(window.channels) == (4 if related else 1)
 
@@ -75,8 +75,13 @@ async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) ->
             await engine.people.grant("default", Principal("user", ann.id), "viewer", source=source.id)
     await engine.documents.wait_until_embedded()
     theirs = engine.answering(Person("ann", id=ann.id))
-    question = ChannelQuery("why did the deploy fail?", "channel 1", related=True, min_similarity=0.0)
-    window = await theirs.channels.window(question, 4_000)
+    question = {
+        "query": "why did the deploy fail?",
+        "channel": "channel 1",
+        "related": True,
+        "min_similarity": 0.0,
+    }
+    window = await theirs.channels.window(max_tokens=4_000, **question)
     assert len(window.channels) == 4
     assert all(int(name.split()[1]) % 2 for name in window.channels)
 
@@ -87,8 +92,13 @@ async def test_sources_that_are_no_channels_are_not_related(engine: Engine) -> N
     await engine.channels.add_messages(
         NewMessage("the deploy failed in the notes", key="1"), channel="notes", wait=True
     )
-    question = ChannelQuery("why did the deploy fail?", "here", related=True, min_similarity=0.0)
-    assert (await engine.channels.window(question, 4_000)).channels == ("here",)
+    question = {
+        "query": "why did the deploy fail?",
+        "channel": "here",
+        "related": True,
+        "min_similarity": 0.0,
+    }
+    assert (await engine.channels.window(max_tokens=4_000, **question)).channels == ("here",)
 
 
 async def test_one_message_costs_a_few_reads(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from conspectus import Engine
 from conspectus.errors import InvalidInput, PermissionDenied
 from conspectus.model.access import Principal
 from conspectus.model.graph import Edge, Fact, GraphExpansion
-from conspectus.model.memory import MEMORY, MemoryQuery, MemorySelection, NewMemory, Scope
+from conspectus.model.memory import MEMORY, MemorySelection, NewMemory, Scope
 
 PARIS, ROME = "2024-01-01T00:00:00Z", "2025-01-01T00:00:00Z"
 
@@ -40,8 +40,8 @@ async def told(engine: Engine, scope: Scope = ANN) -> str:
         [
             await engine.memory.list(scope=scope),
             await engine.memory.list_recent(scope=scope),
-            (await engine.memory.recall(asked)).memories,
-            (await engine.memory.window(asked, 500)).text,
+            (await engine.memory.recall(**asked)).memories,
+            (await engine.memory.window(max_tokens=500, **asked)).text,
             [await engine.memory.list_versions(each.id, scope=scope) for each in
              (await engine.memory.list(scope=scope)).memories],
             await engine.memory.export(scope=scope),
@@ -57,9 +57,9 @@ async def test_as_of_an_instant_no_edge_is_walked_that_came_later(engine: Engine
     married = Fact("Marta Keller", "married to", "Zoltan Nagy", single=False)
     await engine.memory.add(NewMemory("They married", fact=married), scope=ANN)
     await engine.graph.wait_until_extracted(collection=MEMORY)
-    asked = MemoryQuery("Who is close to Marta Keller?", ANN, graph=GraphExpansion())
-    now = await engine.memory.recall(asked)
-    before = await engine.memory.recall(replace(asked, as_of=then))
+    asked = {"query": "Who is close to Marta Keller?", "scope": ANN, "graph": GraphExpansion()}
+    now = await engine.memory.recall(**asked)
+    before = await engine.memory.recall(**asked, as_of=then)
     ways = [{each.memory.text: each.through for each in found.memories} for found in (now, before)]
     assert ways[0]["The boat of Zoltan Nagy sank in the harbour"] == ("Marta Keller", "Zoltan Nagy")
     assert set(ways[1].values()) == {()}
@@ -72,13 +72,13 @@ async def test_as_of_an_instant_notes_say_what_they_said_then(engine: Engine) ->
     await engine.memory.update(note.id, scope=ANN, text="Answer in Latin")
     [late] = await engine.memory.add(NewMemory("Answer briefly", kind="note"), scope=ANN)
     asked = question("weather", ANN)
-    before = await engine.memory.window(replace(asked, as_of=then), 300)
+    before = await engine.memory.window(max_tokens=300, **asked, as_of=then)
     assert [each.text for each in before.notes] == ["Answer in French"]
     assert "Latin" not in before.text
-    now = await engine.memory.window(asked, 300)
+    now = await engine.memory.window(max_tokens=300, **asked)
     assert {each.text for each in now.notes} == {"Answer in Latin", "Answer briefly"}
     await engine.memory.forget(MemorySelection(ids=(note.id, late.id)), scope=ANN)
-    assert (await engine.memory.window(replace(asked, as_of=then), 300)).notes == ()
+    assert (await engine.memory.window(max_tokens=300, **asked, as_of=then)).notes == ()
 
 
 async def test_what_is_deleted_is_named_by_nothing_that_stays(engine: Engine) -> None:

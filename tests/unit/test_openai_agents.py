@@ -22,7 +22,7 @@ import conspectus
 from conspectus import Engine
 from conspectus.errors import InvalidInput, TooLarge
 from conspectus.integrations.openai_agents import ConspectusSession
-from conspectus.model.memory import MemoryQuery, NewMemory, Scope
+from conspectus.model.memory import NewMemory, Scope
 from conspectus.testing.embedders import HashedEmbedder
 
 COMPLETIONS = "/v1/chat/completions"
@@ -186,9 +186,9 @@ async def test_it_survives_a_restart_and_what_was_said_is_recalled(tmp_path: Pat
     async with conspectus.open(tmp_path) as engine:
         again = ConspectusSession("c", engine, user="ann")
         assert await again.get_items() == ITEMS
-        found = await engine.memory.recall(MemoryQuery("weather 東京", Scope("ann")))
+        found = await engine.memory.recall("weather 東京", scope=Scope("ann"))
         assert any("weather" in each.memory.text for each in found.memories)
-        assert (await engine.memory.recall(MemoryQuery("weather 東京", Scope("bob")))).memories == ()
+        assert (await engine.memory.recall("weather 東京", scope=Scope("bob"))).memories == ()
 
 
 async def test_turns_that_were_remembered_otherwise_are_messages(engine: Engine) -> None:

@@ -1,25 +1,37 @@
 """Options: keywords that are the fields of a dataclass, with their types."""
 
 from dataclasses import fields
+from functools import partial
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 import pytest
 
 import conspectus
 from conspectus.errors import InvalidInput
+from conspectus.model.channels import ChannelQuery, ChannelQueryOptions
+from conspectus.model.checks import hints
+from conspectus.model.memory import MemoryQuery, MemoryQueryOptions, Scope
 from conspectus.model.query import Query, QueryOptions
 from conspectus.model.records import DocumentChanges, NewDocument
+from conspectus.model.streams import StreamQuery, StreamQueryOptions, SummaryRequest, SummaryRequestOptions
 
 
 @pytest.mark.parametrize(
     ("options", "whole", "besides"),
-    [(QueryOptions, Query, {"query"}), (DocumentChanges, NewDocument, {"key", "if_match"})],
+    [
+        (QueryOptions, Query, {"query"}),
+        (MemoryQueryOptions, MemoryQuery, {"query", "scope"}),
+        (ChannelQueryOptions, ChannelQuery, {"query", "channel"}),
+        (StreamQueryOptions, StreamQuery, {"query"}),
+        (SummaryRequestOptions, SummaryRequest, {"stream"}),
+        (DocumentChanges, NewDocument, {"key", "if_match"}),
+    ],
 )
 def test_options_are_the_fields_of_their_dataclass(options: Any, whole: Any, besides: set[str]) -> None:
-    known = get_type_hints(whole)
+    known = hints(whole)
     named = {each.name: known[each.name] for each in fields(whole)}
-    assert get_type_hints(options) == {name: kind for name, kind in named.items() if name not in besides}
+    assert hints(options) == {name: kind for name, kind in named.items() if name not in besides}
 
 
 def test_a_keyword_that_is_no_option_is_refused(tmp_path: Path) -> None:
@@ -31,6 +43,10 @@ def test_a_keyword_that_is_no_option_is_refused(tmp_path: Path) -> None:
             (engine.search.explain, ("bread", 50)),
             (engine.search.augment, ("bread", 50)),
             (engine.search.search_and_rerank, ("bread",)),
+            (partial(engine.memory.recall, scope=Scope("ann")), ("bread",)),
+            (partial(engine.channels.window, channel="here"), ("bread",)),
+            (engine.streams.search, ("bread",)),
+            (engine.summaries.summarize, ("film",)),
             (engine.documents.update, (written.id,)),
         ):
             with pytest.raises(InvalidInput, match="is not an argument; give ") as caught:

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound, PreconditionFailed
 from conspectus.model.filter import Eq
 from conspectus.model.graph import Fact
-from conspectus.model.memory import MEMORY, MemoryQuery, NewMemory, Scope
+from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.model.query import Budget
 from conspectus.settings import Settings
 
@@ -29,16 +30,16 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
         yield opened
 
 
-def asked(text: str, scope: Scope = ANN) -> MemoryQuery:
-    return MemoryQuery(text, scope, graph=None)
+def asked(text: str, scope: Scope = ANN) -> dict[str, Any]:
+    return {"query": text, "scope": scope, "graph": None}
 
 
 async def said(engine: Engine, scope: Scope) -> list[str]:
     return [each.text for each in (await engine.memory.list(scope=scope)).memories]
 
 
-async def recalled(engine: Engine, question: MemoryQuery) -> list[str]:
-    return [each.memory.text for each in (await engine.memory.recall(question)).memories]
+async def recalled(engine: Engine, question: dict[str, Any]) -> list[str]:
+    return [each.memory.text for each in (await engine.memory.recall(**question)).memories]
 
 
 async def test_what_was_just_stored_is_found_by_its_exact_words(engine: Engine) -> None:
@@ -207,18 +208,18 @@ async def test_as_of_tells_apart_what_came_changed_and_went_since(engine: Engine
     await engine.memory.update(changed.id, scope=ANN, text="Rex is three years old")
     await engine.documents.delete(gone.id)
     await engine.memory.add("Rex likes carrots", scope=ANN)
-    now = await engine.memory.recall(asked("Rex"))
+    now = await engine.memory.recall(**asked("Rex"))
     assert {each.memory.text for each in now.memories} == {
         "Rex likes bones",
         "Rex is three years old",
         "Rex likes carrots",
     }
-    before = await engine.memory.recall(replace(asked("Rex"), as_of=then))
+    before = await engine.memory.recall(**asked("Rex"), as_of=then)
     assert {each.memory.text for each in before.memories} == {"Rex likes bones", "Rex is two years old"}
     assert {each.memory.id for each in before.memories} == {kept.id, changed.id}
     assert before.since is not None
     assert (before.since.recorded, before.since.changed, before.since.deleted) == (1, 1, 1)
-    assert (await engine.memory.recall(replace(asked("Rex"), as_of=LONG_AGO))).memories == ()
+    assert (await engine.memory.recall(**asked("Rex"), as_of=LONG_AGO)).memories == ()
 
 
 async def test_a_deleted_memory_takes_its_versions_along(engine: Engine) -> None:
@@ -227,7 +228,7 @@ async def test_a_deleted_memory_takes_its_versions_along(engine: Engine) -> None
     then = datetime.now(UTC)
     assert (await engine.documents.delete(done.id)).documents == 2
     assert await recalled(engine, asked("password")) == []
-    assert await recalled(engine, replace(asked("password"), as_of=then)) == []
+    assert await recalled(engine, {**asked("password"), "as_of": then}) == []
     assert await engine.memory.list_recent(scope=ANN) == []
 
 
@@ -241,7 +242,7 @@ async def test_versions_are_in_no_answer_that_does_not_ask_for_them(engine: Engi
 async def test_as_of_needs_a_zone(engine: Engine) -> None:
     await engine.memory.add("x", scope=ANN)
     with pytest.raises(InvalidInput):
-        await engine.memory.recall(replace(asked("x"), as_of=datetime(2026, 1, 1)))
+        await engine.memory.recall(**asked("x"), as_of=datetime(2026, 1, 1))
 
 
 async def test_notes_stand_in_every_window_within_their_share(engine: Engine) -> None:
@@ -249,11 +250,11 @@ async def test_notes_stand_in_every_window_within_their_share(engine: Engine) ->
     await engine.memory.add(NewMemory("Bob wants Latin.", kind="note"), scope=Scope("bob"))
     await engine.memory.add(NewMemory("On Tuesdays be brief.", kind="note"), scope=TUESDAY)
     await engine.memory.add([f"turn {n} about gardens" for n in range(60)], scope=ANN)
-    window = await engine.memory.window(asked("gardens"), 300)
+    window = await engine.memory.window(max_tokens=300, **asked("gardens"))
     assert [each.text for each in window.notes] == ["Always answer in French."]
     assert "French" in window.text
     assert window.tokens <= 300
-    none = await engine.memory.window(replace(asked("gardens"), notes_share=0.0), 300)
+    none = await engine.memory.window(max_tokens=300, **asked("gardens"), notes_share=0.0)
     assert none.notes == ()
     assert "French" not in none.text
 
@@ -264,17 +265,17 @@ async def test_a_window_is_never_over_its_budget(engine: Engine, tokens: int, re
     await engine.memory.add(NewMemory("Be polite. " * 20, kind="note"), scope=ANN)
     await engine.memory.add([f"turn {n}: " + "much to say " * n for n in range(20)], scope=ANN)
     budget = Budget(tokens, reserved_tokens=tokens // 10)
-    window = await engine.memory.window(asked("say"), budget, format=renderer)
+    window = await engine.memory.window(max_tokens=budget, **asked("say"), format=renderer)
     assert window.tokens <= tokens - tokens // 10
 
 
 async def test_a_window_holds_the_last_turns_and_what_was_found(engine: Engine) -> None:
     await engine.memory.add(NewMemory("The cellar key hangs behind the clock", at=LONG_AGO), scope=ANN)
     await engine.memory.add([f"small talk {n}" for n in range(40)], scope=ANN)
-    window = await engine.memory.window(asked("where is the cellar key?"), 400)
+    window = await engine.memory.window(max_tokens=400, **asked("where is the cellar key?"))
     assert "behind the clock" in window.text
     assert [each.text for each in window.recent][-1] == "small talk 39"
-    again = await engine.memory.window(asked("where is the cellar key?"), 400)
+    again = await engine.memory.window(max_tokens=400, **asked("where is the cellar key?"))
     assert again.text == window.text
 
 
@@ -282,11 +283,11 @@ async def test_what_is_no_longer_true_says_so(engine: Engine) -> None:
     until = datetime.now(UTC) - timedelta(days=1)
     await engine.memory.add(NewMemory("Ann works at Initech", valid_until=until), scope=ANN)
     await engine.memory.add("Ann works at Globex", scope=ANN)
-    found = await engine.memory.recall(asked("where does Ann work? works"))
+    found = await engine.memory.recall(**asked("where does Ann work? works"))
     assert [each.memory.text for each in found.memories] == ["Ann works at Globex", "Ann works at Initech"]
     assert found.memories[1].parts["fact_ended"] < 0
     assert "true until" in found.memories[1].why[0]
-    assert "no longer true since" in (await engine.memory.window(asked("Ann works"), 300)).text
+    assert "no longer true since" in (await engine.memory.window(max_tokens=300, **asked("Ann works"))).text
 
 
 async def test_a_fact_ends_the_one_that_it_contradicts(engine: Engine) -> None:
@@ -299,7 +300,7 @@ async def test_a_fact_ends_the_one_that_it_contradicts(engine: Engine) -> None:
     assert (old.closed_by, old.valid_until) == (second.id, datetime(2025, 6, 1, tzinfo=UTC))
     assert new.closes == (first.id,)
     why = {
-        each.memory.text: each.why for each in (await engine.memory.recall(asked("live in moved"))).memories
+        each.memory.text: each.why for each in (await engine.memory.recall(**asked("live in moved"))).memories
     }
     assert f"ended by {second.id}" in why["I live in Paris"][0]
     assert why["I moved to Berlin"] == (f"ended {first.id}",)
@@ -325,8 +326,8 @@ async def test_all_conversations_are_recalled_from_where_that_is_asked_for(engin
     await engine.memory.add("Good morning", scope=ANN)
     question = asked("What is the cat called?")
     assert await recalled(engine, question) == []
-    assert await recalled(engine, replace(question, all_conversations=True)) == ["The cat is called Mimi"]
-    window = await engine.memory.window(replace(question, all_conversations=True), 300)
+    assert await recalled(engine, {**question, "all_conversations": True}) == ["The cat is called Mimi"]
+    window = await engine.memory.window(max_tokens=300, **question, all_conversations=True)
     assert [each.text for each in window.recent] == ["Good morning"]
     assert "Mimi" in window.text
     assert "Oskar" not in window.text

@@ -10,7 +10,7 @@ import conspectus
 from conspectus import Engine, Eq, Settings
 from conspectus.errors import InvalidInput, NotFound, TooLarge
 from conspectus.model.access import Person, Principal
-from conspectus.model.streams import CaptionRange, Moments, NewCaption, NewEvent, NewStream, StreamQuery
+from conspectus.model.streams import CaptionRange, Moments, NewCaption, NewEvent, NewStream
 from conspectus.testing.embedders import HashedEmbedder
 
 SAYINGS = (
@@ -37,7 +37,7 @@ def captions(number: int, *, seconds: float = 10.0, about: str = "camera") -> li
 
 
 async def asked(engine: Engine, prompt: str, *streams: str, **more: object) -> Moments:
-    return await engine.streams.search(StreamQuery(prompt, streams=streams, **more))  # type: ignore[arg-type]
+    return await engine.streams.search(prompt, streams=streams, **more)  # type: ignore[arg-type]
 
 
 def times(found: Moments) -> list[tuple[float, float]]:
@@ -70,7 +70,7 @@ async def test_of_a_long_time_before_the_last_of_it_is_shown(engine: Engine) -> 
     found = await asked(engine, "What happened before 1:00:00?", "cam")
     [moment] = found.moments
     assert (moment.start, moment.end) == (2_600, 3_600)
-    window = await engine.streams.window(StreamQuery("What happened before 1:00:00?", streams=("cam",)), 60)
+    window = await engine.streams.window("What happened before 1:00:00?", 60, streams=("cam",))
     assert "camera 359:" in window.window.text
     assert "camera 300:" not in window.window.text
 
@@ -105,7 +105,7 @@ async def test_a_range_outside_of_the_stream_finds_nothing_and_says_so(engine: E
     found = await asked(engine, "What happened after 50:00?", "cam")
     assert (found.outcome, found.moments) == ("no_match", ())
     assert found.plan["time_range"].startswith("from 00:50:00 on")
-    window = await engine.streams.window(StreamQuery("What happened after 50:00?", streams=("cam",)), 100)
+    window = await engine.streams.window("What happened after 50:00?", 100, streams=("cam",))
     assert (window.window.outcome, window.window.text, window.captions) == ("no_match", "", ())
 
 
@@ -118,7 +118,7 @@ async def test_captions_between_those_found_come_along(engine: Engine) -> None:
     [moment] = found.moments
     assert [each.text for each in moment.captions][:4] == said[:4]
     assert sum(moment.parts.values()) == pytest.approx(moment.score)
-    window = await engine.streams.window(StreamQuery("zebra crossing", streams=("v",)), 120)
+    window = await engine.streams.window("zebra crossing", 120, streams=("v",))
     assert window.window.tokens <= 120
     first, last = window.window.text.find("zebra crossing"), window.window.text.find("zebra crossing again")
     assert -1 < first < window.window.text.find("and so on") < last
@@ -154,7 +154,7 @@ async def test_streams_do_not_mix_and_several_are_labelled(engine: Engine) -> No
     assert {each.stream.name for each in found.moments} == {"north"}
     found = await asked(engine, "the red car stops", "north", "south", limit=20)
     assert {each.stream.name for each in found.moments} == {"north", "south"}
-    window = await engine.streams.window(StreamQuery("the red car stops", streams=("north", "south")), 400)
+    window = await engine.streams.window("the red car stops", 400, streams=("north", "south"))
     assert {each.name for each in window.streams} == {"north", "south"}
     assert "north" in window.window.text
     assert "in a document" not in window.window.text
@@ -223,7 +223,7 @@ async def test_nobody_is_told_of_streams_that_they_may_not_see(engine: Engine) -
     theirs = engine.answering(Person("guest", False, guest.id))
     found = await asked(theirs, "the red car stops", limit=50)
     assert {each.stream.name for each in found.moments} == {"open"}
-    window = await theirs.streams.window(StreamQuery("What happens in the first minute?"), 500)
+    window = await theirs.streams.window("What happens in the first minute?", 500)
     assert {each.name for each in window.streams} == {"open"}
     assert "closed" not in str(window)
     with pytest.raises(NotFound):
@@ -235,7 +235,7 @@ async def test_captions_without_times_are_found_in_windows_only(engine: Engine) 
     await engine.streams.add_captions(
         [NewCaption("a zebra without a time"), *captions(5)], stream="v", wait=True
     )
-    window = await engine.streams.window(StreamQuery("zebra", streams=("v",)), 100)
+    window = await engine.streams.window("zebra", 100, streams=("v",))
     assert "a zebra without a time" in window.window.text
     found = await asked(engine, "zebra", "v")
     assert "a zebra without a time" not in str(found.moments)
@@ -262,8 +262,8 @@ async def test_a_budget_holds_to_the_token(engine: Engine) -> None:
     await engine.streams.add_captions(captions(50), stream="v", wait=True)
     for tokens in (0, 1, 17, 40, 333):
         for renderer in ("text", "xml", "json", "messages", "guarded"):
-            question = StreamQuery("the dog barks", streams=("v",))
-            found = await engine.streams.window(question, tokens, format=renderer)
+            question = {"query": "the dog barks", "streams": ("v",)}
+            found = await engine.streams.window(max_tokens=tokens, **question, format=renderer)
             assert found.window.tokens <= tokens
-            again = await engine.streams.window(question, tokens, format=renderer)
+            again = await engine.streams.window(max_tokens=tokens, **question, format=renderer)
             assert again.window.text == found.window.text

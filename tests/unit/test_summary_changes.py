@@ -14,11 +14,11 @@ import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import PreconditionFailed
 from conspectus.model.results import Message
-from conspectus.model.streams import CaptionRange, NewCaption, SummaryRequest
+from conspectus.model.streams import CaptionRange, NewCaption
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1)
-REQUEST = SummaryRequest("film")
+REQUEST = {"stream": "film"}
 TABLES = ("summaries", "summary_captions", "summary_parts", "summary_borders", "standing_summaries")
 
 
@@ -39,11 +39,11 @@ def rows(path: Path) -> list[int]:
 
 @pytest.mark.parametrize("mode", ["batches", "refine"])
 async def test_a_caption_deleted_meanwhile_is_in_no_summary(tmp_path: Path, mode: str) -> None:
-    request = replace(REQUEST, mode=mode)
+    request = {**REQUEST, "mode": mode}
     model = ScriptedChatModel(told, hangs=True)
     async with opened(tmp_path, model) as engine:
         written = await engine.streams.add_captions(indexed(*range(12)), stream="film")
-        task = asyncio.ensure_future(engine.summaries.summarize(request))
+        task = asyncio.ensure_future(engine.summaries.summarize(**request))
         await model.hanging.wait()
         await engine.documents.delete(written[3].id)
         model.hangs = False
@@ -52,7 +52,7 @@ async def test_a_caption_deleted_meanwhile_is_in_no_summary(tmp_path: Path, mode
         assert made.outcome == "complete"
         assert "scene 3," not in made.text
         assert [each.captions for each in made.batches] == [5, 6]
-        assert await engine.summaries.get(request) == replace(made, calls=0)
+        assert await engine.summaries.get(**request) == replace(made, calls=0)
 
 
 async def test_captions_that_never_stay_as_they_are_end_with_an_error(tmp_path: Path) -> None:
@@ -74,7 +74,7 @@ async def test_captions_that_never_stay_as_they_are_end_with_an_error(tmp_path: 
 
         model.says = says
         with pytest.raises(PreconditionFailed):
-            await engine.summaries.summarize(REQUEST)
+            await engine.summaries.summarize(**REQUEST)
         await asyncio.gather(*pending)
         assert len(model.asked) == 3
 
@@ -84,10 +84,10 @@ async def test_nothing_is_left_of_summaries_when_their_stream_goes(tmp_path: Pat
         for stream in ("film", "other"):
             untimed = [NewCaption(f"scene {each}.") for each in range(13)]
             await engine.streams.add_captions(untimed, stream=stream)
-            await engine.summaries.set_live(SummaryRequest(stream))
+            await engine.summaries.set_live(stream)
         for job in (await engine.jobs.list()).jobs:
             await engine.jobs.wait(job.id)
-        await engine.summaries.summarize(REQUEST)
+        await engine.summaries.summarize(**REQUEST)
         assert await asyncio.to_thread(rows, tmp_path) == [6, 25, 3, 5, 2]
         found = await engine.streams.get("film")
         await engine.collections.delete_source(found.source.id)
@@ -100,7 +100,7 @@ async def test_what_is_not_used_any_more_is_cleared_away(tmp_path: Path) -> None
     async with opened(tmp_path, ScriptedChatModel(told)) as engine:
         for each in range(20):
             await engine.streams.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
-            await engine.summaries.summarize(REQUEST)
+            await engine.summaries.summarize(**REQUEST)
         assert (await asyncio.to_thread(rows, tmp_path))[:4] == [5, 20, 4, 4]
 
 
@@ -109,11 +109,11 @@ async def test_a_late_caption_in_every_batch_redoes_each_once(tmp_path: Path) ->
     even = [NewCaption(f"scene {each}.", float(each)) for each in range(0, 72, 2)]
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(even, stream="film")
-        await engine.summaries.summarize(REQUEST)
+        await engine.summaries.summarize(**REQUEST)
         model.asked.clear()
         for each in range(5, 72, 12):
             await engine.streams.add_captions(NewCaption(f"scene {each}.", float(each)), stream="film")
-            made = await engine.summaries.summarize(REQUEST)
+            made = await engine.summaries.summarize(**REQUEST)
             assert made.calls == 2
         assert [each for each in asked_about(model) if len(each) == 7] == [
             scenes(*sorted([*range(start, start + 12, 2), start + 5])) for start in range(0, 72, 12)
@@ -125,6 +125,6 @@ async def test_a_range_by_time_does_not_move_the_batches_of_the_whole(tmp_path: 
     timed = [NewCaption(f"scene {each}.", float(each), each + 0.5) for each in range(24)]
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(timed, stream="film")
-        made = await engine.summaries.summarize(REQUEST)
-        await engine.summaries.summarize(replace(REQUEST, range=CaptionRange(3, 20)))
-        assert await engine.summaries.get(REQUEST) == replace(made, calls=0)
+        made = await engine.summaries.summarize(**REQUEST)
+        await engine.summaries.summarize(**REQUEST, range=CaptionRange(3, 20))
+        assert await engine.summaries.get(**REQUEST) == replace(made, calls=0)

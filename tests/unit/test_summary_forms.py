@@ -14,7 +14,7 @@ from conspectus import Engine, Settings
 from conspectus.errors import ChatBadAnswer, InvalidInput
 from conspectus.model.records import Metadata
 from conspectus.model.results import Message
-from conspectus.model.streams import NewCaption, SummaryRequest
+from conspectus.model.streams import NewCaption
 from conspectus.ports import Embedder
 from conspectus.streams.summarizer import JsonSchemaOutput, Unsatisfied
 from conspectus.testing.chat_models import ScriptedChatModel
@@ -27,7 +27,7 @@ SCHEMA: Metadata = {
     "required": ["people"],
     "additionalProperties": False,
 }
-REQUEST = SummaryRequest("film", schema=SCHEMA)
+REQUEST = {"stream": "film", "schema": SCHEMA}
 ANN = '{"people": ["Ann"]}'
 
 
@@ -51,10 +51,10 @@ def captions(count: int) -> list[NewCaption]:
 async def test_an_answer_is_read_in_the_forms_that_models_give_it(tmp_path: Path, said: str) -> None:
     async with opened(tmp_path, ScriptedChatModel([said])) as engine:
         await engine.streams.add_captions(captions(1), stream="film")
-        made = await engine.summaries.summarize(REQUEST)
+        made = await engine.summaries.summarize(**REQUEST)
         assert made.data == {"people": ["Ann"]}
         assert json.loads(made.text) == made.data
-        assert await engine.summaries.get(REQUEST) == replace(made, calls=0)
+        assert await engine.summaries.get(**REQUEST) == replace(made, calls=0)
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ async def test_an_answer_that_does_not_fit_is_asked_again_with_the_reason(
     model = ScriptedChatModel(lambda _: [answers.pop(0)])
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(captions(1), stream="film")
-        assert (await engine.summaries.summarize(REQUEST)).data == {"people": ["Ann"]}
+        assert (await engine.summaries.summarize(**REQUEST)).data == {"people": ["Ann"]}
         assert reason not in model.asked[0].messages[-1].content
         assert reason in model.asked[1].messages[-1].content
 
@@ -89,12 +89,12 @@ async def test_answers_that_never_fit_are_a_failure(tmp_path: Path) -> None:
     model = ScriptedChatModel(says)
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(captions(12), stream="film")
-        made = await engine.summaries.summarize(REQUEST)
+        made = await engine.summaries.summarize(**REQUEST)
         assert (made.outcome, [each.number for each in made.failures]) == ("partial", [1])
         assert made.data == {"people": ["Ann"]}
         model.says = ["no"]
         with pytest.raises(ChatBadAnswer):
-            await engine.summaries.summarize(replace(REQUEST, instructions="otherwise"))
+            await engine.summaries.summarize(**REQUEST, instructions="otherwise")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ async def test_what_is_no_schema_of_its_own_is_refused(tmp_path: Path, schema: M
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(captions(1), stream="film")
         with pytest.raises(InvalidInput, match="schema"):
-            await engine.summaries.summarize(replace(REQUEST, schema=schema))
+            await engine.summaries.summarize(**{**REQUEST, "schema": schema})
         assert model.asked == []
 
 
@@ -126,16 +126,16 @@ async def test_without_a_model_captions_are_chosen(tmp_path: Path) -> None:
     async with opened(tmp_path, embedder=HashedEmbedder()) as engine:
         await engine.streams.add_captions(captions(30), stream="film")
         await engine.streams.add_captions(NewCaption("A ship sinks.", 5_000, 5_010), stream="film", wait=True)
-        made = await engine.summaries.summarize(SummaryRequest("film", sentences=3))
+        made = await engine.summaries.summarize("film", sentences=3)
         assert (made.by, made.outcome, made.calls) == ("extractive", "complete", 0)
         assert [each.captions for each in made.batches] == [31]
         lines = made.text.splitlines()
         assert len(lines) <= 3
         assert lines[-1] == "[01:23:20 - 01:23:30] A ship sinks."
         assert lines == sorted(lines)
-        assert await engine.summaries.get(SummaryRequest("film", sentences=3)) == made
+        assert await engine.summaries.get("film", sentences=3) == made
         empty = await engine.streams.put("empty")
-        nothing = await engine.summaries.summarize(SummaryRequest(empty.source.id))
+        nothing = await engine.summaries.summarize(empty.source.id)
         assert (nothing.outcome, nothing.by, nothing.text) == ("empty", "extractive", "")
 
 
@@ -143,7 +143,7 @@ async def test_a_model_is_not_asked_where_sentences_are_to_be_chosen(tmp_path: P
     model = ScriptedChatModel([ANN])
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(captions(3), stream="film")
-        made = await engine.summaries.summarize(SummaryRequest("film", extractive=True))
+        made = await engine.summaries.summarize("film", extractive=True)
         assert made.by == "extractive"
         assert model.asked == []
 
@@ -157,6 +157,6 @@ async def test_objects_are_put_together_in_rounds(tmp_path: Path) -> None:
     async with opened(tmp_path, model) as engine:
         named = [NewCaption(f"Ann {each} opens a door.", 10 * each, 10 * each + 10) for each in range(60)]
         await engine.streams.add_captions(named, stream="film")
-        made = await engine.summaries.summarize(replace(REQUEST, batch_size=2))
+        made = await engine.summaries.summarize(**REQUEST, batch_size=2)
         assert made.data == {"people": [f"Ann {each}" for each in range(60)]}
         assert made.calls > 31

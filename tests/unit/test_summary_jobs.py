@@ -23,11 +23,11 @@ from conspectus.errors import (
 from conspectus.model.access import Principal
 from conspectus.model.jobs import Job
 from conspectus.model.results import Message
-from conspectus.model.streams import CaptionRange, NewCaption, NewStream, SummaryRequest
+from conspectus.model.streams import CaptionRange, NewCaption, NewStream
 from conspectus.testing.chat_models import ScriptedChatModel
 
 SETTINGS = replace(Settings(), embedder="none", log_level="critical", job_backoff_ms=1, job_grace_seconds=1)
-REQUEST = SummaryRequest("film")
+REQUEST = {"stream": "film"}
 
 
 @asynccontextmanager
@@ -44,17 +44,17 @@ async def settled(engine: Engine) -> list[Job]:
 
 async def test_a_job_makes_a_summary_and_does_not_hold_it(tmp_path: Path) -> None:
     model = ScriptedChatModel(told)
-    request = replace(REQUEST, range=CaptionRange("00:00", 720.0), instructions="who", schema=None)
+    request = {**REQUEST, "range": CaptionRange("00:00", 720.0), "instructions": "who", "schema": None}
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(indexed(*range(18)), stream="film")
-        job = await engine.summaries.start_job(request)
+        job = await engine.summaries.start_job(**request)
         ended = await engine.jobs.wait(job.id)
         assert (ended.kind, ended.state, ended.done, ended.total) == ("summary", "succeeded", 2, 2)
         assert ended.result == {
             "outcome": "complete", "by": "scripted:model", "captions": 12, "batches": 2, "calls": 3,
             "failures": [],
         }  # fmt: skip
-        made = await engine.summaries.get(request)
+        made = await engine.summaries.get(**request)
         assert made is not None
         assert "scene 11" in made.text
         assert "scene" not in repr((ended.result, ended.arguments))
@@ -64,13 +64,13 @@ async def test_a_job_that_fails_says_why_and_runs_again(tmp_path: Path) -> None:
     model = ScriptedChatModel(told, fails=ChatAuthFailed("scripted", "no"))
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(indexed(0), stream="film")
-        ended = await engine.jobs.wait((await engine.summaries.start_job(REQUEST)).id)
+        ended = await engine.jobs.wait((await engine.summaries.start_job(**REQUEST)).id)
         assert (ended.state, ended.code) == ("failed", "LLM_AUTH_FAILED")
         model.fails = None
         again = await engine.jobs.wait((await engine.jobs.retry(ended.id)).id)
         assert again.state == "succeeded"
         with pytest.raises(NotFound):
-            await engine.summaries.start_job(SummaryRequest("nothing"))
+            await engine.summaries.start_job("nothing")
 
 
 async def test_a_job_names_the_batches_that_failed(tmp_path: Path) -> None:
@@ -81,7 +81,7 @@ async def test_a_job_names_the_batches_that_failed(tmp_path: Path) -> None:
 
     async with opened(tmp_path, ScriptedChatModel(says)) as engine:
         await engine.streams.add_captions(indexed(*range(12)), stream="film")
-        ended = await engine.jobs.wait((await engine.summaries.start_job(REQUEST)).id)
+        ended = await engine.jobs.wait((await engine.summaries.start_job(**REQUEST)).id)
         assert ended.result is not None
         assert ended.result["failures"] == [{"batch": 0, "code": "LLM_BAD_RESPONSE"}]
         assert ended.result["outcome"] == "partial"
@@ -91,7 +91,7 @@ async def test_a_job_can_be_cancelled(tmp_path: Path) -> None:
     model = ScriptedChatModel(["x"], hangs=True)
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(indexed(0), stream="film")
-        job = await engine.summaries.start_job(REQUEST)
+        job = await engine.summaries.start_job(**REQUEST)
         await model.hanging.wait()
         assert (await engine.jobs.cancel(job.id)).state == "cancelled"
     assert model.open == 0
@@ -103,20 +103,20 @@ async def test_only_who_sees_a_stream_has_it_summarised(tmp_path: Path) -> None:
         await owner.collections.create("wiki")
         await owner.streams.add_captions(indexed(0), stream="film", collection="wiki")
         stream = await owner.streams.get("film", collection="wiki")
-        request = replace(REQUEST, collection="wiki")
-        await owner.summaries.summarize(request)
+        request = {**REQUEST, "collection": "wiki"}
+        await owner.summaries.summarize(**request)
         ann = await owner.people.create_user("ann")
         engine = owner.answering(
             await owner.people.authenticate((await owner.people.create_key("ann")).secret)
         )
         for ask in (engine.summaries.summarize, engine.summaries.get, engine.summaries.start_job):
             with pytest.raises(NotFound):
-                await ask(request)  # type: ignore[operator]
+                await ask(**request)  # type: ignore[operator]
         await owner.people.grant("wiki", Principal("user", ann.id), "viewer", source=stream.source.id)
-        assert (await engine.summaries.summarize(request)).calls == 0
+        assert (await engine.summaries.summarize(**request)).calls == 0
         with pytest.raises(PermissionDenied):
-            await engine.summaries.set_live(request)
-        job = await engine.summaries.start_job(request)
+            await engine.summaries.set_live(**request)
+        job = await engine.summaries.start_job(**request)
         assert (await engine.jobs.wait(job.id)).state == "succeeded"
 
 
@@ -124,7 +124,7 @@ async def test_each_batch_of_a_live_stream_is_summarised_when_it_is_full(tmp_pat
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
         await engine.streams.put(NewStream("film", live=True))
-        await engine.summaries.set_live(REQUEST)
+        await engine.summaries.set_live(**REQUEST)
         await settled(engine)
         for each in (8, 6, 7, 1, 0, 2, 4, 3):
             await engine.streams.add_captions(indexed(each), stream="film")
@@ -136,7 +136,7 @@ async def test_each_batch_of_a_live_stream_is_summarised_when_it_is_full(tmp_pat
         await engine.streams.put(NewStream("film", live=False))
         await settled(engine)
         assert asked_about(model)[1:] == [scenes(6, 7, 8), scenes(*range(9))]
-        made = await engine.summaries.get(REQUEST)
+        made = await engine.summaries.get(**REQUEST)
         assert made is not None
         assert made.outcome == "complete"
         await engine.streams.add_captions(indexed(*range(9, 30)), stream="film")
@@ -148,7 +148,7 @@ async def test_a_live_stream_without_indexes_is_summarised_by_time(tmp_path: Pat
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
         await engine.streams.put(NewStream("film", live=True))
-        await engine.summaries.set_live(replace(REQUEST, batch_size=3))
+        await engine.summaries.set_live(**REQUEST, batch_size=3)
         for each in range(8):
             await engine.streams.add_captions(
                 NewCaption(f"scene {each}.", 10.0 * each, 10.0 * each + 9), stream="film"
@@ -164,7 +164,7 @@ async def test_what_is_there_is_summarised_at_once_and_no_more_after_none(tmp_pa
     model = ScriptedChatModel(told)
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(indexed(*range(7)), stream="film")
-        await engine.summaries.set_live(REQUEST)
+        await engine.summaries.set_live(**REQUEST)
         await settled(engine)
         assert len(model.asked) == 1
         await engine.summaries.stop_live("film")
@@ -173,10 +173,10 @@ async def test_what_is_there_is_summarised_at_once_and_no_more_after_none(tmp_pa
         await settled(engine)
         assert len(model.asked) == 1
         with pytest.raises(InvalidInput):
-            await engine.summaries.set_live(replace(REQUEST, extractive=True))
+            await engine.summaries.set_live(**REQUEST, extractive=True)
     async with opened(tmp_path, None) as engine:
         with pytest.raises(ChatNotConfigured):
-            await engine.summaries.set_live(REQUEST)
+            await engine.summaries.set_live(**REQUEST)
 
 
 async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path:
     chance = random.Random(5)
     async with opened(tmp_path, model) as engine:
         await engine.streams.put(NewStream("film", live=True))
-        await engine.summaries.set_live(REQUEST)
+        await engine.summaries.set_live(**REQUEST)
         arriving = sorted(range(40), key=lambda each: each + chance.uniform(0, 9))
         for each in arriving:
             await engine.streams.add_captions(
@@ -193,7 +193,7 @@ async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path:
             )
         await engine.streams.put(NewStream("film", live=False))
         await settled(engine)
-        made = await engine.summaries.get(REQUEST)
+        made = await engine.summaries.get(**REQUEST)
         assert made is not None
         assert made.outcome == "complete"
         assert sum(each.captions for each in made.batches) == 40
@@ -203,10 +203,10 @@ async def test_captions_that_come_late_in_a_live_stream_are_in_the_end(tmp_path:
 
 
 async def test_what_stands_waits_for_a_model(tmp_path: Path) -> None:
-    request = replace(REQUEST, batch_size=3)
+    request = {**REQUEST, "batch_size": 3}
     async with opened(tmp_path, ScriptedChatModel(told)) as engine:
         await engine.streams.add_captions(indexed(0, 1), stream="film")
-        await engine.summaries.set_live(request)
+        await engine.summaries.set_live(**request)
         await settled(engine)
     async with opened(tmp_path, None) as engine:
         await engine.streams.add_captions(indexed(2, 3), stream="film")

@@ -16,8 +16,6 @@ from conspectus.model.streams import (
     NewAlert,
     NewCaption,
     NewEvent,
-    StreamQuery,
-    SummaryRequest,
 )
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
@@ -94,9 +92,9 @@ class TestWordsAndVectors:
     ) -> None:
         async with conspectus.open(tmp_path / "bare", settings=SETTINGS) as engine:
             await filmed(engine)
-            found = await engine.streams.search(StreamQuery(prompt))
+            found = await engine.streams.search(prompt)
             assert (found.outcome, found.moments) == ("no_match", ())
-            window = await engine.streams.window(StreamQuery(prompt, streams=("cam",)), 100)
+            window = await engine.streams.window(prompt, 100, streams=("cam",))
             assert (window.window.outcome, window.window.text) == ("no_match", "")
 
 
@@ -135,15 +133,15 @@ class TestNotReady:
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
             await engine.streams.add_captions(NewCaption("vans of red", 0, 60), stream="cam")
             await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
-            asked = StreamQuery("lorry", streams=("cam",), min_similarity=-1.0)
-            early = await engine.streams.search(asked)
+            asked = {"query": "lorry", "streams": ("cam",), "min_similarity": -1.0}
+            early = await engine.streams.search(**asked)
             assert (early.outcome, early.moments) == ("no_match", ())
             assert any("not embedded yet" in each for each in early.notices)
-            window = await engine.streams.window(asked, 100)
+            window = await engine.streams.window(max_tokens=100, **asked)
             assert window.window.notices == early.notices
             embedder.let.set()
             await engine.documents.wait_until_embedded()
-            late = await engine.streams.search(asked)
+            late = await engine.streams.search(**asked)
             assert (late.outcome, late.notices) == ("found", ())
 
     async def test_only_what_is_asked_has_to_be_ready(self, tmp_path: Path) -> None:
@@ -151,7 +149,7 @@ class TestNotReady:
         async with conspectus.open(tmp_path, settings=SETTINGS, embedder=embedder) as engine:
             await engine.streams.put("cam")
             await engine.streams.add_captions(NewCaption("a dog", 0, 60), stream="yard")
-            found = await engine.streams.search(StreamQuery("lorry", streams=("cam",)))
+            found = await engine.streams.search("lorry", streams=("cam",))
             assert (found.outcome, found.notices) == ("no_match", ())
             embedder.let.set()
 
@@ -163,9 +161,9 @@ class TestTimes:
         for within in (CaptionRange(0, 60), CaptionRange("0", "00:01:00"), CaptionRange(first=0, last=0)):
             [only] = (await engine.streams.list_captions(**place, range=within)).captions
             assert (only.start, only.text) == (0.0, MINUTES[0])
-            request = SummaryRequest("cam", range=within, extractive=True)
-            assert MINUTES[1] not in (await engine.summaries.summarize(request)).text
-            found = await engine.streams.search(StreamQuery("", ("cam",), range=within))
+            request = {"stream": "cam", "range": within, "extractive": True}
+            assert MINUTES[1] not in (await engine.summaries.summarize(**request)).text
+            found = await engine.streams.search("", streams=("cam",), range=within)
             assert [(each.start, each.end) for each in found.moments] == [(0.0, 60.0)]
         assert (await engine.streams.list_captions(**place, range=CaptionRange(0, 0))).captions == ()
         await engine.events.add(NewEvent("stop", 0, 0), **place)
@@ -188,24 +186,24 @@ class TestTimes:
             captions = (await engine.streams.list_captions(stream="cam", range=within)).captions
             assert {each.text for each in captions} == {"by number", "by instant"}
             events = await engine.events.list(stream="cam", range=within)
-            summary = await engine.summaries.summarize(SummaryRequest("cam", range=within, extractive=True))
-            found = await engine.streams.search(StreamQuery("", ("cam",), range=within))
+            summary = await engine.summaries.summarize("cam", range=within, extractive=True)
+            found = await engine.streams.search("", streams=("cam",), range=within)
             answers.append((captions, events, summary, found.moments))
         assert len(answers[0][1]) == 1
         assert answers[0] == answers[1] == answers[2]
 
     async def test_indexes_end_where_they_say(self, engine: Engine) -> None:
         await filmed(engine)
-        asked = SummaryRequest("cam", range=CaptionRange(first=2, last=1), extractive=True)
+        asked = {"stream": "cam", "range": CaptionRange(first=2, last=1), "extractive": True}
         for work in (
-            engine.summaries.summarize(asked),
-            engine.summaries.get(asked),
-            engine.streams.list_captions(stream="cam", range=asked.range),
+            engine.summaries.summarize(**asked),
+            engine.summaries.get(**asked),
+            engine.streams.list_captions(stream="cam", range=asked["range"]),
         ):
             with pytest.raises(InvalidInput, match="last"):
                 await work
-        rest = replace(asked, range=CaptionRange(first=2, last=-1))
-        assert [each.captions for each in (await engine.summaries.summarize(rest)).batches] == [2]
+        rest = {**asked, "range": CaptionRange(first=2, last=-1)}
+        assert [each.captions for each in (await engine.summaries.summarize(**rest)).batches] == [2]
 
 
 class TestStreams:
@@ -215,16 +213,16 @@ class TestStreams:
             await engine.events.add(NewEvent("stop", 1, 2, f"{name} stop", (name,)), stream=name)
         told = (
             await engine.streams.list_captions(stream="cam"),
-            await engine.streams.search(StreamQuery("red van yard stop", ("cam",), limit=50)),
-            await engine.streams.window(StreamQuery("red van yard stop", ("cam",)), 500),
-            await engine.summaries.summarize(SummaryRequest("cam", extractive=True)),
+            await engine.streams.search("red van yard stop", streams=("cam",), limit=50),
+            await engine.streams.window("red van yard stop", 500, streams=("cam",)),
+            await engine.summaries.summarize("cam", extractive=True),
             await engine.events.list(stream="cam"),
             await engine.events.count_entities(stream="cam"),
             await engine.events.entity_timeline("yard", stream="cam"),
         )
         assert "at the yard" not in repr(told) and "yard stop" not in repr(told)
         assert list(await engine.events.count_entities(stream="cam")) == ["cam"]
-        both = await engine.streams.window(StreamQuery("red van", ("cam", "yard")), 500)
+        both = await engine.streams.window("red van", 500, streams=("cam", "yard"))
         for name in ("cam", "yard"):
             assert f"a red van at the {name}" in both.window.text
             assert name in both.window.text.replace(f"at the {name}", "")
@@ -235,14 +233,14 @@ class TestStreams:
             lambda engine, name: engine.streams.get(name),
             lambda engine, name: engine.streams.list_captions(stream=name),
             lambda engine, name: engine.streams.delete_captions(name),
-            lambda engine, name: engine.streams.search(StreamQuery("van", ("cam", name))),
-            lambda engine, name: engine.streams.window(StreamQuery("van", (name,)), 100),
+            lambda engine, name: engine.streams.search("van", streams=("cam", name)),
+            lambda engine, name: engine.streams.window("van", 100, streams=(name,)),
             lambda engine, name: engine.events.list(stream=name),
             lambda engine, name: engine.events.count_entities(stream=name),
             lambda engine, name: engine.events.entity_timeline("van", stream=name),
-            lambda engine, name: engine.summaries.summarize(SummaryRequest(name)),
-            lambda engine, name: engine.summaries.get(SummaryRequest(name)),
-            lambda engine, name: engine.summaries.start_job(SummaryRequest(name)),
+            lambda engine, name: engine.summaries.summarize(name),
+            lambda engine, name: engine.summaries.get(name),
+            lambda engine, name: engine.summaries.start_job(name),
             lambda engine, name: engine.alerts.put(NewAlert("vans", "van", streams=(name,))),
             lambda engine, name: anext(engine.streams.subscribe(stream=name)),
         ],
@@ -265,7 +263,7 @@ class TestStreams:
         assert receipt.documents == 5
         [numbers] = (await engine.maintenance.status(collection="default")).collections
         assert (numbers.documents, numbers.chunks, numbers.sources) == (1, 1, 1)
-        found = await engine.streams.search(StreamQuery("red van", limit=50))
+        found = await engine.streams.search("red van", limit=50)
         assert {each.stream.name for each in found.moments} == {"yard"}
 
     async def test_what_was_cleared_can_be_filled_again(self, engine: Engine) -> None:
@@ -273,9 +271,9 @@ class TestStreams:
         with pytest.raises(Conflict):
             await engine.streams.add_captions(NewCaption("another", 0, 60, index=0), stream="cam")
         assert (await engine.streams.delete_captions("cam")).documents == 4
-        assert (await engine.summaries.summarize(SummaryRequest("cam"))).outcome == "empty"
+        assert (await engine.summaries.summarize("cam")).outcome == "empty"
         await filmed(engine, "another")
-        assert "another" in (await engine.summaries.summarize(SummaryRequest("cam"))).text
+        assert "another" in (await engine.summaries.summarize("cam")).text
 
 
 class TestTexts:
@@ -286,21 +284,19 @@ class TestTexts:
         assert caption.text == text
         found = await engine.retrieve("zebra", filter=Eq("kind", "caption"))
         assert "zebra" in found.hits[0].chunk.text
-        [moment] = (await engine.streams.search(StreamQuery("zebra", ("cam",), limit=1))).moments
+        [moment] = (await engine.streams.search("zebra", streams=("cam",), limit=1)).moments
         assert moment.captions[0].text == text
         alert = await engine.alerts.put(NewAlert("zebra", "zebra roof"))
         assert alert.query == "zebra roof"
 
     async def test_what_no_window_has_room_for_is_cut_and_said_to_be(self, engine: Engine) -> None:
         await filmed(engine, "a zebra. " * 2_000)
-        window = (await engine.streams.window(StreamQuery("zebra", ("cam",)), 100)).window
+        window = (await engine.streams.window("zebra", 100, streams=("cam",))).window
         assert 0 < window.tokens <= 100
         assert [each.status for each in window.trace if each.status != "included"]
 
     async def test_tokens_are_counted_and_never_nothing(self, engine: Engine) -> None:
         await filmed(engine, *("🦓" for _ in range(200)), seconds=1.0)
-        window = (
-            await engine.streams.window(StreamQuery("what?", ("cam",), range=CaptionRange(0)), 50)
-        ).window
+        window = (await engine.streams.window("what?", 50, streams=("cam",), range=CaptionRange(0))).window
         assert 0 < window.tokens <= 50
         assert window.text.count("🦓") < 50

@@ -14,7 +14,7 @@ import pytest
 import conspectus
 from conspectus import RemoteEngine, bootstrap
 from conspectus.errors import ChatAuthFailed, ChatBadAnswer, NotFound
-from conspectus.model.streams import CaptionRange, SummaryRequest
+from conspectus.model.streams import CaptionRange
 from conspectus.settings import Settings
 from conspectus.testing.chat_models import ScriptedChatModel
 from conspectus.web.app import application
@@ -112,7 +112,7 @@ async def test_failures_are_problems_and_never_empty_summaries(tmp_path: Path) -
         empty = await client.post(PLACE, json={})
         assert (empty.status_code, empty.json()["code"]) == (502, "LLM_BAD_RESPONSE")
         with pytest.raises(ChatBadAnswer):
-            await remote.summaries.summarize(SummaryRequest("film"))
+            await remote.summaries.summarize("film")
         model.says, model.fails = told, ChatAuthFailed("scripted", "key sk-secret")
         refused = await client.post(PLACE, json={})
         assert (refused.status_code, refused.json()["code"]) == (502, "LLM_AUTH_FAILED")
@@ -122,16 +122,20 @@ async def test_failures_are_problems_and_never_empty_summaries(tmp_path: Path) -
 async def test_a_client_asks_for_exactly_the_same(tmp_path: Path) -> None:
     schema = {"type": "object", "required": ["who"], "properties": {"who": {"type": "string"}}}
     model = ScriptedChatModel([json.dumps({"who": "J\u00fcrgen & <co>"})])
-    request = SummaryRequest(
-        "film", range=CaptionRange("00:01:00", 400.0, contains=True), mode="refine", batch_size=2,
-        instructions="who? \u00fc&=#", schema=schema,
-    )  # fmt: skip
+    request = {
+        "stream": "film",
+        "range": CaptionRange("00:01:00", 400.0, contains=True),
+        "mode": "refine",
+        "batch_size": 2,
+        "instructions": "who? \u00fc&=#",
+        "schema": schema,
+    }
     async with site(tmp_path, model) as (_, remote):
-        made = await remote.summaries.summarize(request)
+        made = await remote.summaries.summarize(**request)
         assert made.data == {"who": "J\u00fcrgen & <co>"}
-        assert await remote.summaries.get(request) == replace(made, calls=0)
+        assert await remote.summaries.get(**request) == replace(made, calls=0)
         with pytest.raises(NotFound):
-            await remote.summaries.get(replace(request, instructions="else"))
+            await remote.summaries.get(**{**request, "instructions": "else"})
 
 
 async def test_a_live_stream_is_kept_summarised(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Annotated, Any, Final
 
 import typer
@@ -20,7 +21,7 @@ from conspectus.model.memory import (
     Memory,
     MemoryHit,
     MemoryKind,
-    MemoryQuery,
+    MemoryQueryOptions,
     MemoryReceipt,
     MemoryRetrieval,
     NewMemory,
@@ -113,18 +114,16 @@ class Recalling:
         bool, typer.Option("--all-conversations", help="Search all conversations of the scope.")
     ] = False
 
-    def question(self, query: str, session: Session, whose: InScope) -> MemoryQuery:
-        """As the engine takes it."""
-        return MemoryQuery(
-            query,
-            whose.scope(),
-            session.collection,
-            self.limit,
-            instant(self.as_of),
-            graph=GraphExpansion(self.alpha, self.hops) if self.hops else None,
-            min_similarity=self.min_similarity,
-            all_conversations=self.all_conversations,
-        )
+    def options(self, session: Session) -> MemoryQueryOptions:
+        """As the engine takes them."""
+        return {
+            "collection": session.collection,
+            "limit": self.limit,
+            "as_of": instant(self.as_of),
+            "graph": GraphExpansion(self.alpha, self.hops) if self.hops else None,
+            "min_similarity": self.min_similarity,
+            "all_conversations": self.all_conversations,
+        }
 
 
 def _note_others(session: Session, whose: InScope) -> None:
@@ -245,7 +244,7 @@ def add(
 
 def recall(query: Query, session: MemorySession, whose: InScope, wanted: Recalling) -> None:
     """Search memories."""
-    found = session.engine.memory.recall(wanted.question(query, session, whose))
+    found = session.engine.memory.recall(query, scope=whose.scope(), **wanted.options(session))
     if not found.memories:
         _note_others(session, whose)
     _note_plan(session, found)
@@ -262,11 +261,10 @@ def context(
     form: Format = "text",
 ) -> None:
     """Print the context window for a query on memories."""
-    asked = wanted.question(query, session, whose)
-    found = session.engine.memory.window(asked, max_tokens, format=form)
+    window = partial(session.engine.memory.window, query, scope=whose.scope(), **wanted.options(session))
+    found = window(max_tokens, format=form)
     if found.window.outcome == "found":
-        window = session.engine.memory.window
-        require_shown(max_tokens, lambda most: window(asked, most).tokens > 0, shown=found.tokens > 0)
+        require_shown(max_tokens, lambda most: window(most).tokens > 0, shown=found.tokens > 0)
     else:
         _note_others(session, whose)
     if session.json:

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -28,7 +29,6 @@ from conspectus.model.channels import (
     REPLY_TO,
     ArchiveKind,
     ChannelMessage,
-    ChannelQuery,
     NewMessage,
 )
 from conspectus.model.records import Document
@@ -118,20 +118,18 @@ def delete(channel: Channel, key: Key, session: Session) -> None:
 
 def context(channel: Channel, query: Query, session: Session, wanted: Wanted) -> None:
     """Print the context window for a query in a channel."""
-    question = ChannelQuery(
+    window = partial(
+        session.engine.channels.window,
         query,
-        channel,
-        session.collection,
+        channel=channel,
+        collection=session.collection,
         at=instant(wanted.at),
         related=wanted.related,
         min_similarity=wanted.min_similarity,
     )
-    window = session.engine.channels.window
-    found = window(question, wanted.max_tokens)
+    found = window(wanted.max_tokens)
     if found.window.outcome == "found":
-        require_shown(
-            wanted.max_tokens, lambda most: window(question, most).tokens > 0, shown=found.tokens > 0
-        )
+        require_shown(wanted.max_tokens, lambda most: window(most).tokens > 0, shown=found.tokens > 0)
     print_window(session, found, found.window)
     session.note(*found.window.notices, f"from {', '.join(found.channels)}")
     if not found.messages:

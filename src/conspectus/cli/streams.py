@@ -29,7 +29,7 @@ from conspectus.model.streams import (
     NewAlert,
     NewEvent,
     NewStream,
-    StreamQuery,
+    StreamQueryOptions,
     Summary,
     SummaryRequest,
 )
@@ -73,17 +73,16 @@ class Wanted:
         typer.Option("--parse-time/--ignore-time", help="Use times in the query, such as 'around 12:30'."),
     ] = True
 
-    def question(self, query: str, session: Session, within: Within) -> StreamQuery:
-        """The question as the engine takes it."""
-        return StreamQuery(
-            query,
-            tuple(self.stream),
-            session.collection,
-            within.range(),
-            self.parse_time,
-            min_similarity=self.min_similarity,
-            limit=self.limit,
-        )
+    def options(self, session: Session, within: Within) -> StreamQueryOptions:
+        """As the engine takes them."""
+        return {
+            "streams": tuple(self.stream),
+            "collection": session.collection,
+            "range": within.range(),
+            "read_times": self.parse_time,
+            "min_similarity": self.min_similarity,
+            "limit": self.limit,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +205,7 @@ def captions_table(found: Sequence[Caption]) -> RenderableType:
 
 def search(query: Query, session: Session, within: Within, wanted: Wanted) -> None:
     """Search streams for the moments that answer a query."""
-    found = session.engine.streams.search(wanted.question(query, session, within))
+    found = session.engine.streams.search(query, **wanted.options(session, within))
     _note_plan(session, found.plan, found.notices)
     session.show_found(found, _moments_picture(found), "no match", found=found.moments)
 
@@ -215,7 +214,7 @@ def context(
     query: Query, session: Session, within: Within, wanted: Wanted, *, max_tokens: MaxTokens = 4_000
 ) -> None:
     """Print the context window for a query on streams."""
-    found = session.engine.streams.window(wanted.question(query, session, within), max_tokens)
+    found = session.engine.streams.window(query, max_tokens, **wanted.options(session, within))
     print_window(session, found, found.window)
     _note_plan(session, found.plan, found.window.notices)
     if not found.captions:
@@ -225,17 +224,17 @@ def context(
 def summarize(stream: Stream, session: Session, within: Within, how: How) -> None:
     """Summarize a stream, or a time range of it."""
     with progress() as bars:
-        request = SummaryRequest(
+        made = session.engine.summaries.summarize(
             stream,
-            session.collection,
-            within.range(),
-            "refine" if how.refine else "batches",
-            how.batch_size,
-            how.instructions,
+            progress=bars,
+            collection=session.collection,
+            range=within.range(),
+            mode="refine" if how.refine else "batches",
+            batch_size=how.batch_size,
+            instructions=how.instructions,
             extractive=how.extractive,
             sentences=how.sentences,
         )
-        made = session.engine.summaries.summarize(request, progress=bars)
     if session.json:
         dump(made)
     else:

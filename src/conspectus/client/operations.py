@@ -4,7 +4,7 @@ import functools
 import inspect
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from datetime import datetime
 from types import NoneType
 from typing import Any, Final, TypeVar, cast, get_args, get_origin
@@ -20,7 +20,6 @@ from conspectus.memory.scopes import checked
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_to_json
 from conspectus.model.memory import Scope
-from conspectus.model.query import Query
 from conspectus.model.records import Json
 from conspectus.model.validation import checked_arguments
 from conspectus.operations import OPERATIONS, Operation, Parameter
@@ -70,7 +69,7 @@ def asked(method: Callable[..., Any], **values: Any) -> Request:
 
 def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
     """The request for a call with these arguments. Raises InvalidInput, or NotFound for what no name is."""
-    values = _with_query(operation, values) if operation.asks else values
+    values = _with_fields(operation.fields_of, operation, values) if operation.fields_of else values
     body: dict[str, Json] = {}
     query: dict[str, Any] = {}
     headers: dict[str, str] = {}
@@ -112,13 +111,17 @@ def _kind(word: str, before: str) -> str:
     return before.removesuffix("s") if word == "{name}" else word[1:-1]
 
 
-def _with_query(operation: Operation, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments with the fields of the query, but for those of which only options count."""
-    query = values["query"]
-    whole = query if isinstance(query, Query) else Query(query)
+def _with_fields(kind: Any, operation: Operation, values: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The arguments with the fields of a query or request, but for those of which only options count.
+
+    Raises InvalidInput for one that the engine would refuse.
+    """
+    given = {each.name: values[each.name] for each in fields(kind) if each.name in values}
+    query = given.get("query")
+    whole = replace(query, **{**given, "query": query.query}) if isinstance(query, kind) else kind(**given)
     own = {each.name for each in operation.parameters if each.default is OMITTED}
-    told = {each.name: getattr(whole, each.name) for each in fields(whole) if each.name not in own}
-    return {**told, **values, "query": whole.query}
+    told = {each.name: getattr(whole, each.name) for each in fields(kind) if each.name not in own}
+    return {**values, **told}
 
 
 def _flat(parameter: Parameter, told: Json) -> dict[str, Json]:

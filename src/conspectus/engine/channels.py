@@ -18,6 +18,7 @@ from conspectus.model.channels import (
     ChannelArchive,
     ChannelMessage,
     ChannelQuery,
+    ChannelQueryOptions,
     ChannelWindow,
     ImportReport,
     NewMessage,
@@ -107,25 +108,34 @@ class ChannelService(Service):
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
         return ReplyChain(message.id, root, tuple(await self._said(members)), left_out)
 
-    async def window(self, query: ChannelQuery, max_tokens: int | Budget = 4_000) -> ChannelWindow:
+    async def window(
+        self,
+        query: str,
+        max_tokens: int | Budget = 4_000,
+        *,
+        channel: str,
+        **options: Unpack[ChannelQueryOptions],
+    ) -> ChannelWindow:
         """Build a context window for a query in a channel: messages with their reply chains, by thread.
 
-        Raises NotFound for a channel that cannot be read, or of which the member is none.
+        The options are the fields of ChannelQuery. Raises NotFound for a channel that cannot be read, or
+        that does not have the member.
         """
-        place = await self._authorized.place(query.collection)
-        here = await self._authorized.require_source(place, query.channel)
-        if not _is_member(here, query.member):
-            raise NotFound("source", query.channel)
+        asked = ChannelQuery(query, channel, **options)
+        place = await self._authorized.place(asked.collection)
+        here = await self._authorized.require_source(place, channel)
+        if not _is_member(here, asked.member):
+            raise NotFound("source", channel)
         known = {here.id: here}
-        if query.related:
-            known |= {each.id: each for each in await self._related(query, place, here)}
+        if asked.related:
+            known |= {each.id: each for each in await self._related(asked, place, here)}
         wanted = Query(
-            query.query,
+            query,
             collection=place.collection.id,
             filter=_said_in(list(known.values())),
-            min_similarity=_floor(query),
-            query_context=QueryContext(here.id, query.thread, query.at, query.profile),
-            thread_messages=query.thread_messages,
+            min_similarity=_floor(asked),
+            query_context=QueryContext(here.id, asked.thread, asked.at, asked.profile),
+            thread_messages=asked.thread_messages,
         )
         window = await self._search.window(wanted, max_tokens)
         shown = list(dict.fromkeys(each.document for each in window.citations))

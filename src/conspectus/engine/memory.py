@@ -32,6 +32,7 @@ from conspectus.model.memory import (
     MemoryListOptions,
     MemoryPage,
     MemoryQuery,
+    MemoryQueryOptions,
     MemoryReceipt,
     MemoryRetrieval,
     MemorySelection,
@@ -188,21 +189,30 @@ class MemoryService(Service):
             scope=scope, collection=collection, limit=limit, max_tokens=max_tokens, tokenizer=tokenizer
         )
 
-    async def recall(self, query: MemoryQuery) -> MemoryRetrieval:
+    async def recall(
+        self, query: str, *, scope: Scope, **options: Unpack[MemoryQueryOptions]
+    ) -> MemoryRetrieval:
         """Search the memories of a scope, best first, each with the parts of its score.
 
-        Raises NotFound for an unknown collection, InvalidInput for an invalid query.
+        The options are the fields of MemoryQuery. Raises NotFound for an unknown collection, InvalidInput for
+        an invalid query.
         """
-        return await self._search.recall(query)
+        return await self._search.recall(MemoryQuery(query, scope, **options))
 
     async def window(
-        self, query: MemoryQuery, max_tokens: int | Budget = 4_000, *, format: str = "text"
+        self,
+        query: str,
+        max_tokens: int | Budget = 4_000,
+        *,
+        scope: Scope,
+        format: str = "text",
+        **options: Unpack[MemoryQueryOptions],
     ) -> MemoryWindow:
         """Build the context window of the next turn: notes, the newest turns, and memories for the query.
 
-        It never exceeds `max_tokens`. Raises what `recall` does.
+        It never exceeds `max_tokens`. The options are those of `recall`, which also says what is raised.
         """
-        return await self._search.window(query, max_tokens, format=format)
+        return await self._search.window(MemoryQuery(query, scope, **options), max_tokens, format=format)
 
     async def forget(
         self,

@@ -57,6 +57,7 @@ from conspectus.model.streams import (
     NewStream,
     Stream,
     StreamQuery,
+    StreamQueryOptions,
     StreamWindow,
 )
 from conspectus.ports import Progress
@@ -239,22 +240,27 @@ class StreamService(Service):
             await self._context.embed_in(place, wait=options.get("wait", False), progress=progress)
         return taken.report()
 
-    async def search(self, query: StreamQuery) -> Moments:
+    async def search(self, query: str, **options: Unpack[StreamQueryOptions]) -> Moments:
         """Find the moments of streams that answer a query, best first.
 
-        A query that only names a time returns what is in it. Raises NotFound for a stream that cannot be
-        read, InvalidInput for an invalid range.
+        The options are the fields of StreamQuery. A query that only names a time returns what is in it.
+        Raises NotFound for a stream that cannot be read, InvalidInput for an invalid range.
         """
-        return await self._videos.search(query)
+        return await self._videos.search(StreamQuery(query, **options))
 
     async def window(
-        self, query: StreamQuery, max_tokens: int | Budget = 4_000, *, format: str = "text"
+        self,
+        query: str,
+        max_tokens: int | Budget = 4_000,
+        *,
+        format: str = "text",
+        **options: Unpack[StreamQueryOptions],
     ) -> StreamWindow:
         """Build a context window for a query to streams: its moments in the order of time.
 
-        Raises what `search` does.
+        The options are those of `search`, which also says what is raised.
         """
-        return await self._videos.window(query, max_tokens, format=format)
+        return await self._videos.window(StreamQuery(query, **options), max_tokens, format=format)
 
     async def subscribe(
         self, *, stream: str, collection: str = "default", after: int | None = None

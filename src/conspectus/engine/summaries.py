@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from contextlib import suppress
 from dataclasses import replace as changed
+from typing import Unpack
 
 from conspectus.access.policy import require_scope
 from conspectus.engine.context import EngineContext, Service
@@ -12,7 +13,7 @@ from conspectus.engine.summary_pipeline import ResolvedSummaryRequest, SummaryOp
 from conspectus.errors import ChatNotConfigured, InvalidInput, NotFound
 from conspectus.model.jobs import Job
 from conspectus.model.records import Json, Source
-from conspectus.model.streams import Stream, Summary, SummaryRequest
+from conspectus.model.streams import Stream, Summary, SummaryRequest, SummaryRequestOptions
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.streams import SavedSummary, Span
@@ -115,40 +116,45 @@ class SummaryService(Service):
         self._queue = queue
         self._live = live
 
-    async def summarize(self, request: SummaryRequest, *, progress: Progress | None = None) -> Summary:
+    async def summarize(
+        self, stream: str, *, progress: Progress | None = None, **options: Unpack[SummaryRequestOptions]
+    ) -> Summary:
         """Summarize the captions of a range; batches that are summarized already are not requested again.
 
         A batch that fails is in `failures` and left out of the summary. Without a chat model, or if asked to,
-        captions are chosen as the summary (extraction). Raises the error of the model if no batch could be
-        summarized, or not all of them together; InvalidInput, TooLarge or NotFound.
+        captions are chosen as the summary (extraction). The options are the fields of SummaryRequest. Raises
+        the error of the model if no batch could be summarized, or not all of them together; InvalidInput,
+        TooLarge or NotFound.
         """
-        return await self._pipeline.summarize(
-            await self._pipeline.resolved(request), SummaryOptions(progress=progress)
-        )
+        asked = await self._pipeline.resolved(SummaryRequest(stream, **options))
+        return await self._pipeline.summarize(asked, SummaryOptions(progress=progress))
 
-    async def get(self, request: SummaryRequest) -> Summary:
+    async def get(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Summary:
         """Return a stored summary without calling a model.
 
-        A batch that is not stored is in `failures`. Raises NotFound if there is none, or it is outdated.
+        The options are those of `summarize`. A batch that is not stored is in `failures`. Raises NotFound if
+        there is none, or it is outdated.
         """
-        asked = await self._pipeline.resolved(request)
+        asked = await self._pipeline.resolved(SummaryRequest(stream, **options))
         with suppress(NotKept):
             made = await self._pipeline.summarize(asked, SummaryOptions(reading=True))
             if made.text or made.outcome == "empty":
                 return made
         raise NotFound("summary", asked.source.name)
 
-    async def start_job(self, request: SummaryRequest) -> Job:
+    async def start_job(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Job:
         """Summarize in a background job, which is returned at once; `get` then returns the summary."""
         require_scope(self._person, "write", "have a summary made by a job")
-        return await self._queue.submit(self._live.job(await self._pipeline.resolved(request)))
+        asked = await self._pipeline.resolved(SummaryRequest(stream, **options))
+        return await self._queue.submit(self._live.job(asked))
 
-    async def set_live(self, request: SummaryRequest) -> None:
+    async def set_live(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> None:
         """Summarize each batch of a live stream when it is full, and the last one when the stream ends.
 
         This ends when `put` of streams ends the live stream, or with `stop_live`.
         """
-        source = await self._live_stream(request.stream, request.collection)
+        request = SummaryRequest(stream, **options)
+        source = await self._live_stream(stream, request.collection)
         if self._parts.chat_model is None:
             raise ChatNotConfigured
         if request.extractive:

@@ -12,7 +12,7 @@ from conspectus.evals.datasets import Row, rows, spread
 from conspectus.evals.run import fresh_engine, percent
 from conspectus.model.filter import EVERYTHING, Eq
 from conspectus.model.results import Hit
-from conspectus.model.streams import NewCaption, StreamQuery
+from conspectus.model.streams import NewCaption, StreamQueryOptions
 from conspectus.ports import Progress
 from conspectus.settings import Settings
 
@@ -163,10 +163,10 @@ class _Asker:
 
     async def by_engine(self, question: TimedQuestion) -> list[Answer]:
         if self.given.inside:
-            asked = StreamQuery(question.text, streams=(question.video,), limit=LIMIT_INSIDE)
+            within: StreamQueryOptions = {"streams": (question.video,), "limit": LIMIT_INSIDE}
         else:
-            asked = StreamQuery(question.text, limit=LIMIT_OF_ALL)
-        found = await self.engine.streams.search(asked)
+            within = {"limit": LIMIT_OF_ALL}
+        found = await self.engine.streams.search(question.text, **within)
         return [Answer(each.stream.name, each.start, each.end) for each in found.moments]
 
     async def by_words(self, question: TimedQuestion) -> list[Answer]:

@@ -15,7 +15,6 @@ from conspectus.errors import InvalidInput
 from conspectus.model.channels import (
     REPLY_TO,
     ChannelMessage,
-    ChannelQuery,
     ChannelWindow,
     ImportReport,
     NewMessage,
@@ -110,17 +109,21 @@ class Conversations:
 
         `min_score` is from 0 to 1. 0.7 asks for what the engine takes for relevant by default, a cosine
         similarity of 0.25; from there to 0 and to 1 the scale is linear. Messages of a thread in which one is
-        above it count as above it. `asked` are other fields of ChannelQuestion, such as `thread`, `member` or
-        `min_similarity`, the lowest cosine similarity itself.
+        above it count as above it. `asked` are other options of `channels.window`, such as `thread`, `member`
+        or `min_similarity`, the lowest cosine similarity itself.
         """
         if min_score is not None:
             if "min_similarity" in asked:
                 raise InvalidInput("min_similarity", "is given beside min_score; give one of the two")
             asked["min_similarity"] = similarity_of(min_score)
-        question = ChannelQuery(
-            prompt, channel_id, collection=self._collection, related=include_related_channels, **asked
+        found = await self._engine.channels.window(
+            prompt,
+            max_tokens,
+            channel=channel_id,
+            collection=self._collection,
+            related=include_related_channels,
+            **asked,
         )
-        found = await self._engine.channels.window(question, max_tokens)
         messages = await self._messages(found)
         return ContextWindow(messages, found.tokens, found.channels, found.window.text)
 

@@ -19,7 +19,7 @@ from conspectus.integrations.event_loop import Calls, Closing, Given, Work, both
 from conspectus.integrations.passages import Ask, RetrievedPassage
 from conspectus.integrations.texts import ALL, FoundText, Selection, Text, Texts
 from conspectus.model.filter import EVERYTHING, And, Between, Eq, Exists, Filter, In, Not, Or
-from conspectus.model.memory import MEMORY, Memory, MemoryQuery, Scope
+from conspectus.model.memory import MEMORY, Memory, Scope
 from conspectus.model.query import QueryOptions, Retriever
 
 try:
@@ -305,11 +305,14 @@ class ConspectusMemoryBlock(OfPeople, BaseMemoryBlock[str]):
         text = messages[-1].content if messages else None
         if not text:
             return ""
-        question = MemoryQuery(text, Scope(self.user, self.agent), self.collection, recent=0)
+        scope = Scope(self.user, self.agent)
 
         async def work(engine: AnyEngine) -> str:
             with nothing_yet():
-                return (await engine.memory.window(question, self.max_tokens)).text
+                window = await engine.memory.window(
+                    text, self.max_tokens, scope=scope, collection=self.collection, recent=0
+                )
+                return window.text
             return ""
 
         return await self._calls.run(work)

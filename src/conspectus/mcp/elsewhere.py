@@ -14,9 +14,8 @@ from conspectus.mcp.tool import (
     ToolResult,
     tool,
 )
-from conspectus.model.channels import ChannelQuery
 from conspectus.model.query import Budget
-from conspectus.model.streams import CaptionRange, Moment, StreamQuery
+from conspectus.model.streams import CaptionRange, Moment
 from conspectus.model.tasks import Priority, TaskResult, TaskStatus
 from conspectus.text.times import parse_instant
 
@@ -65,14 +64,13 @@ async def search_streams(call: ToolCall, given: MomentArguments) -> ToolResult:
     """Find the moments of videos and streams that answer a question, with their captions."""
     for stream in given.streams:
         call.require_inside(await call.engine.collections.get_source(stream, collection=given.collection))
-    asked = StreamQuery(
+    found = await call.engine.streams.search(
         given.query,
         streams=tuple(given.streams),
         collection=given.collection,
         range=CaptionRange(given.start, given.end),
         limit=given.limit,
     )
-    found = await call.engine.streams.search(asked)
     head = "" if found.moments else NOTHING
     return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
 
@@ -83,9 +81,15 @@ async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult
     call.require_inside(await call.engine.collections.get_source(given.channel, collection=given.collection))
     told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
     at = None if given.at is None else parse_instant(given.at)
-    asked = ChannelQuery(given.query, given.channel, given.collection, thread=given.thread, at=at)
-    budget = Budget(call.room.tokens - told, call.options.tokenizer)
-    window = (await call.engine.channels.window(asked, budget)).window
+    found = await call.engine.channels.window(
+        given.query,
+        Budget(call.room.tokens - told, call.options.tokenizer),
+        channel=given.channel,
+        collection=given.collection,
+        thread=given.thread,
+        at=at,
+    )
+    window = found.window
     return call.page(
         ResultPage(sources(window.citations), window.text or NOTHING, notices(window.notices), between="\n")
     )

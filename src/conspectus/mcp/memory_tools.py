@@ -25,7 +25,7 @@ from conspectus.model.graph import Fact, GraphExpansion
 from conspectus.model.memory import (
     MemoryKind,
     MemoryPage,
-    MemoryQuery,
+    MemoryQueryOptions,
     MemoryReceipt,
     MemoryRetrieval,
     MemorySelection,
@@ -247,12 +247,13 @@ class RecallArguments(ScopedArguments):
         description="Weight of the graph of remembered facts.",
     )
 
-    def question(self, call: ToolCall) -> MemoryQuery:
-        """As the engine takes it."""
-        as_of = None if self.as_of is None else parse_instant(self.as_of)
-        graph = GraphExpansion(self.graph_weight) if self.graph_weight else None
-        scope = self.scope(call.options.scope)
-        return MemoryQuery(self.query, scope, limit=self.limit, as_of=as_of, graph=graph)
+    def search_options(self) -> MemoryQueryOptions:
+        """As the engine takes them."""
+        return {
+            "limit": self.limit,
+            "as_of": None if self.as_of is None else parse_instant(self.as_of),
+            "graph": GraphExpansion(self.graph_weight) if self.graph_weight else None,
+        }
 
 
 class WindowArguments(RecallArguments):
@@ -266,18 +267,9 @@ class WindowArguments(RecallArguments):
     )
     notes_share: float = Field(0.25, ge=0.0, le=1.0, description="Largest share of the budget for notes.")
 
-    def question(self, call: ToolCall) -> MemoryQuery:
-        """As the engine takes it."""
-        asked = super().question(call)
-        return MemoryQuery(
-            asked.query,
-            asked.scope,
-            limit=asked.limit,
-            as_of=asked.as_of,
-            recent=self.turns,
-            notes_share=self.notes_share,
-            graph=asked.graph,
-        )
+    def search_options(self) -> MemoryQueryOptions:
+        """As the engine takes them."""
+        return {**super().search_options(), "recent": self.turns, "notes_share": self.notes_share}
 
 
 class HistoryArguments(ScopedArguments):
@@ -299,7 +291,9 @@ async def recall(call: ToolCall, given: RecallArguments) -> ToolResult:
     the user again.
     """
     nothing = MemoryRetrieval("no_match", ())
-    found = await call.remembered(call.engine.memory.recall(given.question(call)), nothing)
+    scope = given.scope(call.options.scope)
+    search = call.engine.memory.recall(given.query, scope=scope, **given.search_options())
+    found = await call.remembered(search, nothing)
     head = NOTHING if found.outcome == "no_match" else ""
     foot = "\n".join(filter(None, (notices(found.notices), _since(found))))
     return call.page(ResultPage(list(map(recalled_lines, found.memories)), head, foot, between="\n"))
@@ -312,8 +306,9 @@ async def memory_context(call: ToolCall, given: WindowArguments) -> ToolResult:
     """
     told = min(call.room.tokens // FOOT_SHARE, FOOT_MOST)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
-    asked = call.engine.memory.window(given.question(call), budget)
-    made = await call.remembered(asked, None)
+    scope = given.scope(call.options.scope)
+    window = call.engine.memory.window(given.query, budget, scope=scope, **given.search_options())
+    made = await call.remembered(window, None)
     if made is None or not made.text:
         return ToolResult(NOTHING)
     return call.page(ResultPage((), made.text, notices(made.window.notices)))

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import ClassVar, Literal, get_args
+from typing import ClassVar, Literal, TypedDict, get_args
 
 from conspectus.model.checks import Checked
 from conspectus.model.records import Document, Metadata
@@ -97,12 +97,12 @@ class ReplyChain:
 
 @dataclass(frozen=True, slots=True)
 class ChannelQuery(Checked):
-    """A question asked in a channel, in one of its `thread`s or in none, `at` an instant (None: now).
+    """A query asked in a channel, in one of its threads or in none, `at` an instant (None: now).
 
-    With `related`, at most three other channels that can be seen and are about the same thing are asked too;
-    with `member`, only channels that do not name their members, or name this one among them. Without
-    `min_similarity` that of the `profile` holds, else 0.25; `thread_messages` is the most messages that come
-    along with a hit.
+    `related` also searches up to three other channels that you may read and that have as good hits. `member`
+    limits the search to channels that name no members or have this author among them. `min_similarity` is by
+    default that of the `profile`, else 0.25. `thread_messages` is the maximum number of messages of its
+    thread that are added to a hit.
     """
 
     zoned: ClassVar = ("at",)
@@ -118,12 +118,25 @@ class ChannelQuery(Checked):
     thread_messages: int = 8
 
 
+class ChannelQueryOptions(TypedDict, total=False):
+    """The fields of a ChannelQuery besides `query` and `channel`, as keyword arguments."""
+
+    collection: str
+    thread: str | None
+    at: datetime | None
+    profile: str
+    related: bool
+    member: str | None
+    min_similarity: float | None
+    thread_messages: int
+
+
 @dataclass(frozen=True, slots=True)
 class ChannelWindow:
-    """Context for a question asked in a channel.
+    """A context window for a query in a channel.
 
-    `messages` are those shown, in the order of the window; `tokens` is what the rendered window costs;
-    `channels` are the names of the channels that messages came from, the one asked in first.
+    `messages` are those included, in the order of the window; `tokens` is the size of the rendered window;
+    `channels` are the names of the channels of its messages, the channel of the query first.
     """
 
     messages: tuple[Document, ...]

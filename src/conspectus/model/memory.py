@@ -139,15 +139,14 @@ class RecentMemory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryQuery(Checked):
-    """What is to be recalled, by whom.
+    """A query to the memories of a scope.
 
-    `as_of` asks for what was known at that instant (None: now). `recent` turns of the conversation, of at
-    most `recent_tokens`, come first in a window; None stands for the settings' numbers, and without a
-    conversation there are none. `notes_share` (0 to 1) is the most of a budget that notes may take.
-    `graph` says how far the graph has a say (None: not at all): the graphs of the memories that are asked,
-    and those that it names. `min_similarity` is the lowest similarity of a result. With
-    `all_conversations` all of the user (and of the agent, if one is named) are searched; the last turns stay
-    those of the conversation.
+    `as_of` asks for the state known at that instant (None: now). A window begins with `recent` turns of the
+    conversation, of at most `recent_tokens`; None stands for the numbers of the settings. Without a
+    conversation there are none. `notes_share` (0 to 1) is the largest share of a budget for notes. `graph`
+    adds scores of the graphs of the scope and of those that it names (None: none). `min_similarity` is the
+    lowest similarity of a result. `all_conversations` searches all conversations of the user (and of the
+    agent, if one is named); the recent turns stay those of the conversation.
     """
 
     zoned: ClassVar = ("as_of",)
@@ -162,6 +161,20 @@ class MemoryQuery(Checked):
     graph: GraphExpansion | None = field(default_factory=GraphExpansion)
     min_similarity: float | None = None
     all_conversations: bool = False
+
+
+class MemoryQueryOptions(TypedDict, total=False):
+    """The fields of a MemoryQuery besides `query` and `scope`, as keyword arguments."""
+
+    collection: str
+    limit: int
+    as_of: datetime | None
+    recent: int | None
+    recent_tokens: int | None
+    notes_share: float
+    graph: GraphExpansion | None
+    min_similarity: float | None
+    all_conversations: bool
 
 
 Origin = Literal["recent", "note", "long_term"]

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Literal, TypedDict
 
 from conspectus.model.checks import Checked
 from conspectus.model.filter import EVERYTHING, Filter
@@ -148,11 +148,11 @@ class LiveCaption:
 
 @dataclass(frozen=True, slots=True)
 class StreamQuery(Validated):
-    """A query to one stream, to several, or with no names to all that can be seen.
+    """A query to one stream, to several, or without names to all that you may read.
 
-    `range` bounds the time; where it does not, and `read_times`, what the query itself says about time
-    does ("in the first five minutes"). `filter` narrows further. `min_similarity` is the least similarity,
-    `limit` the most that is found. `at` is the instant at which it is asked (None: now).
+    `range` limits the time. Without one, and with `read_times`, a time in the query does ("in the first five
+    minutes"). `min_similarity` is the lowest similarity and `limit` the maximum number of moments. `at` is
+    the instant at which the query is asked (None: now).
     """
 
     query: str
@@ -166,9 +166,22 @@ class StreamQuery(Validated):
     at: datetime | None = None
 
 
+class StreamQueryOptions(TypedDict, total=False):
+    """The fields of a StreamQuery besides `query`, as keyword arguments."""
+
+    streams: tuple[str, ...]
+    collection: str
+    range: CaptionRange
+    read_times: bool
+    filter: Filter
+    min_similarity: float | None
+    limit: int
+    at: datetime | None
+
+
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """A stretch of a stream that answers a question: adjacent captions, and how well they do.
+    """A time range of a stream that answers a query: adjacent captions, and their score.
 
     `start` and `end` are seconds on the stream's clock. `score` is the sum of `parts`.
     """
@@ -281,12 +294,12 @@ SummaryState = Literal["done", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class SummaryRequest(Checked):
-    """What to summarize: the captions of a range of one stream, `batch_size` at a time.
+    """A request to summarize the captions of a range of one stream, `batch_size` at a time.
 
     `batches` summarizes each batch, and then all of these together; `refine` goes through the captions in
-    order and improves one summary with each batch. `instructions` say what matters; with a JSON `schema` the
-    answer is an object that satisfies it. Without a chat model, or with `extractive`, sentences are chosen
-    instead, at most `sentences` of them.
+    order and improves one summary with each batch. `instructions` are added to the prompt. With a JSON
+    `schema` the summary is an object that satisfies it. Without a chat model, or with `extractive`, at most
+    `sentences` captions are selected instead.
     """
 
     stream: str
@@ -298,6 +311,19 @@ class SummaryRequest(Checked):
     schema: Metadata | None = None
     extractive: bool = False
     sentences: int = 10
+
+
+class SummaryRequestOptions(TypedDict, total=False):
+    """The fields of a SummaryRequest besides `stream`, as keyword arguments."""
+
+    collection: str
+    range: CaptionRange
+    mode: SummaryMode
+    batch_size: int
+    instructions: str
+    schema: Metadata | None
+    extractive: bool
+    sentences: int
 
 
 @dataclass(frozen=True, slots=True)

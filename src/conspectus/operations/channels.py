@@ -4,7 +4,7 @@ from typing import Final
 
 from conspectus.engine.channels import ChannelService
 from conspectus.engine.documents import DocumentService
-from conspectus.model.channels import NewMessage
+from conspectus.model.channels import ChannelQuery, NewMessage
 from conspectus.operations.operation import Operation
 
 CHANNEL_OPERATIONS: Final = (
@@ -21,7 +21,7 @@ CHANNEL_OPERATIONS: Final = (
         ChannelService.window,
         "POST",
         "/messages/context",
-        spread="query",
+        fields_of=ChannelQuery,
         reads=True,
         id="channel_context",
     ),

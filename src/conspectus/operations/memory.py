@@ -5,7 +5,7 @@ from typing import Final
 from conspectus.engine.memory import MemoryService
 from conspectus.engine.retention import RetentionService
 from conspectus.model.filter import EVERYTHING
-from conspectus.model.memory import NewMemory
+from conspectus.model.memory import MemoryQuery, NewMemory
 from conspectus.operations.operation import Operation
 
 _MEMORIES: Final = "/memories"
@@ -32,12 +32,12 @@ MEMORY_OPERATIONS: Final = (
     Operation(
         MemoryService.count, "POST", f"{_MEMORIES}/count", reads=True, wrapped="count", id="count_memories"
     ),
-    Operation(MemoryService.recall, "POST", f"{_MEMORIES}/recall", spread="query", reads=True),
+    Operation(MemoryService.recall, "POST", f"{_MEMORIES}/recall", fields_of=MemoryQuery, reads=True),
     Operation(
         MemoryService.window,
         "POST",
         f"{_MEMORIES}/context",
-        spread="query",
+        fields_of=MemoryQuery,
         reads=True,
         id="memory_context",
     ),

@@ -100,8 +100,8 @@ class Operation:
     answer to a GET may be JSON lines, for which there is another route. `listed` is a list of which the
     method takes a single element too, with the type of these. Elements that may have a key are there twice
     where they are sent twice without one.
-    `defaults` are those of what `**` stands for, beside those of a query; what has none, or `OMITTED`, is
-    handed on only where it is given.
+    `**` stands for fields of the dataclass `fields_of`, whose defaults and limits hold, but for those in
+    `defaults`; what has none, or `OMITTED`, is handed on only where it is given.
     """
 
     method: Callable[..., Any]
@@ -121,6 +121,7 @@ class Operation:
     problems: Sequence[int] = ()
     as_lines: bool = False
     listed: Mapping[str, Any] = field(default_factory=dict)
+    fields_of: Any = None
     defaults: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -132,11 +133,6 @@ class Operation:
     def name(self) -> str:
         """The operation's id in the OpenAPI document."""
         return self.id or self.method.__name__
-
-    @property
-    def asks(self) -> bool:
-        """Whether the method takes a query, and its other fields as options."""
-        return QUERY in self._hints.values()
 
     @property
     def keyed(self) -> Sequence[str]:
@@ -183,7 +179,8 @@ class Operation:
         if parameter.kind is not parameter.VAR_KEYWORD:
             return [(parameter.name, str if hint == QUERY else hint, parameter.default)]
         given = hints(get_args(hint)[0])
-        usual = {each.name: default_of(each) for each in fields(Query) if self.asks} | {**self.defaults}
+        usual = {each.name: default_of(each) for each in fields(self.fields_of)} if self.fields_of else {}
+        usual |= self.defaults
         return [(name, each, usual.get(name, OMITTED)) for name, each in given.items()]
 
     @cached_property

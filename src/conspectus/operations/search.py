@@ -3,6 +3,7 @@
 from typing import Final
 
 from conspectus.engine.search import SearchService
+from conspectus.model.query import Query
 from conspectus.operations.operation import OMITTED, Operation
 
 _BUDGET: Final = "max_tokens"
@@ -10,7 +11,15 @@ _AS_IT_TAKES: Final = {"limit": OMITTED}
 """Without a limit, a window has as many hits as it takes to fill it."""
 
 SEARCH_OPERATIONS: Final = (
-    Operation(SearchService.retrieve, "POST", "/search", reads=True, id="search", defaults={"limit": 20}),
+    Operation(
+        SearchService.retrieve,
+        "POST",
+        "/search",
+        reads=True,
+        id="search",
+        fields_of=Query,
+        defaults={"limit": 20},
+    ),
     Operation(
         SearchService.window,
         "POST",
@@ -18,18 +27,33 @@ SEARCH_OPERATIONS: Final = (
         spread=_BUDGET,
         reads=True,
         id="context",
+        fields_of=Query,
         defaults=_AS_IT_TAKES,
     ),
-    Operation(SearchService.explain, "POST", "/explain", spread=_BUDGET, reads=True, defaults=_AS_IT_TAKES),
+    Operation(
+        SearchService.explain,
+        "POST",
+        "/explain",
+        spread=_BUDGET,
+        reads=True,
+        fields_of=Query,
+        defaults=_AS_IT_TAKES,
+    ),
     Operation(
         SearchService.augment,
         "POST",
         "/augment",
         spread=_BUDGET,
         reads=True,
+        fields_of=Query,
         defaults={"collection": OMITTED, "min_similarity": OMITTED, **_AS_IT_TAKES},
     ),
     Operation(
-        SearchService.search_and_rerank, "POST", "/search-and-rerank", reads=True, defaults=_AS_IT_TAKES
+        SearchService.search_and_rerank,
+        "POST",
+        "/search-and-rerank",
+        reads=True,
+        fields_of=Query,
+        defaults=_AS_IT_TAKES,
     ),
 )

@@ -4,6 +4,7 @@ from typing import Final
 
 from conspectus.engine.streams import StreamService
 from conspectus.engine.summaries import SummaryService
+from conspectus.model.streams import StreamQuery, SummaryRequest
 from conspectus.operations.operation import Operation
 
 _STREAM: Final = "/streams/{stream}"
@@ -19,34 +20,50 @@ STREAM_OPERATIONS: Final = (
         "POST",
         _SUMMARY,
         query=_IN,
-        spread="request",
+        fields_of=SummaryRequest,
         reads=True,
         unhurried=True,
         secret=True,
         asks_model=True,
         problems=(429,),
     ),
-    Operation(SummaryService.get, "GET", _SUMMARY, id="get_summary"),
+    Operation(SummaryService.get, "GET", _SUMMARY, id="get_summary", fields_of=SummaryRequest),
     Operation(
         SummaryService.start_job,
         "POST",
         f"{_SUMMARY}/start",
         query=_IN,
-        spread="request",
+        fields_of=SummaryRequest,
         status=202,
         id="start_summary",
     ),
     Operation(
-        SummaryService.set_live, "PUT", _LIVE, query=_IN, spread="request", status=204, id="set_live_summary"
+        SummaryService.set_live,
+        "PUT",
+        _LIVE,
+        query=_IN,
+        fields_of=SummaryRequest,
+        status=204,
+        id="set_live_summary",
     ),
     Operation(SummaryService.stop_live, "DELETE", _LIVE, status=204, id="stop_live_summary"),
     Operation(StreamService.put, "POST", "/streams", spread="stream", id="put_stream"),
     Operation(StreamService.list, "GET", "/streams", id="list_streams"),
     Operation(
-        StreamService.search, "POST", "/streams/search", spread="query", reads=True, id="search_streams"
+        StreamService.search,
+        "POST",
+        "/streams/search",
+        fields_of=StreamQuery,
+        reads=True,
+        id="search_streams",
     ),
     Operation(
-        StreamService.window, "POST", "/streams/context", spread="query", reads=True, id="stream_context"
+        StreamService.window,
+        "POST",
+        "/streams/context",
+        fields_of=StreamQuery,
+        reads=True,
+        id="stream_context",
     ),
     Operation(
         StreamService.add_captions,

@@ -177,7 +177,7 @@ def _kind(operation: Operation, parameter: Parameter) -> Any:
     if parameter.location == "query" and parameter.owner == "CaptionRange" and parameter.hint == int | None:
         return Index
     hint = in_address(parameter.hint) if parameter.location == "query" else parameter.hint
-    owner = parameter.owner or ("Query" if operation.asks else "")
+    owner = parameter.owner or getattr(operation.fields_of, "__name__", "")
     return limited([operation.name, owner], parameter.name, hint, TEXTS.get(parameter.name))
 
 

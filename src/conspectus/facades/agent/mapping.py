@@ -26,7 +26,7 @@ from conspectus.model.memory import (
     Memory,
     MemoryHit,
     MemoryKind,
-    MemoryQuery,
+    MemoryQueryOptions,
     NewMemory,
     Scope,
 )
@@ -315,18 +315,21 @@ class AgentQuery(AgentScope, total=False):
 _ASKING: Final = frozenset(AgentQuery.__annotations__)
 
 
-def question_of(query: str, max_results: int, asking: AgentQuery, default: Scope) -> MemoryQuery:
-    """What is asked, without the graph. Raises TypeError for a word that is none of a question."""
+def scope_asked(asking: AgentQuery, default: Scope) -> Scope:
+    """The scope of a query. Raises TypeError for an unknown argument."""
     known(asking, _ASKING)
-    whose = {name: value for name, value in asking.items() if name in WHOSE}
-    return MemoryQuery(
-        query=query,
-        scope=scope_of(default, whose),
-        limit=number("max_results", max_results, 0),
-        as_of=instant_of(asking.get("as_of")),
-        min_similarity=asking.get("min_score"),
-        graph=None,
-    )
+    return scope_of(default, {name: value for name, value in asking.items() if name in WHOSE})
+
+
+def query_options(max_results: int, asking: AgentQuery) -> MemoryQueryOptions:
+    """The options of a query, without the graph. Raises TypeError for an unknown argument."""
+    known(asking, _ASKING)
+    return {
+        "limit": number("max_results", max_results, 0),
+        "as_of": instant_of(asking.get("as_of")),
+        "min_similarity": asking.get("min_score"),
+        "graph": None,
+    }
 
 
 def graph_of(asking: AgentQuery, usual: GraphExpansion, *, expands: bool) -> GraphExpansion | None:

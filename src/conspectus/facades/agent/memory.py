@@ -3,7 +3,6 @@
 from asyncio import to_thread
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import EllipsisType
@@ -28,8 +27,9 @@ from conspectus.facades.agent.mapping import (
     names_of,
     new_memory,
     number,
-    question_of,
+    query_options,
     recalled,
+    scope_asked,
     scope_of,
     worded,
 )
@@ -40,7 +40,7 @@ from conspectus.model.memory import (
     MEMORY,
     PINNED,
     MemoryExport,
-    MemoryQuery,
+    MemoryQueryOptions,
     MemoryReceipt,
     MemorySelection,
     MemoryWritten,
@@ -228,8 +228,8 @@ class AsyncAgentMemory(MemoryReads):
         They cost at most `max_tokens` together (None: any number), by default the token limit; only the best
         one is given in any case by default.
         """
-        question = question_of(query, max_results, asking, self.scope)
-        return self.within(await self.recalled(question), asking)
+        scope, options = scope_asked(asking, self.scope), query_options(max_results, asking)
+        return self.within(await self.recalled(query, scope, options), asking)
 
     async def search(self, query: str, limit: int = 10, **asking: Unpack[AgentQuery]) -> Told:
         """The same under another name."""
@@ -240,19 +240,19 @@ class AsyncAgentMemory(MemoryReads):
         scope = scope_of(self.scope, whose)
         stored = await self._find(content, scope)
         text = content if stored is None else stored.text
-        found = await self.recalled(question_of(text[:MOST_ASKED], limit + 1, {}, scope))
+        found = await self.recalled(text[:MOST_ASKED], scope, query_options(limit + 1, {}))
         return [each for each in found if stored is None or each["id"] != stored.id][:limit]
 
-    async def recalled(self, question: MemoryQuery) -> Told:
-        """What answers a question."""
-        if not question.limit:
+    async def recalled(self, query: str, scope: Scope, options: MemoryQueryOptions) -> Told:
+        """The memories that answer a query, best first."""
+        if not options["limit"]:
             return []
-        asked = replace(question, collection=self.desk.collection)
+        given: MemoryQueryOptions = {**options, "collection": self.desk.collection}
         await self.settled()
-        found = await self.desk.run(lambda engine: engine.memory.recall(asked))
+        found = await self.desk.run(lambda engine: engine.memory.recall(query, scope=scope, **given))
         answers = [recalled(each) for each in found.memories]
-        if answers and question.as_of is None:
-            last = {each.id for each in await self._short_term(question.scope)}
+        if answers and options.get("as_of") is None:
+            last = {each.id for each in await self._short_term(scope)}
             for each in answers:
                 if each["id"] in last:
                     each["source"], each["sources"] = SHORT, [SHORT, *each["sources"]]

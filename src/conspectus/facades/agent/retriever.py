@@ -14,14 +14,15 @@ from conspectus.facades.agent.mapping import (
     graph_of,
     instant_of,
     number,
-    question_of,
+    query_options,
+    scope_asked,
     weight,
 )
 from conspectus.facades.agent.memory import AsyncAgentMemory
 from conspectus.facades.agent.session import AsyncPart, is_new
 from conspectus.memory.scopes import GRAPHS, holds
 from conspectus.model.graph import GraphExpansion
-from conspectus.model.memory import MemoryQuery, MemoryWindow
+from conspectus.model.memory import MemoryQueryOptions, MemoryWindow, Scope
 from conspectus.model.query import Budget
 
 GRAPH: Final = "graph"
@@ -66,12 +67,13 @@ class AsyncContextRetriever(AsyncPart):
         self.as_of = instant_of(expansion.get("as_of"))
 
     async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[AgentQuery]) -> Told:
-        """What answers a question, best first, of at most `max_tokens` (or the token limit) together."""
-        question = await self.question(query, max_results, asking)
-        found = await self.memory.recalled(question)
-        if question.graph is not None and question.graph.alpha > 0:
-            if question.graph.graphs:
-                found += await self._said(question, question.graph)
+        """What answers a query, best first, of at most `max_tokens` (or the token limit) together."""
+        scope, options = await self._options(max_results, asking)
+        found = await self.memory.recalled(query, scope, options)
+        graph = options.get("graph")
+        if graph is not None and graph.alpha > 0:
+            if graph.graphs:
+                found += await self._graph_results(query, graph, options.get("as_of"))
             else:
                 found = [_unled(each) for each in found]
             found.sort(key=lambda each: -float(each["score"]))
@@ -79,52 +81,50 @@ class AsyncContextRetriever(AsyncPart):
 
     async def window(self, query: str, **asking: Unpack[AgentQuery]) -> MemoryWindow:
         """Notes, the last turns and what answers a question, as one text that costs no more."""
-        question = await self.question(query, REACHED, asking)
+        scope, options = await self._options(REACHED, asking)
         allowed = number("max_tokens", asking.get("max_tokens"), self.memory.token_limit)
         budget = Budget(allowed, self.memory.tokenizer)
         await self.memory.settled()
-        return await self.desk.run(lambda engine: engine.memory.window(question, budget))
+        return await self.desk.run(lambda engine: engine.memory.window(query, budget, scope=scope, **options))
 
-    async def question(self, query: str, max_results: int, asking: AgentQuery) -> MemoryQuery:
-        """The question that is meant."""
-        plain = question_of(query, max_results, asking, self.memory.scope)
+    async def _options(self, max_results: int, asking: AgentQuery) -> tuple[Scope, MemoryQueryOptions]:
+        """The scope and the options of a query."""
+        scope, options = scope_asked(asking, self.memory.scope), query_options(max_results, asking)
         if "as_of" not in asking:
-            plain = replace(plain, as_of=self.as_of)
+            options["as_of"] = self.as_of
         graph = graph_of(asking, self.expansion, expands=self.expands)
         if graph is not None:
-            graph = replace(graph, graphs=await self._graphs(plain))
-        return replace(
-            plain,
-            collection=self.desk.collection,
-            graph=graph,
-            recent=self.memory.short_term_limit,
-            recent_tokens=self.memory.token_limit,
-        )
+            graph = replace(graph, graphs=await self._graphs(scope))
+        return scope, {
+            **options,
+            "collection": self.desk.collection,
+            "graph": graph,
+            "recent": self.memory.short_term_limit,
+            "recent_tokens": self.memory.token_limit,
+        }
 
-    async def _graphs(self, question: MemoryQuery) -> tuple[str, ...]:
-        """The graph, if it has nodes, and not that of memories which the question does not reach."""
+    async def _graphs(self, scope: Scope) -> tuple[str, ...]:
+        """The graph, if it has nodes and is not that of memories outside the scope."""
         if self.graph is None:
             return ()
-        if self.graph.name.startswith(f"{GRAPHS}/") and not holds(question.scope, self.memory.scope):
+        if self.graph.name.startswith(f"{GRAPHS}/") and not holds(scope, self.memory.scope):
             return ()
         source = await self.graph.filled()
         return () if source is None else (source,)
 
-    async def _said(self, question: MemoryQuery, ask: GraphExpansion) -> Told:
-        """What nodes say that the question names, or that are reached from those, each once."""
-        if self.graph is None or not question.query.strip():
+    async def _graph_results(self, query: str, ask: GraphExpansion, as_of: datetime | None) -> Told:
+        """The contents of nodes that the query names, or that are reached from those, each once."""
+        if self.graph is None or not query.strip():
             return []
         found: dict[str, dict[str, Any]] = {}
-        for start in await self.graph.query(question.query, STARTS):
-            if not _there(start["node"], question.as_of):
+        for start in await self.graph.query(query, STARTS):
+            if not _there(start["node"], as_of):
                 continue
             name, worth = start["node"]["id"], ask.alpha * start["score"]
             if CONTENT in start["node"]["properties"]:
                 _keep(found, _answer(start["node"], worth, [name]))
             walked = (
-                await self.graph.get_neighbors(name, ask.hops, limit=REACHED, at=question.as_of)
-                if ask.hops
-                else []
+                await self.graph.get_neighbors(name, ask.hops, limit=REACHED, at=as_of) if ask.hops else []
             )
             for each in walked:
                 if CONTENT in each["properties"]:

@@ -12,8 +12,7 @@ import asyncio
 import inspect
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import replace
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar, Unpack
 
 import numpy as np
 
@@ -38,7 +37,7 @@ from conspectus.facades.video.store import (
     MilvusContextStore,
 )
 from conspectus.model.records import EmbeddingSpace
-from conspectus.model.streams import CaptionRange, SummaryRequest
+from conspectus.model.streams import CaptionRange, SummaryRequestOptions
 from conspectus.ports import Vectors
 from conspectus.settings import Settings
 from conspectus.text.vectors import unit
@@ -88,14 +87,14 @@ class Functions:
 class SummarizationFunction:
     """`call("summarize", stream_id=...)`: batches of captions summarised, then these together.
 
-    It is the summary of the engine behind the store: see SummaryRequest for what `request` may say.
+    It is the summary of the engine behind the store; the options are those of `engine.summaries.summarize`.
     """
 
-    def __init__(self, store: EngineContextStore, request: SummaryRequest | None = None) -> None:
+    def __init__(self, store: EngineContextStore, **options: Unpack[SummaryRequestOptions]) -> None:
         if not isinstance(store, EngineContextStore):
             raise InvalidInput("store", f"is a {type(store).__name__}; only an engine's store has summaries")
         self._store = store
-        self._request = request or SummaryRequest(stream="")
+        self._options: SummaryRequestOptions = options
 
     async def execute(
         self, stream_id: str, *, start_time: str | float | None = None, end_time: str | float | None = None
@@ -106,9 +105,9 @@ class SummarizationFunction:
         that fails its error.
         """
         within = CaptionRange(start=start_time, end=end_time)
-        asked = replace(self._request, stream=stream_name(stream_id), range=within)
+        options: SummaryRequestOptions = {**self._options, "range": within}
         try:
-            made = await self._store.summarise(asked)
+            made = await self._store.summarise(stream_name(stream_id), **options)
         except NotFound:
             return _nothing("empty", NO_CAPTIONS)
         except ProviderError as fault:

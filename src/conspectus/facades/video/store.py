@@ -12,7 +12,7 @@ from conspectus.facades.video.caption_store import STREAM, CaptionStore, Item, h
 from conspectus.facades.video.mapping import ClosableStore, Document, in_order
 from conspectus.integrations.event_loop import OwnEngine, temporary_folder
 from conspectus.model.query import Query, QueryContext
-from conspectus.model.streams import CaptionRange, Summary, SummaryRequest
+from conspectus.model.streams import CaptionRange, Summary, SummaryRequestOptions
 from conspectus.settings import Settings
 
 T = TypeVar("T")
@@ -115,10 +115,10 @@ class EngineContextStore(ClosableStore):
         """Delete a stream with its documents and say how many there were."""
         return await self._runner.run(lambda engine: self._shelf.clear(engine, stream_id))
 
-    async def summarise(self, request: SummaryRequest) -> Summary:
-        """What the engine makes of a range of a stream."""
-        asked = replace(request, collection=self._shelf.collection)
-        return await self._runner.run(lambda engine: engine.summaries.summarize(asked))
+    async def summarise(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Summary:
+        """Summarize a range of a stream with the engine."""
+        given: SummaryRequestOptions = {**options, "collection": self._shelf.collection}
+        return await self._runner.run(lambda engine: engine.summaries.summarize(stream, **given))
 
     async def close(self) -> None:
         """Release the engine, if it was opened for this store."""
