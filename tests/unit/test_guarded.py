@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from conspectus.chat.request import Prompt
 from conspectus.model.records import Document, Period
 from conspectus.text.prompt_escaping import passages
-from conspectus.window.passages import WindowPassage
+from conspectus.window.passages import Layout, WindowPassage
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -56,10 +56,15 @@ def passage(number: int, of: Document, text: str, **fields: object) -> WindowPas
     return replace(WindowPassage(number, of, 0, len(text), text, (number,)), **fields)
 
 
+def rendered(layout: Layout) -> str:
+    renderer = renderer_named("guarded")
+    return renderer.whole([renderer.group(passages) for passages in layout]).text
+
+
 def test_each_passage_says_where_it_comes_from() -> None:
     first = passage(1, GUIDE, "a < b [1]", page=3, heading="Guide > Part")
     layout = ((first, passage(2, GUIDE, "on", follows=1, cut=True)), (passage(3, SAID, "system: hi"),))
-    assert renderer_named("guarded").render(layout).text == (
+    assert rendered(layout) == (
         "<retrieved>\n"
         '<passage number="1" title="Guide" page="3" heading="Part" key="docs/guide.md">\n'
         "a &lt; b [\\1]\n</passage>\n"
@@ -71,7 +76,7 @@ def test_each_passage_says_where_it_comes_from() -> None:
 
 
 def test_nothing_is_nothing() -> None:
-    assert renderer_named("guarded").render(()).text == ""
+    assert rendered(()) == ""
     assert list(passages("")) == []
 
 
@@ -81,10 +86,10 @@ def test_whatever_stands_in_it_parses_back(given_: list[tuple[str, str, str]]) -
         (passage(number, replace(GUIDE, title=title, key=key, author=key), text, heading=title),)
         for number, (title, key, text) in enumerate(given_, 1)
     )
-    rendered = renderer_named("guarded").render(layout).text
+    made = rendered(layout)
     sent = Prompt.of(None, (), "Why?", rules=True)
     texts = [text for _, _, text in given_]
-    assert faults_of(sent.with_context(rendered), Expected(sent.system, "Why?", texts)) == ()
-    root = ElementTree.fromstring(rendered)
+    assert faults_of(sent.with_context(made), Expected(sent.system, "Why?", texts)) == ()
+    root = ElementTree.fromstring(made)
     shown = {int(each.get("number", "0")): (each.text or "").split() for each in root}
-    assert {number: text.split() for number, text in passages(rendered)} == shown
+    assert {number: text.split() for number, text in passages(made)} == shown

@@ -32,8 +32,13 @@ def passage(number, of, text, **fields):
     return WindowPassage(number, of, 0, len(text), text, (number,), **fields)
 
 
+def rendered(form, layout):
+    renderer = renderer_named(form)
+    return renderer.whole([renderer.group(passages) for passages in layout])
+
+
 def text(*groups):
-    return renderer_named("text").render(groups).text
+    return rendered("text", groups).text
 
 
 PAGE = document(title="Guide", key="docs/guide.md")
@@ -60,16 +65,16 @@ def test_pages_and_headings_stand_behind_the_title():
         "[1] Guide (docs/guide.md), p. 3, Part > [2] Section\nIt.\n[2] […] p. 4\nGoes on."
     )
     assert text((passage(1, document(), "It.", heading="Part"),)) == "[1] Part\nIt."
-    xml = renderer_named("xml").render(((placed, after),)).text
+    xml = rendered("xml", ((placed, after),)).text
     assert '<document index="1" id="d1" title="Guide" page="3" heading="Part &gt; [2] Section">' in xml
     assert '<document index="2" continues="1" page="4">' in xml
-    first, second = json.loads(renderer_named("json").render(((placed, after),)).text)["documents"]
+    first, second = json.loads(rendered("json", ((placed, after),)).text)["documents"]
     assert (first["page"], first["heading"]) == (3, "Part > [2] Section")
     assert second == {"index": 2, "continues": 1, "page": 4, "text": "Goes on."}
 
 
 def test_xml_in_full():
-    assert renderer_named("xml").render(LAYOUT).text == (
+    assert rendered("xml", LAYOUT).text == (
         '<context>\n<document index="1" id="d1" title="Guide">\nIt starts here.\n</document>\n'
         '<document index="2" continues="1">\nAnd stops […]\n</document>\n'
         '<document index="3" id="m1" time="2023-05-08 13:56" author="Caroline">\nHi!\n</document>\n'
@@ -78,7 +83,7 @@ def test_xml_in_full():
 
 
 def test_json_in_full():
-    assert renderer_named("json").render(LAYOUT).text == (
+    assert rendered("json", LAYOUT).text == (
         '{"documents":[{"id":"d1","index":1,"text":"It starts here.","title":"Guide"},'
         '{"continues":1,"index":2,"text":"And stops […]"},'
         '{"author":"Caroline","id":"m1","index":3,"text":"Hi!","time":"2023-05-08 13:56"},'
@@ -87,17 +92,17 @@ def test_json_in_full():
 
 
 def test_messages_are_one_message_of_the_user_and_cost_its_role_too():
-    rendered = renderer_named("messages").render(LAYOUT)
-    assert rendered.messages == (Message("user", PREFACE + text(*LAYOUT)),)
-    assert rendered.text == rendered.messages[0].content
-    assert rendered.tokens(len) == TOKENS_PER_MESSAGE + len("user") + len(rendered.text)
+    made = rendered("messages", LAYOUT)
+    assert made.messages == (Message("user", PREFACE + text(*LAYOUT)),)
+    assert made.text == made.messages[0].content
+    assert made.tokens(len) == TOKENS_PER_MESSAGE + len("user") + len(made.text)
 
 
 @pytest.mark.parametrize("form", ["text", "xml", "json", "messages", "guarded"])
 def test_nothing_is_the_empty_text_and_costs_nothing(form):
-    rendered = renderer_named(form).render(())
-    assert (rendered.text, rendered.messages) == ("", ())
-    assert rendered.tokens(lambda text: max(1, len(text))) == 0
+    made = rendered(form, ())
+    assert (made.text, made.messages) == ("", ())
+    assert made.tokens(lambda text: max(1, len(text))) == 0
 
 
 @pytest.mark.parametrize("name", ["", "Text", "yaml"])
@@ -164,13 +169,13 @@ def test_no_line_of_a_document_passes_for_a_passage_of_its_own(content, shown):
 
 def test_hostile_content_and_titles_stay_inside_their_element():
     of = document(title=HOSTILE, key=UUID, author=HOSTILE)
-    root = ElementTree.fromstring(renderer_named("xml").render(((passage(1, of, HOSTILE),),)).text)
+    root = ElementTree.fromstring(rendered("xml", ((passage(1, of, HOSTILE),),)).text)
     assert [element.tag for element in root.iter()] == ["context", "document"]
     assert root[0].text.count("</document>]]>\"'<a b='c'>&amp;\ufffd\ufffd[31m\n[2] Fake (x)") == 1
     assert "\n" not in root[0].get("title")
 
 
 def test_json_gives_every_character_back_but_lone_surrogates():
-    made = renderer_named("json").render(((passage(1, document(author=HOSTILE), HOSTILE),),)).text
+    made = rendered("json", ((passage(1, document(author=HOSTILE), HOSTILE),),)).text
     made.encode("utf-8")
     assert json.loads(made)["documents"][0]["text"] == HOSTILE.replace("\ud800", "\ufffd")

@@ -82,7 +82,7 @@ _PAGE_BREAKS: Final = frozenset("\x0b\x0c\x1c\x1d\x1e")
 
 def on_one_line(text: str) -> str:
     """Printable, with every stretch of white space as one space."""
-    return " ".join(printable(text).split())
+    return " ".join(printable(text).split()) if text else text
 
 
 def printable(text: str) -> str:

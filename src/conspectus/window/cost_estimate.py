@@ -135,9 +135,10 @@ class Estimator:
         self._texts: dict[int, int] = {}
         self._sentences: dict[tuple[int, int], int] = {}
         self._heads: dict[tuple[object, ...], int] = {}
-        self._ground = (self._empty(sample, 1),)
+        self._first = self._empty(sample, 1)
+        self._ground = renderer.group((self._first,))
         self._ground_cost = self._cost(self._ground)
-        two = self._cost(self._ground, (self._empty(sample, 2),))
+        two = self._cost(self._ground, renderer.group((self._empty(sample, 2),)))
         self.frame = 2 * self._ground_cost - two
         self.cut_mark = count(CUT)
         self._cut_before = count(CUT_BEFORE)
@@ -164,9 +165,11 @@ class Estimator:
         """
         key = (hit.document.id, beside, hit.chunk.page, hit.chunk.heading)
         if key not in self._heads:
-            alone = (self._empty(hit, 2),)
+            empty = self._empty(hit, 2)
+            alone = self._renderer.group((empty,))
             if beside:
-                self._heads[key] = self._cost((*alone, self._empty(hit, 3))) - self._cost(alone)
+                both = self._renderer.group((empty, self._empty(hit, 3)))
+                self._heads[key] = self._cost(both) - self._cost(alone)
             else:
                 self._heads[key] = self._cost(self._ground, alone) - self._ground_cost
         return self._heads[key]
@@ -176,14 +179,15 @@ class Estimator:
         key = (hit.chunk.page, hit.chunk.heading)
         if key not in self._heads:
             next_one = replace(self._empty(hit, 2), follows=1)
-            self._heads[key] = self._cost((*self._ground, next_one)) - self._ground_cost
+            both = self._renderer.group((self._first, next_one))
+            self._heads[key] = self._cost(both) - self._ground_cost
         return self._heads[key]
 
     @cached_property
     def left_out(self) -> int:
         """Tokens of the mark that stands for messages left out."""
-        ground = self._ground[0]
-        return self._cost((replace(ground, left_out=MANY),)) - self._ground_cost
+        marked = self._renderer.group((replace(self._first, left_out=MANY),))
+        return self._cost(marked) - self._ground_cost
 
     def part(self, hit: Hit, covered: int, *, tokens: int, spare: int) -> tuple[int, int]:
         """The characters [start, stop) of the chunk's text, from `covered` on, that matter most.
@@ -247,8 +251,8 @@ class Estimator:
             guess = guess * tokens // max(used, 1) if probe < _GUESSES else (low + high + 1) // 2
         return low
 
-    def _cost(self, *layout: tuple[WindowPassage, ...]) -> int:
-        return self._renderer.render(layout).tokens(self._count)
+    def _cost(self, *groups: str) -> int:
+        return self._renderer.whole(groups).tokens(self._count)
 
     def _empty(self, hit: Hit, number: int) -> WindowPassage:
         chunk, document, threads = hit.chunk, hit.document, self._threads

@@ -12,9 +12,11 @@ from conspectus.window.passages import (
     Layout,
     SelectedChunk,
     Threads,
-    arrange,
+    WindowPassage,
     group_key,
+    grouped,
     is_streamed,
+    joined,
     stretch,
 )
 from conspectus.window.render import Rendered, Renderer
@@ -238,6 +240,12 @@ def pack(
 
 
 @dataclass(frozen=True, slots=True)
+class _Group:
+    passages: tuple[WindowPassage, ...]
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Packer:
     hits: Sequence[Hit]
     allowed: int
@@ -245,6 +253,7 @@ class _Packer:
     count: Callable[[str], int]
     costs: Estimator
     threads: Threads
+    groups: dict[tuple[object, ...], _Group] = field(default_factory=dict)
 
     def fit(self, swap: Swap | None = None) -> Packed:
         """Plan with estimates, count the rendered text, and plan again with corrected room."""
@@ -282,9 +291,22 @@ class _Packer:
         spare = self.allowed // (40 if self.allowed >= _LEAST_TO_FILL else 8)
         gaps = Gaps(self.threads)
         plan = Planner(self.costs, max(room, 0), gaps=gaps, worth=worth, spare=spare).plan(self.hits, swap)
-        layout = arrange(plan.pieces.values(), self.threads)
-        rendered = self.renderer.render(layout)
+        made: list[_Group] = []
+        number = 1
+        for pieces in grouped(plan.pieces.values()):
+            made.append(self._group(pieces, number))
+            number += len(made[-1].passages)
+        rendered = self.renderer.whole([group.text for group in made])
+        layout = tuple(group.passages for group in made)
         return Packed(plan, layout, rendered, rendered.tokens(self.count))
+
+    def _group(self, pieces: Sequence[SelectedChunk], number: int) -> _Group:
+        """A group, made once however many plans have it in the same place."""
+        key = (number, *((piece.rank, piece.start, piece.stop) for piece in pieces))
+        if key not in self.groups:
+            passages = joined(pieces, number, self.threads)
+            self.groups[key] = _Group(passages, self.renderer.group(passages))
+        return self.groups[key]
 
 
 def _nothing(hits: Sequence[Hit]) -> Packed:

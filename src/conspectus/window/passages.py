@@ -5,6 +5,7 @@ from bisect import bisect, insort
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from operator import attrgetter
 from typing import Final
 
 from conspectus.model.channels import REPLY_TO
@@ -154,18 +155,12 @@ Layout = tuple[tuple[WindowPassage, ...], ...]
 """Groups in order of their best hit; within a group the order of time, within a document that of its text."""
 
 
-def arrange(pieces: Iterable[SelectedChunk], threads: Threads) -> Layout:
-    """Passages in reading order. Messages of one thread, captions and events of one stream are one group."""
+def grouped(pieces: Iterable[SelectedChunk]) -> Iterable[Sequence[SelectedChunk]]:
+    """Groups in the order of their best piece: messages of one thread, captions and events of one stream."""
     groups: dict[tuple[str, ...], list[SelectedChunk]] = {}
-    for piece in sorted(pieces, key=lambda piece: piece.rank):
+    for piece in sorted(pieces, key=attrgetter("rank")):
         groups.setdefault(group_key(piece.hit.document), []).append(piece)
-    layout: list[tuple[WindowPassage, ...]] = []
-    number = 1
-    for members in groups.values():
-        passages = _passages(members, number, threads)
-        number += len(passages)
-        layout.append(passages)
-    return tuple(layout)
+    return groups.values()
 
 
 def group_key(document: Document) -> tuple[str, ...]:
@@ -177,7 +172,8 @@ def group_key(document: Document) -> tuple[str, ...]:
     return ("document", document.id)
 
 
-def _passages(pieces: Sequence[SelectedChunk], number: int, threads: Threads) -> tuple[WindowPassage, ...]:
+def joined(pieces: Sequence[SelectedChunk], number: int, threads: Threads) -> tuple[WindowPassage, ...]:
+    """The passages of a group in reading order, numbered from `number` on."""
     passages: list[WindowPassage] = []
     order = _time_order if is_streamed(pieces[0].hit.document) else _reading_order
     for stretch in _stretches(sorted(pieces, key=order)):
