@@ -12,7 +12,12 @@ FROM python:${PYTHON} AS build
 ARG REQUIREMENTS=server
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /build
-# Only wheels whose hashes are in the lock: nothing is compiled here, and no compiler is in either stage.
+# What the kernels of the index are compiled with; the image has no compiler.
+# hadolint ignore=DL3008
+RUN apt-get update \
+    && apt-get install --yes --no-install-recommends gcc libc6-dev \
+    && rm -rf /var/lib/apt/lists/*
+# Only wheels whose hashes are in the lock.
 COPY requirements/ requirements/
 RUN sed -n '/^setuptools==/,/[^\\]$/p' requirements/dev.txt > setuptools.txt \
     && python -m pip install --require-hashes --only-binary :all: -r setuptools.txt \

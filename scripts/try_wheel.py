@@ -40,7 +40,7 @@ def main() -> None:
 def built(folder: Path) -> Path:
     """The wheel of the sources alone, as what an earlier build left behind would go into it."""
     source, wheels = folder / "source", folder / "wheels"
-    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info")
+    ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", "*.pyd")
     shutil.copytree(ROOT / "src", source / "src", ignore=ignored)
     for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, source)

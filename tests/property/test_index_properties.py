@@ -14,7 +14,6 @@ from tests.support.journal import Journal, make_chunk
 from conspectus.index.bm25 import Bm25, Corpus, best
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.columns import Columns, ColumnWriter
-from conspectus.index.segments.search import Chooser, Weighted
 from conspectus.index.segments.segment import Row, SegmentView, Shape, analysed, segment_in_memory
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, Or, matches
@@ -86,17 +85,16 @@ def test_no_row_among_the_best_is_passed_over(
     ranks: list[int], limit: int, where: Filter, stretch: float
 ) -> None:
     corpus = Corpus(VIEW.live, int(VIEW.length * stretch))
-    postings = VIEW.segment.postings
-    found = [(str(rank), postings.find(str(rank), corpus.average)) for rank in sorted(ranks, key=str)]
-    terms = [(corpus.statistic(name, len(p.rows)), p) for name, p in found if p is not None]
-    allowed = VIEW.permission(where).words
-    every = VIEW.words(allowed.rows, terms, Bm25(), corpus)
-    top = allowed.rows[best(allowed.rows, every, limit)]
-    matching = top[VIEW.words(top, terms, Bm25(), corpus) > 0.0]
-    weighted = [Weighted(posting, term.idf * 2.2) for term, posting in terms]
-    chosen = Chooser(postings.lengths, Bm25(), corpus.average).choose(weighted, limit, allowed)
-    assert set(matching.tolist()) <= set(chosen.tolist())
-    assert len(np.unique(chosen)) == len(chosen)
+    postings, allowed = VIEW.segment.postings, VIEW.permission(where).words
+    terms = postings.find(tuple(sorted(str(rank).encode() for rank in ranks)), corpus.average)
+    idf = [corpus.statistic("", count).idf for count in terms.documents.tolist()]
+    norm, weights = Bm25().norm(corpus.average), 2.2 * np.array(idf)
+    _, every = postings.scores(terms, weights, norm, chosen=allowed.rows)
+    expected = np.sort(best(allowed.rows, every, limit))
+    expected = expected[every[expected] > 0.0]
+    rows, scores = postings.scores(terms, weights, norm, allowed=allowed, limit=limit)
+    assert rows.tolist() == allowed.rows[expected].tolist()
+    assert scores.tolist() == every[expected].tolist()
 
 
 @given(

@@ -42,7 +42,12 @@ class Bm25:
 
     def norms(self, lengths: Floats, average: float) -> Floats:
         """How many occurrences in chunks of those lengths are worth half of what any number can be."""
-        return self.k1 * (1.0 - self.b) + (self.k1 * self.b / average) * lengths
+        base, slope = self.norm(average)
+        return base + slope * lengths
+
+    def norm(self, average: float) -> tuple[float, float]:
+        """The norm of a chunk without terms, and what each of its terms adds."""
+        return self.k1 * (1.0 - self.b), self.k1 * self.b / average
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,19 +22,14 @@ faiss_api: Any = faiss
 _MARGIN = 16
 
 
-def nearest(vectors: Half, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
-    """Rows that certainly hold the `limit` best allowed ones with all ties, and few others.
+def candidates(vectors: Half, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
+    """Rows that certainly hold the `limit` best allowed ones with all ties.
 
-    Few allowed rows are gathered, many are scanned in place.
+    Few allowed rows are all candidates, many are scanned in place.
     """
     if 8 * allowed.count < len(vectors):
-        return among(vectors, allowed.rows, query, limit)
+        return allowed.rows
     return _certain(vectors, query, limit, allowed.bits)
-
-
-def among(vectors: Half, rows: RowNumbers, query: Vectors, limit: int) -> RowNumbers:
-    """Those of the rows that certainly hold their `limit` best with all ties, and few others."""
-    return rows[_certain(vectors[rows], query, limit, None)]
 
 
 def _certain(vectors: Half, query: Vectors, limit: int, bits: NDArray[np.uint8] | None) -> RowNumbers:

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.filter_terms import encoded
-from conspectus.index.segments.columns import Arrays, Strings, pack
+from conspectus.index.segments.columns import Allowed, Arrays, pack
+from conspectus.index.segments.kernels import KERNELS, PostingArrays, TermArrays, as_arrays
 
 Rows = NDArray[np.uint32]
 Counts = NDArray[np.unsignedinteger[Any]]
@@ -20,6 +21,7 @@ RowNumbers = NDArray[np.int64]
 
 _ROW_BITS, _COUNT_BITS = 20, 16
 _ROUNDING = 1.0001
+_LOOKUP = 16
 MOST_ROWS = 1 << _ROW_BITS
 
 
@@ -72,47 +74,62 @@ class PostingWriter:
 
 
 @dataclass(frozen=True, slots=True)
-class SegmentPosting:
-    """One term of a segment: sorted rows, counts, and the most that it adds, as a share of its weight."""
+class SegmentTerms:
+    """The terms of a question in one segment, sorted by name; `positions` are -1 for those that it lacks."""
 
-    rows: Rows
-    counts: Counts
-    bound: float
-
-    def counts_in(self, rows: Rows) -> tuple[RowNumbers, Counts]:
-        """Which of the rows, by position, have the term, and how often."""
-        place = self.rows.searchsorted(rows)
-        found = np.flatnonzero(self.rows.take(place, mode="clip") == rows)
-        return found, self.counts.take(place.take(found))
+    positions: NDArray[np.int64]
+    documents: NDArray[np.int64]
+    bounds: NDArray[np.float64]
 
 
 class Postings:
     """The word side of a segment."""
 
     def __init__(self, arrays: Arrays) -> None:
-        self._terms = Strings(arrays["terms"], arrays["terms.offsets"])
-        self._starts = arrays["terms.start"]
+        self._terms = arrays["terms"]
+        self._offsets = arrays["terms.offsets"]
         self._bounds = arrays["terms.bound"]
-        self._rows = arrays["postings.row"]
-        self._counts = arrays["postings.count"]
         self.lengths: NDArray[np.uint32] = arrays["lengths"]
+        self._arrays = PostingArrays(
+            arrays["postings.row"], arrays["postings.count"], self.lengths, arrays["terms.start"]
+        )
         self.length = int(self.lengths.sum(dtype=np.int64))
         self._mean = mean(self.lengths)
 
-    def find(self, term: str, average: float) -> SegmentPosting | None:
-        """The rows of a term; `average` is the mean length of all live chunks.
+    def find(self, names: tuple[bytes, ...], average: float) -> SegmentTerms:
+        """How many rows have each term, dead ones too; `average` is the mean length of all live chunks.
 
         A share grows with the mean length at most in proportion to it, so the stored bound can be scaled.
         """
-        position = self._terms.find(term)
-        if position is None:
-            return None
-        first, end = self._starts[position], self._starts[position + 1]
-        bound = float(self._bounds[position]) * max(1.0, average / self._mean) * _ROUNDING
-        return SegmentPosting(self._rows[first:end], self._counts[first:end], bound)
+        places = np.frombuffer(KERNELS.positions(self._terms, self._offsets, names), np.int64)
+        known = places >= 0
+        documents, bounds = np.zeros(len(names), np.int64), np.zeros(len(names))
+        here = places[known]
+        documents[known] = self._arrays.starts[here + 1] - self._arrays.starts[here]
+        bounds[known] = self._bounds[here] * (max(1.0, average / self._mean) * _ROUNDING)
+        return SegmentTerms(places, documents, bounds)
 
-    def __len__(self) -> int:
-        return len(self._terms)
+    def rows(self, position: int) -> Rows:
+        """The rows that have the term at a position, sorted."""
+        return self._arrays.rows[self._arrays.starts[position] : self._arrays.starts[position + 1]]
+
+    def scores(
+        self,
+        terms: SegmentTerms,
+        weights: NDArray[np.float64],
+        norm: tuple[float, float],
+        *,
+        chosen: RowNumbers | None = None,
+        allowed: Allowed | None = None,
+        limit: int = -1,
+    ) -> tuple[RowNumbers, NDArray[np.float64]]:
+        """Exact BM25 of the chosen rows, or of the best `limit` of those that are allowed."""
+        mask = None
+        if allowed is not None:
+            chosen = allowed.rows if _LOOKUP * allowed.count < int(terms.documents.sum()) else None
+            mask = allowed.mask if chosen is None else None
+        asked = TermArrays(terms.positions, weights, terms.bounds)
+        return as_arrays(KERNELS.words(self._arrays, asked, norm, chosen, mask, limit))
 
 
 def saturation(

@@ -3,7 +3,7 @@
 from array import array
 from collections import Counter, OrderedDict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
@@ -14,15 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
-from conspectus.index.bm25 import Analyse, Bm25, Corpus, cosines, occurrences
+from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.changes import Range
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.columns import Allowed, Arrays, Columns, ColumnWriter, Mask
-from conspectus.index.segments.ivf import Codes, Half, RowNumbers, among, build_codes, nearest
+from conspectus.index.segments.ivf import Codes, Half, RowNumbers, build_codes, candidates
+from conspectus.index.segments.kernels import KERNELS, as_arrays
 from conspectus.index.segments.manifest import decoding, map_file, open_folder, write_folder
-from conspectus.index.segments.postings import Postings, PostingWriter, SegmentPosting
+from conspectus.index.segments.postings import Postings, PostingWriter, SegmentTerms
 from conspectus.model.filter import EVERYTHING, Exists, Filter
-from conspectus.model.index import IndexedChunk, TermStatistic
+from conspectus.model.index import IndexedChunk
 from conspectus.ports import Floats, Ids, Vectors
 
 VECTORS = "vectors.bin"
@@ -168,13 +169,13 @@ class Segment:
         here = np.flatnonzero(self.ids[np.minimum(place, len(self.ids) - 1)] == ids)
         return place[here], here
 
-    def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
-        """Candidates for the `limit` best allowed rows with a vector."""
-        if not allowed.count or not limit:
-            return np.zeros(0, np.int64)
+    def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> tuple[RowNumbers, Floats]:
+        """The `limit` best allowed rows with a vector, sorted, of candidates that codes may have chosen."""
         if self._codes is None or allowed.count <= self._gathered:
-            return nearest(self.vectors, query, limit, allowed)
-        return among(self.vectors, self._codes.nearest(query, limit, allowed), query, limit)
+            rows = candidates(self.vectors, query, limit, allowed)
+        else:
+            rows = self._codes.nearest(query, limit, allowed)
+        return as_arrays(KERNELS.cosines(self.vectors, query, np.sort(rows), limit))
 
 
 def _half(content: Any, rows: int, dimensions: int) -> Half:
@@ -239,15 +240,24 @@ class SegmentView:
         checksums = self.segment.checksums
         return checksums if self._alive is None else checksums[self._alive]
 
-    def documents(self, posting: SegmentPosting) -> int:
-        """How many live rows have the term."""
+    def terms(self, names: tuple[bytes, ...], average: float) -> SegmentTerms:
+        """The terms of those names in the segment, and how many live rows have each."""
+        terms = self.segment.postings.find(names, average)
         if self.dead is None:
-            return len(posting.rows)
-        if len(self._dead_rows) < len(posting.rows):
-            place = np.searchsorted(posting.rows, self._dead_rows.astype(np.uint32))
-            place[place == len(posting.rows)] = 0
-            return len(posting.rows) - int(np.count_nonzero(posting.rows[place] == self._dead_rows))
-        return len(posting.rows) - int(np.count_nonzero(self.dead[posting.rows]))
+            return terms
+        dead = [self._dead_with(position) for position in terms.positions.tolist()]
+        return replace(terms, documents=terms.documents - np.array(dead, np.int64))
+
+    def _dead_with(self, position: int) -> int:
+        """How many dead rows have the term at the position."""
+        rows = self.segment.postings.rows(position) if position >= 0 else ()
+        if self.dead is None or not len(rows):
+            return 0
+        if len(self._dead_rows) < len(rows):
+            place = np.searchsorted(rows, self._dead_rows.astype(np.uint32))
+            place[place == len(rows)] = 0
+            return int(np.count_nonzero(rows[place] == self._dead_rows))
+        return int(np.count_nonzero(self.dead[rows]))
 
     def permission(self, where: Filter) -> Permission:
         """What the filter allows; the last few filters are remembered, as permissions repeat."""
@@ -275,21 +285,5 @@ class SegmentView:
         if query is not None:
             present = self.segment.present
             chosen = slice(None) if present is None else present[rows]
-            scores[chosen] = cosines(self.segment.vectors[rows[chosen]], query)
-        return scores
-
-    def words(
-        self,
-        rows: RowNumbers,
-        terms: Iterable[tuple[TermStatistic, SegmentPosting]],
-        bm25: Bm25,
-        corpus: Corpus,
-    ) -> Floats:
-        """Exact BM25 of rows; the terms are sorted by name, so that sums round the same everywhere."""
-        scores = np.zeros(len(rows))
-        norms = bm25.norms(self.segment.postings.lengths[rows].astype(np.float64), corpus.average)
-        wanted = rows.astype(np.uint32)
-        for statistic, posting in terms:
-            found, counts = posting.counts_in(wanted)
-            scores[found] += statistic.idf * (bm25.k1 + 1.0) * counts / (counts + norms[found])
+            _, scores[chosen] = as_arrays(KERNELS.cosines(self.segment.vectors, query, rows[chosen], -1))
         return scores

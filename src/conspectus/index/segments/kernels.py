@@ -1,0 +1,163 @@
+"""The arithmetic of a search in one segment: compiled, or by NumPy where the compiled module is missing.
+
+Both give the same answers to the last bit. Arrays go in as the segment's files hold them. Rows and scores
+come out as bytes of int64 and float64; rows are sorted where the given ones are.
+"""
+
+from collections.abc import Iterator
+from importlib import import_module
+from typing import Any, NamedTuple, Protocol, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.index.bm25 import best, cosines
+from conspectus.ports import Floats, Ids, Vectors
+
+Mask = NDArray[np.bool_]
+RowsAndScores = tuple[bytes, bytes]
+
+
+class PostingArrays(NamedTuple):
+    """Rows and counts of all postings, the length of each row, and where the posting of each term starts."""
+
+    rows: NDArray[np.uint32]
+    counts: NDArray[np.unsignedinteger[Any]]
+    lengths: NDArray[np.uint32]
+    starts: Ids
+
+
+class TermArrays(NamedTuple):
+    """Terms in the order in which they are added up: position (-1: none), weight, and the most they add."""
+
+    positions: Ids
+    weights: Floats
+    bounds: Floats
+
+
+class Kernels(Protocol):
+    """What the compiled module and `NumpyKernels` do. Raises IndexError where an array cannot be right."""
+
+    def positions(self, blob: NDArray[np.uint8], offsets: Ids, names: tuple[bytes, ...], /) -> bytes:
+        """The place of each name among the sorted strings of `pack`, -1 where it is not."""
+        ...
+
+    def words(
+        self,
+        postings: PostingArrays,
+        terms: TermArrays,
+        norm: tuple[float, float],
+        chosen: Ids | None,
+        allowed: Mask | None,
+        limit: int,
+        /,
+    ) -> RowsAndScores:
+        """BM25 of the best `limit` rows, of equal scores the first; of all the chosen, if negative.
+
+        Args:
+            norm: that of a row without terms, and what each of its terms adds.
+            chosen: the only rows to look at; all that are allowed if None.
+        """
+        ...
+
+    def cosines(
+        self, vectors: NDArray[np.float16], query: Vectors, rows: Ids, limit: int, /
+    ) -> RowsAndScores:
+        """Cosines of the best `limit` of the rows, of equal scores the first; of all, if negative."""
+        ...
+
+
+class NumpyKernels:
+    """The same without a compiler."""
+
+    def positions(self, blob: NDArray[np.uint8], offsets: Ids, names: tuple[bytes, ...]) -> bytes:
+        """As `Kernels.positions`."""
+        places = np.full(len(names), -1)
+        text, ends = blob.data, offsets.data
+        for number, name in enumerate(names):
+            low, high = 0, len(ends) - 1
+            while low < high:
+                middle = (low + high) // 2
+                found = text[ends[middle] : ends[middle + 1]].tobytes()
+                if found == name:
+                    places[number] = middle
+                    break
+                low, high = (middle + 1, high) if found < name else (low, middle)
+        return places.tobytes()
+
+    def words(
+        self,
+        postings: PostingArrays,
+        terms: TermArrays,
+        norm: tuple[float, float],
+        chosen: Ids | None,
+        allowed: Mask | None,
+        limit: int,
+    ) -> RowsAndScores:
+        """As `Kernels.words`; where no rows are chosen, all that have a term are added up."""
+        if chosen is None:
+            scores = _all_scores(postings, terms, norm)
+            rows = np.flatnonzero(scores if allowed is None else scores * allowed)
+            return _kept(rows, scores[rows], limit)
+        scores = _chosen_scores(postings, terms, norm, chosen)
+        found = scores > 0.0
+        return _bytes(chosen, scores) if limit < 0 else _kept(chosen[found], scores[found], limit)
+
+    def cosines(self, vectors: NDArray[np.float16], query: Vectors, rows: Ids, limit: int) -> RowsAndScores:
+        """As `Kernels.cosines`."""
+        scores = cosines(vectors[rows], query)
+        return _bytes(rows, scores) if limit < 0 else _kept(rows, scores, limit)
+
+
+def _all_scores(postings: PostingArrays, terms: TermArrays, norm: tuple[float, float]) -> Floats:
+    scores = np.zeros(len(postings.lengths))
+    for rows, counts, weight in _postings(postings, terms):
+        scores[rows] += weight * counts / (counts + (norm[0] + norm[1] * postings.lengths[rows]))
+    return scores
+
+
+def _chosen_scores(
+    postings: PostingArrays, terms: TermArrays, norm: tuple[float, float], chosen: Ids
+) -> Floats:
+    scores = np.zeros(len(chosen))
+    norms = norm[0] + norm[1] * postings.lengths[chosen]
+    for rows, counts, weight in _postings(postings, terms):
+        place = rows.searchsorted(chosen.astype(np.uint32))
+        found = np.flatnonzero(rows.take(place, mode="clip") == chosen)
+        often = counts[place[found]]
+        scores[found] += weight * often / (often + norms[found])
+    return scores
+
+
+def _postings(
+    postings: PostingArrays, terms: TermArrays
+) -> Iterator[tuple[NDArray[np.uint32], NDArray[np.unsignedinteger[Any]], np.float64]]:
+    for position, weight in zip(terms.positions, terms.weights, strict=True):
+        first, end = postings.starts[position : position + 2] if position >= 0 else (0, 0)
+        if first < end:
+            yield postings.rows[first:end], postings.counts[first:end], weight
+
+
+def _kept(rows: Ids, scores: Floats, limit: int) -> RowsAndScores:
+    kept = np.sort(best(rows, scores, limit))
+    return _bytes(rows[kept], scores[kept])
+
+
+def _bytes(rows: Ids, scores: Floats) -> RowsAndScores:
+    return rows.tobytes(), scores.tobytes()
+
+
+def as_arrays(found: RowsAndScores) -> tuple[Ids, Floats]:
+    """What a kernel found, to be read only."""
+    rows, scores = found
+    return np.frombuffer(rows, np.int64), np.frombuffer(scores, np.float64)
+
+
+def _installed() -> Kernels:
+    try:
+        return cast(Kernels, import_module("conspectus.index.segments._kernels"))
+    except ImportError:
+        return NumpyKernels()
+
+
+KERNELS = _installed()
