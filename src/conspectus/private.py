@@ -1,8 +1,10 @@
-"""Folders and files that no other account can read, whatever the umask of the process."""
+"""Folders and files that no other account can read, whatever the umask, and that outlast a crash."""
 
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import IO
 
 UMASK = 0o077
 """For programs that this one starts."""
@@ -26,3 +28,23 @@ def make_file(path: Path) -> None:
     """Make an empty file where there is none, to be opened for writing. Raises OSError."""
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, FILE))
+
+
+@contextmanager
+def written(path: Path, *, new: bool = True) -> Iterator[IO[bytes]]:
+    """A file to write, on disk after the block. Raises OSError, for `new` where there is one, too."""
+    how = os.O_EXCL if new else os.O_TRUNC
+    with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | how, FILE), "wb") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync(*paths: Path) -> None:
+    """Put files or folders on disk: of a folder the names in it. Raises OSError."""
+    for path in paths:
+        descriptor = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

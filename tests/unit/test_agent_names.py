@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 from tests.agent_places import said, store
+from tests.support.embedders import StatedEmbedder
 
 from conspectus.errors import InvalidInput
 from conspectus.facades.agent import AgentContext, ContextGraph, EntityLinker
 from conspectus.sync import BlockingEngine
-from conspectus.testing.embedders import StatedEmbedder
 
 TEXT = "Ada Lovelace met Charles Babbage in London."
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 from tests.agent_places import said, store, talk
+from tests.support.embedders import StatedEmbedder
 
 from conspectus.errors import InvalidInput
 from conspectus.facades.agent import AgentContext, AgentMemory
 from conspectus.sync import BlockingEngine
-from conspectus.testing.embedders import StatedEmbedder
 
 LATER = datetime.now(UTC)
 

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 from tests.agent_places import SETTINGS, said
+from tests.support.embedders import LockedEmbedder
 
 import conspectus
 from conspectus.errors import InvalidInput
 from conspectus.facades.agent import AgentContext, AgentMemory, ContextGraph
 from conspectus.ports import Vectors
 from conspectus.sync import BlockingEngine
-from conspectus.testing.embedders import HashedEmbedder, LockedEmbedder
+from conspectus.testing.embedders import HashedEmbedder
 
 
 class SlowEmbedder(HashedEmbedder):

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.support.embedders import StatedEmbedder
 
 import conspectus
 from conspectus import Engine, Settings
@@ -16,7 +17,7 @@ from conspectus.facades.conversation import Conversations
 from conspectus.model.access import Person, Principal
 from conspectus.model.channels import NewMessage
 from conspectus.providers.tokenizers import counter
-from conspectus.testing.embedders import HashedEmbedder, StatedEmbedder
+from conspectus.testing.embedders import HashedEmbedder
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 SETTINGS = replace(Settings(), log_level="critical")

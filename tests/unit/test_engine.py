@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 from tests.files import holding
+from tests.support.embedders import PickyEmbedder
 
 import conspectus
 from conspectus import Budget, Engine, Eq, NewDocument, Not, Query, Settings
 from conspectus.errors import InvalidInput, NotFound, StorageError, TooLarge
-from conspectus.testing.embedders import HashedEmbedder, PickyEmbedder
+from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), chunk_size=400, chunk_overlap=40)
 

@@ -4,6 +4,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from tests.support.embedders import POISON, PickyEmbedder
 from tests.support.model_servers import ModelServer
 from tests.support.vendor_protocols import bedrock
 
@@ -12,7 +13,7 @@ from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.facades.chunker import Chunker
 from conspectus.facades.knowledge import KnowledgeBase
-from conspectus.testing.embedders import POISON, HashedEmbedder, PickyEmbedder
+from conspectus.testing.embedders import HashedEmbedder
 
 MODEL = "us.cohere.embed-v4:0"
 

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from tests.support.embedders import LockedEmbedder
 from tests.waiting import until
 
 import conspectus
@@ -15,7 +16,7 @@ from conspectus.ingest.background_workers import GATHERING_SECONDS
 from conspectus.model.channels import NewMessage
 from conspectus.model.memory import Scope
 from conspectus.model.streams import NewCaption
-from conspectus.testing.embedders import HashedEmbedder, LockedEmbedder
+from conspectus.testing.embedders import HashedEmbedder
 
 SETTINGS = replace(Settings(), entity_extractor="rules")
 

@@ -19,10 +19,11 @@ from fastapi import FastAPI
 
 from conspectus import bootstrap
 from conspectus.errors import ProviderUnavailable
-from conspectus.testing.embedders import HashedEmbedder, LockedEmbedder
+from conspectus.testing.embedders import HashedEmbedder
 from conspectus.web.app import application
 from conspectus.web.logs import logger
 from tests.files import holding
+from tests.support.embedders import LockedEmbedder
 from tests.web.conftest import SETTINGS, Live, OpenSite, People, Site, filled
 
 KEY = {"Idempotency-Key": "one"}

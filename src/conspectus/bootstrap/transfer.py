@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import IO, TYPE_CHECKING
+from typing import TYPE_CHECKING
 
 from conspectus.bootstrap.store_address import StoreAddress, database_of, is_address, place_of
 from conspectus.errors import Conflict, InvalidInput, NotFound, StorageError, UnreadableFile
@@ -18,7 +18,7 @@ from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.ports import Progress
 from conspectus.ports.jobs import JobFiles
-from conspectus.private import make_folder
+from conspectus.private import make_folder, sync, written
 from conspectus.settings import RECORDS, Settings
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def back_up(
         members[RECORDS].unlink()
         check_backup(made, settings=settings, beside=Path(work))
         _give_name(made, file)
-        _settle(file.parent)
+        sync(file.parent)
     return BackupReceipt(str(file), file.stat().st_size, manifest.size, manifest)
 
 
@@ -258,8 +258,8 @@ def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
         for name in manifest.members:
             target = work / name
             make_folder(target.parent)
-            with _private(target) as written:
-                unpack(archive, manifest, name, written)
+            with written(target) as copied:
+                unpack(archive, manifest, name, copied)
     version, sums = checked(work / RECORDS)
     found = {name: TableSum(each.rows, str(each)) for name, each in sums.items()}
     if (version, found) != (manifest.version, manifest.tables):
@@ -273,17 +273,7 @@ def _put_in_place(work: Path, folder: Path) -> None:
         if (work / name).is_dir():
             (work / name).rename(folder / name)
     _give_name(work / RECORDS, folder / RECORDS)
-    _settle(folder)
-    _settle(folder.parent)
-
-
-@contextmanager
-def _private(path: Path) -> Iterator[IO[bytes]]:
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        yield file
-        file.flush()
-        os.fsync(file.fileno())
+    sync(folder, folder.parent)
 
 
 def _take(file: Path, taken: Path) -> None:
@@ -312,15 +302,6 @@ def _give_name(made: Path, file: Path) -> None:
             made.replace(file)
     except FileExistsError as fault:
         raise Conflict("file", str(file), "is there already; give another name") from fault
-
-
-def _settle(folder: Path) -> None:
-    """Make the names in a folder outlast a crash."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager

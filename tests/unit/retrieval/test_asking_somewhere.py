@@ -6,13 +6,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.support.embedders import StatedEmbedder
 
 import conspectus
 from conspectus import Engine, Hit, NewDocument, Settings
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person, Principal
 from conspectus.model.query import EVERYWHERE, QueryContext
-from conspectus.testing.embedders import StatedEmbedder
 
 NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 QUESTION = "zzz"

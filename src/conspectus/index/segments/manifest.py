@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged, StorageTooNew
 from conspectus.index.segments.columns import Mask
-from conspectus.private import FILE, make_file, make_folder
+from conspectus.private import FILE, make_file, make_folder, sync
 
 FORMAT = 2
 _MANIFEST = "manifest.json"
@@ -100,9 +100,9 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
     """Replace the manifest at once, and for good before returning."""
     fresh = directory / f"{_UNFINISHED}manifest"
     write_text(fresh, json.dumps({"format": FORMAT, **asdict(manifest)}))
-    sync([fresh])
+    sync(fresh)
     fresh.replace(directory / _MANIFEST)
-    sync([directory])
+    sync(directory)
 
 
 @contextmanager
@@ -133,7 +133,7 @@ def finish(folder: Path) -> str:
     """Give a complete folder its final name."""
     name = folder.name.replace(_UNFINISHED, _SEGMENT)
     folder.rename(folder.with_name(name))
-    sync([folder.parent])
+    sync(folder.parent)
     return name
 
 
@@ -206,8 +206,7 @@ def write_folder(path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[
     files = {entry.name: [entry.stat().st_size, checksum(entry)] for entry in sorted(path.iterdir())}
     header = json.dumps({"arrays": places, "facts": dict(facts), "files": files})
     write_text(path / _HEADER, header)
-    sync(path.iterdir())
-    sync([path])
+    sync(*path.iterdir(), path)
 
 
 def open_folder(path: Path) -> Folder:
@@ -276,16 +275,6 @@ def read_text(path: Path) -> str:
     if head != b"%08x" % zlib.crc32(body):
         raise IndexDamaged(str(path), "its checksum is wrong")
     return body.decode()
-
-
-def sync(paths: Iterable[Path]) -> None:
-    """Make files or folders durable."""
-    for path in paths:
-        descriptor = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 def _header(path: Path) -> dict[str, Any]:

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import re
 import sqlite3
 import stat
@@ -20,6 +19,7 @@ from urllib.parse import quote
 from conspectus.errors import StorageBusy, StorageError, StorageTooNew, TooLarge, UnreadableFile
 from conspectus.model.jobs import FINISHED
 from conspectus.ports import Progress
+from conspectus.private import written
 from conspectus.records.core.database import statements
 from conspectus.records.tables.core import VERSION
 from conspectus.records.transfer.pages import Sum, hash_in_parts
@@ -81,14 +81,11 @@ def member_of(path: Path) -> Member:
 
 def write_archive(path: Path, members: Mapping[str, Path], manifest: Manifest) -> None:
     """Write a new archive down to the disk, readable by this account alone."""
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "wb") as file:
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, compresslevel=LEVEL) as archive:
-            for name, member in members.items():
-                archive.write(member, name)
-            archive.writestr(MANIFEST, json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1))
-        file.flush()
-        os.fsync(file.fileno())
+    packed = zipfile.ZIP_DEFLATED
+    with written(path) as file, zipfile.ZipFile(file, "w", packed, compresslevel=LEVEL) as archive:
+        for name, member in members.items():
+            archive.write(member, name)
+        archive.writestr(MANIFEST, json.dumps({"format": FORMAT, **asdict(manifest)}, indent=1))
 
 
 @contextmanager

@@ -5,7 +5,6 @@
 
 import asyncio
 import json
-import os
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
@@ -17,6 +16,7 @@ from conspectus.errors import StorageError, UnreadableFile
 from conspectus.model.ids import JobId
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Metadata
+from conspectus.private import sync, written
 
 BLOCK = 1 << 20
 
@@ -56,7 +56,7 @@ class LocalJobFiles:
         try:
             self._private(self._secrets)
             _write(self._secrets / job, [secret.encode()])
-            _settle(self._secrets)
+            sync(self._secrets)
         except OSError as fault:
             raise StorageError(f"a secret could not be kept: {fault.strerror}") from fault
 
@@ -76,8 +76,7 @@ class LocalJobFiles:
                 self._private(folder)
                 for number, upload in enumerate(uploads):
                     _copy(upload, folder / str(number))
-                _settle(folder)
-                _settle(self._uploads)
+                sync(folder, self._uploads)
             except OSError as fault:
                 raise StorageError(f"the files could not be kept: {fault.strerror}") from fault
             unless_kept.pop_all()
@@ -121,10 +120,8 @@ def _blocks(source: IO[bytes]) -> Iterator[bytes]:
 
 def _write(target: Path, pieces: Iterable[bytes]) -> None:
     """Write a file that no other account can read, down to the disk."""
-    with os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+    with written(target, new=False) as file:
         file.writelines(pieces)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _changed(path: Path) -> float:
@@ -133,12 +130,3 @@ def _changed(path: Path) -> float:
         return path.stat().st_mtime
     except FileNotFoundError:
         return 0.0
-
-
-def _settle(folder: Path) -> None:
-    """Make the names in a folder outlast a crash."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
