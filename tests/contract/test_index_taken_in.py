@@ -65,13 +65,11 @@ async def shop(postgres_url: str) -> AsyncIterator[Shop]:
 
 
 async def test_each_write_is_in_the_index_at_once(shop: Shop) -> None:
-    written = await shop.records.write(
-        [prepared("second", "another fox", "and its fox"), prepared("third", "")]
-    )
+    done = await shop.records.write([prepared("second", "another fox", "and its fox"), prepared("third", "")])
     assert not await shop.behind()
     await shop.records.write([prepared("second", "a new fox")])
     assert not await shop.behind()
-    chunks = [chunk.chunk.id for chunk in await shop.records.document_chunks(written[0].id)]
+    chunks = [chunk.chunk.id for chunk in await shop.records.document_chunks(done.written[0].id)]
     await shop.records.put_vectors(shop.collection.id, SPACE, [(chunk, vector(1.0)) for chunk in chunks])
     assert not await shop.behind()
     await shop.records.delete([DocumentId("first")])

@@ -23,7 +23,7 @@ NOBODY = DocumentId("nobody")
 
 async def put(records: Records, *batch: PreparedDocument) -> list[str]:
     """Write a batch and say what became of each document."""
-    return [written.outcome for written in await records.write(batch)]
+    return [written.outcome for written in (await records.write(batch)).written]
 
 
 async def only(records: Records, key: str) -> Document:

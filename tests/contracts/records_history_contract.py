@@ -1,14 +1,15 @@
 """What every record store must do for embedders and indexes: vectors, spaces, changes, the reader."""
 
 from dataclasses import replace
+from datetime import timedelta, timezone
 
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.model.ids import ChunkId, CollectionId, DocumentId
-from conspectus.model.records import Change, EmbeddingSpace, PreparedDocument
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
+from conspectus.model.records import Change, EmbeddingSpace, Period, PreparedDocument
 from conspectus.ports import Reader, Records
-from tests.support.samples import OTHER_SPACE, SHELF, SPACE, notes, prepared, shelf, vector
+from tests.support.samples import NOON, OTHER_SPACE, SHELF, SPACE, notes, prepared, shelf, vector
 
 
 async def texts_waiting(records: Records, space: EmbeddingSpace = SPACE, limit: int = 100) -> list[str]:
@@ -58,6 +59,53 @@ class HistoryContract:
         """A collection with one source."""
         await records.create_collection(shelf())
         await records.put_source(notes())
+
+    @pytest.mark.usefixtures("stocked")
+    async def test_a_write_tells_what_an_index_would_read(self, records: Records) -> None:
+        """Every field of every chunk, and the changes, as if they were read back right after."""
+        reader, east = records.reader(SHELF, SPACE), timezone(timedelta(hours=5, minutes=30))
+        said = Period(NOON.astimezone(east), NOON.astimezone(east) + timedelta(microseconds=1))
+        given = replace(prepared("given", "ä", "b"), vector=vector(3))
+        made = replace(prepared("made", "a", "b"), embedded=(SPACE.name, (vector(1), vector(2))))
+        foreign = replace(prepared("foreign", "c"), embedded=(OTHER_SPACE.name, (vector(1),)))
+        full = prepared("full", "d", metadata={"z": [1, {"y": None}], "a": 1.5}, occurred=said, author="ann")
+        later = prepared("full", "d", "e", recorded=NOON + timedelta(days=1), sequence=2**62, thread="t")
+        batches = [[given, made, foreign, prepared("empty"), full], [later, prepared("new", "f")], [made]]
+        for batch in batches:
+            before = await reader.last_sequence()
+            update = (await records.write(batch)).update
+            assert update is not None
+            assert update.chunks is not None
+            assert (update.before, update.collection) == (before, await records.collection(SHELF))
+            assert list(update.changes) == await reader.changes_since(before, limit=100)
+            puts = [each for each in update.changes if each.operation == "put"]
+            read = [chunk for each in puts for chunk in await reader.chunks(each.first, each.last)]
+            assert list(update.chunks()) == read
+
+    @pytest.mark.usefixtures("stocked")
+    async def test_a_write_that_knows_not_all_of_its_chunks_tells_none(self, records: Records) -> None:
+        """Those that stay with other fields have their vectors elsewhere; those replaced twice are gone."""
+        await records.write([prepared("a", "x")])
+        kept = [prepared("a", "x", metadata={"n": 1})]
+        twice = [prepared("b", "x"), prepared("b", "y")]
+        for batch in (kept, twice):
+            update = (await records.write(batch)).update
+            assert update is not None
+            assert update.chunks is None
+        await records.create_collection(shelf("other"))
+        await records.put_source(notes("there", CollectionId("other")))
+        there = prepared("c", "x", collection=CollectionId("other"), source=SourceId("there"))
+        assert (await records.write([prepared("d", "x"), there])).update is None
+
+    @pytest.mark.usefixtures("stocked")
+    async def test_a_write_sees_whether_texts_wait_for_vectors(self, records: Records) -> None:
+        """Those of others, too, whatever it writes itself."""
+        made = replace(prepared("made", "a"), embedded=(SPACE.name, (vector(1),)))
+        assert (await records.write([made])).lacks_vectors is False
+        assert (await records.write([prepared("other", "b")])).lacks_vectors is True
+        assert (await records.write([made])).lacks_vectors is True
+        await embed_all(records)
+        assert (await records.write([made])).lacks_vectors is False
 
     async def test_an_empty_history(self, records: Records, stocked: None) -> None:
         """Sequence 0 and nothing to read."""

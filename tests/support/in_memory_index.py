@@ -11,7 +11,7 @@ from conspectus.index.bm25 import Analyse, Bm25, Corpus, best, cosines, occurren
 from conspectus.index.changes import put_ranges, read, touched_ranges
 from conspectus.model.filter import matches
 from conspectus.model.ids import ChunkId
-from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, TermStatistic
+from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, PutChunks, TermStatistic
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Floats, Ids, Probe, Progress, Reader, Vectors
 
@@ -38,7 +38,7 @@ class MemoryIndex:
         """The sequence of the last change taken in."""
         return self._applied
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
         """Forget every touched chunk and read again what was put."""
         if not changes:
             return

@@ -113,6 +113,18 @@ class AuthorizedReader:
                 return SourceRef(each, access)
         return None
 
+    async def find_with_source(self, name: str, source: str) -> tuple[SourceRef | None, Source | None]:
+        """The same with its source of that id or name, in one reading: what each write begins with."""
+        require_scope(self.person, "read", "read")
+        held = await self._held()
+        whole = self.own_name(name)
+        found = await self._records.find_with_sources(list(dict.fromkeys((name, whole))), source)
+        for each, called in sorted(found, key=lambda pair: (pair[0].id != name, pair[0].name != whole)):
+            if sees(access := self._access(each, held)):
+                place = SourceRef(each, access)
+                return place, max(place.seen(called), key=lambda one: one.id == source, default=None)
+        return None, None
+
     async def place(self, name: str) -> SourceRef:
         """The same. Raises NotFound."""
         found = await self.find(name)

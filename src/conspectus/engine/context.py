@@ -242,16 +242,15 @@ class EngineContext:
         if isinstance(embedder, EmbedQueue):
             # A vendor may refuse or be away: what it is asked for is stored first, and its worker tells why.
             embedder = None
-        written = await write(
-            self.core.records, batch, by, if_match=if_match, stored=stored, embedder=embedder
-        )
+        done = await write(self.core.records, batch, by, if_match=if_match, stored=stored, embedder=embedder)
+        self.core.backfill.wrote(source.collection, lacks_vectors=done.lacks_vectors)
         if home is None:
-            home = await self.core.open_indexes.keep_up(source.collection)
+            home = await self.core.open_indexes.keep_up(source.collection, done.update)
         else:
-            self.core.open_indexes.follow(home.id)
+            self.core.open_indexes.follow(home.id, done.update)
         if home is not None and home.names and self.does_background_work:
             self.core.names.wake(home.id)
-        return written
+        return done.written
 
     def preparation(self, source: Source) -> Preparation:
         """What documents of a source are prepared with."""
@@ -311,11 +310,14 @@ class EngineContext:
         embedder = await self.embedder(collection)
         if embedder is None:
             return
+        waits = self.core.backfill.knows_of_work(collection.id)
+        if waits is False:
+            return
         if wait:
             await self.core.backfill.settle(collection, embedder, progress)
         elif self.core.backfill.gave_up_within(collection, rested):
             return
-        elif await self.core.records.count_unembedded(collection.id, embedder.space):
+        elif waits or await self.core.records.count_unembedded(collection.id, embedder.space):
             self.core.backfill.wake(collection, embedder)
 
     async def _find_names(self, collection: Collection, *, wait: bool, progress: Progress | None) -> None:
@@ -399,11 +401,11 @@ class SourceWriter:
         """The source of that name with its collection, both made if they are new."""
         if kind not in SOURCE_KINDS:
             raise InvalidInput("kind", f"must be one of {', '.join(SOURCE_KINDS)}")
-        place = await self._authorized.find(collection)
+        place, found = await self._authorized.find_with_source(collection, name)
         if place is None:
             home = await self.collection(collection)
             place = await self._authorized.place(home.id)
-        found = await self._authorized.source(place, name)
+            found = await self._authorized.source(place, name)
         if found is not None and metadata is None:
             return found, place
         return await self._put_source(place, found, name, metadata=metadata or {}, kind=kind), place

@@ -171,9 +171,9 @@ class JobHandlers:
         size, overlap = job.arguments.get("chunk_size"), job.arguments.get("overlap")
         if isinstance(size, int) and isinstance(overlap, int):
             by = replace(by, chunk_size=size, chunk_overlap=overlap)
-        written = await write(self._core.records, batch, by)
-        await self._core.open_indexes.keep_up(source.collection)
-        return written
+        done = await write(self._core.records, batch, by)
+        await self._core.open_indexes.keep_up(source.collection, done.update)
+        return done.written
 
     async def _replace(
         self, job: Job, source: Source, documents: Sequence[NewDocument], belonging: Filter

@@ -214,13 +214,12 @@ class MemoryWriter:
 
     async def home(self, scope: Scope, collection: str) -> tuple[Source, SourceRef]:
         """The source that memories of exactly this scope are written into, made if it is new."""
-        place = await self._authorized.find(collection)
+        place, home = await self._authorized.find_with_source(collection, home_name(scope))
         if place is None:
             require_scope(self._person, "write", "write")
             made = await self._writer.collection(collection)
             await self._context.extract_entities(made.id)
             return await self._writer.writable(home_name(scope), made.id, kind="memory")
-        home = await self._authorized.source(place, home_name(scope))
         if home is None:
             return await self._writer.writable(home_name(scope), collection, kind="memory")
         require_scope(self._person, "write", "write")

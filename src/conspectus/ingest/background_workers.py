@@ -52,6 +52,8 @@ class PendingWork:
     wanted: asyncio.Event = field(default_factory=asyncio.Event)
     woken: asyncio.Event = field(default_factory=asyncio.Event)
     done: int = 0
+    has_work: bool | None = None
+    """Whether there is anything to do, as the last write of this process saw it."""
     error: ConspectusError | None = None
     ended: float = 0.0
 
@@ -107,7 +109,7 @@ class Workers:
     def wake(self, collection: CollectionId, chore: BackgroundTask) -> PendingWork:
         """Make sure that a worker is running that will see everything committed before this call."""
         work = self.of(collection)
-        work.again, work.error = True, None
+        work.again, work.error, work.has_work = True, None, None
         work.wanted.clear()
         work.woken.set()
         if not work.runs:
@@ -339,6 +341,16 @@ class Backfill:
         return self._workers.wake(
             collection.id, BackgroundTask(waits, partial(self._embed_all, collection, embedder))
         )
+
+    def wrote(self, collection: CollectionId, *, lacks_vectors: bool | None) -> None:
+        """Remember what a write saw of the whole collection, for who asks next."""
+        self._workers.of(collection).has_work = lacks_vectors
+
+    def knows_of_work(self, collection: CollectionId) -> bool | None:
+        """What the last write saw, once: what other processes write later is not known."""
+        work = self._workers.of(collection)
+        known, work.has_work = work.has_work, None
+        return known
 
     def problem(self, collection: Collection) -> ConspectusError | None:
         """Why the last worker of the collection gave up, if it did."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 
 from conspectus.errors import ConspectusError, IndexReplaced, NotFound, StorageBusy, StorageError
 from conspectus.model.ids import CollectionId
+from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader, Records
 
@@ -27,6 +28,12 @@ async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
             if index.applied() > before:
                 continue
         await index.apply(changes)
+
+
+def _continues(update: IndexUpdate, applied: int) -> bool:
+    """Whether an index can take the chunks of the update as they are, and is not better built anew."""
+    size = sum(change.last - change.first + 1 for change in update.changes)
+    return update.chunks is not None and update.before == applied and size < BULK
 
 
 IndexOpener = Callable[[Collection, EmbeddingSpace | None, Reader], Awaitable[Index]]
@@ -60,13 +67,18 @@ class OpenIndexes:
         self._away: set[str] = set()
         self._opening = asyncio.Lock()
 
-    async def current(self, collection: Collection) -> OpenIndex:
-        """The collection's open index, holding every change committed before the collection was read."""
+    async def current(self, collection: Collection, update: IndexUpdate | None = None) -> OpenIndex:
+        """The collection's open index, holding every change committed before the collection was read.
+
+        Nothing is read where the `update` that made the collection what it is holds all that is missing.
+        """
         opened = self._by_collection.get(collection.id)
         if opened is None or not opened.fits(collection):
             opened = await self._open(collection)
         if opened.index.applied() < collection.sequence:
             async with opened.lock:
+                if update is not None and _continues(update, opened.index.applied()):
+                    await opened.index.apply(update.changes, update.chunks)
                 await catch_up(opened.index, opened.reader, collection.sequence)
         self._away.discard(collection.id)
         return opened
@@ -75,7 +87,7 @@ class OpenIndexes:
         """The collection's open index, holding every change committed before this call. Raises NotFound."""
         return await self.current(await self._found(collection))
 
-    async def keep_up(self, collection: CollectionId) -> Collection | None:
+    async def keep_up(self, collection: CollectionId, update: IndexUpdate | None = None) -> Collection | None:
         """Index what was just written: behind a writer that ran ahead, every question would wait.
 
         What is written is written, though: an index that does not answer follows when it does again, and the
@@ -83,19 +95,19 @@ class OpenIndexes:
         """
         found = None
         try:
-            found = await self._found(collection)
+            found = await self._found(collection) if update is None else update.collection
             if collection in self._away:
                 self._look_again(collection)
             else:
-                await self.current(found)
+                await self.current(found, update)
         except (StorageBusy, IndexReplaced):
             self._away.add(collection)
         return found
 
-    def follow(self, collection: CollectionId) -> None:
+    def follow(self, collection: CollectionId, update: IndexUpdate | None = None) -> None:
         """Index what was just written while the writer goes on; a query meanwhile does it first."""
         before = self._behind.get(collection)
-        self._behind[collection] = asyncio.create_task(self._follow(collection, before))
+        self._behind[collection] = asyncio.create_task(self._follow(collection, before, update))
 
     async def followed(self) -> None:
         """Wait until no index follows any more."""
@@ -127,12 +139,14 @@ class OpenIndexes:
         if behind is None or behind.done():
             self.follow(collection)
 
-    async def _follow(self, collection: CollectionId, before: asyncio.Task[None] | None) -> None:
+    async def _follow(
+        self, collection: CollectionId, before: asyncio.Task[None] | None, update: IndexUpdate | None
+    ) -> None:
         if before is not None:
             await before
         # The next caller meets the same fault, and is told.
         with suppress(ConspectusError):
-            await self.newest(collection)
+            await self.current(await self._found(collection) if update is None else update.collection, update)
 
     async def _found(self, collection: CollectionId) -> Collection:
         found = await self._records.collection(collection)

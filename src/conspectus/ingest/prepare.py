@@ -15,7 +15,7 @@ import numpy as np
 from conspectus.errors import ConspectusError, InvalidInput, ProviderError, TooLarge, as_field
 from conspectus.model.channels import NewMessage
 from conspectus.model.ids import DocumentId, SourceId
-from conspectus.model.index import passage
+from conspectus.model.index import WriteResult, passage
 from conspectus.model.memory import NewMemory
 from conspectus.model.records import (
     Chunk,
@@ -300,7 +300,7 @@ async def write(
     if_match: str | None = None,
     stored: Sequence[Document] | None = None,
     embedder: Embedder | None = None,
-) -> list[Written]:
+) -> WriteResult:
     """Write a batch in one transaction; documents that are stored just so already cost nothing.
 
     `stored` are those of them that were just read, if they were. With `if_match`, every document must be
@@ -311,7 +311,9 @@ async def write(
     is_short = sum(len(each.text) for each in batch) <= SHORT
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
     if stored is None:
-        stored = await records.documents([each.id for each in described])
+        # One without a key has a new id.
+        keyed = [each.id for new, each in zip(batch, described, strict=True) if new.key is not None]
+        stored = await records.documents(keyed) if keyed else ()
     known = {document.id: document for document in stored}
     fresh = [
         (new, document)
@@ -326,8 +328,10 @@ async def write(
         prepared = await asyncio.to_thread(_prepare_all, fresh, by, if_match)
     if is_short and embedder is not None:
         prepared = await _embedded(prepared, embedder)
-    written = {each.id: each for each in await records.write(prepared)} if prepared else {}
-    return [written.get(document.id) or _unchanged(document.id, known) for document in described]
+    result = await records.write(prepared) if prepared else WriteResult(())
+    written = {each.id: each for each in result.written}
+    done = [written.get(document.id) or _unchanged(document.id, known) for document in described]
+    return replace(result, written=done)
 
 
 def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[Document]:

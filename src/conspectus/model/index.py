@@ -1,12 +1,12 @@
 """What an index takes in and what it says of itself."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from conspectus.model.filter import Row, document_row
 from conspectus.model.ids import ChunkId
-from conspectus.model.records import Chunk, Document, Kind
+from conspectus.model.records import Change, Chunk, Collection, Document, Kind, Written
 
 SPOKEN: frozenset[Kind] = frozenset({"message", "memory"})
 
@@ -30,6 +30,35 @@ class IndexedChunk:
     def row(self) -> Row:
         """The chunk as `matches` sees it."""
         return document_row(self.document, self.chunk.position)
+
+
+PutChunks: TypeAlias = Callable[[], Sequence[IndexedChunk]]
+"""The chunks that changes put, by id, exactly as those changes left them."""
+
+
+@dataclass(frozen=True, slots=True)
+class IndexUpdate:
+    """What one write did to a collection; an index that has applied `before` needs nothing else.
+
+    `collection` is as the write left it. `chunks` is None where they have to be read.
+    """
+
+    collection: Collection
+    before: int
+    changes: Sequence[Change]
+    chunks: PutChunks | None
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """What a write did to each document in turn, and to their collection if they have one in common.
+
+    `lacks_vectors` says whether any text of that collection waits for a vector, None if nobody looked.
+    """
+
+    written: Sequence[Written]
+    update: IndexUpdate | None = None
+    lacks_vectors: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,14 @@ from numpy.typing import NDArray
 from conspectus.model.channels import ArchiveKind, ChatArchive
 from conspectus.model.filter import Filter
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId, UserId
-from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, TermStatistic
+from conspectus.model.index import (
+    Disagreement,
+    IndexedChunk,
+    IndexStatus,
+    PutChunks,
+    TermStatistic,
+    WriteResult,
+)
 from conspectus.model.records import (
     Change,
     Collection,
@@ -28,7 +35,6 @@ from conspectus.model.records import (
     Source,
     StoredChunk,
     StoredThread,
-    Written,
 )
 from conspectus.ports.streams import Timelines
 
@@ -105,8 +111,11 @@ class Index(Protocol):
         """The sequence number up to which queries see the records."""
         ...
 
-    async def apply(self, changes: Sequence[Change]) -> None:
-        """Apply changes in order; visible to the next query all at once. Applying twice is harmless."""
+    async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
+        """Apply changes in order; visible to the next query all at once. Applying twice is harmless.
+
+        `chunks` are given only with changes that follow right after `applied()`; else they are read.
+        """
         ...
 
     async def search(self, probe: Probe) -> Candidates:
@@ -215,7 +224,13 @@ class Records(Timelines, Protocol):
         """All sources of a collection by name; with `called` those that have one of these ids or names."""
         ...
 
-    async def write(self, documents: Sequence[PreparedDocument]) -> Sequence[Written]:
+    async def find_with_sources(
+        self, names: Sequence[str], called: str
+    ) -> Sequence[tuple[Collection, Sequence[Source]]]:
+        """The collections that have one of these names or ids, each with its sources that are called so."""
+        ...
+
+    async def write(self, documents: Sequence[PreparedDocument]) -> WriteResult:
         """Add or replace documents with their chunks, all in one transaction, in the order given.
 
         A replaced document keeps its `recorded` time; its old chunks and vectors go in the same commit.

@@ -22,6 +22,7 @@ from conspectus.records.core.collections import (
     change_source,
     create_collection,
     find_collection,
+    find_with_sources,
     put_source,
     sources_of,
     state,
@@ -221,6 +222,7 @@ class SqlRecords(SqlStore):
     change_source = writing(change_source)
     delete_source = writing(delete_source, long=True)
     sources = reading(sources_of)
+    find_with_sources = reading(find_with_sources)
     write = writing(write, lock=only_collection)
     documents = reading(documents_by_id)
     list = reading(list_documents)

@@ -13,7 +13,7 @@ from conspectus.index.milvus.connection import my_turn
 from conspectus.index.milvus.search import Ask, MilvusLocation, MilvusReader, differences
 from conspectus.index.milvus.state import FORMAT, MilvusState, Notes, Terms
 from conspectus.index.milvus.writes import Building, MilvusWriter, forget, needs_building
-from conspectus.model.index import Disagreement, IndexStatus
+from conspectus.model.index import Disagreement, IndexStatus, PutChunks
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
@@ -52,7 +52,7 @@ class MilvusIndex:
         """The sequence up to which queries see the records."""
         return self._state.applied
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
         """Apply changes; the first ones build the index, and so does a mean length that has moved far."""
         if not changes:
             return

@@ -39,7 +39,7 @@ from conspectus.index.pgvector.writes import (
     merge,
     write,
 )
-from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus
+from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, PutChunks
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
@@ -81,7 +81,7 @@ class PgvectorIndex:
         """The sequence up to which queries see the records."""
         return self._state.applied
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
         """Apply changes; the first ones build the index."""
         if not changes:
             return

@@ -52,7 +52,7 @@ from conspectus.index.segments.segment import (
     segment_in_memory,
 )
 from conspectus.model.ids import ChunkId
-from conspectus.model.index import Disagreement, IndexStatus
+from conspectus.model.index import Disagreement, IndexStatus, PutChunks
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 from conspectus.private import can_write
@@ -239,13 +239,19 @@ class SegmentsIndex:
         """The sequence up to which queries see the records."""
         return self._state.applied
 
-    async def apply(self, changes: Sequence[Change]) -> None:
+    async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
         """Apply changes; look whether another process has built; build when enough is waiting."""
         if not changes:
             return
         async with self._changing:
-            self._see(await self._settled(await self._taken_in(self._state, changes)))
-            await self._follow()
+            if chunks is None:
+                self._see(await self._settled(await self._taken_in(self._state, changes)))
+                await self._follow()
+            else:
+                state, current = await asyncio.to_thread(self._with, changes, chunks)
+                self._see(state)
+                if current not in {None, self._stamp}:
+                    await self._follow()
         self._flush_if_due()
         if self._background and self._state.waiting >= _MOST_TAILS * self._flush_from:
             await asyncio.wait([self._background])
@@ -323,6 +329,12 @@ class SegmentsIndex:
                 if self._snapshot.paths == snapshot.paths:
                     await self.rebuild()
         return await asyncio.to_thread(_asked, ask, self._snapshot)
+
+    def _with(self, changes: Sequence[Change], chunks: PutChunks) -> tuple[SegmentsState, Stamp | None]:
+        """The state after changes with the chunks that they put, and what the directory holds by then."""
+        ranges = merged((each.first, each.last) for each in changes)
+        rows = analysed(chunks(), self._analyse)
+        return self._state.after(changes[-1].sequence, ranges, rows), stamp(self._directory)
 
     async def _taken_in(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
         """The state after the changes. Rows are read as they are now, which later changes repeat."""

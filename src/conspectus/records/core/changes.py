@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select, update
 
 from conspectus.errors import RecordsDamaged
-from conspectus.model.ids import CollectionId
+from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.records import Change
 from conspectus.records.core.rows import blocks, insert_rows, to_change
 from conspectus.records.tables.core import Number, changes, collections, counters
@@ -87,12 +87,13 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
     return last - amount + 1
 
 
-def append(connection: Connection, steps: Sequence[ChangeRange]) -> None:
+def append(connection: Connection, steps: Sequence[ChangeRange]) -> list[Change]:
     """Write the steps of a work down; call it once, with everything that it did."""
     merged = _merged(steps)
     if not merged:
-        return
-    rows, begun = [], {}
+        return []
+    rows: list[dict[str, Any]] = []
+    begun: dict[CollectionId, int] = {}
     for collection in dict.fromkeys(step.collection for step in merged):
         own = [step for step in merged if step.collection == collection]
         first = begun[collection] = allocate(connection, "change", len(own), collection)
@@ -112,6 +113,9 @@ def append(connection: Connection, steps: Sequence[ChangeRange]) -> None:
         connection.execute(row.values(sequence=first + len(own) - 1))
     insert_rows(connection, changes, rows)
     connection.execution_options(**{MADE: {**begun, **made_by(connection)}})
+    return [
+        Change(row["sequence"], row["operation"], ChunkId(row["first"]), ChunkId(row["last"])) for row in rows
+    ]
 
 
 def made_by(connection: Connection) -> Mapping[CollectionId, int]:

@@ -32,11 +32,10 @@ _STATE = select(
 ).where(collections.c.id == bindparam("wanted"))
 _SOURCES = select(*SOURCE_COLUMNS)
 _ALL_SOURCES = _SOURCES.where(sources.c.collection == bindparam("of")).order_by(sources.c.name)
-_SOURCES_BY_NAME = _SOURCES.where(
+_CALLED = _SOURCES.where(
     sources.c.collection == bindparam("of"), sources.c.name.in_(given("called"))
-)
-_SOURCES_BY_ID = _SOURCES.where(
-    sources.c.collection.concat("") == bindparam("of"), sources.c.id.in_(given("called"))
+).union_all(
+    _SOURCES.where(sources.c.collection.concat("") == bindparam("of"), sources.c.id.in_(given("called")))
 )
 """Of the two the latter asks no index for the collection, in which there may be very many others."""
 
@@ -134,11 +133,19 @@ def sources_of(
     connection: Connection, collection: CollectionId, *, called: Sequence[str] | None = None
 ) -> Sequence[Source]:
     """All sources of a collection by name, or those of some ids or names. Raises NotFound."""
-    state(connection, collection)
-    here = {"of": collection}
     if called is None:
-        return [to_source(row) for row in connection.execute(_ALL_SOURCES, here)]
-    asked = {**here, "called": as_list(called)}
-    rows = (row for chosen in (_SOURCES_BY_ID, _SOURCES_BY_NAME) for row in connection.execute(chosen, asked))
+        rows = connection.execute(_ALL_SOURCES, {"of": collection}).all()
+    else:
+        rows = connection.execute(_CALLED, {"of": collection, "called": as_list(called)}).all()
+    if not rows:
+        state(connection, collection)
     found = {each.id: each for each in map(to_source, rows)}
     return sorted(found.values(), key=lambda each: each.name)
+
+
+def find_with_sources(
+    connection: Connection, names: Sequence[str], called: str
+) -> list[tuple[Collection, list[Source]]]:
+    """The collections of these names or ids, each with its sources of one name or id."""
+    found = [each for name in names if (each := find_collection(connection, name)) is not None]
+    return [(each, list(sources_of(connection, each.id, called=[called]))) for each in found]

@@ -85,7 +85,7 @@ def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
     return {"model": space.model, "dimensions": space.dimensions, "version": space.version}
 
 
-def to_collection(row: Row[*tuple[Any, ...]]) -> Collection:
+def to_collection(row: Sequence[Any]) -> Collection:
     """A row of COLLECTION_COLUMNS."""
     number, name, model, dimensions, version, language, created, sequence, owner, description, names_to = row
     return Collection(

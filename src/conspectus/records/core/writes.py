@@ -1,19 +1,30 @@
 """Adding and replacing documents: all of a batch in one transaction, or nothing."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Literal
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
-from conspectus.model.ids import CollectionId, DocumentId
-from conspectus.model.records import Document, EmbeddingSpace, PreparedDocument, Written
+from conspectus.model.ids import ChunkId, CollectionId, DocumentId
+from conspectus.model.index import IndexedChunk, IndexUpdate, WriteResult
+from conspectus.model.records import Chunk, Collection, Document, EmbeddingSpace, PreparedDocument, Written
 from conspectus.records.core.changes import ChangeRange, allocate, append, forget_summaries
-from conspectus.records.core.collections import state
 from conspectus.records.core.embeddings import Given, check_given, keep_given
-from conspectus.records.core.rows import BLOCK, blocks, chunk_values, document_values, insert_rows
-from conspectus.records.tables.core import chunks, documents, sources, vectors
+from conspectus.records.core.rows import (
+    BLOCK,
+    COLLECTION_COLUMNS,
+    DOCUMENT_COLUMNS,
+    blocks,
+    chunk_values,
+    document_values,
+    insert_rows,
+    to_collection,
+    to_document,
+)
+from conspectus.records.tables.core import PENDING, chunks, collections, documents, sources, vectors
 
 _STORED = select(
     documents.c.id,
@@ -27,6 +38,7 @@ _STORED = select(
     documents.c.title,
     documents.c.author,
     documents.c.kind,
+    documents.c.recorded,
 ).where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _SPANS = (
     select(
@@ -40,7 +52,12 @@ _SPANS = (
     .where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
     .order_by(chunks.c.document, chunks.c.position)
 )
-_OWNERS = select(sources.c.id, sources.c.collection).where(sources.c.id.in_(bindparam("ids", expanding=True)))
+_OWNERS = (
+    select(*COLLECTION_COLUMNS, sources.c.id)
+    .join(sources, sources.c.collection == collections.c.id)
+    .where(sources.c.id.in_(bindparam("ids", expanding=True)))
+)
+_LACKS = select(documents.c.number).where(documents.c.collection == bindparam("of"), PENDING).limit(1)
 _PARENTS = select(documents.c.id, documents.c.source).where(
     documents.c.id.in_(bindparam("ids", expanding=True))
 )
@@ -48,7 +65,7 @@ _CHANGE = update(documents).where(documents.c.number == bindparam("at"))
 _DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
 
 Span = tuple[int, int, str, int | None, str | None]
-Spaces = Mapping[CollectionId, EmbeddingSpace | None]
+Homes = Mapping[CollectionId, Collection]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +82,7 @@ class Stored:
     title: str
     author: str | None
     kind: str
+    recorded: int
 
     def spoken_of_as(self, document: Document) -> bool:
         """Whether the document's chunks are searched for in the same company as before."""
@@ -113,7 +131,7 @@ class Placed:
     prepared: PreparedDocument
     number: int
     first: int
-    is_new: bool
+    stored: Stored | None
 
     @property
     def document(self) -> Document:
@@ -147,18 +165,67 @@ class Placed:
         return vectors if name == space.name else ()
 
 
-def write(connection: Connection, documents: Sequence[PreparedDocument]) -> list[Written]:
+@dataclass(frozen=True, slots=True)
+class Inserted:
+    """A document that was inserted, with the columns of its row."""
+
+    placed: Placed
+    row: Mapping[str, object]
+
+    def chunks(self, space: EmbeddingSpace | None) -> Iterator[IndexedChunk]:
+        """Its chunks as they would be read back."""
+        stored = self.placed.stored
+        recorded = {} if stored is None else {"recorded": stored.recorded}
+        values = {**self.row, **recorded, "number": self.placed.number}
+        document = to_document([values[column.key] for column in DOCUMENT_COLUMNS])
+        given = self.placed.vectors(space) or repeat(None)
+        for each, vector in zip(self.placed.prepared.chunks, given, strict=False):
+            place = (each.position, each.text, each.start, each.end)
+            rest = (each.tokens, each.content_hash, each.page, each.heading)
+            number = ChunkId(self.placed.first + each.position)
+            yield IndexedChunk(Chunk(number, document.id, *place, *rest), document, vector)
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """What was done to the documents of a plan, whose collections were so before."""
+
+    homes: Homes
+    steps: Sequence[ChangeRange]
+    inserted: Sequence[Inserted]
+    complete: bool
+    """Whether `inserted` has all chunks that were put."""
+
+
+def write(connection: Connection, documents: Sequence[PreparedDocument]) -> WriteResult:
     """Add or replace documents in the order given. Raises NotFound, Conflict or InvalidInput."""
     for prepared in documents:
         _check_spans(prepared)
-    steps: list[ChangeRange] = []
+    rounds: list[Applied] = []
     written: list[Written] = []
     for part in _rounds(documents):
-        plan = _plan(connection, part)
-        steps += _apply(connection, plan)
+        plan, homes = _plan(connection, part)
+        rounds.append(_apply(connection, plan, homes))
         written += [planned.written() for planned in plan]
-    append(connection, steps)
-    return written
+    changes = append(connection, [step for each in rounds for step in each.steps])
+    homes = {name: home for each in rounds for name, home in each.homes.items()}
+    if len(homes) != 1:
+        return WriteResult(written)
+    home, inserted = next(iter(homes.values())), rounds[0].inserted
+    after = replace(home, sequence=changes[-1].sequence) if changes else home
+
+    def put() -> list[IndexedChunk]:
+        return [chunk for each in inserted for chunk in each.chunks(home.space)]
+
+    known = put if len(rounds) == 1 and rounds[0].complete else None
+    update = IndexUpdate(after, home.sequence, changes, known)
+    return WriteResult(written, update, _lacks_vectors(connection, home, inserted))
+
+
+def _lacks_vectors(connection: Connection, home: Collection, inserted: Sequence[Inserted]) -> bool:
+    if any(each.row["status"] == "pending" for each in inserted):
+        return True
+    return home.space is not None and connection.execute(_LACKS, {"of": home.id}).first() is not None
 
 
 def only_collection(documents: Sequence[PreparedDocument]) -> CollectionId | None:
@@ -179,16 +246,19 @@ def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument
         yield list(current.values())
 
 
-def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> list[Planned]:
+def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[list[Planned], Homes]:
+    """What is to be done, and the collections in which."""
     ids = [prepared.document.id for prepared in part]
-    stored = {row[0]: Stored(*row[1:]) for row in connection.execute(_STORED, {"ids": ids})}
-    _check_references(connection, [prepared.document for prepared in part], stored)
+    known_rows = connection.execute(_STORED, {"ids": ids}).all()
+    stored = {DocumentId(name): Stored(*fields) for name, *fields in known_rows}
+    homes = _check_references(connection, [prepared.document for prepared in part], stored)
     for prepared in part:
         known = stored.get(prepared.document.id)
         if prepared.if_match is not None and (known is None or known.fingerprint != prepared.if_match):
             raise PreconditionFailed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
-    return [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
+    plan = [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
+    return plan, homes
 
 
 def _planned(
@@ -217,11 +287,10 @@ def _spans(
     return spans
 
 
-def _apply(connection: Connection, plan: Sequence[Planned]) -> list[ChangeRange]:
-    spaces = _spaces_of(connection, plan)
+def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes) -> Applied:
     for each in plan:
         if each.prepared.vector is not None:
-            check_given(each.prepared.vector, spaces[each.prepared.document.collection])
+            check_given(each.prepared.vector, homes[each.prepared.document.collection].space)
     replaced = [each.stored for each in plan if each.stored and each.outcome == "replaced"]
     kept = [each.stored for each in plan if each.stored and each.outcome == "updated"]
     gone = [stored.number for stored in replaced]
@@ -230,18 +299,28 @@ def _apply(connection: Connection, plan: Sequence[Planned]) -> list[ChangeRange]
         connection.execute(_DROP, {"numbers": block})
     fresh = [each for each in plan if each.outcome in {"added", "replaced"}]
     steps = [step for stored in replaced for step in stored.step("remove")]
-    steps += _insert(connection, fresh, spaces)
-    _update_fields(connection, [each for each in plan if each.outcome == "updated"], spaces)
-    return steps + [step for stored in kept for step in stored.step("put")]
+    inserted = _insert(connection, fresh, homes)
+    steps += [
+        ChangeRange(each.document.collection, "put", each.first, each.last)
+        for each in (done.placed for done in inserted)
+        if each.prepared.chunks
+    ]
+    _update_fields(connection, [each for each in plan if each.outcome == "updated"], homes)
+    again = [step for stored in kept for step in stored.step("put")]
+    return Applied(homes, [*steps, *again], inserted, complete=not again)
 
 
-def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) -> list[ChangeRange]:
-    """Insert new documents and chunks under new numbers; say which chunks there are now."""
+def _insert(connection: Connection, fresh: Sequence[Planned], homes: Homes) -> list[Inserted]:
+    """Insert new documents and chunks under new numbers."""
     placed = _place(connection, fresh)
-    spaced = [(each, spaces[each.document.collection]) for each in placed]
-    rows = [(each, {**document_values(each.document), **each.progress(space)}) for each, space in spaced]
-    added = [{**row, "number": each.number} for each, row in rows if each.is_new]
-    replaced = [{**_changeable(row), "at": each.number} for each, row in rows if not each.is_new]
+    spaced = [(each, homes[each.document.collection].space) for each in placed]
+    rows = [
+        Inserted(each, {**document_values(each.document), **each.progress(space)}) for each, space in spaced
+    ]
+    added = [{**each.row, "number": each.placed.number} for each in rows if each.placed.stored is None]
+    replaced = [
+        {**_changeable(each.row), "at": each.placed.number} for each in rows if each.placed.stored is not None
+    ]
     pieces = [
         chunk_values(chunk, each.first + chunk.position, each.number)
         for each in placed
@@ -258,11 +337,7 @@ def _insert(connection: Connection, fresh: Sequence[Planned], spaces: Spaces) ->
         for chunk, vector in enumerate(each.vectors(space), start=each.first)
     ]
     insert_rows(connection, vectors, brought)
-    return [
-        ChangeRange(each.document.collection, "put", each.first, each.last)
-        for each in placed
-        if each.prepared.chunks
-    ]
+    return rows
 
 
 def _place(connection: Connection, fresh: Sequence[Planned]) -> list[Placed]:
@@ -274,18 +349,18 @@ def _place(connection: Connection, fresh: Sequence[Planned]) -> list[Placed]:
         for each in own:
             known = number if each.stored is None else each.stored.number
             number += each.stored is None
-            placed.append(Placed(each.prepared, known, chunk, is_new=each.stored is None))
+            placed.append(Placed(each.prepared, known, chunk, each.stored))
             chunk += len(each.prepared.chunks)
     return placed
 
 
-def _update_fields(connection: Connection, updated: Sequence[Planned], spaces: Spaces) -> None:
+def _update_fields(connection: Connection, updated: Sequence[Planned], homes: Homes) -> None:
     given: list[Given] = []
     rows: dict[bool, list[dict[str, object]]] = {True: [], False: []}
     for each in updated:
         if each.stored is None:
             continue
-        space = spaces[each.prepared.document.collection]
+        space = homes[each.prepared.document.collection].space
         brought = each.given(space)
         given += [brought] if brought else []
         values = {**document_values(each.prepared.document), **each.progress(space, brought)}
@@ -299,17 +374,13 @@ def _changeable(values: Mapping[str, object]) -> dict[str, object]:
     return {name: value for name, value in values.items() if name not in {"id", "recorded"}}
 
 
-def _spaces_of(connection: Connection, plan: Sequence[Planned]) -> Spaces:
-    """The space that answers in each collection that is written into."""
-    found = {each.prepared.document.collection for each in plan}
-    return {collection: state(connection, collection)[1] for collection in found}
-
-
 def _check_references(
     connection: Connection, batch: Sequence[Document], stored: Mapping[DocumentId, Stored]
-) -> None:
+) -> Homes:
+    """The collections that are written into."""
     ids = list({document.source for document in batch})
-    owners: dict[str, str] = {row[0]: row[1] for row in connection.execute(_OWNERS, {"ids": ids})}
+    rows = connection.execute(_OWNERS, {"ids": ids}).all()
+    owners: dict[str, str] = {row[-1]: row[0] for row in rows}
     wanted = list({document.parent for document in batch if document.parent is not None})
     parents: dict[str, str] = {}
     if wanted:
@@ -324,6 +395,7 @@ def _check_references(
         if document.parent is not None and parents.get(document.parent) != document.source:
             raise NotFound("parent document", document.parent)
         parents[document.id] = document.source
+    return {row[0]: to_collection(row[:-1]) for row in rows}
 
 
 def _check_owner(kind: str, name: str, document: Document, owners: Mapping[str, str]) -> None:
