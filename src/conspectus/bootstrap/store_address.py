@@ -73,7 +73,7 @@ def database_of(place: StoreAddress, settings: Settings) -> Iterator["Database"]
     try:
         yield opened
     finally:
-        opened.reading.dispose()
+        opened.close()
 
 
 def require_store(path: str | Path, *, settings: Settings) -> None:

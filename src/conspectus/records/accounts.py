@@ -11,7 +11,7 @@ from conspectus.model.access import Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import to_moment, to_number
-from conspectus.records.core.transactions import SqlStore, reading, writing
+from conspectus.records.core.transactions import SqlStore, kept, reading, writing
 from conspectus.records.tables.core import collections, grants, groups, keys, members, sources, users
 from conspectus.records.tables.jobs import connections, jobs
 from conspectus.records.tables.streams import alerts
@@ -268,7 +268,7 @@ class SqlAccounts(SqlStore):
     set_user_disabled = writing(set_user_disabled)
     delete_user = writing(delete_user, long=True)
     users = reading(all_users)
-    user = reading(find_user)
+    user = kept(find_user)
     add_group = writing(add_group)
     delete_group = writing(delete_group)
     groups = reading(all_groups)
@@ -276,11 +276,11 @@ class SqlAccounts(SqlStore):
     join = writing(join)
     leave = writing(leave)
     add_key = writing(add_key)
-    key = reading(find_key)
+    key = kept(find_key)
     keys = reading(keys_of)
     revoke_key = writing(revoke_key)
     used = writing(used, lock=lambda key, at, *, secret_hash=None: f"key {key}")
     put_grant = writing(put_grant)
     revoke = writing(revoke)
     grants = reading(grants_on)
-    held_by = reading(held_by)
+    held_by = kept(held_by)

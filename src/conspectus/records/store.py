@@ -39,10 +39,10 @@ from conspectus.records.core.embeddings import (
 from conspectus.records.core.reads import (
     beginnings,
     chunks_between,
+    chunks_by_id,
     count_documents,
     document_chunks,
     documents_by_id,
-    hydrate,
     latest,
     list_documents,
     read_thread,
@@ -50,7 +50,7 @@ from conspectus.records.core.reads import (
     text_of,
     texts_of,
 )
-from conspectus.records.core.transactions import SqlStore, Transactions, reading, writing
+from conspectus.records.core.transactions import SqlStore, Transactions, kept, kept_rows, reading, writing
 from conspectus.records.core.writes import only_collection, write
 from conspectus.records.deletion import (
     begin_purge,
@@ -214,7 +214,7 @@ class SqlRecords(SqlStore):
         return self if seen is self.transactions else SqlRecords(seen)
 
     create_collection = writing(create_collection)
-    collection = reading(find_collection)
+    collection = kept(find_collection)
     change_collection = writing(change_collection)
     collections = reading(all_collections)
     delete_collection = writing(delete_collection, long=True)
@@ -231,7 +231,6 @@ class SqlRecords(SqlStore):
     texts = reading(texts_of)
     document_chunks = reading(document_chunks)
     delete = writing(delete_documents)
-    hydrate = reading(hydrate)
     thread = reading(read_thread)
     latest = reading(latest)
     beginnings = reading(beginnings)
@@ -244,6 +243,7 @@ class SqlRecords(SqlStore):
     state = reading(state)
     unembedded = reading(unembedded)
     oldest_unembedded = reading(oldest_unembedded)
+    hydrate = kept_rows(chunks_by_id)
     count_unembedded = reading(count_unembedded)
     put_vectors = writing(put_vectors, lock=lambda collection, *_: collection)
     fail = writing(fail)

@@ -27,6 +27,7 @@ from sqlalchemy import (
 from sqlalchemy.schema import CreateIndex, CreateTable, ExecutableDDLElement
 
 from conspectus.errors import InvalidInput, MissingExtra, StorageError, StorageTooNew
+from conspectus.records.core.inline import InlineReads
 from conspectus.records.core.sqlite import SqliteDatabase
 from conspectus.records.tables.core import VERSION, counters, metadata
 
@@ -42,7 +43,8 @@ class Database(Protocol):
     Transactions of `reading` have one unchanging view; those of `writing` also have the write lock, so that
     they follow one after the other, in all processes. `beside` is for statements that need neither: each
     counts by itself, and waits for no writer where the database allows that. Of this process, so many
-    `readers` and `writers` work at once; `locks_parts` says whether a lock can be of less than all.
+    `readers` and `writers` work at once; `locks_parts` says whether a lock can be of less than all. `inline`
+    reads without a thread, where the database allows that.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Database(Protocol):
     reading: Engine
     writing: Engine
     beside: Engine
+    inline: InlineReads | None
 
     def writing_to(self, locks: Set[str | None]) -> Engine:
         """Transactions that hold these locks, or with None the write lock, against all other processes.
@@ -78,6 +81,10 @@ class Database(Protocol):
 
     def erase(self) -> None:
         """Leave nothing of what was deleted in any file. Raises StorageBusy."""
+        ...
+
+    def close(self) -> None:
+        """Close every connection."""
         ...
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:

@@ -29,6 +29,7 @@ from conspectus.errors import (
     StorageError,
     WriteOutcomeUnknown,
 )
+from conspectus.records.core.inline import InlineReads
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take locks when they begin: the expressions that take them."""
@@ -70,6 +71,7 @@ class PostgresDatabase:
         )
         self.writing: Engine = engine.execution_options(**{WRITES: (_WHOLE,)})
         self.beside: Engine = engine.execution_options(isolation_level=AUTOCOMMIT)
+        self.inline: InlineReads | None = None
         address = engine.url
         host, database = address.host or "its socket", address.database or ""
         self.name = f"PostgreSQL at {host}:{address.port or 5432}/{database}"
@@ -82,6 +84,10 @@ class PostgresDatabase:
         numbers = sorted(lock_number(lock) for lock in locks if lock is not None)
         taken = (_PART, *(f"pg_advisory_xact_lock({number})" for number in numbers))
         return self._engine.execution_options(**{WRITES: taken})
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._engine.dispose()
 
     def prepare(self) -> None:
         """Look at what the database is. Raises StorageError where it is none that a store can be in."""

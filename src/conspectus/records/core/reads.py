@@ -1,5 +1,6 @@
 """Reading documents and chunks back, for people, for retrieval and for indexes."""
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from itertools import groupby
@@ -27,7 +28,9 @@ from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Document, EmbeddingSpace, StoredChunk, StoredThread
 from conspectus.records.core.collections import state
+from conspectus.records.core.dialects import listed
 from conspectus.records.core.filters import compile_filter
+from conspectus.records.core.inline import plain_rows
 from conspectus.records.core.rows import (
     CHUNK_COLUMNS,
     CHUNK_WIDTH,
@@ -115,6 +118,7 @@ WITH_NEIGHBOURS = select(
     case((and_(_THREADED, chunks.c.id == documents.c.last_chunk), _AFTER), else_=None),
 ).join(documents, documents.c.number == chunks.c.document)
 _BY_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(bindparam("ids", expanding=True)))
+_BY_LISTED_CHUNK = WITH_NEIGHBOURS.where(chunks.c.id.in_(select(listed("ids").c.value)))
 _OF_DOCUMENT = WITH_NEIGHBOURS.where(documents.c.id == bindparam("wanted")).order_by(chunks.c.position)
 _TEXTS = (
     select(documents.c.id, documents.c.content_hash, chunks.c.start, chunks.c.end, chunks.c.text)
@@ -223,14 +227,19 @@ def document_chunks(connection: Connection, document: DocumentId) -> list[Stored
     return stored_chunks(rows)
 
 
-def hydrate(connection: Connection, ids: Sequence[ChunkId]) -> list[StoredChunk]:
-    """Those chunks that exist, in the order asked, with their neighbors."""
-    plain = [int(each) for each in ids]
-    found: dict[ChunkId, StoredChunk] = {}
-    for block in blocks(plain):
-        rows = connection.execute(_BY_CHUNK, {"ids": block}).all()
+def chunks_by_id(connection: Connection, ids: Sequence[int]) -> dict[int, StoredChunk]:
+    """Those chunks that exist, with their neighbors."""
+    found: dict[int, StoredChunk] = {}
+    for block in blocks(ids):
+        rows: Sequence[Sequence[Any]]
+        if connection.dialect.name == "sqlite":
+            if max(block) > LARGEST:
+                raise InvalidInput("number", "does not fit into 64 bits")
+            rows = plain_rows(connection, _BY_LISTED_CHUNK, {"ids": json.dumps(block)})
+        else:
+            rows = connection.execute(_BY_CHUNK, {"ids": block}).all()
         found.update((stored.chunk.id, stored) for stored in stored_chunks(rows))
-    return [found[ChunkId(each)] for each in plain if each in found]
+    return found
 
 
 def chunks_between(
@@ -305,7 +314,7 @@ def _indexed_chunks(
     return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
 
 
-END_OF_TIME = 2**63 - 1
+LARGEST = 2**63 - 1
 
 _ORDER = (documents.c.order_sequence, documents.c.order_start, documents.c.id)
 _FROM_SOURCE = documents.c.source == bindparam("source")
@@ -372,7 +381,7 @@ def latest(
     """The first chunk of each of the newest documents of a source, newest first."""
     _require_positive(limit)
     wanted = {"source": source, "most": limit}
-    bound = END_OF_TIME if until is None else to_microseconds(until)
+    bound = LARGEST if until is None else to_microseconds(until)
     found = connection.execute(_LATEST, {**wanted, "until": bound}).all()
     if not found and until is None:
         found = connection.execute(_LAST, wanted).all()

@@ -5,6 +5,7 @@ import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from json import JSONDecodeError
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from conspectus.errors import (
 )
 from conspectus.private import make_file
 from conspectus.records.core.dialects import NUL
+from conspectus.records.core.inline import INLINE, InlineReads, driver_of
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take the write lock when they begin."""
@@ -53,6 +55,9 @@ class SqliteDatabase:
         self.writing: Engine = self.reading.execution_options(**{WRITES: True})
         self.beside: Engine = self.writing
         self.name = str(path)
+        self.inline: InlineReads | None = InlineReads(
+            path, partial(sqlite_engine, path, busy_seconds=0, connections=1)
+        )
         self.readers = readers
         self.writers = 1
         self.locks_parts = False
@@ -83,6 +88,12 @@ class SqliteDatabase:
     def erase(self) -> None:
         """Leave nothing of what was deleted in any file. Raises StorageBusy."""
         erase_free_space(self.reading, busy_seconds=self._busy_seconds)
+
+    def close(self) -> None:
+        """Close every connection."""
+        if self.inline is not None:
+            self.inline.close()
+        self.reading.dispose()
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:
         """Never: who waited for the lock in vain has waited long enough."""
@@ -118,7 +129,7 @@ def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
     """Switch a new database to the write-ahead log; two processes may do this at the same time."""
     give_up = time.monotonic() + busy_seconds
     with engine.connect() as connection:
-        driver = _driver(connection)
+        driver = driver_of(connection)
         while not _in_wal(driver):
             if time.monotonic() > give_up:
                 raise StorageBusy(f"{engine.url.database}: another process keeps it from being opened")
@@ -132,7 +143,7 @@ def migrating(engine: Engine) -> Iterator[Connection]:
     A table that is dropped would otherwise take all rows that refer to it along.
     """
     with engine.execution_options(**{WRITES: True}).connect() as connection:
-        driver = _driver(connection)
+        driver = driver_of(connection)
         driver.execute("PRAGMA foreign_keys = OFF")
         try:
             with connection.begin():
@@ -145,7 +156,7 @@ def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
     """Rewrite the database without its free pages, then empty the log; waits for readers to leave."""
     give_up = time.monotonic() + busy_seconds
     with engine.connect() as connection:
-        driver = _driver(connection)
+        driver = driver_of(connection)
         driver.execute("VACUUM")
         while _log_is_held(driver):
             if time.monotonic() > give_up:
@@ -234,6 +245,8 @@ def _configure(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
 
 
 def _begin(connection: Connection) -> None:
+    if connection.get_execution_options().get(INLINE, False):
+        return
     writes = connection.get_execution_options().get(WRITES, False)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
@@ -245,13 +258,6 @@ def _refuse_nul(*call: Any) -> None:
         for value in row or ():
             if type(value) is str and NUL in value:
                 raise InvalidInput("text", "holds a NUL, which cannot be stored")
-
-
-def _driver(connection: Connection) -> sqlite3.Connection:
-    driver = connection.connection.driver_connection
-    if not isinstance(driver, sqlite3.Connection):
-        raise StorageError("the database is not SQLite")
-    return driver
 
 
 def _in_wal(driver: sqlite3.Connection) -> bool:

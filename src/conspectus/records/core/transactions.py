@@ -8,7 +8,7 @@ import asyncio
 import hashlib
 import os
 import time
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Coroutine, Hashable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -205,10 +205,11 @@ def _undo(savepoint: NestedTransaction, fault: ConspectusError) -> None:
 
 
 P = ParamSpec("P")
+Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 
 FEW: Final = 50
-"""A work on more rows than these is a long one."""
+"""A work on more rows than these is a long one, and read by a thread."""
 
 
 class Transactions:
@@ -244,6 +245,33 @@ class Transactions:
         seen = work if self._person is None else partial(_as_person, self._person, work)
         job = partial(transact, self.database, self.database.reading, seen)
         return await self._answer(partial(self._readers.submit, job))
+
+    async def lookup(
+        self,
+        keys: Sequence[Key],
+        find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
+    ) -> Mapping[Key, Result]:
+        """What is found of the keys with one unchanging view of the data, few of them without a thread.
+
+        Where the database tells that nothing was committed since, they come from memory: what is found must
+        not be changed, and depend on nothing but its key and the database.
+        """
+        self._require_same_process()
+        inline = self.database.inline
+        version = None if inline is None else inline.version()
+        if inline is None or version is None:
+            return await self.read(lambda connection: find(connection, keys))
+        held: dict[Key, Result] = inline.kept(version, keys)
+        missing = [key for key in keys if key not in held]
+        if not missing:
+            return held
+        read = partial(_found, find, missing)
+        at_once = inline.read(version, read) if len(missing) <= FEW else None
+        found = at_once[0] if at_once is not None else await self.read(read)
+        if at_once is None and inline.version() != version:
+            return await self.read(lambda connection: find(connection, keys)) if held else found
+        inline.keep(version, found)
+        return {**held, **found}
 
     def before_commit(self, finish: Finish) -> None:
         """Do this, too, at the end of each transaction that writes, which it may still undo."""
@@ -301,20 +329,23 @@ class Transactions:
         await asyncio.to_thread(self.shut)
 
     async def _answer(self, start: Callable[[], Future[Result]]) -> Result:
-        if os.getpid() != self._process:
-            raise ForkedEngine
+        self._require_same_process()
         try:
             future = start()
         except RuntimeError as error:
             raise StorageError("the store is closed") from error
         return await asyncio.wrap_future(future)
 
+    def _require_same_process(self) -> None:
+        if os.getpid() != self._process:
+            raise ForkedEngine
+
     def shut(self) -> None:
         """The same, for callers that may block."""
         self._beside.shutdown()
         self._writer.close()
         self._readers.shutdown()
-        self.database.reading.dispose()
+        self.database.close()
 
 
 class SqlStore:
@@ -332,6 +363,35 @@ def reading(
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
         return await self.transactions.read(lambda connection: work(connection, *args, **kwargs))
+
+    return method
+
+
+def kept(
+    work: Callable[Concatenate[Connection, P], Result],
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
+    """The same for a few rows that are often asked for, by what can be a key; see `Transactions.lookup`."""
+
+    @wraps(work)
+    async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
+        key = (work, args, *kwargs.items())
+        found = await self.transactions.lookup(
+            [key], lambda connection, _: {key: work(connection, *args, **kwargs)}
+        )
+        return found[key]
+
+    return method
+
+
+def kept_rows(
+    find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
+) -> Callable[[Any, Sequence[Key]], Coroutine[Any, Any, Sequence[Result]]]:
+    """The same for rows by their keys: those that exist, in the order asked."""
+
+    @wraps(find)
+    async def method(self: SqlStore, keys: Sequence[Key], /) -> Sequence[Result]:
+        found = await self.transactions.lookup(keys, find)
+        return [found[each] for each in keys if each in found]
 
     return method
 
@@ -373,6 +433,14 @@ def beside(
 
 def _is_many(given: object) -> bool:
     return isinstance(given, Sequence | Mapping) and not isinstance(given, str) and len(given) > FEW
+
+
+def _found(
+    find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
+    keys: Sequence[Key],
+    connection: Connection,
+) -> Mapping[Key, Result]:
+    return find(connection, keys)
 
 
 def _as_person(person: str, work: Callable[[Connection], Result], connection: Connection) -> Result:
