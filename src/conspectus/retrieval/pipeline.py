@@ -98,7 +98,9 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
 
 def checked_query(query: str | Query, options: QueryOptions, settings: Settings) -> Query:
     """Return the query with the given options, checked. Raises InvalidInput or TooLarge."""
-    whole = replace(query, **options) if isinstance(query, Query) else Query(query, **options)
+    whole = query if isinstance(query, Query) else Query(query, **options)
+    if whole is query and options:
+        whole = replace(whole, **options)
     _check_choices(whole, settings)
     if whole.graph is not None:
         _check_graph(whole.graph, settings)
@@ -107,7 +109,8 @@ def checked_query(query: str | Query, options: QueryOptions, settings: Settings)
     if len(whole.query) > settings.max_query_characters:
         size, limit = len(whole.query), settings.max_query_characters
         raise TooLarge("query", size=size, limit=limit, unit="characters")
-    return replace(whole, query=clean(whole.query))
+    cleaned = clean(whole.query)
+    return whole if cleaned == whole.query else replace(whole, query=cleaned)
 
 
 def plan(query: Query, *, unembeddable: str | None) -> QueryPlan:
@@ -184,6 +187,8 @@ async def collect(
     if identifiers:
         exact = await index.search(replace(asked, terms=identifiers, vector=None))
         found = replace(found, exact=exact.ids)
+    if not also and not len(found.exact):
+        return found
     wanted = np.union1d(found.exact, np.asarray(also, dtype=np.int64))
     return await widened(index, asked, found, np.setdiff1d(wanted, found.ids))
 
@@ -243,7 +248,7 @@ def _selected(
     if plan.min_similarity is None:
         ids = ranked.candidates.ids.tolist()
         places = places[: query.limit] + [each for each in places[query.limit :] if ids[each] in also]
-    hits = [_hit(ranked, place) for place in places]
+    hits = _hits(ranked, places)
     standing = context.standing
     hits = _kept(
         hits, plan.min_similarity, keeps_threads=standing is not None and standing.profile.keeps_threads
@@ -289,20 +294,25 @@ def _kept(hits: list[Hit], floor: float | None, *, keeps_threads: bool) -> list[
     ]
 
 
-def _hit(ranked: Ranked, place: int) -> Hit:
-    union = ranked.candidates
-    row = ranked.rows[int(union.ids[place])]
-    parts = {name: float(values[place]) for name, values in ranked.parts.items()}
-    words, cosine = float(union.words[place]), float(union.cosine[place])
-    return Hit(
-        chunk=row.chunk,
-        document=row.document,
-        score=sum(parts.values()),
-        parts=parts,
-        bm25=words or None,
-        similarity=None if np.isnan(cosine) else cosine,
-        through=ranked.through.get(int(union.ids[place]), ()),
+def _hits(ranked: Ranked, places: Sequence[int]) -> list[Hit]:
+    """The hits of these places of the candidates."""
+    union, names = ranked.candidates, list(ranked.parts)
+    ids, words, cosine, *columns = (
+        values[places].tolist() for values in (union.ids, union.words, union.cosine, *ranked.parts.values())
     )
+    rows = [ranked.rows[each] for each in ids]
+    return [
+        Hit(
+            chunk=row.chunk,
+            document=row.document,
+            score=sum(parts),
+            parts=dict(zip(names, parts, strict=True)),
+            bm25=by_words or None,
+            similarity=None if math.isnan(by_vector) else by_vector,
+            through=ranked.through.get(each, ()),
+        )
+        for row, each, by_words, by_vector, *parts in zip(rows, ids, words, cosine, *columns, strict=True)
+    ]
 
 
 def _below(hit: Hit, floor: float | None) -> bool:

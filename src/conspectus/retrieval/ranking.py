@@ -98,6 +98,8 @@ class Keep:
         """The ids to rank further: more than the limit only if later parts can change the order."""
         number = max(self.limit, DEPTH) if union.threads or self.more else self.limit
         best = union.ids[np.lexsort((union.ids, -scores))[:number]]
+        if not self.also:
+            return np.sort(best)
         return np.union1d(best, np.intersect1d(union.ids, np.asarray(self.also, dtype=np.int64)))
 
     def with_those(self, ids: Ids) -> "Keep":

@@ -274,8 +274,10 @@ def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = 
     known = ~np.isnan(cosine)
     weight = _words_weight(words, cosine, known, terms, profile)
     shares = words / best if best > 0.0 else np.zeros(len(words))
-    typical = float(np.median(cosine[known])) if known.any() else 0.0
-    return Fused(weight * shares, (1.0 - weight) * np.where(known, cosine, typical), weight)
+    if not known.all():
+        typical = float(np.median(cosine[known])) if known.any() else 0.0
+        cosine = np.where(known, cosine, typical)
+    return Fused(weight * shares, (1.0 - weight) * cosine, weight)
 
 
 def signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
