@@ -12,6 +12,7 @@ from conspectus import Engine, NewDocument
 from conspectus.testing.embedders import HashedEmbedder
 
 PACKAGE = str(Path(conspectus.__file__).parent)
+INDEX = f"{PACKAGE}/index/"
 QUERY = "when does backup 7 run?"
 
 
@@ -24,13 +25,13 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 
 
 async def passed(query: Callable[[], Awaitable[object]]) -> list[str]:
-    """The package's files in which the second of two equal queries calls a function on the event loop."""
+    """The package's files outside the index in which the second of two equal queries calls a function."""
     await query()
     files: dict[str, None] = {}
 
     def note(frame: FrameType, event: str, _: object) -> None:
         name = frame.f_code.co_filename
-        if event == "call" and name.startswith(PACKAGE):
+        if event == "call" and name.startswith(PACKAGE) and not name.startswith(INDEX):
             files[name.removeprefix(PACKAGE)] = None
 
     sys.setprofile(note)
@@ -41,13 +42,13 @@ async def passed(query: Callable[[], Awaitable[object]]) -> list[str]:
     return list(files)
 
 
-async def test_a_warm_retrieve_passes_at_most_20_files(engine: Engine) -> None:
+async def test_a_warm_retrieve_passes_at_most_19_files(engine: Engine) -> None:
     files = await passed(lambda: engine.retrieve(QUERY))
     assert "/engine/search.py" in files
-    assert len(files) <= 20, files
+    assert len(files) <= 19, files
 
 
-async def test_a_warm_window_passes_at_most_35_files(engine: Engine) -> None:
+async def test_a_warm_window_passes_at_most_30_files(engine: Engine) -> None:
     files = await passed(lambda: engine.window(QUERY, 500))
     assert "/window/packer.py" in files
-    assert len(files) <= 35, files
+    assert len(files) <= 30, files

@@ -179,6 +179,8 @@ def _inside(number: int, ranges: Sequence[Range]) -> bool:
 
 _ATTEMPTS = 10
 _MOST_TAILS = 16
+_AT_ONCE = 50_000
+"""Among so few chunks a search is done sooner than a thread begins; only the first one may read files."""
 
 
 class SegmentsIndex:
@@ -201,6 +203,7 @@ class SegmentsIndex:
         self._background: asyncio.Task[None] | None = None
         self._flush_from = request.options.tail_chunks
         self._failure = ""
+        self._answered: list[Path] | None = None
 
     @classmethod
     async def open(
@@ -322,8 +325,13 @@ class SegmentsIndex:
     async def _answer(self, ask: Callable[[Snapshot], Candidates]) -> Candidates:
         """Ask the snapshot; where its files turn out to be damaged, rebuild them and ask again."""
         snapshot = self._snapshot
+        at_once = snapshot.corpus.total <= _AT_ONCE and snapshot.paths == self._answered
         try:
-            return await asyncio.to_thread(_asked, ask, snapshot)
+            if at_once:
+                return _asked(ask, snapshot)
+            found = await asyncio.to_thread(_asked, ask, snapshot)
+            self._answered = snapshot.paths
+            return found
         except IndexDamaged:
             async with self._repairing:
                 if self._snapshot.paths == snapshot.paths:
