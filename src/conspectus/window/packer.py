@@ -4,6 +4,7 @@ from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from conspectus.model.results import Hit
 from conspectus.window.cost_estimate import LEAST_TEXT, Estimator
@@ -43,6 +44,30 @@ class Refusal:
     def for_want_of_room(self) -> bool:
         """Whether a larger budget would include it."""
         return self.same_as is None and not self.blank
+
+
+class Candidate:
+    """A hit by rank, with what each plan asks about it: whose text it is, beside which lines it may stand."""
+
+    def __init__(self, rank: int, hit: Hit) -> None:
+        document = hit.document
+        self.rank = rank
+        self.hit = hit
+        self.blank = not hit.chunk.text.strip()
+        self.voice = _voice(hit)
+        self.same = (hit.chunk.content_hash, self.voice)
+        day = document.occurred.start.date() if document.occurred else None
+        self.line = (group_key(document), document.title, day)
+
+    @cached_property
+    def words(self) -> Sequence[str]:
+        """The words of its text, in order."""
+        return self.hit.chunk.text.split()
+
+    @cached_property
+    def spaced(self) -> str:
+        """Its words between single spaces."""
+        return f" {' '.join(self.words)} "
 
 
 @dataclass(slots=True)
@@ -89,100 +114,102 @@ class Planner:
         self._beside: set[tuple[object, ...]] = set()
         self._shown = SeenTexts()
 
-    def plan(self, hits: Sequence[Hit], swap: Swap | None = None) -> WindowPlan:
+    def plan(self, candidates: Sequence[Candidate], swap: Swap | None = None) -> WindowPlan:
         """Select each hit that fits, then truncate one that did not to the tokens left."""
-        reserved = self._reserve(hits[0])
+        reserved = self._reserve(candidates[0])
         self._room -= reserved
-        for rank, hit in enumerate(hits):
+        for candidate in candidates:
+            rank = candidate.rank
             if rank == 0 and reserved:
-                self._plan.refused[rank] = Refusal(needs=self._price(hit), left=self._room + reserved)
-                self._shown.add(rank, hit, whole=False)
+                self._plan.refused[rank] = Refusal(needs=self._price(candidate), left=self._room + reserved)
+                self._shown.add(candidate, whole=False)
             elif swap is not None and rank == swap.out:
                 self._plan.refused[rank] = Refusal(swapped=True)
             else:
-                self._consider(rank, hit, closed=swap is not None and rank not in swap.keep)
+                self._consider(candidate, closed=swap is not None and rank not in swap.keep)
         self._room += reserved
-        self._fill(hits)
+        self._fill(candidates)
         return self._plan
 
-    def _reserve(self, best: Hit) -> int:
-        if self._price(best) <= self._room:
+    def _reserve(self, candidate: Candidate) -> int:
+        if self._price(candidate) <= self._room:
             return 0
-        around = self._head(best) + self._costs.cut_mark
+        best = candidate.hit
+        around = self._head(candidate) + self._costs.cut_mark
         text = max(WORTH_FILLING, self._room * 3 // 4)
         start, stop = self._costs.part(best, 0, tokens=text, spare=self._spare)
         return min(self._room, around + text) if start < stop else self._room
 
-    def _consider(self, rank: int, hit: Hit, *, closed: bool) -> None:
-        same_as = self._shown.rank_of(hit)
-        blank = not hit.chunk.text.strip()
-        if same_as is not None or blank:
-            self._plan.refused[rank] = Refusal(same_as=same_as, blank=blank)
+    def _consider(self, candidate: Candidate, *, closed: bool) -> None:
+        rank, hit = candidate.rank, candidate.hit
+        same_as = self._shown.rank_of(candidate)
+        if same_as is not None or candidate.blank:
+            self._plan.refused[rank] = Refusal(same_as=same_as, blank=candidate.blank)
             return
         alone = hit.document.id not in self._spans
         price = self._costs.least(hit)
         if not alone or price <= self._room:
-            price = self._price(hit)
+            price = self._price(candidate)
         if closed or price > self._room:
             self._plan.refused[rank] = Refusal(needs=price, left=0 if closed else self._room)
             return
-        self._take(SelectedChunk(rank, hit, 0, len(hit.chunk.text)), price)
-        self._shown.add(rank, hit)
+        self._take(candidate, SelectedChunk(rank, hit, 0, len(hit.chunk.text)), price)
+        self._shown.add(candidate)
 
-    def _take(self, piece: SelectedChunk, price: int) -> None:
+    def _take(self, candidate: Candidate, piece: SelectedChunk, price: int) -> None:
         document, chunk = piece.hit.document, piece.hit.chunk
         self._plan.pieces[piece.rank] = piece
         self._plan.costs[piece.rank] = max(price, 0)
         self._room -= price
-        self._spans.setdefault(document.id, Spans()).add(piece.begins, chunk.start + piece.stop)
-        self._beside.add(_line_key(piece.hit))
+        spans = self._spans.get(document.id)
+        if spans is None:
+            self._spans[document.id] = Spans([piece.begins], [chunk.start + piece.stop])
+        else:
+            spans.add(piece.begins, chunk.start + piece.stop)
+        self._beside.add(candidate.line)
         self._gaps.show(document)
 
-    def _price(self, hit: Hit) -> int:
-        chunk, spans = hit.chunk, self._spans.get(hit.document.id)
-        text = self._costs.text(hit)
+    def _price(self, candidate: Candidate) -> int:
+        chunk, spans = candidate.hit.chunk, self._spans.get(candidate.hit.document.id)
+        text = self._costs.text(candidate.hit)
         if spans is not None and chunk.text:
             text = -(-text * spans.fresh(chunk.start, chunk.end) // len(chunk.text))
-        return self._head(hit) + text
+        return self._head(candidate) + text
 
-    def _head(self, hit: Hit) -> int:
+    def _head(self, candidate: Candidate) -> int:
+        hit = candidate.hit
         spans = self._spans.get(hit.document.id)
         if spans is None:
             gaps = self._gaps.added_by(hit.document)
             marks = gaps * self._costs.left_out if gaps else 0
-            return self._costs.head(hit, beside=_line_key(hit) in self._beside) + marks
+            return self._costs.head(hit, beside=candidate.line in self._beside) + marks
         near = spans.near(hit.chunk.start, hit.chunk.end)
         return 0 if near.start < near.stop else self._costs.gap(hit)
 
-    def _fill(self, hits: Sequence[Hit]) -> None:
+    def _fill(self, candidates: Sequence[Candidate]) -> None:
         refused = self._plan.refused.items()
         skipped = [rank for rank, why in refused if why.for_want_of_room and not why.swapped]
         for rank in skipped[:_MOST_CUTS_TRIED]:
             if self._room < self._worth:
                 return
-            if self._cut(rank, hits[rank]):
+            if self._cut(candidates[rank]):
                 del self._plan.refused[rank]
                 if self._plan.pieces[rank].cut:
                     return
 
-    def _cut(self, rank: int, hit: Hit) -> bool:
+    def _cut(self, candidate: Candidate) -> bool:
+        hit = candidate.hit
         chunk, spans = hit.chunk, self._spans.get(hit.document.id)
-        tokens = self._room - self._head(hit) - self._costs.cut_mark
+        tokens = self._room - self._head(candidate) - self._costs.cut_mark
         if tokens < LEAST_TEXT:
             return False
         covered = spans.covered_until(chunk.start) - chunk.start if spans else 0
         start, stop = self._costs.part(hit, covered, tokens=tokens, spare=self._spare)
         if not chunk.text[start:stop].strip():
             return False
-        piece = SelectedChunk(rank, hit, start if start > covered else 0, stop)
-        self._take(piece, self._room if piece.cut else min(self._room, self._price(hit)))
+        piece = SelectedChunk(candidate.rank, hit, start if start > covered else 0, stop)
+        self._take(candidate, piece, self._room if piece.cut else min(self._room, self._price(candidate)))
         return True
-
-
-def _line_key(hit: Hit) -> tuple[object, ...]:
-    document = hit.document
-    day = document.occurred.start.date() if document.occurred else None
-    return (group_key(document), document.title, day)
 
 
 _MOST_RENDERS = 8
@@ -229,7 +256,8 @@ def pack(
     """
     if not hits or allowed <= 0:
         return _nothing(hits)
-    packer = _Packer(hits, allowed, renderer, count, estimator(hits[0]), threads)
+    candidates = [Candidate(rank, hit) for rank, hit in enumerate(hits)]
+    packer = _Packer(candidates, allowed, renderer, count, estimator(hits[0]), threads)
     best = packer.fit()
     if allowed < _LEAST_TO_FILL or best.plan.complete or packer.is_full(best):
         return best
@@ -247,7 +275,7 @@ class _Group:
 
 @dataclass(frozen=True, slots=True)
 class _Packer:
-    hits: Sequence[Hit]
+    candidates: Sequence[Candidate]
     allowed: int
     renderer: Renderer
     count: Callable[[str], int]
@@ -276,7 +304,7 @@ class _Packer:
             room = min(room, fails) // 2
             packed = self._packed(room, swap)
             best = packed if packed.tokens <= self.allowed else None
-        return best or _nothing(self.hits)
+        return best or _nothing(self.candidates)
 
     def is_full(self, packed: Packed) -> bool:
         """Whether enough of the budget is used."""
@@ -290,7 +318,8 @@ class _Packer:
         worth = min(WORTH_FILLING, 1 + self.allowed // 20)
         spare = self.allowed // (40 if self.allowed >= _LEAST_TO_FILL else 8)
         gaps = Gaps(self.threads)
-        plan = Planner(self.costs, max(room, 0), gaps=gaps, worth=worth, spare=spare).plan(self.hits, swap)
+        planner = Planner(self.costs, max(room, 0), gaps=gaps, worth=worth, spare=spare)
+        plan = planner.plan(self.candidates, swap)
         made: list[_Group] = []
         number = 1
         for pieces in grouped(plan.pieces.values()):
@@ -309,16 +338,19 @@ class _Packer:
         return self.groups[key]
 
 
-def _nothing(hits: Sequence[Hit]) -> Packed:
+def _nothing(hits: Sequence[object]) -> Packed:
     return Packed(WindowPlan(refused=dict.fromkeys(range(len(hits)), Refusal())), (), Rendered(), 0)
 
 
 @dataclass(slots=True)
 class _Voice:
-    """The shown texts of one voice by rank, each as its words between single spaces, and all their words."""
+    """What is shown of one voice by rank, and all its words."""
 
-    texts: dict[int, str] = field(default_factory=dict)
+    shown: dict[int, Candidate] = field(default_factory=dict)
     words: set[str] = field(default_factory=set)
+
+
+_FIRST_WORDS = 4
 
 
 class SeenTexts:
@@ -333,27 +365,24 @@ class SeenTexts:
         self._hashes: dict[tuple[str, str], int] = {}
         self._voices: dict[str, _Voice] = defaultdict(_Voice)
 
-    def rank_of(self, hit: Hit) -> int | None:
-        """The rank under which the hit's text was added already."""
-        voice = _voice(hit)
-        same = self._hashes.get((hit.chunk.content_hash, voice))
-        if same is not None:
+    def rank_of(self, candidate: Candidate) -> int | None:
+        """The rank under which the text of a hit was added already."""
+        same = self._hashes.get(candidate.same)
+        if same is not None or candidate.blank:
             return same
-        words, shown = hit.chunk.text.split(), self._voices[voice]
-        if not words or not shown.words.issuperset(words):
+        voice = self._voices[candidate.voice]
+        first = candidate.hit.chunk.text.split(None, _FIRST_WORDS)[:_FIRST_WORDS]
+        if not (voice.words.issuperset(first) and voice.words.issuperset(candidate.words)):
             return None
-        needle = f" {' '.join(words)} "
-        return next((rank for rank, text in shown.texts.items() if needle in text), None)
+        return next((rank for rank, each in voice.shown.items() if candidate.spaced in each.spaced), None)
 
-    def add(self, rank: int, hit: Hit, *, whole: bool = True) -> None:
+    def add(self, candidate: Candidate, *, whole: bool = True) -> None:
         """Remember a text; a truncated one only by its hash."""
-        voice = _voice(hit)
-        self._hashes.setdefault((hit.chunk.content_hash, voice), rank)
-        if not whole:
-            return
-        words, shown = hit.chunk.text.split(), self._voices[voice]
-        shown.texts[rank] = f" {' '.join(words)} "
-        shown.words.update(words)
+        self._hashes.setdefault(candidate.same, candidate.rank)
+        if whole:
+            voice = self._voices[candidate.voice]
+            voice.shown[candidate.rank] = candidate
+            voice.words.update(candidate.words)
 
 
 def _voice(hit: Hit) -> str:

@@ -293,7 +293,9 @@ def _where(passage: WindowPassage) -> str:
 
 def _section(passage: WindowPassage) -> str:
     """The heading, without the title of the document where it begins with that."""
-    heading, title = on_one_line(passage.heading or ""), on_one_line(passage.document.title)
+    if not passage.heading:
+        return ""
+    heading, title = on_one_line(passage.heading), on_one_line(passage.document.title)
     return "" if heading == title else heading.removeprefix(title + BETWEEN)
 
 
