@@ -12,6 +12,8 @@ from conspectus.text.late_patterns import regex_pattern
 
 RETRIEVED = "retrieved"
 """The element around all that was retrieved."""
+FRAME = (f"<{RETRIEVED}>\n", f"\n</{RETRIEVED}>")
+"""Its two delimiters."""
 PASSAGE = "passage"
 """The element around each passage in it."""
 USER_MESSAGE = "<user-message>"
@@ -149,7 +151,7 @@ def element(fields: Mapping[str, str | int], content: str) -> str:
 def framed(elements: Iterable[str]) -> str:
     """All passages between the delimiters; nothing for none."""
     whole = "\n".join(elements)
-    return f"<{RETRIEVED}>\n{whole}\n</{RETRIEVED}>" if whole else ""
+    return whole.join(FRAME) if whole else ""
 
 
 def passages(rendered: str) -> Iterator[tuple[int, str]]:

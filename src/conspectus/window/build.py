@@ -9,11 +9,10 @@ from conspectus.model.query import Budget
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval, TraceEntry, TraceStatus
 from conspectus.text.clean import clean
 from conspectus.window.cost_estimate import Estimator, Focus
+from conspectus.window.counting import CHUNKS_COUNTED_WITH, RenderingCounter
 from conspectus.window.packer import Packed, Refusal, pack
 from conspectus.window.passages import Layout, Threads
 from conspectus.window.render import Renderer
-
-_CHUNKS_COUNTED_WITH = "o200k_base"
 
 
 def build_window(
@@ -42,13 +41,14 @@ def build_window(
     """
     allowed = _allowed(budget, count)
     hits = sorted(retrieval.hits, key=_rank)
-    counted = budget.tokenizer == _CHUNKS_COUNTED_WITH
+    counted = budget.tokenizer == CHUNKS_COUNTED_WITH
     threads = Threads(retrieval.threads, labels, zones)
     focus = Focus(retrieval.terms, retrieval.nearest)
     estimator = partial(
         Estimator, renderer=renderer, count=count, counted=counted, threads=threads, focus=focus
     )
-    packed = pack(hits, allowed, renderer=renderer, count=count, estimator=estimator, threads=threads)
+    exact = RenderingCounter(renderer, count, budget.tokenizer)
+    packed = pack(hits, allowed, renderer=renderer, count=exact, estimator=estimator, threads=threads)
     below = sorted(retrieval.below_min_similarity, key=_rank)
     return ContextWindow(
         outcome=retrieval.outcome if hits else "no_match",

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from conspectus.model.results import Hit
 from conspectus.window.cost_estimate import LEAST_TEXT, Estimator
+from conspectus.window.counting import Part, RenderingCounter
 from conspectus.window.passages import (
     Gaps,
     Layout,
@@ -238,7 +239,7 @@ def pack(
     allowed: int,
     *,
     renderer: Renderer,
-    count: Callable[[str], int],
+    count: RenderingCounter,
     estimator: Callable[[Hit], Estimator],
     threads: Threads,
 ) -> Packed:
@@ -268,20 +269,14 @@ def pack(
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
-    passages: tuple[WindowPassage, ...]
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Packer:
     candidates: Sequence[Candidate]
     allowed: int
     renderer: Renderer
-    count: Callable[[str], int]
+    count: RenderingCounter
     costs: Estimator
     threads: Threads
-    groups: dict[tuple[object, ...], _Group] = field(default_factory=dict)
+    groups: dict[tuple[object, ...], tuple[tuple[WindowPassage, ...], Part]] = field(default_factory=dict)
 
     def fit(self, swap: Swap | None = None) -> Packed:
         """Plan with estimates, count the rendered text, and plan again with corrected room."""
@@ -320,21 +315,24 @@ class _Packer:
         gaps = Gaps(self.threads)
         planner = Planner(self.costs, max(room, 0), gaps=gaps, worth=worth, spare=spare)
         plan = planner.plan(self.candidates, swap)
-        made: list[_Group] = []
+        layout: list[tuple[WindowPassage, ...]] = []
+        groups: list[Part] = []
         number = 1
         for pieces in grouped(plan.pieces.values()):
-            made.append(self._group(pieces, number))
-            number += len(made[-1].passages)
-        rendered = self.renderer.whole([group.text for group in made])
-        layout = tuple(group.passages for group in made)
-        return Packed(plan, layout, rendered, rendered.tokens(self.count))
+            passages, group = self._group(pieces, number)
+            layout.append(passages)
+            groups.append(group)
+            number += len(passages)
+        rendered = self.renderer.whole([group.text for group in groups])
+        return Packed(plan, tuple(layout), rendered, self.count.tokens(rendered, groups))
 
-    def _group(self, pieces: Sequence[SelectedChunk], number: int) -> _Group:
-        """A group, made once however many plans have it in the same place."""
+    def _group(self, pieces: Sequence[SelectedChunk], number: int) -> tuple[tuple[WindowPassage, ...], Part]:
+        """A group and its rendering, made once however many plans have it in the same place."""
         key = (number, *((piece.rank, piece.start, piece.stop) for piece in pieces))
         if key not in self.groups:
             passages = joined(pieces, number, self.threads)
-            self.groups[key] = _Group(passages, self.renderer.group(passages))
+            chunks = tuple(piece.hit.chunk for piece in pieces)
+            self.groups[key] = passages, Part(self.renderer.group(passages), chunks)
         return self.groups[key]
 
 

@@ -9,11 +9,11 @@ given, and then it is named.
 
 import json
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC
 from types import MappingProxyType
-from typing import Protocol
 from xml.sax.saxutils import escape, quoteattr
 
 from conspectus.errors import InvalidInput
@@ -48,20 +48,24 @@ class Rendered:
         return count(self.text) if self.text else 0
 
 
-class Renderer(Protocol):
-    """A form of the window."""
+class Renderer(ABC):
+    """A form of the window, with what stands before, between and after its groups."""
 
+    before = ""
+    between = "\n"
+    after = ""
+
+    @abstractmethod
     def show(self, text: str) -> str:
         """A document's text as it is in the rendering, escaped."""
-        ...
 
+    @abstractmethod
     def group(self, passages: Sequence[WindowPassage]) -> str:
         """The passages of one group, and the marks of messages left out."""
-        ...
 
     def whole(self, groups: Sequence[str]) -> Rendered:
-        """All groups, with whatever stands around them."""
-        ...
+        """All groups, with what stands around them."""
+        return Rendered(self.before + self.between.join(groups) + self.after if groups else "")
 
 
 def renderer_named(name: str) -> Renderer:
@@ -71,7 +75,7 @@ def renderer_named(name: str) -> Renderer:
     return _RENDERERS[name]
 
 
-class TextRenderer:
+class TextRenderer(Renderer):
     """Plain text. Every passage begins with its number in brackets at the start of a line:
 
     `[1] Title (key), p. 3, Part > Section` above the text of a page or task (as far as known, and
@@ -84,6 +88,8 @@ class TextRenderer:
     and a line `[… 12 messages left out]` stands where messages are missing. A line of a document that begins
     like one of these gets a backslash before it, so nothing in a document can pass for a passage of its own.
     """
+
+    between = "\n\n"
 
     def show(self, text: str) -> str:
         """Printable, and nowhere like a header."""
@@ -102,10 +108,6 @@ class TextRenderer:
             before = passage
         return "\n".join(lines)
 
-    def whole(self, groups: Sequence[str]) -> Rendered:
-        """The groups with a blank line between them."""
-        return Rendered("\n\n".join(groups))
-
     def _passage(self, passage: WindowPassage, before: WindowPassage | None) -> str:
         text = _marked(passage, self.show(passage.text))
         if passage.follows is not None:
@@ -123,7 +125,7 @@ class TextRenderer:
         return f"[{passage.number}] {_answering(passage, line)}"
 
 
-class XmlRenderer:
+class XmlRenderer(Renderer):
     """`<context>` with one `<document index= id= title= page= heading= time= author=>` for each passage.
 
     Attributes without a value are left out. A passage that follows another of the same document after
@@ -133,6 +135,9 @@ class XmlRenderer:
     result always parses.
     """
 
+    before = "<context>\n"
+    after = "\n</context>"
+
     def show(self, text: str) -> str:
         """Escaped: no content can close a tag."""
         return escape(printable(text))
@@ -141,17 +146,13 @@ class XmlRenderer:
         """One element for each passage."""
         return "\n".join(_with_marks(passages, self._element, _left_out_element))
 
-    def whole(self, groups: Sequence[str]) -> Rendered:
-        """The element around all."""
-        return Rendered("\n".join(("<context>", *groups, "</context>")) if groups else "")
-
     def _element(self, passage: WindowPassage) -> str:
         attributes = "".join(f" {name}={quoteattr(str(value))}" for name, value in _fields(passage).items())
         text = _marked(passage, self.show(passage.text))
         return f"<document{attributes}>\n{text}\n</document>"
 
 
-class JsonRenderer:
+class JsonRenderer(Renderer):
     """One JSON object `{"documents": […]}` without spaces, with sorted keys and characters as they are.
 
     Each passage has `index`, `id`, `text`, and where known `title`, `page`, `heading`, `time` and
@@ -160,6 +161,10 @@ class JsonRenderer:
     become U+FFFD.
     """
 
+    before = '{"documents":['
+    between = ","
+    after = "]}"
+
     def show(self, text: str) -> str:
         """As the inside of a JSON string."""
         return _json(_SURROGATES.sub("\ufffd", text))[1:-1]
@@ -167,10 +172,6 @@ class JsonRenderer:
     def group(self, passages: Sequence[WindowPassage]) -> str:
         """One object for each passage."""
         return ",".join(_with_marks(passages, self._object, lambda fields: _json({"left_out": fields})))
-
-    def whole(self, groups: Sequence[str]) -> Rendered:
-        """The object around all."""
-        return Rendered(f'{{"documents":[{",".join(groups)}]}}' if groups else "")
 
     def _object(self, passage: WindowPassage) -> str:
         text = _marked(passage, _SURROGATES.sub("\ufffd", passage.text))
@@ -184,17 +185,21 @@ class MessagesRenderer(TextRenderer):
     authority of a system message.
     """
 
+    before = PREFACE
+
     def whole(self, groups: Sequence[str]) -> Rendered:
         """The message, and its content as text."""
         text = super().whole(groups).text
-        return Rendered(PREFACE + text, (Message("user", PREFACE + text),)) if text else Rendered()
+        return Rendered(text, (Message("user", text),)) if text else Rendered()
 
 
-class GuardedRenderer:
+class GuardedRenderer(Renderer):
     """The form of a chat's prompt: `<retrieved>` with one `<passage number= title= key= …>` for each passage.
 
     Escaped as the XML form is, and disarmed: see conspectus.text.prompt_escaping. `<left_out>` as there.
     """
+
+    before, after = prompt_escaping.FRAME
 
     def show(self, text: str) -> str:
         """Printable, disarmed and escaped."""
@@ -203,10 +208,6 @@ class GuardedRenderer:
     def group(self, passages: Sequence[WindowPassage]) -> str:
         """One element for each passage."""
         return "\n".join(_with_marks(passages, self._element, _left_out_element))
-
-    def whole(self, groups: Sequence[str]) -> Rendered:
-        """The delimiters around all."""
-        return Rendered(prompt_escaping.framed(groups))
 
     def _element(self, passage: WindowPassage) -> str:
         fields = _fields(passage)

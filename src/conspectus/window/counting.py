@@ -1,0 +1,70 @@
+"""Exact token counts of renderings, put together from the counts of their parts and of their chunks."""
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from conspectus.model.records import Chunk
+from conspectus.window.render import Rendered, Renderer
+
+CHUNKS_COUNTED_WITH: Final = "o200k_base"
+
+_DIVISIBLE: Final = frozenset({"o200k_base", "cl100k_base"})
+BORDER: Final = re.compile(
+    r"(?<=[A-Za-z0-9])(?=[!-&(-/:-@\[-`{-~]| [!-~])"  # a word, then a sign or a space and something visible
+    r"|(?<=\n)(?=[ \t]*[!-.0-~])"  # the beginning of a line that is not empty
+)
+"""Where these encodings begin a token whatever stands around: their patterns match nothing across it."""
+_TAIL: Final = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The rendering of a group, and the chunks of which it shows the whole or a part."""
+
+    text: str
+    chunks: tuple[Chunk, ...]
+
+
+class RenderingCounter:
+    """Counts the renderings of one window; a group is counted once, and a chunk that says its tokens never.
+
+    Other tokenizers than o200k_base and cl100k_base, and forms whose groups do not begin lines, are counted
+    as a whole.
+    """
+
+    def __init__(self, renderer: Renderer, count: Callable[[str], int], tokenizer: str) -> None:
+        self._renderer = renderer
+        self._count = count
+        self._divisible = tokenizer in _DIVISIBLE and renderer.between.endswith("\n")
+        self._counted = tokenizer == CHUNKS_COUNTED_WITH
+        self._parts: dict[tuple[str, str], int] = {}
+
+    def tokens(self, rendered: Rendered, groups: Sequence[Part]) -> int:
+        """What the rendering of the groups costs."""
+        if not self._divisible or not groups:
+            return rendered.tokens(self._count)
+        ends = (*[self._renderer.between] * (len(groups) - 1), self._renderer.after)
+        text = self._count(self._renderer.before) + sum(map(self._part, groups, ends))
+        return rendered.tokens(lambda part: text if part == rendered.text else self._count(part))
+
+    def _part(self, group: Part, end: str) -> int:
+        key = (group.text, end)
+        if key not in self._parts:
+            known = group.chunks[0] if self._counted and len(group.chunks) == 1 else None
+            text = group.text + end
+            self._parts[key] = self._count(text) if known is None else self._around(text, known)
+        return self._parts[key]
+
+    def _around(self, text: str, chunk: Chunk) -> int:
+        """Tokens of a text; those of the chunk in it are known, and only what its ends join is counted."""
+        inside = chunk.text.rstrip()
+        at, tail = text.find(inside), len(inside) - _TAIL
+        first = BORDER.search(text, at) if at >= 0 and tail >= _TAIL else None
+        last = [found.start() for found in BORDER.finditer(inside, tail)] if first else []
+        if first is None or not last or last[-1] < first.start() - at:
+            return self._count(text)
+        begin, end = first.start() - at, last[-1]
+        tokens = chunk.tokens - self._count(chunk.text[end:]) + self._count(text[at + end :])
+        return tokens + self._count(text[: at + begin]) - (self._count(chunk.text[:begin]) if begin else 0)
