@@ -5,8 +5,7 @@ import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from typing import Any, Final, TypeAlias, assert_never
+from typing import Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +13,11 @@ from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
 from pymilvus.milvus_client.index import IndexParams
 
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
+from conspectus.index.filter_compiler import ColumnValue, FilterCompiler, by_value
 from conspectus.index.filter_terms import (
     NUMBERS,
     TEXTS,
     entries,
-    equals,
     exists,
     is_moment,
     is_value,
@@ -29,18 +28,11 @@ from conspectus.index.filter_terms import (
 )
 from conspectus.index.milvus.connection import LONGEST_TEXT, tenant
 from conspectus.model.filter import (
-    And,
     Between,
-    Eq,
-    Exists,
     Field,
+    FieldName,
     Filter,
-    In,
-    Not,
-    Or,
-    Overlaps,
     Row,
-    Scalar,
     holds,
     leaves,
 )
@@ -321,72 +313,46 @@ Known: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
 
 def ranged(condition: Filter) -> set[Field]:
     """The fields of which the distinct values must be known to compile a filter."""
-    return {leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and _by_value(leaf)}
+    return {leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and by_value(leaf)}
 
 
 @dataclass(frozen=True, slots=True)
-class Compiler:
+class Compiler(FilterCompiler):
     """Makes expressions. `known` are the distinct values of all fields that `ranged` names.
 
     Milvus Lite looks at arrays row by row, 200 times slower than at texts: there facts are a text of
     hexadecimal words (`facts_as_text`), of which a part is looked for.
     """
 
+    every, none, largest = EVERY, NONE, MOST - 1
     known: Known
     facts_as_text: bool = False
 
-    def compiled(self, condition: Filter) -> str:
-        """The rows that satisfy the filter; odd rows are judged elsewhere."""
-        match condition:
-            case Not():
-                return f"not ({self.compiled(condition.inner)})"
-            case And():
-                return _joined(" and ", map(self.compiled, condition.inner), EVERY)
-            case Or():
-                return _joined(" or ", map(self.compiled, condition.inner), NONE)
-            case Overlaps():
-                return _overlaps(condition)
-            case Eq() | In() | Between() | Exists():
-                return self._leaf(condition)
-            case _:
-                assert_never(condition)
-
-    def _leaf(self, leaf: Eq | In | Between | Exists) -> str:
-        field = leaf.field
-        if isinstance(field, tuple):
-            return self._by_facts(leaf)
-        if isinstance(leaf, Exists) or (isinstance(leaf, Between) and leaf.low is None and leaf.high is None):
-            return _present(field)
+    def present(self, field: FieldName) -> str:
+        """Rows that have a value in a column."""
         if field in TEXTS:
-            return self._text(leaf, field)
-        return _number_is(leaf, field) if field in NUMBERS else NONE
+            return f'{field} != ""'
+        return f"{field if field in NUMBERS else 'ends'} > {ABSENT}"
 
-    def _by_facts(self, leaf: Eq | In | Between | Exists) -> str:
-        match leaf:
-            case Exists():
-                return self._any_fact([exists(leaf.field)])
-            case Eq():
-                return self._any_fact([equals(leaf.field, leaf.value)])
-            case In():
-                return self._any_fact(equals(leaf.field, value) for value in leaf.values)
-            case Between():
-                return self._any_fact(n for n, value in self.known[leaf.field] if holds(leaf, value))
-            case _:
-                assert_never(leaf)
-
-    def _any_fact(self, numbers: Iterable[int | None]) -> str:
-        wanted = [number for number in numbers if number is not None]
+    def any_fact(self, facts: Sequence[int]) -> str:
+        """Rows that have one of these facts."""
         if self.facts_as_text:
-            return " or ".join(f'facts like "%{fact_word(number)}%"' for number in wanted) or NONE
-        return f"array_contains_any(facts, [{','.join(map(str, wanted))}])" if wanted else NONE
+            return " or ".join(f'facts like "%{fact_word(number)}%"' for number in facts)
+        return f"array_contains_any(facts, [{','.join(map(str, facts))}])"
 
-    def _text(self, leaf: Eq | In | Between, name: Field) -> str:
-        if isinstance(leaf, Between):
-            return self._by_facts(leaf) if _by_value(leaf) else _text_range(leaf, name)
-        wanted = leaf.values if isinstance(leaf, In) else (leaf.value,)
-        listed = ",".join(f'"{hexed(value)}"' for value in wanted if isinstance(value, str))
-        moments = self._any_fact(equals(name, value) for value in wanted if isinstance(value, datetime))
-        return _joined(" or ", [f"{name} in [{listed}]"] * bool(listed) + [moments] * (moments != NONE), NONE)
+    def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
+        """Rows whose column has one of these values."""
+        listed = [f'"{hexed(each)}"' if isinstance(each, str) else str(each) for each in values]
+        return f"{field} in [{','.join(listed)}]"
+
+    def compared(self, column: str, sign: str, value: ColumnValue) -> str:
+        """Rows whose column, if it has a value, has one on that side."""
+        return f"{column} {sign} {_literal(value)}"
+
+    def values_between(self, leaf: Between) -> str:
+        """Rows with a fact of which the value lies between."""
+        facts = [number for number, value in self.known[leaf.field] if holds(leaf, value)]
+        return self.any_fact(facts) if facts else self.none
 
 
 def either(ids: Iterable[int]) -> str:
@@ -401,78 +367,10 @@ def one_of(keys: Iterable[str]) -> str:
     return f"key in [{listed}]"
 
 
-def _joined(word: str, parts: Iterable[str], nothing: str) -> str:
-    return word.join(f"({part})" for part in parts) or nothing
-
-
-def _overlaps(leaf: Overlaps) -> str:
-    parts = [f"ends > {ABSENT}"]
-    if leaf.end is not None:
-        parts.append(f"starts < {to_microseconds(leaf.end)}")
-    if leaf.start is not None:
-        low = to_microseconds(leaf.start)
-        parts.append(f"(ends > {low} or starts >= {low})")
-    return " and ".join(parts)
-
-
-def _present(field: str) -> str:
-    if field in TEXTS:
-        return f'{field} != ""'
-    return f"{field if field in NUMBERS else 'ends'} > {ABSENT}"
-
-
-def _by_value(leaf: Between) -> bool:
-    if isinstance(leaf.field, tuple):
-        return True
-    return leaf.field in TEXTS and any(isinstance(bound, datetime) for bound in (leaf.low, leaf.high))
-
-
-def _text_range(leaf: Between, name: Field) -> str:
-    parts = [f'{name} != ""']
-    for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
-        if bound is not None and not isinstance(bound, str):
-            return NONE
-        if bound is not None:
-            parts.append(f'{name} {sign} "{hexed(bound)}"')
-    return " and ".join(parts)
-
-
-def _number_is(leaf: Eq | In | Between, name: str) -> str:
-    if isinstance(leaf, Between):
-        return _number_range(leaf, name)
-    wanted = leaf.values if isinstance(leaf, In) else (leaf.value,)
-    exact = {_whole(value, name) for value in wanted}
-    listed = ",".join(str(int(number)) for number in exact if number is not None and _fits(number))
-    return f"{name} in [{listed}]" if listed else NONE
-
-
-def _number_range(leaf: Between, name: str) -> str:
-    parts = [f"{name} > {ABSENT}"]
-    for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
-        if bound is None:
-            continue
-        number = _whole(bound, name)
-        if number is None:
-            return NONE
-        parts.append(f"{name} {sign} {_next_whole(number)}")
-    return " and ".join(parts)
-
-
-def _whole(bound: Scalar, name: str) -> int | float | None:
-    """What a bound is among the numbers of a column; None where they cannot be compared."""
-    if name == "recorded":
-        return to_microseconds(bound) if isinstance(bound, datetime) and bound.tzinfo else None
-    if isinstance(bound, bool) or not isinstance(bound, int | float) or bound != bound:
-        return None
-    return bound
-
-
-def _fits(number: int | float) -> bool:
-    return abs(number) < MOST and number == int(number)
-
-
-def _next_whole(number: int | float) -> int:
-    """The least whole number that is not below; far enough out for all that a column holds."""
-    if isinstance(number, float) and math.isinf(number):
-        return MOST if number > 0 else ABSENT
-    return max(ABSENT, min(MOST, math.ceil(number)))
+def _literal(value: ColumnValue) -> str:
+    """A value of a column; for a number the least whole one that is not below it."""
+    if isinstance(value, str):
+        return f'"{hexed(value)}"'
+    if isinstance(value, float) and math.isinf(value):
+        return str(MOST if value > 0 else ABSENT)
+    return str(max(ABSENT, min(MOST, math.ceil(value))))

@@ -1,0 +1,158 @@
+"""Filters as conditions in the language of a database, on columns of rows and the facts of their metadata."""
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import ClassVar, TypeAlias, assert_never
+
+from conspectus.index.filter_terms import NUMBERS, TEXTS, equals, exists
+from conspectus.model.filter import (
+    And,
+    Between,
+    Eq,
+    Exists,
+    Field,
+    FieldName,
+    Filter,
+    In,
+    Not,
+    Or,
+    Overlaps,
+    Scalar,
+    instant,
+)
+from conspectus.text.times import to_microseconds
+
+ColumnValue: TypeAlias = str | int | float
+
+
+def by_value(leaf: Between) -> bool:
+    """Whether a range is one of distinct values, as no column has them in their order."""
+    if isinstance(leaf.field, tuple):
+        return True
+    return leaf.field in TEXTS and any(isinstance(bound, datetime) for bound in (leaf.low, leaf.high))
+
+
+class FilterCompiler:
+    """Makes conditions that are never null, so that each may be negated. A language overrides the last five.
+
+    `every` and `none` are the conditions of all rows and of no row; `largest` is what a column of whole
+    numbers holds. `starts` and `ends` are the columns of the event time, in microseconds.
+    """
+
+    every: ClassVar[str]
+    none: ClassVar[str]
+    largest: ClassVar[int]
+
+    def compiled(self, condition: Filter) -> str:
+        """The rows that satisfy the filter, of those whose fields all fit into their columns."""
+        match condition:
+            case Not():
+                return f"not ({self.compiled(condition.inner)})"
+            case And():
+                return self._all_of(map(self.compiled, condition.inner))
+            case Or():
+                return self._any_of(map(self.compiled, condition.inner))
+            case Overlaps():
+                return self._overlaps(condition)
+            case Exists():
+                return self._exists(condition.field)
+            case Eq() | In():
+                values = (condition.value,) if isinstance(condition, Eq) else condition.values
+                return self._one_of(condition.field, values)
+            case Between():
+                return self._between(condition)
+            case _:
+                assert_never(condition)
+
+    def _all_of(self, parts: Iterable[str]) -> str:
+        return _joined(" and ", [part for part in parts if part != self.every]) or self.every
+
+    def _any_of(self, parts: Iterable[str]) -> str:
+        return _joined(" or ", [part for part in parts if part != self.none]) or self.none
+
+    def _overlaps(self, leaf: Overlaps) -> str:
+        parts = [self.present("occurred")]
+        if leaf.end is not None:
+            parts.append(self.compared("starts", "<", to_microseconds(leaf.end)))
+        if leaf.start is not None:
+            low = to_microseconds(leaf.start)
+            parts.append(self._any_of([self.compared("ends", ">", low), self.compared("starts", ">=", low)]))
+        return self._all_of(parts)
+
+    def _exists(self, field: Field) -> str:
+        return self.present(field) if isinstance(field, str) else self.any_fact([exists(field)])
+
+    def _one_of(self, field: Field, values: Sequence[Scalar]) -> str:
+        if not isinstance(field, str):
+            return self._equal_facts(field, values)
+        if field in TEXTS:
+            texts = [value for value in values if isinstance(value, str)]
+            listed = self.among(field, texts) if texts else self.none
+            if len(texts) == len(values):
+                return listed
+            moments = [value for value in values if isinstance(value, datetime)]
+            return self._any_of([listed, self._equal_facts(field, moments)])
+        numbers = [_number(value, field) for value in values] if field in NUMBERS else []
+        exact = [int(each) for each in numbers if each is not None and self._fits(each)]
+        return self.among(field, exact) if exact else self.none
+
+    def _equal_facts(self, field: Field, values: Sequence[Scalar]) -> str:
+        facts = [fact for value in values if (fact := equals(field, value)) is not None]
+        return self.any_fact(facts) if facts else self.none
+
+    def _between(self, leaf: Between) -> str:
+        field = leaf.field
+        if not isinstance(field, str) or by_value(leaf):
+            return self.values_between(leaf)
+        parts = [self.present(field)]
+        for sign, bound in ((">=", leaf.low), ("<", leaf.high)):
+            if bound is None:
+                continue
+            value = _in_column(bound, field)
+            if value is None:
+                return self.none
+            parts.append(self.compared(field, sign, value))
+        return self._all_of(parts)
+
+    def _fits(self, number: int | float) -> bool:
+        return abs(number) <= self.largest and number == int(number)
+
+    def present(self, field: FieldName) -> str:
+        """Rows that have a value in a column."""
+        raise NotImplementedError
+
+    def any_fact(self, facts: Sequence[int]) -> str:
+        """Rows that have one of these facts, of which there is one at least."""
+        raise NotImplementedError
+
+    def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
+        """Rows whose column has one of these values, of which there is one at least."""
+        raise NotImplementedError
+
+    def compared(self, column: str, sign: str, value: ColumnValue) -> str:
+        """Rows whose column, if it has a value, has one on that side."""
+        raise NotImplementedError
+
+    def values_between(self, leaf: Between) -> str:
+        """Rows with a fact of which the value lies between."""
+        raise NotImplementedError
+
+
+def _joined(word: str, parts: Sequence[str]) -> str:
+    return word.join(f"({part})" for part in parts) if len(parts) > 1 else "".join(parts)
+
+
+def _in_column(value: Scalar, field: FieldName) -> ColumnValue | None:
+    """What a column can be compared with; None where it can be nothing like the value."""
+    if field in TEXTS:
+        return value if isinstance(value, str) else None
+    return _number(value, field) if field in NUMBERS else None
+
+
+def _number(value: Scalar, field: FieldName) -> int | float | None:
+    if field == "recorded":
+        moment = instant(value) if isinstance(value, datetime) else None
+        return None if moment is None else to_microseconds(moment)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return None
+    return value
