@@ -5,6 +5,7 @@
 #define PY_SSIZE_T_CLEAN
 #define Py_LIMITED_API 0x030b0000
 #include <Python.h>
+#include <float.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,13 @@
 #define INLINE static inline
 #endif
 
-enum { WINDOW = 4096, BATCH = 128, LANES = 8, LEAF = 128 };
+#ifdef __GNUC__
+#define PREFETCH __builtin_prefetch
+#else
+#define PREFETCH(address)
+#endif
+
+enum { WINDOW = 8192, BATCH = 128, LANES = 8, LEAF = 128, AHEAD = 4, LOOKUP = 8 };
 enum { DONE = 0, NO_MEMORY = -1, OUT_OF_BOUNDS = -2 };
 static const double SLACK = 1e-4; /* what single precision may lose, on either side of a threshold */
 
@@ -43,6 +50,11 @@ typedef struct {
     float *heap; /* the best scores so far, the least of them first */
     double threshold;
 } Leaders;
+
+typedef struct {
+    float norms[WINDOW + 1], scores[WINDOW + 1]; /* the last of each is for rows that are elsewhere */
+    uint32_t places[WINDOW];
+} Window;
 
 INLINE uint32_t count_at(const Text *text, Py_ssize_t place)
 {
@@ -117,11 +129,12 @@ INLINE int gained(const Text *text, const Term *term, Py_ssize_t end, int64_t st
     const float weight = (float)term->weight;
     uint32_t furthest = 0;
     for (Py_ssize_t first = term->at; first < end; first += BATCH) {
+        const uint32_t *rows = text->rows + first;
         int some = end - first < BATCH ? (int)(end - first) : BATCH;
         uint32_t place[BATCH];
         float count[BATCH], share[BATCH];
         for (int i = 0; i < some; i++) {
-            uint32_t inside = text->rows[first + i] - (uint32_t)start;
+            uint32_t inside = rows[i] - (uint32_t)start;
             place[i] = inside < span ? inside : WINDOW;
             furthest = place[i] > furthest ? place[i] : furthest;
         }
@@ -201,58 +214,87 @@ static double completed(const Text *text, Term *terms, Py_ssize_t many, double r
     return score;
 }
 
-/* MaxScore over windows: the terms that cannot lift a row among the best by themselves, the first `few`, are looked
-   up only for rows that they could lift. `terms` are sorted by what they gain at most. */
-INLINE int lead_window(const Text *text, Term *terms, Py_ssize_t count, int64_t start, Leaders *leaders,
-                       float *norms, float *scores)
+/* Add the postings of a window, by terms from `first` on; their norms are there once `gaining` is not 0. */
+INLINE int gained_by(const Text *text, Term *terms, Py_ssize_t first, Py_ssize_t count, int64_t start, uint32_t span,
+                     Window *window, Py_ssize_t *gaining)
 {
-    uint32_t span = text->size - start < WINDOW ? (uint32_t)(text->size - start) : WINDOW;
-    double rest = 0.0;
-    Py_ssize_t few = 0, gaining = 0;
-    while (few < count && rest + terms[few].most * (1.0 + SLACK) < leaders->threshold)
-        rest += terms[few++].most * (1.0 + SLACK);
-    for (Py_ssize_t t = few; t < count; t++) {
+    for (Py_ssize_t t = first; t < count; t++) {
         terms[t].at = reached(text->rows, terms[t].at, terms[t].end, start);
         Py_ssize_t end = reached(text->rows, terms[t].at, terms[t].end, start + span);
         if (end == terms[t].at) continue;
-        if (!gaining) {
+        if (!*gaining) {
             for (uint32_t i = 0; i < span; i++)
-                norms[i] = (float)text->base + (float)text->slope * (float)text->lengths[start + i];
-            memset(scores, 0, (WINDOW + 1) * sizeof *scores);
+                window->norms[i] = (float)text->base + (float)text->slope * (float)text->lengths[start + i];
+            memset(window->scores, 0, sizeof window->scores);
         }
-        gaining += end - terms[t].at;
-        if (gained(text, terms + t, end, start, span, norms, scores)) return OUT_OF_BOUNDS;
+        *gaining += end - terms[t].at;
+        if (gained(text, terms + t, end, start, span, window->norms, window->scores)) return OUT_OF_BOUNDS;
         terms[t].at = end;
-    }
-    if (!gaining) return DONE;
-    for (uint32_t first = 0; first < span; first += 4 * LANES) {
-        float needed = (float)(leaders->threshold - rest);
-        int any = 0;
-        if (needed > 0.0f)
-            for (int j = 0; j < 4 * LANES; j++) any |= scores[first + j] >= needed;
-        else
-            for (int j = 0; j < 4 * LANES; j++) any |= scores[first + j] > 0.0f;
-        for (uint32_t i = first; any && i < first + 4 * LANES; i++) {
-            if (scores[i] <= 0.0f || scores[i] < needed) continue;
-            if (text->allowed && !text->allowed[start + i]) continue;
-            double score = completed(text, terms, few, rest, start + i, scores[i], leaders->threshold);
-            if (score > 0.0 && score >= leaders->threshold && lead(leaders, start + i, score)) return NO_MEMORY;
-        }
     }
     return DONE;
 }
 
-WIDE static int window_wide(const Text *x, Term *t, Py_ssize_t c, int64_t s, Leaders *l, float *n, float *v)
+/* The places in a window with a score of `least` or more. */
+INLINE Py_ssize_t placed(Window *window, uint32_t span, float least)
 {
-    return lead_window(x, t, c, s, l, n, v);
+    Py_ssize_t count = 0;
+    for (Py_ssize_t first = 0; first < span; first += 4 * LANES) {
+        const float *scores = window->scores + first;
+        int any = 0;
+        for (int j = 0; j < 4 * LANES; j++) any |= scores[j] >= least;
+        for (int j = 0; any && j < 4 * LANES; j++) {
+            window->places[count] = (uint32_t)(first + j);
+            count += scores[j] >= least;
+        }
+    }
+    return count;
 }
 
-static int window_plain(const Text *x, Term *t, Py_ssize_t c, int64_t s, Leaders *l, float *n, float *v)
+/* MaxScore over windows: the terms that cannot lift a row among the best by themselves, the first `few`, are looked
+   up only for rows that they could lift, where that is less work than to add them up. `terms` are sorted by what
+   they gain at most. */
+INLINE int lead_window(const Text *text, Term *terms, Py_ssize_t count, int64_t start, Leaders *leaders,
+                       Window *window)
 {
-    return lead_window(x, t, c, s, l, n, v);
+    uint32_t span = text->size - start < WINDOW ? (uint32_t)(text->size - start) : WINDOW;
+    double rest = 0.0;
+    Py_ssize_t few = 0, gaining = 0, postings = 0;
+    while (few < count && rest + terms[few].most * (1.0 + SLACK) < leaders->threshold) {
+        postings += (terms[few].end - terms[few].at) / ((text->size - start) / span + 1);
+        rest += terms[few++].most * (1.0 + SLACK);
+    }
+    if (gained_by(text, terms, few, count, start, span, window, &gaining)) return OUT_OF_BOUNDS;
+    if (!gaining) return DONE;
+    float least = (float)(leaders->threshold - rest);
+    Py_ssize_t found = placed(window, span, least > FLT_MIN ? least : FLT_MIN);
+    if (LOOKUP * found * few > postings) {
+        if (gained_by(text, terms, 0, few, start, span, window, &gaining)) return OUT_OF_BOUNDS;
+        few = 0;
+        rest = 0.0;
+        least = (float)leaders->threshold;
+        found = placed(window, span, least > FLT_MIN ? least : FLT_MIN);
+    }
+    for (Py_ssize_t i = 0; i < found; i++) {
+        int64_t row = start + window->places[i];
+        if (text->allowed && !text->allowed[row]) continue;
+        double score = window->scores[window->places[i]];
+        score = completed(text, terms, few, rest, row, score, leaders->threshold);
+        if (score >= leaders->threshold && lead(leaders, row, score)) return NO_MEMORY;
+    }
+    return DONE;
 }
 
-static int (*lead_in_window)(const Text *, Term *, Py_ssize_t, int64_t, Leaders *, float *, float *);
+WIDE static int window_wide(const Text *x, Term *t, Py_ssize_t c, int64_t s, Leaders *l, Window *w)
+{
+    return lead_window(x, t, c, s, l, w);
+}
+
+static int window_plain(const Text *x, Term *t, Py_ssize_t c, int64_t s, Leaders *l, Window *w)
+{
+    return lead_window(x, t, c, s, l, w);
+}
+
+static int (*lead_in_window)(const Text *, Term *, Py_ssize_t, int64_t, Leaders *, Window *);
 
 static int by_most(const void *a, const void *b)
 {
@@ -306,18 +348,17 @@ static Py_ssize_t keep_best(int64_t *rows, double *scores, Py_ssize_t count, Py_
 static int lead_all(const Text *text, const Term *terms, Py_ssize_t count, Leaders *leaders)
 {
     Term *sorted = malloc((count + 1) * sizeof *sorted);
-    float *norms = malloc(2 * (WINDOW + 1) * sizeof *norms);
-    int failed = sorted && norms ? DONE : NO_MEMORY;
+    Window *window = calloc(1, sizeof *window);
+    int failed = sorted && window ? DONE : NO_MEMORY;
     if (!failed) {
         memcpy(sorted, terms, count * sizeof *sorted);
         qsort(sorted, count, sizeof *sorted, by_most);
-        memset(norms, 0, 2 * (WINDOW + 1) * sizeof *norms);
-        norms[WINDOW] = 1.0f;
+        window->norms[WINDOW] = 1.0f;
         for (int64_t start = 0; start < text->size && !failed; start += WINDOW)
-            failed = lead_in_window(text, sorted, count, start, leaders, norms, norms + WINDOW + 1);
+            failed = lead_in_window(text, sorted, count, start, leaders, window);
     }
     free(sorted);
-    free(norms);
+    free(window);
     return failed;
 }
 
@@ -475,7 +516,9 @@ INLINE void products(const int16_t *vectors, const float *query, Py_ssize_t size
 {
     for (Py_ssize_t i = 0; i < count; i++) {
         const int16_t *row = vectors + rows[i] * size;
-        float sums[64];
+        if (i + AHEAD < count)
+            for (Py_ssize_t at = 0; at < size; at += 32) PREFETCH(vectors + rows[i + AHEAD] * size + at);
+        float sums[64] = {0.0f};
         int held = 0;
         Py_ssize_t at = 0;
         for (Py_ssize_t leaf = 0; leaf < leaves; at += plan[leaf++].size) {
