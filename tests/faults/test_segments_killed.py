@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from conspectus.errors import IndexDamaged, StorageError, StorageTooNew
+from conspectus.errors import IndexDamaged, IndexReplaced, StorageError, StorageTooNew
 from conspectus.index.segments.build import Options, SubprocessBuilder
 from conspectus.index.segments.manifest import FORMAT, forget, read_text, write_text
 from conspectus.index.segments.store import SegmentsIndex
@@ -86,9 +86,11 @@ async def test_closing_kills_the_child(tmp_path: Path) -> None:
     journal = history(3, size=60)
     waiting = SubprocessBuilder([sys.executable, "-c", "import time; time.sleep(1000)"])
     index = await opened(tmp_path / "index", journal, waiting)
-    await index.apply(await journal.changes_since(0, limit=10_000))
+    building = asyncio.create_task(index.rebuild())
     await asyncio.sleep(0.05)
     await index.close()
+    with pytest.raises(IndexReplaced):
+        await building
     assert not list((tmp_path / "index").glob("segment-*"))
 
 
@@ -96,15 +98,17 @@ async def test_a_failing_child_is_told_and_nothing_is_lost(tmp_path: Path) -> No
     journal = history(4, size=200)
     failing = SubprocessBuilder([sys.executable, "-c", "import sys; sys.exit('no room left')"])
     index = await opened(tmp_path / "index", journal, failing)
-    await index.apply(await journal.changes_since(0, limit=10_000))
     with pytest.raises(StorageError, match="no room left"):
         await index.rebuild()
-    await assert_right(index, journal)
-    for _ in range(1_000):
+    # The tail is written here; only when there are five segments, a child is to make one of them.
+    for start in range(1_000, 50_000, 50):
+        journal.put([make_chunk(start + number, "more foxes") for number in range(50)])
+        await index.apply(await journal.changes_since(index.applied(), limit=10_000))
         if "failure" in (await index.status()).details:
             break
         await asyncio.sleep(0.01)
     assert "no room left" in (await index.status()).details["failure"]
+    await assert_right(index, journal)
     await index.close()
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,17 @@ from tests.support.journal import Journal, make_chunk
 from conspectus.index.bm25 import Bm25, Corpus, best
 from conspectus.index.segments.build import Options
 from conspectus.index.segments.columns import Columns, ColumnWriter
-from conspectus.index.segments.segment import Row, SegmentView, Shape, analysed, segment_in_memory
+from conspectus.index.segments.segment import (
+    Row,
+    SegmentView,
+    Shape,
+    analysed,
+    merged_in_memory,
+    segment_in_memory,
+)
 from conspectus.index.segments.store import SegmentsIndex
 from conspectus.model.filter import And, Between, Eq, Exists, Filter, Or, matches
+from conspectus.model.ids import ChunkId
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Probe
 
@@ -33,6 +42,35 @@ def test_columns_mean_what_matches_means(stored: list[IndexedChunk], asked: list
     for condition in asked:
         expected = [matches(condition, chunk.row()) for chunk in stored]
         assert columns.mask(condition).tolist() == expected, condition
+
+
+def spread(cuts: list[list[IndexedChunk]]) -> list[list[Row]]:
+    """The chunks as rows with ids of their own, those of each cut among those of the others."""
+    flat = [(place, chunk) for place, cut in enumerate(cuts) for chunk in cut]
+    order = np.random.default_rng(len(flat)).permutation(len(flat)).tolist()
+    result: list[list[Row]] = [[] for _ in cuts]
+    for number, (place, each) in zip(order, flat, strict=True):
+        chunk = replace(each, chunk=replace(each.chunk, id=ChunkId(number + 1)))
+        result[place] += analysed([chunk], str.split)
+    return [sorted(cut, key=lambda row: row.id) for cut in result]
+
+
+@given(st.lists(st.lists(rows, max_size=6), min_size=1, max_size=4), st.sets(st.integers(1, 24)))
+@settings(max_examples=tries(300))
+def test_merged_segments_are_those_that_would_be_written(
+    cuts: list[list[IndexedChunk]], dead: set[int]
+) -> None:
+    shape = Shape(DIMENSIONS, Bm25(), 10**6, 10**6)
+    given_rows = spread(cuts)
+    views = [SegmentView(segment_in_memory(cut, shape)).without((i, i) for i in dead) for cut in given_rows]
+    merged = merged_in_memory(views, shape)
+    live = sorted((row for cut in given_rows for row in cut if row.id not in dead), key=lambda row: row.id)
+    written = segment_in_memory(live, shape)
+    assert merged.arrays.keys() == written.arrays.keys()
+    for name, expected in written.arrays.items():
+        assert merged.arrays[name].dtype == expected.dtype, name
+        assert merged.arrays[name].tobytes() == expected.tobytes(), name
+    assert merged.vectors.tobytes() == written.vectors.tobytes()
 
 
 async def open_segments(directory: Path, journal: Journal, tail_chunks: int) -> SegmentsIndex:

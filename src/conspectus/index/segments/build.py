@@ -4,12 +4,12 @@ import asyncio
 import json
 import os
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
-from contextlib import aclosing, closing
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
+from contextlib import ExitStack, aclosing, asynccontextmanager, closing, contextmanager
 from dataclasses import asdict, dataclass, field
 from io import BytesIO
 from pathlib import Path
-from typing import BinaryIO, Literal, Protocol, TypeAlias
+from typing import BinaryIO, Literal, ParamSpec, Protocol, TypeAlias, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -39,6 +39,7 @@ from conspectus.index.segments.segment import (
     SegmentWriter,
     Shape,
     analysed,
+    merged_in_memory,
     open_segment,
     write_segment,
 )
@@ -52,6 +53,8 @@ _GAP = 64
 _TIER = 4
 
 Mode: TypeAlias = Literal["flush", "rebuild", "purge"]
+P = ParamSpec("P")
+Result = TypeVar("Result")
 _Named: TypeAlias = tuple[str, SegmentView]
 
 
@@ -116,12 +119,80 @@ async def build_segment(
     """
     if request.identity != identity_of(analyse, request.shape.dimensions, request.shape.bm25):
         raise InvalidInput("identity", "the builder analyses text in another way than the index")
+    async with _turn(Path(request.directory)):
+        return await _Build(reader, request, analyse, progress).run()
+
+
+@asynccontextmanager
+async def _turn(directory: Path) -> AsyncGenerator[None, None]:
+    """When nobody else builds here. Raises IndexReplaced where the collection or all files are deleted."""
+    with _told_as_replaced(directory), ExitStack() as lock:
+        while not lock.enter_context(locked(directory)):
+            lock.close()
+            await asyncio.sleep(_RETRY_SECONDS)
+        yield
+
+
+@contextmanager
+def _told_as_replaced(directory: Path) -> Iterator[None]:
+    try:
+        yield
+    except NotFound as fault:
+        raise IndexReplaced(f"{directory}: deleted with its collection meanwhile") from fault
+    except (FileNotFoundError, IndexDamaged) as fault:
+        if stamp(directory) is None:
+            raise IndexReplaced(f"{directory}: it was deleted while it was built") from fault
+        raise
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a process has of an index: the segments of a manifest, in memory what came up to `sequence`."""
+
+    manifest: Manifest
+    sequence: int
+    disk: tuple[SegmentView, ...]
+    tail: tuple[SegmentView, ...]
+
+
+async def write_tail(reader: Reader, request: BuildRequest, held: Held) -> BuildResult | None:
+    """Write what is in memory as one segment more; None where another process has built meanwhile.
+
+    No record is read. The tail holds at most `MOST_ROWS` live rows. Raises IndexReplaced.
+    """
     directory = Path(request.directory)
-    while True:
-        with locked(directory) as mine:
-            if mine:
-                return await _Build(reader, request, analyse, progress).built()
-        await asyncio.sleep(_RETRY_SECONDS)
+    async with _turn(directory):
+        if read_manifest(directory, request.identity) != held.manifest:
+            return None
+        until = await reader.last_sequence()
+        return await _in_thread(_write_tail, request, held, until)
+
+
+def _write_tail(request: BuildRequest, held: Held, until: int) -> BuildResult:
+    directory = Path(request.directory)
+    remove_unnamed(directory, held.manifest)
+    entries = [
+        SegmentEntry(view.segment.path.name, len(view.segment), packed(view.dead))
+        for view in held.disk
+        if view.segment.path is not None
+    ]
+    chunks = sum(view.live for view in held.tail)
+    if chunks:
+        entries.append(SegmentEntry(_written(directory, held.tail, request.shape), chunks))
+    renewed = Manifest(held.manifest.identity, held.sequence, until, tuple(entries))
+    write_manifest(directory, renewed)
+    remove_unnamed(directory, renewed)
+    return BuildResult(held.sequence, chunks)
+
+
+def _written(directory: Path, views: Sequence[SegmentView], shape: Shape) -> str:
+    """The name of a new segment of the live rows."""
+    segment = merged_in_memory(views, shape)
+    folder = unfinished(directory, uuid4().hex)
+    make_file(folder / VECTORS)
+    segment.vectors.tofile(folder / VECTORS)
+    write_segment(folder, segment.arrays, shape)
+    return finish(folder)
 
 
 class _Build:
@@ -134,17 +205,6 @@ class _Build:
         self._progress = progress
         self._directory = Path(request.directory)
         self._sequence = 0
-
-    async def built(self) -> BuildResult:
-        """What `run` gives. Raises IndexReplaced where its collection or all its files were deleted."""
-        try:
-            return await self.run()
-        except NotFound as fault:
-            raise IndexReplaced(f"{self._directory}: deleted with its collection meanwhile") from fault
-        except (FileNotFoundError, IndexDamaged) as fault:
-            if stamp(self._directory) is None:
-                raise IndexReplaced(f"{self._directory}: it was deleted while it was built") from fault
-            raise
 
     async def run(self) -> BuildResult:
         """Plan, write the segments, name them in the manifest, delete what it no longer names."""
@@ -194,7 +254,7 @@ class _Build:
             for entry in manifest.entries
         ]
         new = sum(last - first + 1 for first, last in put)
-        replaced = _replaced([view for _, view in views], new, self._request)
+        replaced = replaced_by([view for _, view in views], new, self._request)
         kept = [(name, view) for name, view in views if view.live and view not in replaced]
         wanted = merged([*put, *(span for view in replaced for span in ranges_of(view.live_ids()))])
         return kept, _only(wanted, read(self._reader, merged(wanted, _GAP)))
@@ -245,7 +305,7 @@ class _Output:
         """Finish the last segment."""
         self._sink.close()
         if self._folder is not None:
-            write_segment(self._folder, self._writer, self._shape)
+            write_segment(self._folder, self._writer.arrays(), self._shape)
             self.entries.append(SegmentEntry(finish(self._folder), len(self._writer)))
             self._folder = None
 
@@ -256,11 +316,11 @@ class _Output:
         self._writer = SegmentWriter(self._shape, self._sink)
 
 
-async def _in_thread(function: Callable[..., None], *arguments: object) -> None:
+async def _in_thread(function: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
     """Run it to its end even when cancelled, so that the lock is not let go while it writes."""
-    running = asyncio.ensure_future(asyncio.to_thread(function, *arguments))
+    running = asyncio.ensure_future(asyncio.to_thread(function, *arguments, **named))
     try:
-        await asyncio.shield(running)
+        return await asyncio.shield(running)
     finally:
         await asyncio.wait([running])
 
@@ -283,15 +343,15 @@ async def _only(
         yield [chunks[i] for i in np.flatnonzero(ids <= bounds[place, 1]).tolist()]
 
 
-def _replaced(views: Sequence[SegmentView], new: int, request: BuildRequest) -> list[SegmentView]:
-    """Segments to write anew: those with many dead rows, and small ones when there are many."""
+def replaced_by(views: Sequence[SegmentView], new: int, request: BuildRequest) -> list[SegmentView]:
+    """Segments to write anew with new rows: those with many dead rows, and small ones when there are many."""
     purge = request.mode == "purge"
     chosen = [v for v in views if v.live and v.dead is not None and (purge or 2 * v.live < len(v.segment))]
     size = new + sum(view.live for view in chosen)
     rest = [view for view in views if view not in chosen and view.live < MOST_ROWS // 2]
     while True:
         near = [view for view in rest if view.live <= _TIER * max(size, request.options.tail_chunks)]
-        if len(near) < _TIER:
+        if len(near) + (size > 0) <= _TIER:
             return chosen
         chosen += near
         size += sum(view.live for view in near)

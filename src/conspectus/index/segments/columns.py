@@ -3,9 +3,10 @@
 import json
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias, assert_never, get_args, overload
 
 import numpy as np
@@ -49,7 +50,7 @@ def classify(value: object) -> tuple[int, object]:
         case int():
             return (0, value) if _LOWEST <= value <= _HIGHEST else (4, str(value))
         case float():
-            return (1, value) if value == value else (4, "NaN")
+            return (1, value + 0.0) if value == value else (4, "NaN")
         case str():
             return 2, value
         case datetime() if value.tzinfo is not None:
@@ -258,6 +259,10 @@ class Strings(Sequence[bytes]):
         if isinstance(index, slice):
             return [self[i] for i in range(*index.indices(len(self)))]
         return self._blob[self._offsets[index] : self._offsets[index + 1]].tobytes()
+
+    def __iter__(self) -> Iterator[bytes]:
+        blob = self._blob.tobytes()
+        return (blob[start:end] for start, end in pairwise(self._offsets.tolist()))
 
     def rank(self, text: str) -> int:
         """How many strings sort before the text; the table must be sorted."""

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any
@@ -48,29 +48,44 @@ class PostingWriter:
         ordered = sorted(names)
         ranks = np.empty(len(ordered), np.uint64)
         ranks[[names[name] for name in ordered]] = np.arange(len(ordered), dtype=np.uint64)
-        rows = np.repeat(np.arange(len(self._distinct), dtype=np.uint64), np.frombuffer(self._distinct, "I"))
-        packed = ranks[np.frombuffer(self._numbers, np.uint32)]
-        packed <<= _ROW_BITS + _COUNT_BITS
-        packed |= rows << _COUNT_BITS
-        packed |= np.frombuffer(self._counts, np.uint16)
-        del rows
-        packed.sort()
-        starts = np.searchsorted(
-            packed, np.arange(len(ordered) + 1, dtype=np.uint64) << (_ROW_BITS + _COUNT_BITS)
+        return stored_postings(
+            ordered,
+            ranks[np.frombuffer(self._numbers, np.uint32)],
+            np.repeat(np.arange(len(self._distinct)), np.frombuffer(self._distinct, "I")),
+            np.frombuffer(self._counts, np.uint16),
+            lengths=np.frombuffer(self._lengths, np.uint32),
+            bm25=bm25,
         )
-        found = (packed >> _COUNT_BITS & (MOST_ROWS - 1)).astype(np.uint32)
-        counts = (packed & ((1 << _COUNT_BITS) - 1)).astype(np.uint16)
-        lengths = np.frombuffer(self._lengths, np.uint32)
-        terms, offsets = pack(ordered)
-        return {
-            "terms": terms,
-            "terms.offsets": offsets,
-            "terms.start": starts.astype(np.int64),
-            "terms.bound": _bounds(bm25, counts, lengths, found, starts),
-            "postings.row": found,
-            "postings.count": counts.astype(np.uint8) if counts.max(initial=0) < 256 else counts,
-            "lengths": lengths,
-        }
+
+
+def stored_postings(
+    terms: Sequence[bytes],
+    numbers: NDArray[Any],
+    rows: NDArray[Any],
+    counts: NDArray[np.uint16],
+    *,
+    lengths: NDArray[np.uint32],
+    bm25: Bm25,
+) -> dict[str, NDArray[Any]]:
+    """The arrays to store of postings in any order; their terms are given by number in the sorted `terms`."""
+    packed = numbers.astype(np.uint64)
+    packed <<= _ROW_BITS + _COUNT_BITS
+    packed |= rows.astype(np.uint64) << _COUNT_BITS
+    packed |= counts
+    packed.sort()
+    starts = np.searchsorted(packed, np.arange(len(terms) + 1, dtype=np.uint64) << (_ROW_BITS + _COUNT_BITS))
+    found = (packed >> _COUNT_BITS & (MOST_ROWS - 1)).astype(np.uint32)
+    counts = (packed & ((1 << _COUNT_BITS) - 1)).astype(np.uint16)
+    blob, offsets = pack(terms)
+    return {
+        "terms": blob,
+        "terms.offsets": offsets,
+        "terms.start": starts.astype(np.int64),
+        "terms.bound": _bounds(bm25, counts, lengths, found, starts),
+        "postings.row": found,
+        "postings.count": counts.astype(np.uint8) if counts.max(initial=0) < 256 else counts,
+        "lengths": lengths,
+    }
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
@@ -21,6 +21,7 @@ from conspectus.index.segments.columns import Allowed, Arrays, Columns, ColumnWr
 from conspectus.index.segments.ivf import Codes, Half, RowNumbers, build_codes, candidates
 from conspectus.index.segments.kernels import KERNELS, as_arrays
 from conspectus.index.segments.manifest import decoding, map_file, open_folder, write_folder
+from conspectus.index.segments.merge import Merger
 from conspectus.index.segments.postings import Postings, PostingWriter, SegmentTerms
 from conspectus.model.filter import EVERYTHING, Exists, Filter
 from conspectus.model.index import IndexedChunk
@@ -98,14 +99,13 @@ class SegmentWriter:
         }
 
 
-def write_segment(folder: Path, writer: SegmentWriter, shape: Shape) -> None:
+def write_segment(folder: Path, arrays: Arrays, shape: Shape) -> None:
     """Finish a segment whose vectors are in the folder already."""
-    arrays = writer.arrays()
-    rows = np.flatnonzero(arrays["present"])
+    rows, size = np.flatnonzero(arrays["present"]), len(arrays["ids"])
     if shape.dimensions and len(rows) >= shape.codes_from:
-        vectors = _half(map_file(folder / VECTORS), len(writer), shape.dimensions)
-        arrays |= build_codes(folder, vectors, rows, lists=len(rows) >= shape.lists_from)
-    write_folder(folder, arrays, {"rows": len(writer)})
+        vectors = _half(map_file(folder / VECTORS), size, shape.dimensions)
+        arrays = {**arrays, **build_codes(folder, vectors, rows, lists=len(rows) >= shape.lists_from)}
+    write_folder(folder, arrays, {"rows": size})
 
 
 def segment_in_memory(rows: Iterable[Row], shape: Shape) -> "Segment":
@@ -141,6 +141,7 @@ class Segment:
         path: Path | None = None,
     ) -> None:
         self.path = path
+        self.arrays = arrays
         self.ids: Ids = arrays["ids"]
         self.checksums: NDArray[np.uint64] = arrays["checksums"]
         present: Mask = arrays["present"]
@@ -226,6 +227,12 @@ class SegmentView:
         dead[rows] = True
         return SegmentView(self.segment, dead)
 
+    def only(self, ranges: Iterable[Range]) -> "SegmentView":
+        """The same segment with only the live rows of those ids."""
+        dead = np.ones(len(self.segment), np.bool_)
+        dead[self.segment.rows_in(ranges)] = False
+        return SegmentView(self.segment, dead if self.dead is None else dead | self.dead)
+
     @cached_property
     def has_threads(self) -> bool:
         """Whether a live row is in a thread."""
@@ -287,3 +294,9 @@ class SegmentView:
             chosen = slice(None) if present is None else present[rows]
             _, scores[chosen] = as_arrays(KERNELS.cosines(self.segment.vectors, query, rows[chosen], -1))
         return scores
+
+
+def merged_in_memory(views: Sequence[SegmentView], shape: Shape) -> Segment:
+    """One segment without files of the live rows of several, which are at most `MOST_ROWS`."""
+    merger = Merger([(view.segment.arrays, view.dead) for view in views])
+    return Segment(merger.arrays(shape.bm25), merger.rows([view.segment.vectors for view in views]))

@@ -2,8 +2,7 @@
 
 import asyncio
 import os
-from bisect import bisect_right
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,9 +26,12 @@ from conspectus.index.segments.build import (
     Builder,
     BuildRequest,
     BuildResult,
+    Held,
     LocalBuilder,
     Mode,
     Options,
+    replaced_by,
+    write_tail,
 )
 from conspectus.index.segments.manifest import (
     Manifest,
@@ -48,6 +50,7 @@ from conspectus.index.segments.segment import (
     SegmentView,
     Shape,
     analysed,
+    merged_in_memory,
     open_segment,
     segment_in_memory,
 )
@@ -57,39 +60,33 @@ from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 from conspectus.private import can_write
 
-
-@dataclass(frozen=True, slots=True)
-class TailSegment:
-    """A segment in memory with the rows it was made of, so that it can be made anew with others."""
-
-    view: SegmentView
-    rows: Sequence[Row]
-
-    def live(self) -> list[Row]:
-        """The rows that are not dead."""
-        dead = self.view.dead
-        return list(self.rows) if dead is None else [self.rows[i] for i in np.flatnonzero(~dead).tolist()]
-
-
-Tail = tuple[TailSegment, ...]
+Tail = tuple[SegmentView, ...]
+"""Segments in memory."""
 
 
 def without(tail: Tail, ranges: Sequence[Range]) -> Tail:
     """The tail with all rows of those ids dead."""
-    parts = (TailSegment(part.view.without(ranges), part.rows) for part in tail)
-    return tuple(part for part in parts if part.view.live)
+    return tuple(view for view in (each.without(ranges) for each in tail) if view.live)
 
 
-def extended(tail: Tail, rows: Iterable[Row], shape: Shape) -> Tail:
+def extended(tail: Tail, rows: Sequence[Row], shape: Shape) -> Tail:
     """The tail with further rows, whose ids it does not hold alive."""
-    parts, pool = list(tail), list(rows)
-    if not pool:
-        return tail
-    while parts and parts[-1].view.live <= 2 * len(pool) <= MOST_ROWS:
-        pool += parts.pop().live()
-    pool.sort(key=lambda row: row.id)
-    pieces = [pool[start : start + MOST_ROWS] for start in range(0, len(pool), MOST_ROWS)]
-    return (*parts, *(TailSegment(SegmentView(segment_in_memory(piece, shape)), piece) for piece in pieces))
+    for start in range(0, len(rows), MOST_ROWS):
+        made = SegmentView(segment_in_memory(rows[start : start + MOST_ROWS], shape))
+        tail = _with_last(tail, [made], shape)
+    return tail
+
+
+def _with_last(tail: Tail, last: Sequence[SegmentView], shape: Shape) -> Tail:
+    """The tail with further segments at its end, each merged with what is not much larger before it."""
+    parts, pool = list(tail), list(last)
+    size = sum(view.live for view in pool)
+    while parts and parts[-1].live <= 2 * size and parts[-1].live + size <= MOST_ROWS:
+        pool.insert(0, parts.pop())
+        size += pool[0].live
+    if size <= MOST_ROWS and (len(pool) > 1 or any(view.dead is not None for view in pool)):
+        pool = [SegmentView(merged_in_memory(pool, shape))]
+    return (*parts, *pool)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +111,12 @@ class SegmentsState:
     @property
     def waiting(self) -> int:
         """How much a flush would take in: rows of the tail, and ids touched."""
-        rows = sum(part.view.live for part in self.tail)
+        rows = sum(view.live for view in self.tail)
         return max(rows, len(self.steps) and sum(len(step.ranges) for step in self.steps))
 
     def snapshot(self) -> Snapshot:
         """What queries see."""
-        views = (*self.disk, *(part.view for part in self.tail))
-        return Snapshot(views, self.applied, self.shape.bm25)
+        return Snapshot((*self.disk, *self.tail), self.applied, self.shape.bm25)
 
     def after(self, sequence: int, ranges: Sequence[Range], rows: Sequence[Row]) -> "SegmentsState":
         """With every older row of the ranges dead, and these rows instead."""
@@ -143,13 +139,12 @@ class SegmentsState:
             ).without(later)
             for entry in manifest.entries
         ]
-        whole, kept = _remaining(self.tail, later)
         return replace(
             self,
             manifest=manifest,
             applied=max(self.applied, manifest.sequence),
             disk=tuple(view for view in views if view.live),
-            tail=extended(whole, kept, self.shape),
+            tail=_remaining(self.tail, later, self.shape),
             steps=steps,
         )
 
@@ -158,23 +153,11 @@ def _opened(path: Path, held: Mapping[Path | None, Segment], shape: Shape) -> Se
     return held[path] if path in held else open_segment(path, shape)
 
 
-def _remaining(tail: Tail, ranges: Sequence[Range]) -> tuple[Tail, list[Row]]:
-    """The parts with live rows of those ids only, and such rows of the other parts."""
-    whole: list[TailSegment] = []
-    rows: list[Row] = []
-    for part in tail:
-        live = part.live()
-        inside = [row for row in live if _inside(row.id, ranges)]
-        if len(inside) == len(live):
-            whole.append(part)
-        else:
-            rows += inside
-    return tuple(whole), rows
-
-
-def _inside(number: int, ranges: Sequence[Range]) -> bool:
-    place = bisect_right(ranges, number, key=lambda span: span[0]) - 1
-    return place >= 0 and number <= ranges[place][1]
+def _remaining(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
+    """The tail with live rows of those ids only."""
+    left = [view for view in (each.only(ranges) for each in tail) if view.live]
+    whole = tuple(view for view in left if 2 * view.live > len(view.segment))
+    return _with_last(whole, [view for view in left if view not in whole], shape) if left else ()
 
 
 _ATTEMPTS = 10
@@ -290,8 +273,11 @@ class SegmentsIndex:
 
     async def flush(self, *, least: int = 1) -> None:
         """Write down all that is committed, if at least so much is waiting in memory."""
-        if self._state.waiting >= least:
-            await self._build("flush")
+        if self._state.waiting < least:
+            return
+        if behind := await self._behind():
+            await self.apply(behind)
+        await self._build("flush")
 
     async def status(self) -> IndexStatus:
         """Sizes and counts; `details` names the last failure of building in the background."""
@@ -304,7 +290,7 @@ class SegmentsIndex:
             segments=len(snapshot.views),
             applied=snapshot.applied,
             details={
-                "tail": str(sum(part.view.live for part in self._state.tail)),
+                "tail": str(sum(view.live for view in self._state.tail)),
                 "written": str(self._state.manifest.sequence),
                 **({"failure": self._failure} if self._failure else {}),
             },
@@ -443,10 +429,31 @@ class SegmentsIndex:
     async def _built(self, mode: Mode, progress: Progress | None) -> BuildResult:
         """Raises NotFound where the collection was deleted meanwhile."""
         try:
+            if mode == "flush" and (written := await self._tail_written()):
+                return written
             return await self._builder.build(replace(self._request, mode=mode), progress)
         except StorageError:
             await self._reader.last_sequence()
             raise
+
+    async def _behind(self) -> Sequence[Change] | None:
+        """What is not in memory yet; None where that is as much as a build is worth."""
+        limit = self._request.options.tail_chunks
+        changes = await self._reader.changes_since(self._state.applied, limit=limit)
+        return changes if sum(each.last - each.first + 1 for each in changes) < limit else None
+
+    async def _tail_written(self) -> BuildResult | None:
+        """Write the tail; None where that is not enough: much is not in it, or segments are to be merged."""
+        state = self._state
+        if sum(view.live for view in state.tail) > MOST_ROWS or await self._behind() is None:
+            return None
+        written: BuildResult | None = BuildResult(state.manifest.sequence, 0)
+        if state.waiting:
+            held = Held(state.manifest, state.applied, state.disk, state.tail)
+            written = await write_tail(self._reader, self._request, held)
+            async with self._changing:
+                await self._follow()
+        return None if replaced_by(self._state.disk, 0, self._request) else written
 
 
 def _asked(ask: Callable[[Snapshot], Candidates], snapshot: Snapshot) -> Candidates:

@@ -1,0 +1,223 @@
+"""Make one segment of the live rows of several, from their arrays: no text is analyzed again.
+
+What comes out is what a writer makes of the same rows, to the last byte.
+"""
+
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.index.bm25 import Bm25
+from conspectus.index.segments.columns import NO_INSTANT, Arrays, Mask, Strings, pack
+from conspectus.index.segments.postings import MOST_ROWS, stored_postings
+
+Numbers: TypeAlias = NDArray[np.int64]
+
+_ROW_BITS = MOST_ROWS.bit_length() - 1
+_BY_ROW = ("ids", "checksums", "present", "lengths", "occurred.start", "occurred.end")
+_TEXTS = ("values.text", "values.other")
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """The arrays of a segment, and its live rows with their places in the new one; -1 for dead ones."""
+
+    arrays: Arrays
+    live: Numbers
+    place: Numbers
+
+
+class Merger:
+    """Segments with their dead rows; at most `MOST_ROWS` may be alive together."""
+
+    def __init__(self, segments: Sequence[tuple[Arrays, Mask | None]]) -> None:
+        lives = [
+            np.arange(len(arrays["ids"])) if dead is None else np.flatnonzero(~dead)
+            for arrays, dead in segments
+        ]
+        ids = np.concatenate([arrays["ids"][live] for (arrays, _), live in zip(segments, lives, strict=True)])
+        ranks = np.empty(len(ids), np.int64)
+        ranks[np.argsort(ids, kind="stable")] = np.arange(len(ids))
+        self._parts: list[Part] = []
+        for (arrays, _), live, places in zip(segments, lives, _divided(ranks, lives), strict=True):
+            place = np.full(len(arrays["ids"]), -1, np.int64)
+            place[live] = places
+            self._parts.append(Part(arrays, live, place))
+        self._order = None if (ranks[1:] > ranks[:-1]).all() else ranks
+
+    def arrays(self, bm25: Bm25) -> dict[str, NDArray[Any]]:
+        """The arrays of a segment of the live rows, in the order of their ids."""
+        by_row = {name: self.rows([part.arrays[name] for part in self._parts]) for name in _BY_ROW}
+        return by_row | _postings(self._parts, by_row["lengths"], bm25) | _columns(self._parts)
+
+    def rows(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
+        """What segments have for each of their rows, such as vectors, for the rows of the new one."""
+        joined = np.concatenate([each[part.live] for each, part in zip(values, self._parts, strict=True)])
+        if self._order is None:
+            return joined
+        ordered = np.empty_like(joined)
+        ordered[self._order] = joined
+        return ordered
+
+
+def _divided(values: Numbers, like: Sequence[Sized]) -> list[Numbers]:
+    """The values in pieces as long as those."""
+    return np.split(values, np.cumsum([len(each) for each in like])[:-1])
+
+
+def _postings(parts: Sequence[Part], lengths: NDArray[np.uint32], bm25: Bm25) -> dict[str, NDArray[Any]]:
+    found = [_postings_of(part) for part in parts]
+    ordered, ranks = _union([terms for terms, _, _, _ in found])
+    return stored_postings(
+        ordered,
+        np.concatenate([rank[term] for rank, (_, term, _, _) in zip(ranks, found, strict=True)]),
+        np.concatenate([rows for _, _, rows, _ in found]),
+        np.concatenate([counts.astype(np.uint16) for _, _, _, counts in found]),
+        lengths=lengths,
+        bm25=bm25,
+    )
+
+
+def _postings_of(part: Part) -> tuple[list[bytes], Numbers, Numbers, NDArray[Any]]:
+    """The terms that live rows have, and of each posting the term, the new row and the count."""
+    names = list(Strings(part.arrays["terms"], part.arrays["terms.offsets"]))
+    terms = _repeated(part.arrays["terms.start"])
+    rows, counts = part.place[part.arrays["postings.row"]], part.arrays["postings.count"]
+    if len(part.live) < len(part.place):
+        alive = rows >= 0
+        terms, rows, counts = terms[alive], rows[alive], counts[alive]
+        used, terms = np.unique(terms, return_inverse=True)
+        names = [names[term] for term in used.tolist()]
+    return names, terms, rows, counts
+
+
+def _repeated(starts: NDArray[Any]) -> Numbers:
+    """The number of the run for each entry of runs that begin at `starts`."""
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
+
+
+def _union(tables: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[Numbers]]:
+    """The sorted strings of all tables, and the place of each table's strings in it."""
+    ordered = sorted(set(chain.from_iterable(tables)))
+    places = {name: place for place, name in enumerate(ordered)}
+    return ordered, [np.fromiter(map(places.__getitem__, table), np.int64, len(table)) for table in tables]
+
+
+def _columns(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
+    entries = [_entries_of(part) for part in parts]
+    paths, path_ranks = _union(
+        [_chosen(part.arrays, "paths", each.paths) for part, each in zip(parts, entries, strict=True)]
+    )
+    tables, codes = _values(parts, [each.codes for each in entries])
+    keys = [
+        rank[each.path_of_run] << 32 | code[each.code_of_run]
+        for rank, code, each in zip(path_ranks, codes, entries, strict=True)
+    ]
+    known, places = np.unique(np.concatenate(keys), return_inverse=True)
+    packed = np.concatenate(
+        [
+            place[each.run] << _ROW_BITS | each.rows
+            for place, each in zip(_divided(places, keys), entries, strict=True)
+        ]
+    )
+    packed.sort()
+    blob, offsets = pack(paths)
+    return tables | {
+        "paths": blob,
+        "paths.offsets": offsets,
+        "paths.runs": np.searchsorted(known >> 32, np.arange(len(paths) + 1)).astype(np.int64),
+        "runs.code": (known & 0xFFFFFFFF).astype(np.uint32),
+        "runs.start": np.searchsorted(packed, np.arange(len(known) + 1) << _ROW_BITS).astype(np.int64),
+        "runs.rows": (packed & (MOST_ROWS - 1)).astype(np.uint32),
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class _Entries:
+    """Which value at which path live rows have: `run` and `rows` for each entry, the rest for each run.
+
+    `paths` and `codes` are those that are used, in order; runs name them by their place there.
+    """
+
+    run: Numbers
+    rows: Numbers
+    paths: Numbers
+    codes: Numbers
+    path_of_run: Numbers
+    code_of_run: Numbers
+
+
+def _entries_of(part: Part) -> _Entries:
+    run = _repeated(part.arrays["runs.start"])
+    rows = part.place[part.arrays["runs.rows"]]
+    path, code = _repeated(part.arrays["paths.runs"]), part.arrays["runs.code"].astype(np.int64)
+    if len(part.live) < len(part.place):
+        alive = rows >= 0
+        runs, run = np.unique(run[alive], return_inverse=True)
+        rows, path, code = rows[alive], path[runs], code[runs]
+    paths, path_of_run = np.unique(path, return_inverse=True)
+    codes, code_of_run = np.unique(code, return_inverse=True)
+    return _Entries(run, rows, paths, codes, path_of_run, code_of_run)
+
+
+def _chosen(arrays: Arrays, name: str, chosen: Numbers) -> list[bytes]:
+    strings = list(Strings(arrays[name], arrays[_offsets(name)]))
+    return strings if len(strings) == len(chosen) else [strings[place] for place in chosen.tolist()]
+
+
+def _offsets(name: str) -> str:
+    return f"{name}.offsets" if name == "paths" else f"{name}_offsets"
+
+
+def _values(parts: Sequence[Part], codes: Sequence[Numbers]) -> tuple[dict[str, NDArray[Any]], list[Numbers]]:
+    """The tables of values, and for each part the new code of each of its used codes."""
+    tables: dict[str, NDArray[Any]] = {}
+    new: list[list[Numbers]] = [[] for _ in parts]
+    first = [0] * len(parts)
+    count = 0
+    for name in ("values.whole", "values.number", "values.text", "values.moment", "values.other"):
+        used = []
+        for number, part in enumerate(parts):
+            size = len(part.arrays[_offsets(name)]) - 1 if name in _TEXTS else len(part.arrays[name])
+            inside = (codes[number] >= first[number]) & (codes[number] < first[number] + size)
+            used.append(codes[number][inside] - first[number])
+            first[number] += size
+        made, places, size = _table(name, parts, used)
+        tables |= made
+        for number, place in enumerate(places):
+            new[number].append(place + count)
+        count += size
+    return tables, [np.concatenate(each) for each in new]
+
+
+def _table(
+    name: str, parts: Sequence[Part], used: Sequence[Numbers]
+) -> tuple[dict[str, NDArray[Any]], list[Numbers], int]:
+    """One table of the used values, where each part's lie in it, and its size."""
+    if name not in _TEXTS:
+        given = [part.arrays[name][chosen] for part, chosen in zip(parts, used, strict=True)]
+        values, place = np.unique(np.concatenate(given), return_inverse=True)
+        return {name: values}, _divided(place, given), len(values)
+    texts, places = _union(
+        [_chosen(part.arrays, name, chosen) for part, chosen in zip(parts, used, strict=True)]
+    )
+    blob, offsets = pack(texts)
+    made: dict[str, NDArray[Any]] = {name: blob, _offsets(name): offsets}
+    if name == "values.text":
+        made["values.instant"] = _instants(parts, used, places, len(texts))
+    return made, places, len(texts)
+
+
+def _instants(
+    parts: Sequence[Part], used: Sequence[Numbers], places: Sequence[Numbers], size: int
+) -> Numbers:
+    """The instants that the texts of a table spell; empty when none does."""
+    instants = np.full(size, NO_INSTANT, np.int64)
+    for part, chosen, place in zip(parts, used, places, strict=True):
+        if len(part.arrays["values.instant"]):
+            instants[place] = part.arrays["values.instant"][chosen]
+    return instants if (instants != NO_INSTANT).any() else np.zeros(0, np.int64)
