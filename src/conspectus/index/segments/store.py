@@ -230,7 +230,7 @@ class SegmentsIndex:
         if not changes:
             return
         async with self._changing:
-            if chunks is None:
+            if chunks is None or changes[0].sequence <= self._state.applied:
                 self._see(await self._settled(await self._taken_in(self._state, changes)))
                 await self._follow()
             else:
