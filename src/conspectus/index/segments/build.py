@@ -165,7 +165,8 @@ async def write_tail(reader: Reader, request: BuildRequest, held: Held) -> Build
         if read_manifest(directory, request.identity) != held.manifest:
             return None
         until = await reader.last_sequence()
-        return await _in_thread(_write_tail, request, held, until)
+        # Records that were begun anew, or restored, have nothing of what is in memory.
+        return await _in_thread(_write_tail, request, held, until) if until >= held.sequence else None
 
 
 def _write_tail(request: BuildRequest, held: Held, until: int) -> BuildResult:
