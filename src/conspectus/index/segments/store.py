@@ -162,7 +162,7 @@ def _remaining(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
 
 _ATTEMPTS = 10
 _MOST_TAILS = 16
-_AT_ONCE = 50_000
+_AT_ONCE = 100_000
 """Among so few chunks a search is done sooner than a thread begins; only the first one may read files."""
 
 
