@@ -46,7 +46,7 @@ async def keys(engine: Engine, scope: Scope, collection: str = MEMORY) -> list[s
 async def person(engine: Engine, name: str) -> Engine:
     """The store as a new user without any grant."""
     user = await engine.people.create_user(name)
-    return engine.answering(Person(name, owner=False, id=user.id))
+    return engine.as_person(Person(name, owner=False, id=user.id))
 
 
 def question(text: str, scope: Scope, **more: Any) -> dict[str, Any]:

@@ -78,7 +78,7 @@ async def peopled(engine: Engine, world: World) -> Peopled:
         for source in (None,) if seen is None else seen:
             await engine.people.grant("default", Principal("user", person.id), "viewer", source=source)
         key = await engine.people.create_key(name)
-        engines[name] = engine.answering(await engine.people.authenticate(key.secret))
+        engines[name] = engine.as_person(await engine.people.authenticate(key.secret))
     sources = {source.name: source.id for source in await engine.collections.list_sources()}
     return Peopled(engines, sources)
 

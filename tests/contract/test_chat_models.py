@@ -42,7 +42,7 @@ class ScriptedScene:
         self.model.hangs = False
 
     def asked(self) -> list[tuple[list[Message], int, float | None]]:
-        return [([*each.messages], each.most, each.temperature) for each in self.model.asked]
+        return [([*each.messages], each.max_tokens, each.temperature) for each in self.model.asked]
 
 
 class ServedScene:

@@ -115,7 +115,7 @@ async def test_each_key_gets_the_engine_of_its_person(local: Engine) -> None:
     shared = await local.collections.get_or_create_source("shared", collection="wiki")
     await local.add("for ann", source="shared", collection="wiki", wait=True)
     await local.people.grant("wiki", Principal("user", ann.id), "viewer", source="shared")
-    here = local.answering(await local.people.authenticate(secret))
+    here = local.as_person(await local.people.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
         conspectus.connect(url, api_key=secret, settings=SETTINGS) as there,
@@ -151,7 +151,7 @@ async def test_who_may_see_one_stream_sees_that_one(local: Engine) -> None:
     for name in ("gate", "yard"):
         await local.streams.add_captions(NewCaption(f"a fox at the {name}", 1, 2), stream=name, wait=True)
     await local.people.grant("default", Principal("user", ann.id), "viewer", source="gate")
-    here = local.answering(await local.people.authenticate(secret))
+    here = local.as_person(await local.people.authenticate(secret))
     async with (
         served(application(local, SETTINGS)) as url,
         conspectus.connect(url, api_key=secret, settings=SETTINGS) as there,

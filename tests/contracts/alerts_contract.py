@@ -154,7 +154,7 @@ class AlertsContract:
         assert await alerts.owned(ANNA) == []
         assert await told(alerts) == []
 
-    async def test_deliveries_are_due_until_they_are_settled(self, alerts: Alerts, records: Records) -> None:
+    async def test_deliveries_are_due_until_they_are_final(self, alerts: Alerts, records: Records) -> None:
         """One that failed for now is due again at its time; without a webhook nothing is."""
         await filled(records, "a", "b")
         hooked = await alerts.put(replace(PLAIN, webhook=HOOK), most=1)
@@ -164,15 +164,15 @@ class AlertsContract:
         assert first is not None
         assert (first.document, first.delivery, first.id) == ("a", "pending", f"a-{first.number}")
         later = NOON + timedelta(seconds=2)
-        await alerts.settle(first.number, Delivery("pending", 1, "away", later))
+        await alerts.set_delivery(first.number, Delivery("pending", 1, "away", later))
         second = await alerts.due("a", now=NOON)
         assert second is not None
-        await alerts.settle(second.number, Delivery("delivered", 1))
+        await alerts.set_delivery(second.number, Delivery("delivered", 1))
         assert await alerts.waiting(now=NOON) == []
         again = await alerts.due("a", now=later)
         assert again == replace(first, attempts=1, error="away")
-        await alerts.settle(first.number, Delivery("failed", 2, "gone"))
-        await alerts.settle(first.number, Delivery("delivered", 3))
+        await alerts.set_delivery(first.number, Delivery("failed", 2, "gone"))
+        await alerts.set_delivery(first.number, Delivery("delivered", 3))
         assert [each.delivery for each in await told(alerts)] == ["failed", "delivered"]
 
     async def test_a_clock_set_back_holds_no_delivery_up(self, alerts: Alerts, records: Records) -> None:

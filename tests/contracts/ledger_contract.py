@@ -260,7 +260,7 @@ class ReplaysContract:
         await ended.begin("ann", "k", "f", at=NOON)
         await replays.begin("ann", "k", "f", at=NOON + MINUTE)
         with (
-            ended.noting("ann", "k", at=NOON),
+            ended.recording("ann", "k", at=NOON),
             ended.watching() as commits,
             pytest.raises(LockLost),
         ):
@@ -283,10 +283,10 @@ class ReplaysContract:
         first, keep = (ended, store_elsewhere) if dies else (replays, store)
         for key in ("stored", "began", "other"):
             await first.begin("ann", key, "f", at=NOON)
-        with first.noting("ann", "stored", at=NOON):
+        with first.recording("ann", "stored", at=NOON):
             await keep()
             await keep()
-        with first.noting("ann", "began", at=NOON):
+        with first.recording("ann", "began", at=NOON):
             begun = asyncio.create_task(keep())
         await begun
         await keep()
@@ -317,12 +317,12 @@ class ReplaysContract:
     ) -> None:
         """And what an earlier request goes on to store is not the next one's."""
         await replays.begin("ann", "k", "f", at=NOON)
-        with replays.noting("ann", "k", at=NOON):
+        with replays.recording("ann", "k", at=NOON):
             await store()
         await replays.finish("ann", "k", {"status": 201})
         assert await replays.begin("ann", "k", "f", at=NOON) == {"status": 201}
         await replays.begin("ann", "again", "f", at=NOON)
-        with replays.noting("ann", "again", at=NOON):
+        with replays.recording("ann", "again", at=NOON):
             await replays.finish("ann", "again", None)
             await replays.begin("ann", "again", "f", at=NOON + MINUTE)
             await store()

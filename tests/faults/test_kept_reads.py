@@ -96,7 +96,7 @@ async def test_a_grant_of_another_process_holds_for_the_very_next_request(
 ) -> None:
     await engine.add([NewDocument("an open word", key="a")], collection="wiki", wait=True)
     user = await engine.people.create_user("ada")
-    ada = engine.answering(Person(user.name, False, user.id))
+    ada = engine.as_person(Person(user.name, False, user.id))
     for _ in range(3):
         for _ in range(2):
             with pytest.raises(NotFound):

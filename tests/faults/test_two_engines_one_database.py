@@ -62,7 +62,7 @@ async def test_keys_and_accounts_end_for_the_next_request(engines: Two) -> None:
 async def test_grants_and_memberships_hold_for_the_next_question(engines: Two) -> None:
     one, two = engines
     await one.people.create_user("ada")
-    ada = two.answering(await two.people.authenticate((await one.people.create_key("ada")).secret))
+    ada = two.as_person(await two.people.authenticate((await one.people.create_key("ada")).secret))
     await one.add([NewDocument("an open word", key="a")], source="open", collection="wiki", wait=True)
     await one.add([NewDocument("a secret word", key="b")], source="secret", collection="wiki", wait=True)
     for _ in range(2):

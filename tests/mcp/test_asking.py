@@ -51,7 +51,7 @@ async def test_context_is_numbered_and_says_what_it_is_from(
         found = await said(asked, "context", query="when do backups run", format=form, max_tokens=400)
         assert "Backups run at two." in found
         assert f"document {shelf['Backups']}" in found
-        assert engine.counter()(found) <= 400
+        assert engine.tokenizer()(found) <= 400
 
 
 async def test_explain_tells_of_one_document_first(engine: Engine, shelf: dict[str, str]) -> None:
@@ -69,7 +69,7 @@ async def test_a_long_document_is_read_in_pieces_that_join(engine: Engine) -> No
     async with client(engine) as asked:
         while True:
             found = await said(asked, "read_document", document=written.id, start=start, max_tokens=2_000)
-            assert engine.counter()(found) <= 2_000
+            assert engine.tokenizer()(found) <= 2_000
             body, goes_on, rest = found.partition("\n\n")[2].rpartition(
                 "\n\n[goes on: read_document with start="
             )

@@ -62,7 +62,7 @@ async def test_what_is_wrong_is_refused_in_a_line(
     code, colon, reason = why.partition(": ")
     assert code in {"invalid_input", "not_found", "too_large"} and colon and reason
     assert "\n" not in why and "Traceback" not in why and ".py" not in why
-    assert engine.counter()(why) <= 200
+    assert engine.tokenizer()(why) <= 200
 
 
 async def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(engine: Engine) -> None:
@@ -91,4 +91,4 @@ async def test_no_arguments_break_a_tool(engine: Engine, data: st.DataObject) ->
     arguments = data.draw(st.dictionaries(known | st.sampled_from(NAMES), JSON, max_size=5))
     async with client(engine) as asked:
         result = await asked.call_tool(tool, arguments)
-        assert engine.counter()(text_of(result)) <= 8_000
+        assert engine.tokenizer()(text_of(result)) <= 8_000

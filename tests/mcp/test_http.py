@@ -40,7 +40,7 @@ async def keys(tmp_path: Path) -> dict[str, str]:
         for name in ("ann", "bob"):
             await engine.people.create_user(name)
             found[name] = (await engine.people.create_key(name)).secret
-            person = engine.answering(await engine.people.authenticate(found[name]))
+            person = engine.as_person(await engine.people.authenticate(found[name]))
             text = f"{name} keeps the spare key in the {name} shed."
             await person.add([NewDocument(text, title=name)], collection="notes", wait=True)
         found["reads"] = (await engine.people.create_key("ann", scopes=("read",))).secret

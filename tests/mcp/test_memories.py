@@ -92,7 +92,7 @@ async def test_history_is_read_backwards_page_by_page_without_a_gap(engine: Engi
         cursor: dict[str, str] = {}
         while True:
             page = await said(asked, "history", limit=30, max_tokens=500, **cursor, **ANN)
-            assert engine.counter()(page) <= 500
+            assert engine.tokenizer()(page) <= 500
             seen = [line.partition(": ")[2] for line in page.splitlines() if "Turn" in line] + seen
             head = page.splitlines()[0]
             if not head.startswith("[older: history with cursor="):

@@ -47,7 +47,7 @@ class EngineDoor:
 
     async def entered(self, visitor: Visitor) -> Any:
         user = visitor.user
-        return self._engine.answering(Person(user.name, user.owner, user.id, visitor.scopes))
+        return self._engine.as_person(Person(user.name, user.owner, user.id, visitor.scopes))
 
 
 class KeyDoor:
@@ -62,7 +62,7 @@ class KeyDoor:
         if which not in self._secrets:
             made = await self._engine.people.create_key(visitor.user.id, scopes=visitor.scopes)
             self._secrets[which] = made.secret
-        return self._engine.answering(await self._engine.people.authenticate(self._secrets[which]))
+        return self._engine.as_person(await self._engine.people.authenticate(self._secrets[which]))
 
 
 class HttpDoor:

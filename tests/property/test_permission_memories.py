@@ -28,7 +28,7 @@ async def entering(engine: Engine, *, remote: bool) -> AsyncIterator[Enter]:
         async def enter(user: str) -> Any:
             secret = (await engine.people.create_key(user, scopes=("read", "write"))).secret
             if not remote:
-                return engine.answering(await engine.people.authenticate(secret))
+                return engine.as_person(await engine.people.authenticate(secret))
             return await stack.enter_async_context(conspectus.connect(url, api_key=secret, settings=SETTINGS))
 
         yield enter

@@ -76,7 +76,7 @@ async def views(engine: Engine, *, remote: bool) -> AsyncIterator[View]:
                 await engine.people.grant(COLLECTION, Principal("user", user.id), role, source=source)
             secret = (await engine.people.create_key(name, scopes=scopes)).secret
             if not remote:
-                return engine.answering(await engine.people.authenticate(secret))
+                return engine.as_person(await engine.people.authenticate(secret))
             return await stack.enter_async_context(conspectus.connect(url, api_key=secret, settings=SETTINGS))
 
         yield view

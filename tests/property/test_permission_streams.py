@@ -32,7 +32,7 @@ async def ann(engine: Engine) -> Engine:
     """Someone who sees one of two streams."""
     user = await engine.people.create_user("ann")
     await engine.people.grant("default", Principal("user", user.id), "viewer", source="cam")
-    return engine.answering(Person("ann", False, user.id))
+    return engine.as_person(Person("ann", False, user.id))
 
 
 def fires(count: int, *, first: int = 0) -> list[NewCaption]:

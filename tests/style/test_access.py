@@ -102,7 +102,7 @@ def test_the_rules_look_at_what_they_are_about() -> None:
         "await self._records.collections()",
         "found = parts.records.reader(home, None)",
         "read = partial(core.records.hydrate, ids)",
-        "SearchContext(index=i, hydrate=core.records.hydrate, where=place.narrowed(query.where))",
+        "SearchContext(index=i, hydrate=core.records.hydrate, filter=place.narrowed(query.filter))",
     ],
 )
 def test_reading_around_it_is_found(planted: str) -> None:
@@ -124,7 +124,7 @@ def test_a_permission_filter_elsewhere_is_found(planted: str) -> None:
 @pytest.mark.parametrize(
     "allowed",
     [
-        "SearchContext(index=i, hydrate=self._authorized.rows(place), where=place.narrowed(query.where))",
+        "SearchContext(index=i, hydrate=self._authorized.rows(place), filter=place.narrowed(query.filter))",
         "await self._core.records.delete(ids)",
         "await write(self._core.records, batch, by)",
         "self.records = parts.records",

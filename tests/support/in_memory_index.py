@@ -113,7 +113,7 @@ class MemoryIndex:
         return _Row(chunk, counts, length, vector)
 
     def _candidates(self, ids: Sequence[int], probe: Probe) -> Candidates:
-        ids = [i for i in ids if matches(probe.where, self._rows[i].chunk.row())]
+        ids = [i for i in ids if matches(probe.filter, self._rows[i].chunk.row())]
         rows = [self._rows[i] for i in ids]
         corpus = Corpus(len(self._rows), sum(row.length for row in self._rows.values()))
         size = 0 if probe.vector is None else len(probe.vector)

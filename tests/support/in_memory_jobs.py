@@ -177,7 +177,7 @@ class MemoryReplays:
         """Nothing: claims end at once or never."""
 
     @contextmanager
-    def noting(self, person: str, key: str, *, at: datetime) -> Iterator[None]:
+    def recording(self, person: str, key: str, *, at: datetime) -> Iterator[None]:
         """A block in which whatever is stored counts as stored for the request that claimed the key then."""
         claim = self._own.get((person, key))
         token = self._noted.set(claim if claim is not None and claim.at == at else None)

@@ -49,7 +49,7 @@ async def scene(tmp_path: Path) -> AsyncIterator[Scene]:
     settings = Settings(embedder="none", lock_timeout_seconds=5)
     async with conspectus.open(tmp_path, settings=settings, embedder=HashedEmbedder()) as owner:
         people = [await owner.people.create_user(name) for name in ("alice", "bob")]
-        alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
+        alice, bob = [owner.as_person(Person(each.name, False, each.id)) for each in people]
         await alice.add(NewDocument(MINE, key="a"), source="shared", collection="wiki", wait=True)
         [hidden] = await alice.add(
             NewDocument(THEIRS, key="a"), source="hidden", collection="wiki", wait=True
@@ -126,11 +126,11 @@ async def test_an_index_is_built_from_its_own_collection_whatever_it_is_called(t
     """It was built from whichever collection had taken the name that its own had before."""
     async with conspectus.open(tmp_path, settings=Settings(embedder="none", tail_chunks=1)) as owner:
         people = [await owner.people.create_user(name) for name in ("alice", "bob")]
-        alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
+        alice, bob = [owner.as_person(Person(each.name, False, each.id)) for each in people]
         await alice.add(["old plums", "old pears"], collection="wiki")
         await owner.people.delete_user("alice", transfer_to="bob")
         another = await owner.people.create_user("alice")
-        anew = owner.answering(Person("alice", False, another.id))
+        anew = owner.as_person(Person("alice", False, another.id))
         await anew.add(["hidden plums", "hidden quinces"], collection="wiki")
         await bob.maintenance.reindex(collection="wiki")
         found = await bob.retrieve("plums pears quinces", collection="*")
@@ -209,7 +209,7 @@ async def test_a_vendor_that_repeats_a_text_tells_it_to_nobody_else(tmp_path: Pa
     settings = Settings(embedder="none")
     async with conspectus.open(tmp_path, settings=settings, embedder=Indiscreet()) as owner:
         people = [await owner.people.create_user(name) for name in ("alice", "bob")]
-        alice, bob = [owner.answering(Person(each.name, False, each.id)) for each in people]
+        alice, bob = [owner.as_person(Person(each.name, False, each.id)) for each in people]
         await alice.add("plums", source="shared", collection="wiki", wait=True)
         await alice.people.grant("wiki", BOB, "editor", source="shared")
         for person, told in ((alice, True), (bob, False)):
@@ -242,7 +242,7 @@ async def test_parents_threads_and_keys_of_other_sources_lead_nowhere(scene: Sce
 
 
 async def test_a_read_only_key_writes_nothing_at_all(scene: Scene) -> None:
-    reader = scene.alice.answering(Person("alice", False, scene.alice._context.person.id, ("read",)))
+    reader = scene.alice.as_person(Person("alice", False, scene.alice._context.person.id, ("read",)))
     for work in (
         reader.documents.delete([], purge=True),
         reader.documents.delete("nothing", purge=True),
@@ -263,7 +263,7 @@ async def test_a_read_only_key_writes_nothing_at_all(scene: Scene) -> None:
 
 
 async def test_a_key_that_does_not_read_sees_nothing(scene: Scene) -> None:
-    writer = scene.alice.answering(Person("alice", False, scene.alice._context.person.id, ("write", "admin")))
+    writer = scene.alice.as_person(Person("alice", False, scene.alice._context.person.id, ("write", "admin")))
     for work in (
         writer.collections.list(),
         writer.documents.get(scene.paper),

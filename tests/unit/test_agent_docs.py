@@ -45,5 +45,5 @@ def test_blocking_and_asynchronous_classes_have_the_same_methods() -> None:
             each for each in dir(asynchronous) if callable(getattr(asynchronous, each)) and each[0] != "_"
         }
         inner = {"run", "move", "take", "source", "exists", "recalled", "within", "graph_for"}
-        inner |= {"window", "question", "filled", "settled"}
+        inner |= {"window", "filled", "wait_until_embedded"}
         assert methods - set(dir(blocking)) - inner == set()

@@ -64,7 +64,7 @@ async def house(tmp_path: Path) -> AsyncIterator[House]:
         await owner.streams.put("cam")
         await owner.streams.put("yard")
         await owner.alerts.start()
-        yield House(owner, owner.answering(Person("ann", owner=False, id=user.id)), user.id)
+        yield House(owner, owner.as_person(Person("ann", owner=False, id=user.id)), user.id)
 
 
 @pytest.fixture
@@ -148,7 +148,7 @@ async def test_alerts_are_their_owners_alone(house: House) -> None:
 
 
 async def test_a_key_for_reading_sets_no_alert(house: House) -> None:
-    reader = house.owner.answering(
+    reader = house.owner.as_person(
         Person("ann", owner=False, id=house.ann._context.person.id, scopes=("read",))
     )
     await house.let_in()

@@ -113,8 +113,8 @@ async def test_how_long_a_busy_vendor_wants_to_be_left_alone(server, model, aske
 
 async def test_what_an_honest_server_refuses(server: ChatServer, model: HostedChatModel, monkeypatch) -> None:
     with pytest.raises(ChatTooLong):
-        await answer(model, most=198)
-    assert text(await answer(model, most=197)) == "Hello world"
+        await answer(model, max_tokens=198)
+    assert text(await answer(model, max_tokens=197)) == "Hello world"
     other = HostedChatModel("openai:large", url=server.url)
     with pytest.raises(ChatModelUnknown):
         await answer(other)
@@ -142,7 +142,7 @@ async def test_trouble_after_the_first_piece_ends_the_answer(server, model, trou
     server.plan.append(stumbling(trouble, after=1))
     said = []
     with pytest.raises(kind):
-        async for piece in model.stream(ASK, most=9):
+        async for piece in model.stream(ASK, max_tokens=9):
             said.append(piece)
     assert (said, len(server.calls)) == ([Delta("Hello")], 1)
 
@@ -217,7 +217,7 @@ async def test_every_request_is_noted_without_its_words(server, model, notes) ->
     server.plan.append(refusing(503))
     with pytest.raises(ChatUnreachable):
         await answer(model)
-    async with aclosing(model.stream(ASK, most=9)) as pieces:
+    async with aclosing(model.stream(ASK, max_tokens=9)) as pieces:
         await anext(pieces)
     rows = [(each.status, each.error, each.inputs, each.tokens) for each in notes]
     assert rows[0] == ("success", None, 4, 11)
@@ -283,7 +283,7 @@ async def test_ollama_is_asked_where_its_variable_says(monkeypatch) -> None:
         monkeypatch.setenv("OLLAMA_BASE_URL", server.url)
         monkeypatch.setenv("OPENAI_API_KEY", KEY)
         model = HostedChatModel("ollama:llama3.2:1b")
-        assert await answer(model, most=50) == [Delta("Hello"), Delta(" world"), Usage(3, 2)]
+        assert await answer(model, max_tokens=50) == [Delta("Hello"), Delta(" world"), Usage(3, 2)]
         assert server.calls[0].body["max_tokens"] == 50
         assert KEY not in repr(server.calls)
         await model.close()
@@ -292,7 +292,7 @@ async def test_ollama_is_asked_where_its_variable_says(monkeypatch) -> None:
 async def test_openai_is_asked_where_its_variable_says(server: ChatServer, monkeypatch) -> None:
     monkeypatch.setenv("OPENAI_BASE_URL", server.url)
     model = HostedChatModel("openai:small")
-    assert await answer(model, most=40) == [Delta("Hello"), Delta(" world"), Usage(3, 2)]
+    assert await answer(model, max_tokens=40) == [Delta("Hello"), Delta(" world"), Usage(3, 2)]
     assert server.calls[0].body["max_completion_tokens"] == 40
     await model.close()
 
@@ -347,7 +347,7 @@ async def test_an_engine_has_the_model_of_its_settings(server: ChatServer, tmp_p
     async with conspectus.open(tmp_path, settings=settings) as engine:
         model = engine._context.core.parts.chat_model
         assert (model.name, model.window, model.tokenizer) == ("openai:small", 50, "o200k_base")
-        assert text(await answer(model, most=40)) == "Hello world"
+        assert text(await answer(model, max_tokens=40)) == "Hello world"
     async with conspectus.open(tmp_path, settings=settings) as engine:
         rows = await engine.jobs.list_requests()
         assert [(row.kind, row.model, row.tokens) for row in rows] == [("chat", "openai:small", 5)]

@@ -290,7 +290,7 @@ async def test_a_task_that_is_called_by_a_number_cannot_pass_for_a_citation(open
 async def test_only_what_a_person_may_see_is_found(opened: Opening) -> None:
     async with opened() as engine:
         await engine.add(HERON, wait=True)
-        ann = engine.answering(Person("ann", id=(await engine.people.create_user("ann")).id))
+        ann = engine.as_person(Person("ann", id=(await engine.people.create_user("ann")).id))
         assert (await sources_of(engine, ChatRequest("heron"))).outcome == "found"
         assert (await sources_of(ann, ChatRequest("heron"))).outcome == "no_match"
 
@@ -380,5 +380,5 @@ async def test_only_who_may_write_in_a_channel_keeps_a_chat_there(opened: Openin
         await engine.collections.get_or_create_source("desk", kind="channel")
         await engine.people.grant("default", Principal("user", ann.id), "viewer", source="desk")
         with pytest.raises(PermissionDenied):
-            await events(engine.answering(Person("ann", id=ann.id)), ChatRequest("x", store_in="desk"))
+            await events(engine.as_person(Person("ann", id=ann.id)), ChatRequest("x", store_in="desk"))
     assert model.asked == []

@@ -164,7 +164,7 @@ async def test_it_is_the_same_as_where_the_store_is(tmp_path: Path) -> None:
             assert isinstance(here[-1], Usage)
     first, second = model.asked[2:4]
     assert first == second
-    assert (first.most, first.temperature) == (5, 0.5)
+    assert (first.max_tokens, first.temperature) == (5, 0.5)
 
 
 WRONG = [

@@ -144,7 +144,7 @@ async def test_a_hidden_channel_is_never_related(engine: Engine) -> None:
         )
     here = await engine.collections.get_source("here", collection="default")
     await engine.people.grant("default", Principal("user", ann.id), "viewer", source=here.id)
-    theirs = engine.answering(Person("ann", id=ann.id))
+    theirs = engine.as_person(Person("ann", id=ann.id))
     question = {
         "query": "why did the deploy fail?",
         "channel": "here",

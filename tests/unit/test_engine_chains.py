@@ -90,7 +90,7 @@ async def test_a_deleted_parent_leaves_the_rest_of_the_thread(engine: Engine) ->
 async def test_a_chain_shows_nothing_that_is_hidden(engine: Engine) -> None:
     """Neither by permission, where a reply names a message of another channel, nor by the filter."""
     people = {name: await engine.people.create_user(name) for name in ("alice", "bob")}
-    alice, bob = (engine.answering(Person(each.name, False, each.id)) for each in people.values())
+    alice, bob = (engine.as_person(Person(each.name, False, each.id)) for each in people.values())
     await alice.add(said(0, "a secret plum"), source="hidden", collection="wiki")
     await alice.add(conversation()[1:], source="open", collection="wiki")
     await alice.people.grant("wiki", Principal("user", "bob"), "viewer", source="open")

@@ -95,7 +95,7 @@ def test_vectors_of_any_length_become_one(scale: float) -> None:
 async def test_who_may_make_a_collection_may_hand_its_vectors_in(tmp_path: Path) -> None:
     async with conspectus.open(tmp_path / "data", settings=replace(SETTINGS, embedder="none")) as engine:
         await engine.people.create_user("ann")
-        ann = engine.answering(
+        ann = engine.as_person(
             await engine.people.authenticate((await engine.people.create_key("ann")).secret)
         )
         await ann.collections.create("films", embedder="vectors:2")

@@ -73,7 +73,7 @@ async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
 async def house(engine: Engine) -> House:
     await engine.collections.get_or_create("default")
     user = await engine.people.create_user("ann")
-    return House(engine, engine.answering(Person("ann", id=user.id)), user.id)
+    return House(engine, engine.as_person(Person("ann", id=user.id)), user.id)
 
 
 async def ab(engine: Engine, **fields: Any) -> str:

@@ -43,7 +43,7 @@ async def someone(
     user = await engine.people.create_user(name)
     if role is not None:
         await engine.people.grant("wiki", Principal("user", user.id), role, source=source)
-    return engine.answering(Person(user.name, user.owner, user.id))
+    return engine.as_person(Person(user.name, user.owner, user.id))
 
 
 async def sees(person: Engine, job: str) -> bool:

@@ -212,7 +212,7 @@ def test_all_passages_together_fit_into_the_budget(told: BlockingEngine, budget:
     told.add("Thursday is the day of meetings. " * 2_000, source="plans")
     documents = ConspectusRetriever(engine=told, max_tokens=budget).invoke("meeting on Thursday")
     texts = [document.page_content for document in documents]
-    count = told.asynchronous.counter()
+    count = told.asynchronous.tokenizer()
     assert sum(map(count, texts)) <= budget if texts else budget < 60
     assert count("\n\n".join(texts)) <= budget or not texts
     for document in documents:

@@ -62,7 +62,7 @@ def test_the_ask_holds(engine: BlockingEngine) -> None:
     narrow = ConspectusRetriever(engine, Ask(filter=Eq(("n",), 4)))
     assert [each.metadata["stored"] for each in narrow.retrieve(QueryBundle("meeting"))] == [{"n": 4}]
     nodes = ConspectusRetriever(engine, Ask(max_tokens=150)).retrieve("meeting")
-    count = engine.asynchronous.counter()
+    count = engine.asynchronous.tokenizer()
     assert 0 < count("\n\n".join(each.text for each in nodes)) <= 150
     assert ConspectusRetriever(engine, Ask(max_tokens=0)).retrieve("meeting") == []
     with pytest.raises(NotFound):
@@ -239,5 +239,5 @@ async def test_a_block_gives_what_answers_within_its_budget(tmp_path: Path) -> N
         text = await block.aget(asked, session_id="d")
         assert "room" in text
         assert "secret" not in text
-        assert engine.counter()(text) <= 60
+        assert engine.tokenizer()(text) <= 60
         assert len((await engine.memory.list(scope=Scope("ann", None, "c"))).memories) == 9

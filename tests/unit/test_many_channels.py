@@ -74,7 +74,7 @@ async def test_who_sees_many_of_them_is_answered_within_those(engine: Engine) ->
         if number % 2:
             await engine.people.grant("default", Principal("user", ann.id), "viewer", source=source.id)
     await engine.documents.wait_until_embedded()
-    theirs = engine.answering(Person("ann", id=ann.id))
+    theirs = engine.as_person(Person("ann", id=ann.id))
     question = {
         "query": "why did the deploy fail?",
         "channel": "channel 1",

@@ -70,10 +70,10 @@ async def test_everything_is_looked_through_and_nothing_twice(records: SqlRecord
     extractor = EveryWord()
     reader = NameReader(names, mine, lambda: extractor)
     await records.write([prepared(str(each), f"word{each}", title="") for each in range(READ_AT_ONCE + 5)])
-    assert await reader.settle(SHELF) == READ_AT_ONCE + 5
-    assert await reader.settle(SHELF) == 0
+    assert await reader.wait_until_done(SHELF) == READ_AT_ONCE + 5
+    assert await reader.wait_until_done(SHELF) == 0
     await records.write([prepared("new", "fresh", title="Its name")])
-    assert await reader.settle(SHELF) == 1
+    assert await reader.wait_until_done(SHELF) == 1
     assert len(extractor.looked_at) == READ_AT_ONCE + 6
     assert {"word0", "fresh", "its name"} <= (await known(names)).keys()
     await reader.close()
@@ -87,7 +87,7 @@ async def test_a_reader_that_was_stopped_is_gone_on_with(records: SqlRecords, na
     await first.close()
     left = await names.count_unread(SHELF)
     second = NameReader(names, mine, EveryWord)
-    assert await second.settle(SHELF) == left > 0
+    assert await second.wait_until_done(SHELF) == left > 0
     assert await names.count_unread(SHELF) == 0
     await second.close()
 
@@ -101,7 +101,7 @@ async def test_one_process_reads_at_a_time(records: SqlRecords, names: SqlNames)
 
     await records.write([prepared("a", "word")])
     reader = NameReader(names, theirs_then_mine, EveryWord)
-    assert await reader.settle(SHELF) == 1
+    assert await reader.wait_until_done(SHELF) == 1
     assert next(turns, None) is None
     await reader.close()
 
@@ -112,7 +112,7 @@ async def test_a_text_that_is_refused_holds_up_no_other_and_is_told(
     await records.write([prepared("a", "good"), prepared("b", "bad", title="Ann"), prepared("c", "fine")])
     reader = NameReader(names, mine, EveryWord)
     with pytest.raises(ProviderError, match="cannot read it"):
-        await reader.settle(SHELF)
+        await reader.wait_until_done(SHELF)
     assert {"good", "fine", "ann"} <= (await known(names)).keys()
     assert "cannot read it" in str(reader.problem(SHELF))
     assert await names.count_unread(SHELF) == 0
@@ -128,23 +128,23 @@ async def test_what_stops_it_is_told_and_leaves_the_rest_for_later(
     await records.write([prepared("a", "word")])
     reader = NameReader(names, mine, lambda: EveryWord(fault))
     with pytest.raises((ProviderError, StorageError)):
-        await reader.settle(SHELF)
+        await reader.wait_until_done(SHELF)
     assert reader.problem(SHELF) is not None
     assert await names.count_unread(SHELF) == 1
-    assert await NameReader(names, mine, EveryWord).settle(SHELF) == 1
+    assert await NameReader(names, mine, EveryWord).wait_until_done(SHELF) == 1
 
 
 async def test_a_fault_of_the_program_itself_is_not_hidden(records: SqlRecords, names: SqlNames) -> None:
     await records.write([prepared("a", "word")])
     with pytest.raises(ZeroDivisionError):
-        await NameReader(names, mine, lambda: EveryWord(ZeroDivisionError())).settle(SHELF)
+        await NameReader(names, mine, lambda: EveryWord(ZeroDivisionError())).wait_until_done(SHELF)
 
 
 async def test_a_provider_that_cannot_answer_now_is_asked_again(records: SqlRecords, names: SqlNames) -> None:
     await records.write([prepared("a", "word")])
     extractor = EveryWord(*[ProviderUnavailable("p", "busy", retry_after=0.001) for _ in range(3)])
     reader = NameReader(names, mine, lambda: extractor)
-    assert await reader.settle(SHELF) == 1
+    assert await reader.wait_until_done(SHELF) == 1
     assert reader.problem(SHELF) is None
     await reader.close()
 
@@ -152,7 +152,7 @@ async def test_a_provider_that_cannot_answer_now_is_asked_again(records: SqlReco
 async def test_a_passage_keeps_so_many_names_and_no_more(records: SqlRecords, names: SqlNames) -> None:
     await records.write([prepared("a", " ".join(f"Name{each}" for each in range(10_000)), title="Many")])
     reader = NameReader(names, mine, EveryWord)
-    await reader.settle(SHELF)
+    await reader.wait_until_done(SHELF)
     [passage] = await names.of([(await records.document_chunks(DocumentId("a")))[0].chunk.id])
     assert len(passage.names) == MOST_NAMES
     assert passage.about == {"many"}
@@ -184,7 +184,7 @@ async def test_what_a_memory_is_told_counts_as_if_it_stood_there(
     told = {"fact": fact, "entities": ["Carl", "moved"]}
     await records.write([prepared("m", "I moved", title="", kind="memory", metadata=told)])
     reader = NameReader(names, mine, EveryWord)
-    await reader.settle(SHELF)
+    await reader.wait_until_done(SHELF)
     await reader.close()
     (found,) = await names.of([ChunkId(1)])
     assert dict(found.names) == {"ada": "Ada", "bonn": "Bonn", "carl": "Carl", "i": "I", "moved": "moved"}
@@ -202,7 +202,7 @@ async def test_who_loses_the_turn_leaves_the_rest_to_the_next(records: SqlRecord
 
     await records.write([prepared("a", "word")])
     reader = NameReader(names, lost_then_mine, EveryWord)
-    assert await reader.settle(SHELF) == 1
+    assert await reader.wait_until_done(SHELF) == 1
     assert reader.problem(SHELF) is None
     await reader.close()
 
@@ -219,7 +219,7 @@ async def test_a_store_that_is_away_is_told_and_tried_again(records: SqlRecords,
     await records.write([prepared("a", "word")])
     reader = NameReader(names, away_then_mine, EveryWord)
     with pytest.raises(StorageBusy):
-        await reader.settle(SHELF)
+        await reader.wait_until_done(SHELF)
     for _ in range(600):
         if not await names.count_unread(SHELF):
             break

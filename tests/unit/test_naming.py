@@ -136,7 +136,7 @@ async def test_names_that_only_hidden_passages_have_leave_no_trace(filled: Engin
     user = await filled.people.create_user("bob")
     home = (await filled.collections.get_or_create()).id
     await filled.people.grant(home, Principal("user", user.id), "viewer", source="pages")
-    bob = filled.answering(Person("bob", False, user.id))
+    bob = filled.as_person(Person("bob", False, user.id))
     seen = await bob.retrieve("django in atlantis", graph=GraphExpansion(hops=5), collection=home)
     assert seen.hits
     assert "atlantis" not in repr(seen).casefold()

@@ -31,7 +31,7 @@ def enter(owner: Engine) -> Enter:
 
     async def entered(name: str, *scopes: Any) -> Engine:
         made = await owner.people.create_key(name, scopes=scopes or SCOPES)
-        return owner.answering(await owner.people.authenticate(made.secret))
+        return owner.as_person(await owner.people.authenticate(made.secret))
 
     return entered
 
@@ -141,7 +141,7 @@ async def test_own_keys_are_ones_own_business(owner: Engine, enter: Enter) -> No
     alice, bob = await enter("alice"), await enter("bob")
     made = await alice.people.create_key(label="laptop")
     assert (
-        await owner.answering(await owner.people.authenticate(made.secret)).people.whoami()
+        await owner.as_person(await owner.people.authenticate(made.secret)).people.whoami()
     ).name == "alice"
     assert (
         [each.label for each in await alice.people.list_keys()]

@@ -220,7 +220,7 @@ async def test_nobody_is_told_of_streams_that_they_may_not_see(engine: Engine) -
     guest = await engine.people.create_user("guest")
     source = (await engine.streams.get("open")).source
     await engine.people.grant("default", Principal("user", guest.id), "viewer", source=source.id)
-    theirs = engine.answering(Person("guest", False, guest.id))
+    theirs = engine.as_person(Person("guest", False, guest.id))
     found = await asked(theirs, "the red car stops", limit=50)
     assert {each.stream.name for each in found.moments} == {"open"}
     window = await theirs.streams.window("What happens in the first minute?", 500)

@@ -205,7 +205,7 @@ async def test_files_have_a_limit(tmp_path: Path) -> None:
 
 async def test_only_the_owner_names_paths(engine: Engine, tmp_path: Path) -> None:
     (tmp_path / "talk.srt").write_text(SUBTITLES)
-    stranger = engine.answering(Person("stranger", False, UserId("stranger")))
+    stranger = engine.as_person(Person("stranger", False, UserId("stranger")))
     with pytest.raises(PermissionDenied):
         await stranger.streams.import_captions([tmp_path / "talk.srt"])
     assert (await engine.streams.import_captions([tmp_path])).streams["talk"] == 2

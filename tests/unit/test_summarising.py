@@ -225,9 +225,9 @@ async def test_a_batch_over_the_window_loses_nothing(tmp_path: Path) -> None:
         made = await engine.summaries.summarize(**REQUEST, batch_size=12)
         assert len(made.batches) == 1
         assert all(f"scene {each}" in made.text for each in range(12))
-        counter = engine.counter()
+        counter = engine.tokenizer()
         for each in model.asked:
-            assert sum(counter(message.content) for message in each.messages) + each.most <= 900
+            assert sum(counter(message.content) for message in each.messages) + each.max_tokens <= 900
 
 
 async def test_many_summaries_are_put_together_in_rounds(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ async def test_only_who_sees_a_stream_has_it_summarised(tmp_path: Path) -> None:
         request = {**REQUEST, "collection": "wiki"}
         await owner.summaries.summarize(**request)
         ann = await owner.people.create_user("ann")
-        engine = owner.answering(
+        engine = owner.as_person(
             await owner.people.authenticate((await owner.people.create_key("ann")).secret)
         )
         for ask in (engine.summaries.summarize, engine.summaries.get, engine.summaries.start_job):

@@ -72,7 +72,7 @@ async def test_all_that_can_be_asked_reaches_the_engine(site: Chats) -> None:
         ("assistant", "Hi"),
         ("user", "When do backups run?"),
     ]
-    assert (asked.most, asked.temperature) == (2, 0.5)
+    assert (asked.max_tokens, asked.temperature) == (2, 0.5)
 
 
 HEADERS = {"cache-control": "no-cache", "x-accel-buffering": "no", "content-encoding": None}

@@ -107,7 +107,7 @@ async def test_a_conversation_and_instructions_of_ones_own(tmp_path: Path) -> No
     assert [each.role for each in question.messages] == ["system", "user", "assistant", "user"]
     assert question.messages[0].content.startswith(f"{long.strip()}\n\nBe terse.")
     assert [each.content for each in question.messages[1:]] == ["Hello", "Hi", "When do\nthey run?"]
-    assert (question.most, question.temperature) == (3, 0.5)
+    assert (question.max_tokens, question.temperature) == (3, 0.5)
 
 
 async def test_an_answer_that_was_cut_by_its_tokens_says_so(tmp_path: Path) -> None:

@@ -207,7 +207,7 @@ from conspectus.settings import Settings
 
 async def main():
     async with bootstrap.open(sys.argv[1], settings=Settings(embedder="none")) as engine:
-        await engine.replays.begin("local", "one", sys.argv[2], at=bootstrap.now())
+        await engine.idempotency.begin("local", "one", sys.argv[2], at=bootstrap.now())
         print("claimed", flush=True)
         await asyncio.sleep(60)
 

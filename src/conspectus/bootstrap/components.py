@@ -76,8 +76,8 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         size=partial(_size, place, records.transactions),
         indexes=indexes,
         request_log=SqlRequestLog(records.transactions),
-        replays=_replays(place, settings, records.transactions),
-        allowances=_allowances(records.transactions),
+        idempotency=_idempotency(place, settings, records.transactions),
+        rate_counters=_rate_counters(records.transactions),
         spoken=_spoken(place, settings, records.transactions),
         summaries=SqlSummaries(records.transactions),
         memories=SqlMemories(records.transactions),
@@ -117,7 +117,7 @@ def _others_answer(place: StoreAddress, settings: Settings) -> bool:
     return place.is_shared or settings.workers > 1
 
 
-def _replays(place: StoreAddress, settings: Settings, transactions: "Transactions") -> IdempotencyStore:
+def _idempotency(place: StoreAddress, settings: Settings, transactions: "Transactions") -> IdempotencyStore:
     from conspectus.records.jobs.requests import SqlIdempotencyStore
 
     alone = not _others_answer(place, settings)
@@ -130,7 +130,7 @@ def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
     return SqlGraphs(transactions, most=settings.max_traversal_nodes)
 
 
-def _allowances(transactions: "Transactions") -> RateCounters:
+def _rate_counters(transactions: "Transactions") -> RateCounters:
     from conspectus.records.jobs.requests import SqlRateCounters
 
     return SqlRateCounters(transactions)

@@ -31,14 +31,14 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What a model is asked, for an answer of at most `most` tokens, and what it may cite.
+    """What a model is asked, for an answer of at most `max_tokens` tokens, and what it may cite.
 
     `keep` is handed the whole answer, and says why it could not be kept.
     """
 
     messages: tuple[Message, ...]
     sources: Sequence[ChatSource]
-    most: int
+    max_tokens: int
     temperature: float | None
     keep: Callable[[str], Awaitable[Failure | None]]
     options: ModelOptions = field(default_factory=ModelOptions)
@@ -81,10 +81,10 @@ async def _pieces(
         yield Failure(ChatNotConfigured.code, ChatNotConfigured.told)
         return
     try:
-        if call.most < 1:
+        if call.max_tokens < 1:
             return
         stream = model.stream(
-            call.messages, most=call.most, temperature=call.temperature, options=call.options
+            call.messages, max_tokens=call.max_tokens, temperature=call.temperature, options=call.options
         )
         async with aclosing(stream):
             async for piece in stream:

@@ -56,6 +56,6 @@ class RemoteEngine:
     window = short("search", SearchService.window)
     explain = short("search", SearchService.explain)
 
-    def counter(self, tokenizer: str = "o200k_base") -> CountTokens:
-        """What counts tokens as that tokenizer does, on this machine. Raises UnknownTokenizer."""
-        return bootstrap.local_counter(tokenizer)
+    def tokenizer(self, name: str = "o200k_base") -> CountTokens:
+        """Return the local function that counts tokens with a tokenizer. Raises UnknownTokenizer."""
+        return bootstrap.local_counter(name)

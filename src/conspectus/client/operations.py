@@ -101,7 +101,7 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
         headers=headers,
         writes=operation.verb != "GET" and not operation.reads,
         once=operation.secret,
-        noted=bool(operation.keyed),
+        recorded=bool(operation.keyed),
         unhurried=operation.unhurried or operation.verb == "DELETE",
     )
 

@@ -20,11 +20,11 @@ Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. `writes` says that it changes something: it goes with a key under which it is done once.
+    """One request. One that `writes` is sent with a key, under which it is done once.
 
-    `once` is a write whose answer is not given twice, so that it is not sent again where that was lost;
-    a `repeatable` one does nothing more when it is done again, key or not; of a `noted` one a server stores
-    nothing twice under one key, whatever becomes of it; an `unhurried` one may take as long as it takes.
+    `once`: its answer is given once, so it is not sent again if the answer is lost. `repeatable`: repeating
+    it has no effect, with or without a key. `recorded`: the server stores nothing twice under one key, also
+    if the request fails. `unhurried`: there is no time limit.
     """
 
     method: Method
@@ -36,7 +36,7 @@ class Request:
     writes: bool = False
     once: bool = False
     repeatable: bool = False
-    noted: bool = False
+    recorded: bool = False
     unhurried: bool = False
 
 

@@ -185,7 +185,7 @@ class Transport:
             return self._json(body) if body else None
         error = self._error(response, body)
         # A store that was lost in the middle may have done a part of what was asked of it.
-        again = request.repeatable or request.noted or not request.writes
+        again = request.repeatable or request.recorded or not request.writes
         passing = PASSING if again else (ServerUnavailable, Overloaded)
         unavailable = response.status_code in BUSY and isinstance(error, passing)
         if unavailable or (isinstance(error, Conflict) and error.kind == REPEATED):

@@ -183,7 +183,7 @@ class AlertService(Service):
             person = await self._context.person_of(UserId(told.alert.owner))
         except NotFound:
             return None
-        shown = await _shown(self._context.answering(person).authorized, [told])
+        shown = await _shown(self._context.as_person(person).authorized, [told])
         return _sent(told.id, shown[0]) if shown else None
 
     async def _require_own(self, alert: str | None) -> None:

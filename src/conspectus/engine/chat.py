@@ -87,7 +87,7 @@ class ChatService(Service):
         call = ModelRequest(
             messages=draft.prompt.with_context(given.context),
             sources=given.sources.sources,
-            most=request.allocation.answer,
+            max_tokens=request.allocation.answer,
             temperature=request.temperature,
             keep=partial(self._keep, channel, request, given.sources.sources, began),
             options=request.options,

@@ -129,9 +129,9 @@ class EngineComponents:
     size: Callable[[], Awaitable[int]]
     indexes: IndexRegistry
     request_log: RequestLog
-    replays: IdempotencyStore
+    idempotency: IdempotencyStore
     spoken: ChatRegistry | None
-    allowances: RateCounters
+    rate_counters: RateCounters
     summaries: Summaries
     memories: Memories
     graphs: Graphs

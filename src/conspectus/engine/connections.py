@@ -38,13 +38,13 @@ class ConnectionService(Service):
         collections: CollectionService,
         jobs: JobService,
         queue: JobQueue,
-        answering: Callable[[Person], "ConnectionService"],
+        as_person: Callable[[Person], "ConnectionService"],
     ) -> None:
         super().__init__(context)
         self._collections = collections
         self._jobs = jobs
         self._queue = queue
-        self._answering = answering
+        self._as_person = as_person
         self._authorized_jobs = AuthorizedJobs(context.authorized, context.parts.work.job_store)
 
     async def create(
@@ -170,7 +170,7 @@ class ConnectionService(Service):
 
     async def _follow_as_owner(self, wiki: Connection) -> None:
         person = await self._context.person_of(wiki.owner)
-        await self._answering(person).watch(wiki.name, collection=wiki.collection)
+        await self._as_person(person).watch(wiki.name, collection=wiki.collection)
 
     async def _in_step(self, wiki: Connection, on_job: Callable[[Job], None] | None) -> None:
         """A run that begins after this call; one that runs already may have looked before the change."""

@@ -187,7 +187,7 @@ class EngineContext:
         self.authorized = AuthorizedReader(person, core.records, core.parts.accounts)
         self.writer = SourceWriter(core, person, self.authorized)
 
-    def answering(self, person: Person) -> "EngineContext":
+    def as_person(self, person: Person) -> "EngineContext":
         """The same store, as that person may use it."""
         return EngineContext(self.core, person)
 
@@ -314,7 +314,7 @@ class EngineContext:
         if waits is False:
             return
         if wait:
-            await self.core.backfill.settle(collection, embedder, progress)
+            await self.core.backfill.wait_until_done(collection, embedder, progress)
         elif self.core.backfill.gave_up_within(collection, rested):
             return
         elif waits or await self.core.records.count_unembedded(collection.id, embedder.space):
@@ -323,7 +323,7 @@ class EngineContext:
     async def _find_names(self, collection: Collection, *, wait: bool, progress: Progress | None) -> None:
         self.core.names.wake(collection.id)
         if wait:
-            await self.core.names.settle(collection.id, progress)
+            await self.core.names.wait_until_done(collection.id, progress)
 
 
 class Service:

@@ -114,8 +114,8 @@ class DocumentService(Service):
             await self._context.embed_in(place, wait=True)
             return 0
         if place.collection.names:
-            await self._core.names.settle(place.collection.id, progress)
-        return await self._core.backfill.settle(place.collection, embedder, progress)
+            await self._core.names.wait_until_done(place.collection.id, progress)
+        return await self._core.backfill.wait_until_done(place.collection, embedder, progress)
 
     async def get(self, document: str) -> Document:
         """Return a document without its text. Raises NotFound."""

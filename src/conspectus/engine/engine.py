@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 class Engine:
     """Open it with `conspectus.open`; it is safe to use from many tasks.
 
-    It answers one person; `answering` gives an engine on the same store for another one. Each attribute is a
+    It answers one person; `as_person` gives an engine on the same store for another one. Each attribute is a
     service, which is loaded when it is first used; `add`, `retrieve`, `window` and `explain` are those of
     `documents` and `search`.
     """
@@ -51,10 +51,10 @@ class Engine:
     def __init__(self, parts: EngineComponents) -> None:
         self._context = EngineContext(EngineCore(parts), LOCAL_OWNER)
 
-    def answering(self, person: Person) -> "Engine":
+    def as_person(self, person: Person) -> "Engine":
         """The same store, as that person may use it."""
         view = Engine.__new__(Engine)
-        view._context = self._context.answering(person)
+        view._context = self._context.as_person(person)
         return view
 
     add = short("documents", DocumentService.add)
@@ -151,7 +151,7 @@ class Engine:
             self._memories,
             self._retention_rules,
             self._queue,
-            lambda person: self.answering(person).retention,
+            lambda person: self.as_person(person).retention,
         )
 
     @cached_property
@@ -185,7 +185,7 @@ class Engine:
             self.collections,
             self.jobs,
             self._queue,
-            lambda person: self.answering(person).connections,
+            lambda person: self.as_person(person).connections,
         )
 
     @cached_property
@@ -193,9 +193,9 @@ class Engine:
         """Numbers, checks, and building anew."""
         return MaintenanceService(self._context, self.documents)
 
-    def counter(self, tokenizer: str = "o200k_base") -> CountTokens:
-        """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
-        return self._context.parts.counter(tokenizer)
+    def tokenizer(self, name: str = "o200k_base") -> CountTokens:
+        """Return the function that counts tokens with a tokenizer. Raises UnknownTokenizer."""
+        return self._context.parts.counter(name)
 
     @property
     def embedder(self) -> Embedder | None:
@@ -204,14 +204,14 @@ class Engine:
         return parts.embedder_named(parts.settings.embedder)
 
     @property
-    def replays(self) -> "IdempotencyStore":
+    def idempotency(self) -> "IdempotencyStore":
         """The answers that front ends keep, so that a write that is sent twice is done once."""
-        return self._context.parts.replays
+        return self._context.parts.idempotency
 
     @property
-    def allowances(self) -> "RateCounters":
+    def rate_counters(self) -> "RateCounters":
         """What front ends count requests by, so that the processes of a store have one count."""
-        return self._context.parts.allowances
+        return self._context.parts.rate_counters
 
     @property
     def spoken(self) -> "ChatRegistry | None":
@@ -266,7 +266,7 @@ class Engine:
     def _queue(self) -> "JobQueue":
         from conspectus.engine.jobs import JobQueue
 
-        return JobQueue(self._context, lambda person, job, tell: self.answering(person)._perform(job, tell))
+        return JobQueue(self._context, lambda person, job, tell: self.as_person(person)._perform(job, tell))
 
     async def _perform(self, job: "Job", tell: "Tell") -> "Outcome":
         """Do the work of a job."""

@@ -239,7 +239,7 @@ class GraphService(Service):
         extraction.
         """
         place = await self._authorized.place(collection)
-        return await self._settle_names(place, progress) if place.collection.names else 0
+        return await self._wait_for_entities(place, progress) if place.collection.names else 0
 
     async def list_entities(
         self, *, collection: str = "default", prefix: str = "", limit: int = 100, source: str | None = None
@@ -327,11 +327,11 @@ class GraphService(Service):
         """List the merges and splits of a graph in order: all, or those of one node."""
         return await (await self._access.graph(graph, collection)).events(node)
 
-    async def _settle_names(self, place: SourceRef, progress: Progress | None) -> int:
+    async def _wait_for_entities(self, place: SourceRef, progress: Progress | None) -> int:
         if place.whole:
-            return await self._core.names.settle(place.collection.id, progress)
+            return await self._core.names.wait_until_done(place.collection.id, progress)
         try:
-            await self._core.names.settle(place.collection.id)
+            await self._core.names.wait_until_done(place.collection.id)
         except ProviderError as fault:
             raise ProviderUnavailable(fault.provider, STOPPED) from fault
         return 0

@@ -48,9 +48,9 @@ class PinnedNotes:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMemoryQuery:
-    """A question with where it may look, the instant that it is about, and its vector, made once."""
+    """A query with where it may look, the instant that it is about, and its vector, made once."""
 
-    question: MemoryQuery
+    query: MemoryQuery
     homes: MemorySources
     at: datetime
     vector: tuple[float, ...] | None = None
@@ -65,16 +65,16 @@ class MemorySearch:
         self._reader = reader
         self._searcher = searcher
 
-    async def recall(self, question: MemoryQuery) -> MemoryRetrieval:
-        """The memories of a scope that answer a question, best first, each with its reasons.
+    async def recall(self, query: MemoryQuery) -> MemoryRetrieval:
+        """The memories of a scope that answer a query, best first, each with its reasons.
 
-        Raises NotFound for an unknown collection, InvalidInput for a question that cannot be asked.
+        Raises NotFound for an unknown collection, InvalidInput for a query that cannot be asked.
         """
-        asked = await self._asked_of_memory(question)
+        asked = await self._asked_of_memory(query)
         homes, at = asked.homes, asked.at
-        found = await self._answers(asked, question.limit)
+        found = await self._answers(asked, query.limit)
         texts = await self._authorized.texts([hit.document for hit in found.hits])
-        last = {each.memory.id for each in await self._last(question, homes)}
+        last = {each.memory.id for each in await self._last(query, homes)}
         recalled: dict[str, MemoryHit] = {}
         hits = [hit for hit in found.hits if hit.document.id in texts]
         memories = [in_homes(homes, hit.document, texts[hit.document.id]) for hit in hits]
@@ -82,23 +82,23 @@ class MemorySearch:
             recalled.setdefault(memory.id, _recalled(memory, hit, memory.id in last, at))
         return MemoryRetrieval(
             outcome="found" if recalled else "no_match",
-            memories=tuple(recalled.values())[: question.limit],
+            memories=tuple(recalled.values())[: query.limit],
             plan=found.plan,
             notices=found.notices,
             timings=found.timings,
-            since=None if question.as_of is None else await homes.since(question.as_of),
+            since=None if query.as_of is None else await homes.since(query.as_of),
         )
 
     async def window(
-        self, question: MemoryQuery, max_tokens: int | Budget, *, format: str = "text"
+        self, query: MemoryQuery, max_tokens: int | Budget, *, format: str = "text"
     ) -> MemoryWindow:
-        """The context for the next turn: notes, the last turns, and what answers the question.
+        """The context for the next turn: notes, the last turns, and what answers the query.
 
         Never over the budget. Raises what `recall` does.
         """
-        require_range("notes_share", question.notes_share, 0, 1)
+        require_range("notes_share", query.notes_share, 0, 1)
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
-        asked = await self._asked_of_memory(question)
+        asked = await self._asked_of_memory(query)
         at = asked.at
         standing = await self._standing_beside(asked, wanted)
         first = await self._hits_beside(standing)
@@ -120,91 +120,95 @@ class MemorySearch:
             window=window,
         )
 
-    async def _asked_of_memory(self, question: MemoryQuery) -> ResolvedMemoryQuery:
-        scope = replace(question.scope, conversation=None) if question.all_conversations else question.scope
-        homes = await self._reader.homes(scope, question.collection)
-        query = Query(question.query, collection=homes.place.collection.id)
+    async def _asked_of_memory(self, query: MemoryQuery) -> ResolvedMemoryQuery:
+        scope = replace(query.scope, conversation=None) if query.all_conversations else query.scope
+        homes = await self._reader.homes(scope, query.collection)
+        index_query = Query(query.query, collection=homes.place.collection.id)
         embedded = (
-            await self._searcher.embed_query(query, homes.place.collection.space) if homes.sources else query
+            await self._searcher.embed_query(index_query, homes.place.collection.space)
+            if homes.sources
+            else index_query
         )
-        return ResolvedMemoryQuery(question, homes, question.as_of or self._parts.clock(), embedded.vector)
+        return ResolvedMemoryQuery(query, homes, query.as_of or self._parts.clock(), embedded.vector)
 
     async def _answers(self, asked: ResolvedMemoryQuery, limit: int) -> Retrieval:
         """What the search finds in the scope, what is no longer true a little further back."""
-        question, homes = asked.question, asked.homes
-        graph = question.graph
+        query, homes = asked.query, asked.homes
+        graph = query.graph
         if graph is not None and graph.graphs is None:
             graph = replace(graph, graphs=())
-        query = Query(
-            question.query,
+        index_query = Query(
+            query.query,
             collection=homes.place.collection.id,
             filter=And((homes.filter, remembered())),
             limit=limit,
-            min_similarity=question.min_similarity,
+            min_similarity=query.min_similarity,
             vector=asked.vector,
-            as_of=question.as_of,
+            as_of=query.as_of,
             graph=graph,
         )
-        query = checked_query(query, {}, self._parts.settings)
+        index_query = checked_query(index_query, {}, self._parts.settings)
         if not homes.sources:
             return Retrieval("no_match", ())
-        own = () if graph is None else await self._reader.graphs_of(question.scope, homes.place)
+        own = () if graph is None else await self._reader.graphs_of(query.scope, homes.place)
         found = await self._searcher.finish(
-            query, await self._searcher.search_collection(query, homes.place, graphs=own)
+            index_query, await self._searcher.search_collection(index_query, homes.place, graphs=own)
         )
         hits = [_weighed(hit, asked.at) for hit in found.hits]
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
         return replace(found, hits=tuple(hits))
 
-    async def _last(self, question: MemoryQuery, homes: MemorySources) -> list[RecentMemory]:
+    async def _last(self, query: MemoryQuery, homes: MemorySources) -> list[RecentMemory]:
         """The last turns of the conversation; none without one, or as of another time."""
-        if question.scope.conversation is None or question.as_of is not None or not homes.sources:
+        if query.scope.conversation is None or query.as_of is not None or not homes.sources:
             return []
         return await self._reader.recent(
-            scope=question.scope,
-            collection=question.collection,
-            limit=question.recent,
-            max_tokens=question.recent_tokens,
+            scope=query.scope,
+            collection=query.collection,
+            limit=query.recent,
+            max_tokens=query.recent_tokens,
         )
 
     async def _standing_beside(self, asked: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
-        question = asked.question
+        query = asked.query
         count = self._parts.counter(budget.tokenizer)
         room = max(budget.max_tokens - budget.reserved_tokens, 0)
-        left = int(room * question.notes_share)
+        left = int(room * query.notes_share)
         notes: list[Memory] = []
         for note in await self._notes(asked) if left else ():
             cost = count(note.text)
             if cost <= left:
                 notes.append(note)
                 left -= cost
-        turns = [each.memory for each in await self._last(question, asked.homes)][::-1]
+        turns = [each.memory for each in await self._last(query, asked.homes)][::-1]
         settings = self._parts.settings
-        tokens = settings.recent_memory_tokens if question.recent_tokens is None else question.recent_tokens
+        tokens = settings.recent_memory_tokens if query.recent_tokens is None else query.recent_tokens
         most = min(tokens, int(room * RECENT_SHARE))
         last = recent(turns, turns=len(turns), tokens=most, count=count)
         return PinnedNotes(tuple(notes), tuple(last))
 
     async def _notes(self, asked: ResolvedMemoryQuery) -> list[Memory]:
-        """Notes that reach into the scope: those that answer the question first, then the newest."""
-        question, home = asked.question, asked.homes.place
-        wide = await self._reader.homes(Scope(question.scope.user), question.collection)
-        own = {each.id for each in wide.sources if reaches(scope_of(each.name), question.scope)}
+        """Notes that reach into the scope: those that answer the query first, then the newest."""
+        query, home = asked.query, asked.homes.place
+        wide = await self._reader.homes(Scope(query.scope.user), query.collection)
+        own = {each.id for each in wide.sources if reaches(scope_of(each.name), query.scope)}
         rows = await wide.notes(own, limit=MOST_NOTES)
         now = [in_homes(wide, each, text) for each, text in rows]
-        there = now if question.as_of is None else await _then(wide, now, question.as_of)
+        there = now if query.as_of is None else await _then(wide, now, query.as_of)
         seen = {each.document.id: each for each in await self._reader.present(wide, there)}
-        if not seen or not question.query.strip():
+        if not seen or not query.query.strip():
             return list(seen.values())
-        query = Query(
-            question.query,
+        index_query = Query(
+            query.query,
             collection=home.collection.id,
             filter=And((among(own), remembered("note"))),
             limit=min(len(seen), MOST_NOTES),
             vector=asked.vector,
-            as_of=question.as_of,
+            as_of=query.as_of,
         )
-        found = await self._searcher.search_collection(checked_query(query, {}, self._parts.settings), home)
+        found = await self._searcher.search_collection(
+            checked_query(index_query, {}, self._parts.settings), home
+        )
         order = [hit.document.id for hit in found.hits if hit.document.id in seen]
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 

@@ -111,13 +111,13 @@ class RetentionService(Service):
         reader: MemoryReader,
         rules: RetentionRules,
         queue: JobQueue,
-        answering: Callable[[Person], "RetentionService"],
+        as_person: Callable[[Person], "RetentionService"],
     ) -> None:
         super().__init__(context)
         self._reader = reader
         self._rules = rules
         self._queue = queue
-        self._answering = answering
+        self._as_person = as_person
 
     async def set(self, retention: Retention, *, scope: Scope, collection: str = MEMORY) -> None:
         """Set the retention rule of a scope, which replaces its rule.
@@ -199,7 +199,7 @@ class RetentionService(Service):
                 continue
             try:
                 person = await self._context.person_of(UserId(owner))
-                await self._answering(person)._keep_own(CollectionId(collection), late)
+                await self._as_person(person)._keep_own(CollectionId(collection), late)
             except ConspectusError as fault:
                 logger.warning(
                     "retention_failed owner=%(owner)s code=%(code)s", {"owner": owner, "code": fault.code}

@@ -100,10 +100,10 @@ class Searcher:
             refreshed=self._newest_index(place),
             hydrate=self._authorized.rows(place),
             embedder=self._embedder(opened.space) or "the collection has no vectors, or no embedder for them",
-            where=place.narrowed(filter),
+            filter=place.narrowed(filter),
             standing=ranking,
             alone=alone,
-            question=query.query,
+            query=query.query,
             graph=query.graph,
             connections=await self._connections(query, place, graphs, where=filter),
         )

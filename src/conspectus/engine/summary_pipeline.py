@@ -143,7 +143,7 @@ class SummaryModel:
 
     async def _once(self, question: SummaryPrompt) -> str:
         self.calls += 1
-        async with aclosing(self.model.stream(question.messages, most=question.most)) as pieces:
+        async with aclosing(self.model.stream(question.messages, max_tokens=question.max_tokens)) as pieces:
             said = [piece.text async for piece in pieces if isinstance(piece, Delta)]
         text = clean("".join(said)).strip()
         if not text:

@@ -92,7 +92,7 @@ class TaskEngine(Protocol):
         """See SearchService."""
         ...
 
-    def counter(self, tokenizer: str = ...) -> CountTokens:
+    def tokenizer(self, name: str = ...) -> CountTokens:
         """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
         ...
 
@@ -254,7 +254,7 @@ class TaskService:
     ) -> TaskContext:
         """Render the most similar tasks as numbered lines for a prompt, within `max_tokens`."""
         found = await self.search(query, limit, min_similarity=min_similarity)
-        count = self._engine.counter(self._tokenizer)
+        count = self._engine.tokenizer(self._tokenizer)
         if not found:
             fits = max_tokens is None or count(NO_TASKS) <= max_tokens
             text = NO_TASKS if fits else ""

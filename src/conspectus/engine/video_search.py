@@ -89,7 +89,7 @@ class ParsedVideoQuery:
 class ResolvedStreams:
     """What is left to search for, and where; `streams` by the ids of their sources."""
 
-    question: StreamQuery
+    query: StreamQuery
     place: SourceRef
     text: str
     streams: Mapping[str, ParsedVideoQuery]
@@ -103,7 +103,7 @@ class ResolvedStreams:
     @property
     def filter(self) -> Filter:
         """What can be an answer: captions and events of the streams, each within its own stretch."""
-        narrow = (SEEN,) if self.question.filter == EVERYTHING else (SEEN, self.question.filter)
+        narrow = (SEEN,) if self.query.filter == EVERYTHING else (SEEN, self.query.filter)
         stretches = {name: inside(looked.span) for name, looked in self.streams.items()}
         if not any(stretches.values()):
             return And((among(looked.stream.source.id for looked in self.streams.values()), *narrow))
@@ -111,13 +111,13 @@ class ResolvedStreams:
         return And((Or(each), *narrow))
 
 
-def may_say_time(question: str, at: datetime) -> bool:
+def may_say_time(query: str, at: datetime) -> bool:
     """Whether the question says a time on the clock of any stream: few do, and there may be many streams."""
     faces = (
         ClockFace(StreamClock(), False, EPOCH, shifted(EPOCH, CENTURY), at, live=True),
         ClockFace(StreamClock(), True, shifted(at, -CENTURY), shifted(at, CENTURY), at, live=True),
     )
-    return any(time_said(question, face) is not None for face in faces)
+    return any(time_said(query, face) is not None for face in faces)
 
 
 def inside(span: Span) -> tuple[Filter, ...]:
@@ -259,15 +259,15 @@ class VideoSearch:
         self._searcher = searcher
         self._reader = reader
 
-    async def search(self, question: StreamQuery) -> Moments:
-        """The moments of streams that answer a question, best first."""
-        asked = await self._read(question)
-        looked = await self._candidates(asked, max(CANDIDATES, 10 * question.limit))
+    async def search(self, query: StreamQuery) -> Moments:
+        """The moments of streams that answer a query, best first."""
+        asked = await self._read(query)
+        looked = await self._candidates(asked, max(CANDIDATES, 10 * query.limit))
         start = perf_counter()
         if asked.text:
-            best = await self._moments(asked, looked.hits, question.limit)
+            best = await self._moments(asked, looked.hits, query.limit)
         else:
-            best = whole_ranges(asked, looked.hits)[: question.limit]
+            best = whole_ranges(asked, looked.hits)[: query.limit]
         took = {"merge_moments": (perf_counter() - start) * 1_000}
         return Moments(
             outcome="found" if best else "no_match",
@@ -278,11 +278,11 @@ class VideoSearch:
         )
 
     async def window(
-        self, question: StreamQuery, max_tokens: int | Budget, *, format: str = "text"
+        self, query: StreamQuery, max_tokens: int | Budget, *, format: str = "text"
     ) -> StreamWindow:
         """The context for a question to streams, never over the budget."""
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
-        asked = await self._read(question)
+        asked = await self._read(query)
         labels = {name: looked.name for name, looked in asked.streams.items()}
         zones = {name: looked.clock.zone for name, looked in asked.streams.items()}
 
@@ -298,23 +298,23 @@ class VideoSearch:
         streams = {each.source: asked.streams[each.source].stream.source for each in captions}
         return StreamWindow(captions, tuple(streams.values()), asked.plan, window)
 
-    async def _read(self, question: StreamQuery) -> ResolvedStreams:
+    async def _read(self, query: StreamQuery) -> ResolvedStreams:
         """The question as it is meant: which streams, which stretch of each, and what to search for."""
         checked_query(
-            question.query,
-            {"limit": question.limit, "min_similarity": question.min_similarity},
+            query.query,
+            {"limit": query.limit, "min_similarity": query.min_similarity},
             self._parts.settings,
         )
-        place = await self._authorized.place(question.collection)
-        if question.streams:
-            names = dict.fromkeys(question.streams)
-            found = [(await self._reader.source(name, question.collection))[1] for name in names]
+        place = await self._authorized.place(query.collection)
+        if query.streams:
+            names = dict.fromkeys(query.streams)
+            found = [(await self._reader.source(name, query.collection))[1] for name in names]
         else:
             found = [each for each in await self._authorized.sources(place) if each.kind == "stream"]
-        at = question.at or self._parts.clock()
-        if len(found) > FEW and question.read_times and not may_say_time(question.query, at):
-            question = replace(question, read_times=False)
-        every = {str(each.id): await self._looked(question, place, each, at) for each in found}
+        at = query.at or self._parts.clock()
+        if len(found) > FEW and query.read_times and not may_say_time(query.query, at):
+            query = replace(query, read_times=False)
+        every = {str(each.id): await self._looked(query, place, each, at) for each in found}
         looked = telling(every)
         rest = (each.said.rest for each in looked.values() if each.said is not None)
         shown = ranges(looked)
@@ -322,19 +322,19 @@ class VideoSearch:
         without = sorted(each.name for source, each in every.items() if source not in looked)
         if without:
             plan[LEFT_OUT] = f"{named(without)} (no such time on the clock)"
-        return ResolvedStreams(question, place, next(rest, question.query).strip(), looked, plan)
+        return ResolvedStreams(query, place, next(rest, query.query).strip(), looked, plan)
 
     async def _looked(
-        self, question: StreamQuery, place: SourceRef, source: Source, at: datetime
+        self, query: StreamQuery, place: SourceRef, source: Source, at: datetime
     ) -> ParsedVideoQuery:
         clock = clock_of(source)
-        span = span_of(question.range, clock)
-        timed = question.read_times or span.start is not None or span.end is not None
+        span = span_of(query.range, clock)
+        timed = query.read_times or span.start is not None or span.end is not None
         extent = await self._authorized.extent(place, source, counted=False) if timed else UNKNOWN
         stream = stream_of(source, extent)
         face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
-        if question.read_times and span.start is None and span.end is None:
-            said = time_said(question.query, face)
+        if query.read_times and span.start is None and span.end is None:
+            said = time_said(query.query, face)
             if said is not None:
                 return ParsedVideoQuery(
                     stream, clock, replace(span, start=said.start, end=said.end), face, said
@@ -343,17 +343,17 @@ class VideoSearch:
 
     async def _candidates(self, asked: ResolvedStreams, limit: int) -> Retrieval:
         """The captions that are found; where there is nothing to search for, those that lie in the range."""
-        question = asked.question
+        query = asked.query
         most = min(limit, self._parts.settings.max_limit)
         if not asked.streams or not (asked.text or asked.bounded):
             return Retrieval("no_match", ())
         if not asked.text:
             return await self._in_range(asked, most)
-        query = Query(
-            asked.text, question.collection, asked.filter, limit=most, min_similarity=question.min_similarity
+        index_query = Query(
+            asked.text, query.collection, asked.filter, limit=most, min_similarity=query.min_similarity
         )
         return await self._searcher.search_collection(
-            checked_query(query, {}, self._parts.settings), asked.place, alone=True
+            checked_query(index_query, {}, self._parts.settings), asked.place, alone=True
         )
 
     async def _in_range(self, asked: ResolvedStreams, limit: int) -> Retrieval:
@@ -439,7 +439,7 @@ class VideoSearch:
 
 
 def _matches(asked: ResolvedStreams, document: Document) -> bool:
-    return matches(asked.question.filter, document_row(document))
+    return matches(asked.query.filter, document_row(document))
 
 
 def _score(hit: Hit) -> float:

@@ -423,7 +423,7 @@ class KnowledgeBase:
         user = await self._engine.people.get_user(user_id)
         if user.disabled:
             raise Unauthenticated
-        return self._engine.answering(Person(user.name, user.owner, user.id))
+        return self._engine.as_person(Person(user.name, user.owner, user.id))
 
 
 def _known(attrs: Mapping[str, Any], names: set[str]) -> None:

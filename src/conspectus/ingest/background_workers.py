@@ -116,7 +116,7 @@ class Workers:
             work.task = asyncio.create_task(self._run(work, chore))
         return work
 
-    async def settle(
+    async def wait_until_done(
         self, work: PendingWork, total: Callable[[], Awaitable[int]], progress: Progress | None
     ) -> int:
         """Wait until a worker that was just woken is done; how much it did. Raises what stopped it."""
@@ -360,7 +360,7 @@ class Backfill:
         """Whether an error stopped the worker of the collection no longer ago than that."""
         return self._workers.of(collection.id).gave_up_within(seconds)
 
-    async def settle(
+    async def wait_until_done(
         self, collection: Collection, embedder: Embedder, progress: Progress | None = None
     ) -> int:
         """Wait until everything is embedded and say how many vectors came. Raises what stopped the worker."""
@@ -369,7 +369,7 @@ class Backfill:
         if not work.runs and not await total():
             work.error = None
             return 0
-        return await self._workers.settle(self.wake(collection, embedder), total, progress)
+        return await self._workers.wait_until_done(self.wake(collection, embedder), total, progress)
 
     async def close(self) -> None:
         """Stop all workers; what they did not finish is found again at the next start."""
@@ -460,10 +460,10 @@ class NameReader:
         """Why the last reader of the collection gave up, or a passage that could not be looked through."""
         return self._workers.of(collection).error or self._refused.get(collection)
 
-    async def settle(self, collection: CollectionId, progress: Progress | None = None) -> int:
+    async def wait_until_done(self, collection: CollectionId, progress: Progress | None = None) -> int:
         """Wait until all passages are looked through; how many were. Raises what stopped the reader."""
         total = partial(self._names.count_unread, collection)
-        read = await self._workers.settle(self.wake(collection), total, progress)
+        read = await self._workers.wait_until_done(self.wake(collection), total, progress)
         if problem := self.problem(collection):
             raise problem
         return read

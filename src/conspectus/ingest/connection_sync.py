@@ -153,7 +153,7 @@ class _Run:
     async def _take_batch(self, source: Source, entries: Sequence[ConnectorEntry]) -> None:
         known = await _Known.of(self.store, source, entries)
         changed = [each for each in entries if not known.has(each)]
-        await self._settled(known, [each for each in entries if known.has(each)], "unchanged")
+        await self._mark_stored(known, [each for each in entries if known.has(each)], "unchanged")
         batch: list[tuple[ConnectorEntry, NewDocument]] = []
         size = 0
         for entry in changed:
@@ -208,10 +208,10 @@ class _Run:
                 await self._write(known, [each])
             return
         for (entry, _), result in zip(batch, written, strict=True):
-            await self._settled(known, [entry], result.outcome)
+            await self._mark_stored(known, [entry], result.outcome)
 
-    async def _settled(self, known: "_Known", entries: Sequence[ConnectorEntry], outcome: str) -> None:
-        """These pages are stored as listed; what they were in another space goes."""
+    async def _mark_stored(self, known: "_Known", entries: Sequence[ConnectorEntry], outcome: str) -> None:
+        """Count pages that are stored as listed, and delete what they were in another space."""
         moved = [each.id for entry in entries for each in known.elsewhere.get(entry.key, ())]
         await self._delete(moved)
         self.counts[outcome] += len(entries)

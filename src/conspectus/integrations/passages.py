@@ -51,7 +51,7 @@ class Ask:
         self, engine: AnyEngine, passages: Sequence["RetrievedPassage"], max_tokens: int
     ) -> Sequence["RetrievedPassage"]:
         """Nearly always all: a window that fits holds the same texts and more."""
-        count = engine.counter(self.tokenizer)
+        count = engine.tokenizer(self.tokenizer)
         while passages and count(BETWEEN.join(each.text for each in passages)) > max_tokens:
             passages = passages[:-1]
         return passages

@@ -42,11 +42,11 @@ from conspectus.errors import (
     StorageBusy,
     StorageError,
 )
-from conspectus.mcp.elsewhere import channel_context, search_streams, search_tasks
 from conspectus.mcp.graph_tools import add_facts, find_entities, neighbors
 from conspectus.mcp.memory_tools import forget, history, memory_context, recall, remember, update_memory
 from conspectus.mcp.search_tools import (
     ContextArguments,
+    channel_context,
     context,
     explain,
     heading,
@@ -55,6 +55,8 @@ from conspectus.mcp.search_tools import (
     piece,
     read_document,
     search,
+    search_streams,
+    search_tasks,
 )
 from conspectus.mcp.tool import (
     LEAST,
@@ -117,7 +119,7 @@ class ServerState:
         if offer is None:
             raise MCPError(INVALID_PARAMS, f"there is no such tool; there are {', '.join(OFFERS)}")
         engine = self._engine_of(context)
-        count = engine.counter(self._options.tokenizer)
+        count = engine.tokenizer(self._options.tokenizer)
         try:
             answer = await self._answer(offer, engine, params.arguments or {})
         except ConspectusError as error:
@@ -144,7 +146,7 @@ class ServerState:
         allowed = most if tokens is None else tokens
         if not LEAST <= allowed <= most:
             raise InvalidInput("max_tokens", f"must be from {LEAST} to {most}")
-        return ToolCall(engine, self._options, ToolBudget(allowed, engine.counter(self._options.tokenizer)))
+        return ToolCall(engine, self._options, ToolBudget(allowed, engine.tokenizer(self._options.tokenizer)))
 
     async def list_resources(
         self, _context: Context, _params: PaginatedRequestParams | None

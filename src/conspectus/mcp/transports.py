@@ -84,7 +84,7 @@ SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 async def serve_stdio(engine: AnyEngine, options: ToolOptions) -> None:
     """Answer until the input ends or the process is asked to stop."""
-    engine.counter(options.tokenizer)
+    engine.tokenizer(options.tokenizer)
     server = build_server(lambda _context: engine, options)
     lines = Lines(asyncio.get_running_loop(), INPUT)
     with anyio.CancelScope() as scope, stopping(scope):

@@ -50,12 +50,12 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A question for an index: a filter, words and/or a unit vector of the index's space, k per arm.
+    """A query to an index: a filter, words and/or a unit vector of its space, and a limit per retriever.
 
     With `terms`, analyzed terms are searched instead of those of the words.
     """
 
-    where: Filter
+    filter: Filter
     words: str | None
     vector: Vectors | None
     limit: int

@@ -19,7 +19,7 @@ class ChatModel(Protocol):
 
     @property
     def window(self) -> int:
-        """The most tokens of prompt and answer together."""
+        """The token limit of prompt and answer together."""
         ...
 
     @property
@@ -31,11 +31,11 @@ class ChatModel(Protocol):
         self,
         messages: Sequence[Message],
         *,
-        most: int,
+        max_tokens: int,
         temperature: float | None = None,
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
-        """The answer in pieces of at most `most` tokens in all, then its usage where the model tells it.
+        """Answer in pieces of at most `max_tokens` tokens in all, then the usage if the model reports it.
 
         Roles are system, user, assistant and, for a Turn that answers a call, tool. Calls of the tools of
         `options` come whole, after the text. Closing the generator ends the call at the provider. Raises a

@@ -221,7 +221,7 @@ class IdempotencyStore(Protocol):
         """Hold on to the open claims of this process for another lease."""
         ...
 
-    def noting(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
+    def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         """A block in which whatever is stored counts as stored for the request that claimed the key then.
 
         What is written there raises LockLost, and is undone, once another process has taken the claim over.

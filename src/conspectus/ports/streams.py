@@ -227,8 +227,8 @@ class Alerts(Protocol):
         """The first event of an alert whose delivery is due."""
         ...
 
-    async def settle(self, number: int, delivery: Delivery) -> None:
-        """Keep what became of a delivery; one that is settled, or an event that is gone, stays so."""
+    async def set_delivery(self, number: int, delivery: Delivery) -> None:
+        """Store the state of a delivery, unless it is final or the event is deleted."""
         ...
 
 

@@ -99,7 +99,7 @@ NO_KEY: Final = "none"
 WHOLE: Final = {"openai_chat_streaming_requires_finish_reason": True}
 """An answer that ends without saying that it ended was cut."""
 COMPATIBLE: Final = {**WHOLE, "openai_chat_supports_max_completion_tokens": False}
-"""Other servers with OpenAI's protocol know its older name for the most tokens of an answer."""
+"""Other servers with OpenAI's protocol know its older name for the token limit of an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -311,7 +311,7 @@ class HostedChatModel:
 
     @property
     def window(self) -> int:
-        """The most tokens of prompt and answer together, as the settings say."""
+        """The token limit of prompt and answer together, as the settings say."""
         return self._window
 
     @property
@@ -323,11 +323,11 @@ class HostedChatModel:
         self,
         messages: Sequence[Message],
         *,
-        most: int,
+        max_tokens: int,
         temperature: float | None = None,
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
-        """The answer in pieces of at most `most` tokens in all, then its usage where the vendor tells it.
+        """Answer in pieces of at most `max_tokens` tokens in all, then the usage if the vendor reports it.
 
         Closing the generator closes the connection. Raises a ChatError, before or after pieces, and
         InvalidInput without messages, for unknown roles, or for no room.
@@ -336,10 +336,10 @@ class HostedChatModel:
             raise InvalidInput(
                 "messages", "there must be some, each of a system, a user, an assistant or a tool"
             )
-        if most < 1:
-            raise InvalidInput("most", "must be at least 1")
+        if max_tokens < 1:
+            raise InvalidInput("max_tokens", "must be at least 1")
         await self._connect()
-        asked = Asked(messages, self._settings(most, temperature), options or ModelOptions())
+        asked = Asked(messages, self._settings(max_tokens, temperature), options or ModelOptions())
         pieces = self._once(asked)
         try:
             first = await anext(pieces)
@@ -358,8 +358,8 @@ class HostedChatModel:
         self._model = None
         await self._open.aclose()
 
-    def _settings(self, most: int, temperature: float | None) -> dict[str, Any]:
-        settings: dict[str, Any] = {"max_tokens": most}
+    def _settings(self, max_tokens: int, temperature: float | None) -> dict[str, Any]:
+        settings: dict[str, Any] = {"max_tokens": max_tokens}
         if temperature is not None:
             settings["temperature"] = temperature
         if self._choice.vendor not in UNABLE_TO_BE_TOLD or self._choice.url:

@@ -149,7 +149,7 @@ class ChatNames:
     async def _answer(self, messages: Sequence[Message]) -> str:
         async with (
             self._turns,
-            aclosing(self._model.stream(messages, most=MOST_TOKENS, temperature=0)) as said,
+            aclosing(self._model.stream(messages, max_tokens=MOST_TOKENS, temperature=0)) as said,
         ):
             return "".join([each.text async for each in said if isinstance(each, Delta)])
 

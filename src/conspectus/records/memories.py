@@ -181,7 +181,7 @@ def _count_in(connection: Connection, job: JobId, receipt: MemoryReceipt) -> Non
 
 PAGE = 500
 _SOURCES: BindParameter[Any] = bindparam("sources", expanding=True)
-_HERE = documents.c.source.in_(_SOURCES)
+_IN_SCOPE = documents.c.source.in_(_SOURCES)
 _HOMES = (
     select(*SOURCE_COLUMNS)
     .where(
@@ -194,7 +194,7 @@ _HOMES = (
 )
 _TURN = documents.c.thread.is_not(None)
 _ORDER = (documents.c.order_start, documents.c.number)
-_MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(_HERE, REMEMBERED)
+_MEMORIES = select(*DOCUMENT_COLUMNS, documents.c.order_start).where(_IN_SCOPE, REMEMBERED)
 
 Texts = Sequence[tuple[Document, str]]
 
@@ -280,7 +280,7 @@ def _count(connection: Connection, sources: Sequence[SourceId], where: Filter) -
     total = 0
     for block in blocks(sources):
         if condition.exact:
-            counted = select(func.count()).select_from(documents).where(_HERE, REMEMBERED, condition.sql)
+            counted = select(func.count()).select_from(documents).where(_IN_SCOPE, REMEMBERED, condition.sql)
             total += connection.execute(counted, {"sources": list(block)}).scalar_one()
         else:
             rows = connection.execute(_MEMORIES.where(condition.sql), {"sources": list(block)})
@@ -329,12 +329,12 @@ def _totals(connection: Connection, sources: Sequence[SourceId]) -> Totals:
     last: int | None = None
     for block in blocks(sources):
         given = {"sources": list(block)}
-        row = connection.execute(select(*own).where(_HERE, REMEMBERED), given).one()
+        row = connection.execute(select(*own).where(_IN_SCOPE, REMEMBERED), given).one()
         versions = connection.execute(
-            select(func.count()).select_from(documents).where(_HERE, VERSIONED), given
+            select(func.count()).select_from(documents).where(_IN_SCOPE, VERSIONED), given
         )
         joined = documents.join(chunks, chunks.c.document == documents.c.number)
-        tokens = select(func.sum(chunks.c.tokens)).select_from(joined).where(_HERE, REMEMBERED)
+        tokens = select(func.sum(chunks.c.tokens)).select_from(joined).where(_IN_SCOPE, REMEMBERED)
         more = [*row[:5], versions.scalar_one(), connection.execute(tokens, given).scalar_one()]
         numbers = [number + (each or 0) for number, each in zip(numbers, more, strict=True)]
         first = min(filter(None, (first, row[5])), default=None)
@@ -356,12 +356,12 @@ def _since(connection: Connection, sources: Sequence[SourceId], instant: datetim
     count = select(func.count())
     for block in blocks(sources):
         given = {"sources": list(block)}
-        fresh = count.select_from(documents).where(_HERE, REMEMBERED, documents.c.recorded > at)
+        fresh = count.select_from(documents).where(_IN_SCOPE, REMEMBERED, documents.c.recorded > at)
         recorded += connection.execute(fresh, given).scalar_one()
         other = documents.join(now, documents.c.parent == now.c.id)
         remade = select(func.count(documents.c.parent.distinct())).select_from(other)
         remade = remade.where(
-            _HERE, documents.c.kind == "version", documents.c.recorded > at, now.c.recorded <= at
+            _IN_SCOPE, documents.c.kind == "version", documents.c.recorded > at, now.c.recorded <= at
         )
         changed += connection.execute(remade, given).scalar_one()
         gone = count.select_from(deleted_memories).where(

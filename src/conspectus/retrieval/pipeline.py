@@ -75,7 +75,7 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
     watch = Stopwatch()
     unembeddable = context.embedder if isinstance(context.embedder, str) else None
     embedder = None if isinstance(context.embedder, str) else context.embedder
-    decided, asked = await _asked(query, context.where, embedder, unembeddable)
+    decided, asked = await _asked(query, context.filter, embedder, unembeddable)
     watch.lap("embed_query")
     more = decided.min_similarity is not None or context.standing is not None
     keep = Keep(query.limit, tuple(also), more=more)
@@ -171,7 +171,7 @@ DIGITS = 5
 async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder | None) -> Probe:
     """Embed the query, unless it has a vector, and make the probe that indexes answer."""
     return Probe(
-        where=where,
+        filter=where,
         words=query.query if plan.keyword else None,
         vector=await _vector(query, embedder) if plan.vector else None,
         limit=plan.depth,

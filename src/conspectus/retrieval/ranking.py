@@ -57,10 +57,10 @@ class SearchContext:
     refreshed: Callable[[], Awaitable[Index]]
     hydrate: Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
     embedder: Embedder | str
-    where: Filter
+    filter: Filter
     standing: RankingContext | None = None
     alone: bool = False
-    question: str = ""
+    query: str = ""
     graph: GraphExpansion | None = None
     connections: GraphCandidates | None = None
 
@@ -291,7 +291,7 @@ async def spread(
         return frozenset(found.ids.tolist())
 
     scores = dict(zip(ranked.candidates.ids.tolist(), _scores(ranked).tolist(), strict=True))
-    found = await reached(context.question, scores, ask, over=over, allowed=allowed)
+    found = await reached(context.query, scores, ask, over=over, allowed=allowed)
     ways = np.fromiter(sorted(found.ways), dtype=np.int64, count=len(found.ways))
     union = await widened(index, asked, union, np.setdiff1d(ways, union.ids))
     read = replace(context, hydrate=_knowing(ranked.rows, context.hydrate))

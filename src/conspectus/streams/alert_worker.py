@@ -58,7 +58,7 @@ class Deliverer:
                 event = await self._alerts.due(alert, now=self._clock())
                 if event is None:
                     return
-                await self._alerts.settle(event.number, await self._sent(event, hold))
+                await self._alerts.set_delivery(event.number, await self._sent(event, hold))
         except ConspectusError as fault:
             logger.warning("webhook_failed code=%(code)s", {"code": fault.code})
 

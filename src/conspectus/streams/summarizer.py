@@ -173,7 +173,7 @@ class SummaryPrompt:
     """One call to the model, with the captions and the earlier summaries that go into it."""
 
     messages: tuple[Message, ...]
-    most: int
+    max_tokens: int
     captions: tuple[DocumentId, ...] = ()
     parts: tuple[str, ...] = ()
 
@@ -213,14 +213,14 @@ class Style:
         return free
 
     @cached_property
-    def most(self) -> int:
+    def answer_tokens(self) -> int:
         """Tokens of an answer: few enough that three of them fit into the material of another question."""
         return min(LONGEST_ANSWER, self.free // 4)
 
     @cached_property
     def room(self) -> int:
         """Tokens of the material."""
-        return self.free - self.most
+        return self.free - self.answer_tokens
 
     def messages(self, task: str, lines: Sequence[str]) -> tuple[Message, ...]:
         """What is sent."""
@@ -322,7 +322,7 @@ class Summarizer:
         captions = tuple(dict.fromkeys(each.caption for each in group if each.caption is not None))
         parts = tuple(dict.fromkeys(each.part for each in group if each.part is not None))
         messages = self.style.messages(task, [each.line for each in group])
-        return await self.ask(SummaryPrompt(messages, self.style.most, captions, parts))
+        return await self.ask(SummaryPrompt(messages, self.style.answer_tokens, captions, parts))
 
 
 def between(start: float | None, end: float | None, shown: Callable[[float], str]) -> str:

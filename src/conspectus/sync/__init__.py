@@ -176,9 +176,9 @@ class BlockingEngine:
         """The engine itself, for what is made of several operations and then given to `run`."""
         return self._engine
 
-    def counter(self, tokenizer: str = "o200k_base") -> CountTokens:
-        """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
-        return self._engine.counter(tokenizer)
+    def tokenizer(self, name: str = "o200k_base") -> CountTokens:
+        """Return the function that counts tokens with a tokenizer. Raises UnknownTokenizer."""
+        return self._engine.tokenizer(name)
 
     add = short("documents", BlockingDocuments.add)
     retrieve = short("search", BlockingSearch.retrieve)

@@ -51,7 +51,7 @@ class Scene(Protocol):
         ...
 
     def asked(self) -> list[tuple[list[Message], int, float | None]]:
-        """What came so far: messages, the most tokens, the temperature."""
+        """What came so far: messages, the token limit, the temperature."""
         ...
 
 
@@ -59,7 +59,7 @@ async def answer(
     model: ChatModel, messages: Sequence[Message] = ASK, **options: Any
 ) -> list[Delta | ToolCall | Usage]:
     """All of an answer."""
-    options = {"most": 100, **options}
+    options = {"max_tokens": 100, **options}
     async with aclosing(model.stream(messages, **options)) as pieces:
         return [piece async for piece in pieces]
 
@@ -86,19 +86,19 @@ class ChatModelContract:
     async def test_a_piece_does_not_wait_for_the_next(self, scene: Scene) -> None:
         """What was said is there while the model is silent."""
         scene.hang(2)
-        async with aclosing(scene.model.stream(ASK, most=9)) as pieces:
+        async with aclosing(scene.model.stream(ASK, max_tokens=9)) as pieces:
             assert [await anext(pieces), await anext(pieces)] == [Delta("Hello"), Delta(" world")]
 
     async def test_the_model_is_asked_what_it_should_be(self, scene: Scene) -> None:
         """Roles, texts and order; the limit; a temperature only if there is one."""
-        await answer(scene.model, TALK, most=77)
-        await answer(scene.model, TALK[1:2], most=5, temperature=0.0)
+        await answer(scene.model, TALK, max_tokens=77)
+        await answer(scene.model, TALK[1:2], max_tokens=5, temperature=0.0)
         assert scene.asked() == [([*TALK], 77, None), ([TALK[1]], 5, 0.0)]
 
     async def test_no_more_than_asked_for(self, scene: Scene) -> None:
         """An answer ends at its limit, which is no error."""
         scene.script(lambda _: ["a"] * 50)
-        assert await answer(scene.model, most=7) == [Delta("a")] * 7 + [Usage(3, 7)]
+        assert await answer(scene.model, max_tokens=7) == [Delta("a")] * 7 + [Usage(3, 7)]
 
     async def test_a_provider_may_not_count(self, scene: Scene) -> None:
         """Then there is no usage, rather than a guess."""
@@ -113,14 +113,14 @@ class ChatModelContract:
         assert text(said) == '🦊日本 a\r\n\n"\\{}data: [DONE]\n\n'
 
     @pytest.mark.parametrize(
-        ("messages", "most"), [((), 5), (ASK, 0), (ASK, -1), ((Message("tool", "x"), *ASK), 5)]
+        ("messages", "max_tokens"), [((), 5), (ASK, 0), (ASK, -1), ((Message("tool", "x"), *ASK), 5)]
     )
     async def test_what_no_model_can_be_asked(
-        self, scene: Scene, messages: Sequence[Message], most: int
+        self, scene: Scene, messages: Sequence[Message], max_tokens: int
     ) -> None:
         """A mistake of the caller's goes to no provider."""
         with pytest.raises(InvalidInput):
-            await answer(scene.model, messages, most=most)
+            await answer(scene.model, messages, max_tokens=max_tokens)
         assert scene.asked() == []
 
     @pytest.mark.parametrize("after", [1, 2])
@@ -129,7 +129,7 @@ class ChatModelContract:
         scene.break_off(after)
         said: list[Delta | ToolCall | Usage] = []
         with pytest.raises(ChatUnreachable):
-            async for piece in scene.model.stream(ASK, most=9):
+            async for piece in scene.model.stream(ASK, max_tokens=9):
                 said.append(piece)
         assert said == [Delta("Hello"), Delta(" world")][:after]
         assert len(scene.asked()) == 1
@@ -139,7 +139,7 @@ class ChatModelContract:
     async def test_closing_ends_the_call(self, scene: Scene, after: int) -> None:
         """The provider sees that nobody listens any more."""
         scene.hang(after)
-        pieces = scene.model.stream(ASK, most=9)
+        pieces = scene.model.stream(ASK, max_tokens=9)
         for _ in range(after):
             await anext(pieces)
         await pieces.aclose()
@@ -159,7 +159,7 @@ class ChatModelContract:
 
     async def test_nothing_is_asked_before_somebody_listens(self, scene: Scene) -> None:
         """An answer that nobody reads costs nothing."""
-        await scene.model.stream(ASK, most=9).aclose()
+        await scene.model.stream(ASK, max_tokens=9).aclose()
         assert scene.asked() == []
 
     async def test_many_answers_at_once(self, scene: Scene) -> None:

@@ -25,7 +25,7 @@ class Asked:
     """What a model was asked."""
 
     messages: tuple[Message, ...]
-    most: int
+    max_tokens: int
     temperature: float | None
     options: ModelOptions | None = None
 
@@ -81,15 +81,15 @@ class ScriptedChatModel:
         self,
         messages: Sequence[Message],
         *,
-        most: int,
+        max_tokens: int,
         temperature: float | None = None,
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
-        """The pieces, at most `most` of them, then the usage."""
-        if not messages or most < 1 or not all(map(_can_be_asked, messages)):
+        """The pieces, at most `max_tokens` of them, then the usage."""
+        if not messages or max_tokens < 1 or not all(map(_can_be_asked, messages)):
             raise InvalidInput("messages", "there must be some, of known roles, and room for an answer")
-        self.asked.append(Asked(tuple(messages), most, temperature, options))
-        pieces = (self.says(messages) if callable(self.says) else self.says)[:most]
+        self.asked.append(Asked(tuple(messages), max_tokens, temperature, options))
+        pieces = (self.says(messages) if callable(self.says) else self.says)[:max_tokens]
         self.open += 1
         ended = False
         try:

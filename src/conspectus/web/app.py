@@ -86,7 +86,7 @@ def application(
     metrics = Metrics(version("conspectus"), counted)
     sharing = None if engine.spoken is None else ChatHandover(engine.spoken, chosen_log)
     chats = ChatStreams(settings, chosen_log, told=metrics.chats.set, sharing=sharing)
-    listeners, endings = Listeners(settings, chosen_log), IdempotencyOutbox(engine.replays)
+    listeners, endings = Listeners(settings, chosen_log), IdempotencyOutbox(engine.idempotency)
     options = ToolOptions(settings.mcp_max_tokens) if only_models is None else only_models
     models = Endpoint(options, most_bytes=settings.max_request_bytes)
     for each in (chats, listeners):
@@ -119,9 +119,13 @@ def _surround(app: Application, engine: Engine, settings: Settings, log: Filteri
     """What each request passes through, the innermost first."""
     metrics = app.state.metrics
     app.add_middleware(
-        Idempotency, replays=engine.replays, endings=app.state.endings, routes=app.router.routes, clock=now
+        Idempotency,
+        idempotency=engine.idempotency,
+        endings=app.state.endings,
+        routes=app.router.routes,
+        clock=now,
     )
-    app.add_middleware(Rates, allowances=engine.allowances, most=settings.key_requests_per_minute)
+    app.add_middleware(Rates, rate_counters=engine.rate_counters, most=settings.key_requests_per_minute)
     app.add_middleware(Shares, settings=settings, metrics=metrics)
     app.add_middleware(Authentication, engine=engine, settings=settings)
     app.add_middleware(ConcurrencyLimits, settings=settings)
@@ -154,8 +158,8 @@ class Running:
     async def _tidy(self) -> None:
         """What a store that is away keeps from being done is done the next time."""
         try:
-            await self.engine.replays.give_back()
-            await self.engine.replays.forget(now() - timedelta(hours=self.settings.idempotency_hours))
+            await self.engine.idempotency.give_back()
+            await self.engine.idempotency.forget(now() - timedelta(hours=self.settings.idempotency_hours))
             if self.engine.spoken is not None:
                 await self.engine.spoken.forget(older=FORGETTING)
         except ConspectusError as fault:

@@ -46,7 +46,7 @@ class Authentication:
                 require_own_origin(headers, self._settings)
             person = await self._proven(headers, scope)
             still_good = partial(self._person, headers)
-            scope["state"].update(person=person, engine=self._engine.answering(person), still_good=still_good)
+            scope["state"].update(person=person, engine=self._engine.as_person(person), still_good=still_good)
         await self._app(scope, receive, send)
 
     async def _proven(self, headers: Headers, scope: Scope) -> Person:

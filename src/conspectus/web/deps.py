@@ -85,26 +85,26 @@ IfMatch = Annotated[str | None, Header(max_length=LONGEST_TAGS, description="The
 IfNoneMatch = Annotated[str | None, Header(max_length=LONGEST_TAGS, description="An ETag held already.")]
 
 
-Noting: TypeAlias = Callable[[Iterable[str | None]], AbstractContextManager[None]]
+Recording: TypeAlias = Callable[[Iterable[str | None]], AbstractContextManager[None]]
 """Opens a block for things with these keys: without one they would be there twice if stored twice.
 
 Its idempotency key is not given back once anything of it is stored.
 """
 
 
-async def _noting(request: Request, engine: EngineOf) -> Noting:
+async def _recording(request: Request, engine: EngineOf) -> Recording:
     claim = getattr(request.state, "claim", None)
 
-    def noting(keys: Iterable[str | None]) -> AbstractContextManager[None]:
+    def recording(keys: Iterable[str | None]) -> AbstractContextManager[None]:
         if claim is None or None not in keys:
             return nullcontext()
         person, key, at = claim
-        return engine.replays.noting(person, key, at=at)
+        return engine.idempotency.recording(person, key, at=at)
 
-    return noting
+    return recording
 
 
-NotingOf = Annotated[Noting, Depends(_noting)]
+RecordingOf = Annotated[Recording, Depends(_recording)]
 
 
 def tag_of(shown: BaseModel) -> str:

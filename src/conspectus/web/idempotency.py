@@ -30,8 +30,8 @@ Claim: TypeAlias = tuple[str, str]
 class IdempotencyOutbox:
     """Ends the claims of keys, so that whoever was told to ask again is answered once the store is back."""
 
-    def __init__(self, replays: IdempotencyStore) -> None:
-        self._replays = replays
+    def __init__(self, idempotency: IdempotencyStore) -> None:
+        self._idempotency = idempotency
         self._owed: dict[Claim, Mapping[str, Any] | None] = {}
         self._is_owed = asyncio.Event()
         self._telling = asyncio.Lock()
@@ -39,7 +39,7 @@ class IdempotencyOutbox:
     async def end(self, claim: Claim, answer: Mapping[str, Any] | None) -> None:
         """Keep the answer, or with None give the key back: now, or as soon as the store can."""
         try:
-            await self._replays.finish(*claim, answer)
+            await self._idempotency.finish(*claim, answer)
         except StorageError as fault:
             logger.warning("idempotency_save_failed code=%(code)s", {"code": fault.code})
             self._owed[claim] = answer
@@ -51,7 +51,7 @@ class IdempotencyOutbox:
             return
         async with self._telling:
             if claim in self._owed:
-                await self._replays.finish(*claim, self._owed[claim])
+                await self._idempotency.finish(*claim, self._owed[claim])
                 del self._owed[claim]
 
     async def keep_telling(self) -> None:
@@ -71,7 +71,7 @@ class IdempotencyOutbox:
         while True:
             await asyncio.sleep(seconds / RENEWALS)
             try:
-                await self._replays.renew()
+                await self._idempotency.renew()
             except StorageError as fault:
                 logger.warning("idempotency_renewal_failed code=%(code)s", {"code": fault.code})
 
@@ -101,7 +101,7 @@ class Idempotency:
     def __init__(
         self,
         app: ASGIApp,
-        replays: IdempotencyStore,
+        idempotency: IdempotencyStore,
         endings: IdempotencyOutbox,
         *,
         routes: Sequence[BaseRoute],
@@ -109,7 +109,7 @@ class Idempotency:
     ) -> None:
         self._app = app
         self._routes = routes
-        self._replays = replays
+        self._idempotency = idempotency
         self._clock = clock
         self._endings = endings
 
@@ -131,7 +131,7 @@ class Idempotency:
             claim = (person.id, key)
             await self._endings.catch_up(claim)
             at = self._clock()
-            kept = await self._replays.begin(*claim, fingerprint, at=at)
+            kept = await self._idempotency.begin(*claim, fingerprint, at=at)
             if kept is not None:
                 await again(kept)(scope, receive, send)
                 return
@@ -144,7 +144,7 @@ class Idempotency:
 
     async def _watched(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a write on, and count what it stores: no fault after that may say that nothing was done."""
-        with self._replays.watching() as commits:
+        with self._idempotency.watching() as commits:
             scope["state"]["commits"] = commits
             await self._app(scope, receive, send)
 

@@ -216,9 +216,9 @@ class Portion:
 class Rates:
     """Turns away requests of keys that had as many as they may have. `most` of 0: nobody is counted."""
 
-    def __init__(self, app: ASGIApp, allowances: RateCounters, most: int) -> None:
+    def __init__(self, app: ASGIApp, rate_counters: RateCounters, most: int) -> None:
         self._app = app
-        self._allowances = allowances
+        self._rate_counters = rate_counters
         self._most = most
         self._at_once = portion_of(most)
         self._portions: OrderedDict[str, Portion] = OrderedDict()
@@ -243,7 +243,7 @@ class Rates:
         portion.left -= 1
 
     async def _more(self, key: str) -> Portion:
-        taken = await self._allowances.take(f"key {key}", self._at_once, most=self._most)
+        taken = await self._rate_counters.take(f"key {key}", self._at_once, most=self._most)
         left = self._at_once if taken.granted else 0
         portion = Portion(left, time.monotonic() + taken.seconds, over=not taken.granted)
         self._portions[key] = portion

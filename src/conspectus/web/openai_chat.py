@@ -22,7 +22,7 @@ class CompletionRequest:
 
     id: str
     model: str
-    most: int
+    max_tokens: int
     stops: Sequence[str]
     usage: bool
 
@@ -93,7 +93,7 @@ class CompletionState:
         """Why the answer ended."""
         if self.calls:
             return "tool_calls"
-        full = self._usage is not None and self._usage.output >= self._wanted.most
+        full = self._usage is not None and self._usage.output >= self._wanted.max_tokens
         return "length" if full and not self.until.found else "stop"
 
     @property

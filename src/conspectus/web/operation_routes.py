@@ -22,8 +22,8 @@ from conspectus.web.deps import (
     Filters,
     IfMatch,
     IfNoneMatch,
-    Noting,
-    NotingOf,
+    Recording,
+    RecordingOf,
     ShownOnce,
     Unhurried,
     fingerprint_in,
@@ -59,12 +59,12 @@ def _add_route(section: Section, operation: Operation) -> None:
 
     async def call(**told: Any) -> Any:
         engine, response = told.pop("engine"), told.pop("response", None)
-        noting = told.pop("noting", None)
+        recording = told.pop("recording", None)
         tag = told.pop("if_match", told.pop("if_none_match", None))
         values = _taken(operation, told, told.pop("body", None))
         if tag is not None and operation.verb == "PATCH":
             await _require_match(operation, engine, values, tag)
-        with _noted(operation, values, noting):
+        with _recorded(operation, values, recording):
             answer = await operation.of(engine)(**values)
         if response is not None:
             response.headers["Location"] = f"{API}/jobs/{answer.id}"
@@ -96,18 +96,18 @@ def _add_route(section: Section, operation: Operation) -> None:
     )
 
 
-def _noted(
-    operation: Operation, values: Mapping[str, Any], noting: Noting | None
+def _recorded(
+    operation: Operation, values: Mapping[str, Any], recording: Recording | None
 ) -> AbstractContextManager[None]:
-    if noting is None:
+    if recording is None:
         return nullcontext()
-    return noting(each.key for name in operation.keyed for each in values[name])
+    return recording(each.key for name in operation.keyed for each in values[name])
 
 
 def _headers(operation: Operation) -> list[inspect.Parameter]:
     """The headers that a request has, and the response whose headers an answer sets."""
     if operation.keyed:
-        return [_keyword("noting", NotingOf)]
+        return [_keyword("recording", RecordingOf)]
     if operation.status == HTTPStatus.ACCEPTED:
         return [_keyword("response", Response)]
     if operation.tagged and operation.verb == "GET":

@@ -124,7 +124,7 @@ async def test_a_merge_is_taken_back_once(engine):
 async def test_only_who_may_write_merges_and_who_sees_nothing_links_nothing(engine):
     await engine.people.create_user("bob")
     made = await engine.people.create_key("bob")
-    bob = engine.answering(await engine.people.authenticate(made.secret))
+    bob = engine.as_person(await engine.people.authenticate(made.secret))
     for refused in (
         bob.graph.merge_nodes("uk", ["ca"]),
         bob.graph.undo_merge(1),

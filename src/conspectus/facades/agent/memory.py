@@ -248,7 +248,7 @@ class AsyncAgentMemory(MemoryReads):
         if not options["limit"]:
             return []
         given: MemoryQueryOptions = {**options, "collection": self.desk.collection}
-        await self.settled()
+        await self.wait_until_embedded()
         found = await self.desk.run(lambda engine: engine.memory.recall(query, scope=scope, **given))
         answers = [recalled(each) for each in found.memories]
         if answers and options.get("as_of") is None:
@@ -258,14 +258,14 @@ class AsyncAgentMemory(MemoryReads):
                     each["source"], each["sources"] = SHORT, [SHORT, *each["sources"]]
         return answers
 
-    async def settled(self) -> None:
+    async def wait_until_embedded(self) -> None:
         """Wait until what was stored here is embedded; without an embedder it is found by its words alone."""
         place = self.desk.home
         written = place.written
-        if place.settled < written:
+        if place.embedded < written:
             with suppress(ProviderError):
                 await self.flush()
-            place.settled = max(place.settled, written)
+            place.embedded = max(place.embedded, written)
 
     def within(self, found: Told, asking: AgentQuery) -> Told:
         """Those that fit into so many tokens together, whole, the first ones first."""

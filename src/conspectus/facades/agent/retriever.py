@@ -84,7 +84,7 @@ class AsyncContextRetriever(AsyncPart):
         scope, options = await self._options(REACHED, asking)
         allowed = number("max_tokens", asking.get("max_tokens"), self.memory.token_limit)
         budget = Budget(allowed, self.memory.tokenizer)
-        await self.memory.settled()
+        await self.memory.wait_until_embedded()
         return await self.desk.run(lambda engine: engine.memory.window(query, budget, scope=scope, **options))
 
     async def _options(self, max_results: int, asking: AgentQuery) -> tuple[Scope, MemoryQueryOptions]:

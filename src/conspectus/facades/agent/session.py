@@ -49,7 +49,7 @@ class AgentStorage:
         self._calls: Calls = calls
         self._origin = origin
         self.used = False
-        self.written = self.settled = 0
+        self.written = self.embedded = 0
         """How many writes there were, and how many of them are embedded."""
 
         self._inside = _Inside(self)

@@ -198,7 +198,7 @@ class PgvectorIndex:
             view = self._views.of(cursor, tables, state)
             found = self._postings.of(cursor, tables, [encoded(term) for term in terms], state.rows)
         words = Words.of(view, self._place.bm25, terms, found)
-        allowed = Allowed(cursor, tables, view, probe.where, listings=self._listings)
+        allowed = Allowed(cursor, tables, view, probe.filter, listings=self._listings)
         question = PgvectorQuery(cursor, tables, words, allowed)
         return ask(question) if state.generation else question.score(np.zeros(0, np.int64), None)
 

@@ -85,7 +85,7 @@ class SegmentsQuery:
         self.vector: Vectors | None = None
         if probe.vector is not None:
             self.vector = np.ascontiguousarray(probe.vector, np.float32)
-        self.permissions = [view.permission(probe.where) for view in snapshot.views]
+        self.permissions = [view.permission(probe.filter) for view in snapshot.views]
         # Sums of scores are taken in the order of names, so that they round the same everywhere.
         order = sorted(range(len(terms)), key=terms.__getitem__)
         names = tuple(encoded(terms[place]) for place in order)

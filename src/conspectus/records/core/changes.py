@@ -20,15 +20,15 @@ SHARED: Final = ""
 """The collection of counters that number what belongs to no collection, and ranges."""
 RANGE: Final = 1_024
 """The least numbers that a collection takes at once."""
-_HERE = (counters.c.name == bindparam("counter"), counters.c.collection == bindparam("of"))
+_COUNTER = (counters.c.name == bindparam("counter"), counters.c.collection == bindparam("of"))
 _AMOUNT = bindparam("amount", type_=Number)
 _TAKE = (
     update(counters)
-    .where(*_HERE, counters.c.value + _AMOUNT <= counters.c.end)
+    .where(*_COUNTER, counters.c.value + _AMOUNT <= counters.c.end)
     .values(value=counters.c.value + _AMOUNT)
     .returning(counters.c.value)
 )
-_RESET = update(counters).where(*_HERE).values(value=bindparam("last"), end=bindparam("final"))
+_RESET = update(counters).where(*_COUNTER).values(value=bindparam("last"), end=bindparam("final"))
 _SINCE = (
     select(*_COLUMNS, changes.c.transaction)
     .where(changes.c.collection == bindparam("of"), changes.c.sequence > bindparam("after"))

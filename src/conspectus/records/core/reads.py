@@ -54,8 +54,8 @@ _OTHER = documents.alias("other")
 
 # SQLite compares a column with a column by a rule of its own for which it does not use the index beyond
 # the first field; an expression it takes as the value that it is.
-_HERE = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.id + "")
-_THERE = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
+_POSITION = tuple_(documents.c.order_sequence + 0, documents.c.order_start + 0, documents.c.id + "")
+_OTHER_POSITION = tuple_(_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
 
 
 def _indexed(*, with_vectors: bool) -> Select[*tuple[Any, ...]]:
@@ -104,8 +104,8 @@ def _in_thread(wanted: ColumnElement[Any], beyond: ColumnElement[bool], *, back:
     return ordered.limit(1).correlate(documents).scalar_subquery()
 
 
-_BEFORE = _in_thread(_OTHER.c.last_chunk, _THERE < _HERE, back=True)
-_AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _THERE > _HERE, back=False)
+_BEFORE = _in_thread(_OTHER.c.last_chunk, _OTHER_POSITION < _POSITION, back=True)
+_AFTER = _in_thread(_OTHER.c.last_chunk - _OTHER.c.chunks + 1, _OTHER_POSITION > _POSITION, back=False)
 _THREADED = documents.c.thread.is_not(None)
 
 _BY_ID = select(*DOCUMENT_COLUMNS).where(documents.c.id.in_(bindparam("ids", expanding=True)))

@@ -220,7 +220,7 @@ class Transactions:
         self._readers = ThreadPoolExecutor(database.readers, thread_name_prefix="records-read")
         self._writer = WriteQueue(database)
         self._beside = ThreadPoolExecutor(1, thread_name_prefix="records-beside")
-        self._noted: ContextVar[Finish | None] = ContextVar("noted", default=None)
+        self._recorded: ContextVar[Finish | None] = ContextVar("recorded", default=None)
         self._watching: ContextVar[Commits | None] = ContextVar("watching", default=None)
         self._row_security = False
         self._person: str | None = None
@@ -278,13 +278,13 @@ class Transactions:
         self._writer.finish = finish
 
     @contextmanager
-    def noting(self, note: Finish) -> Iterator[None]:
+    def recording(self, record: Finish) -> Iterator[None]:
         """Do the same in what this block, and whatever it starts, writes: to be known exactly if it was."""
-        token = self._noted.set(note)
+        token = self._recorded.set(record)
         try:
             yield
         finally:
-            self._noted.reset(token)
+            self._recorded.reset(token)
 
     @contextmanager
     def watching(self) -> Iterator[Commits]:
@@ -305,8 +305,8 @@ class Transactions:
         other locks run beside it. None holds the whole database. Works that wait at the same moment share a
         transaction, unless they are `long`; none may rely on being alone in it.
         """
-        note = self._noted.get()
-        whole = work if note is None else partial(_and_noted, work, note)
+        record = self._recorded.get()
+        whole = work if record is None else partial(_and_recorded, work, record)
         commits = self._watching.get() or Commits()
         commits.possible += 1
         try:
@@ -448,9 +448,9 @@ def _as_person(person: str, work: Callable[[Connection], Result], connection: Co
     return work(connection)
 
 
-def _and_noted(work: Callable[[Connection], Result], note: Finish, connection: Connection) -> Result:
+def _and_recorded(work: Callable[[Connection], Result], record: Finish, connection: Connection) -> Result:
     result = work(connection)
-    note(connection)
+    record(connection)
     return result
 
 

@@ -34,7 +34,7 @@ from conspectus.records.tables.graph import mentions
 BEYOND = chr(0x10FFFF)
 
 _GIVEN: BindParameter[Any] = bindparam("ids", expanding=True)
-_HERE = mentions.c.collection == bindparam("of")
+_IN_COLLECTION = mentions.c.collection == bindparam("of")
 _OF = select(mentions.c.chunk, mentions.c.key, mentions.c.surface, mentions.c.type).where(
     mentions.c.chunk.in_(_GIVEN)
 )
@@ -80,12 +80,12 @@ def _mentioning(*, within: bool, by_name: bool = False) -> Select[Any]:
     )
     told = or_(keys.c.many.is_(None), mentions.c.type == SUBJECT)
     own = [one_of(mentions.c.source, "sources", by_name=by_name)] if within else []
-    return joined.where(_HERE, told, *own)
+    return joined.where(_IN_COLLECTION, told, *own)
 
 
 _PASSAGES = _mentioning(within=False)
 _PASSAGES_WITHIN = {by_name: _mentioning(within=True, by_name=by_name) for by_name in (False, True)}
-_RARE = rare(mentions.c.key, _HERE)
+_RARE = rare(mentions.c.key, _IN_COLLECTION)
 
 
 def _of(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
@@ -143,7 +143,10 @@ def _counts(
     limit: int,
 ) -> list[EntityCount]:
     """The names that most passages mention, those whose key begins so."""
-    seen = [_HERE, *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)])]
+    seen = [
+        _IN_COLLECTION,
+        *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)]),
+    ]
     asked = {"of": collection, **({} if sources is None else {"sources": as_list(sorted(set(sources)))})}
     if begins:
         seen += [mentions.c.key >= begins, mentions.c.key < begins + BEYOND]
@@ -240,7 +243,7 @@ def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
         connection.execute(new.values(names_to=0), {"of": collection})
         return
     connection.execute(update(collections).where(_COLLECTION).values(names_to=None), {"of": collection})
-    connection.execute(delete(mentions).where(_HERE), {"of": collection})
+    connection.execute(delete(mentions).where(_IN_COLLECTION), {"of": collection})
 
 
 class SqlNames(SqlStore):

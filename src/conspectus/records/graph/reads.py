@@ -260,8 +260,8 @@ def event_list(connection: Connection, graph: SourceId, *, node: str | None = No
 LEAST_READ: Final = 16
 """So many edges of a node are read at first, and four times as many each time when more are needed."""
 FURTHER: Final = 4
-SETTLED: Final = 8
-"""After so many nodes it is found out again what is not good enough."""
+TRIM_EVERY: Final = 8
+"""The best ways are trimmed after this number of nodes."""
 
 _MOMENT: BindParameter[Any] = bindparam("moment")
 _KNOWN: BindParameter[Any] = bindparam("known")
@@ -363,8 +363,8 @@ class _Best:
         if known is None or way.rank < known.rank:
             self._ways[name] = way
 
-    def settle(self) -> dict[str, _Way]:
-        """Forget what is not among the best, and return that, best first."""
+    def trim(self) -> dict[str, _Way]:
+        """Drop what is not among the best, and return the rest, best first."""
         ordered = sorted(self._ways.items(), key=lambda item: (item[1].cost, item[0]))
         self._ways = dict(ordered[: self._wanted])
         if len(self._ways) == self._wanted:
@@ -434,12 +434,12 @@ class _Walker:
             for place, each in enumerate(lists):
                 if best.takes(each.last):
                     self._read(each, size, best)
-                if place % SETTLED == 0:
-                    best.settle()
-            best.settle()
+                if place % TRIM_EVERY == 0:
+                    best.trim()
+            best.trim()
             lists = [each for each in lists if best.takes(each.last)]
             size *= FURTHER
-        found = best.settle()
+        found = best.trim()
         self._reached.update(found)
         return list(found)
 

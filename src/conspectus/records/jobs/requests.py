@@ -142,7 +142,7 @@ class SqlIdempotencyStore:
 
     def __init__(self, transactions: Transactions, *, seconds: float, alone: bool) -> None:
         self._write = transactions.write
-        self._noting = transactions.noting
+        self._recording = transactions.recording
         self.watching = transactions.watching
         self._seconds = min(seconds, LONGEST_LEASE)
         self._alone = alone
@@ -161,9 +161,9 @@ class SqlIdempotencyStore:
             self._claims[person, key] = created
         return kept
 
-    def noting(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
+    def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
         """A block of which is known whether anything that it wrote was stored."""
-        return self._noting(partial(self._note, claim=(person, key), created=to_microseconds(at)))
+        return self._recording(partial(self._note, claim=(person, key), created=to_microseconds(at)))
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
         """Keep the answer, or with None give the key back, unless anything was stored."""

@@ -217,8 +217,8 @@ def _late(now: datetime) -> ColumnElement[bool]:
     return and_(events.c.delivery == "pending", or_(events.c.due <= moment, events.c.due > latest))
 
 
-def _settle(connection: Connection, number: int, delivery: Delivery) -> None:
-    """Keep what became of a delivery; one that is settled, or an event that is gone, stays so."""
+def _set_delivery(connection: Connection, number: int, delivery: Delivery) -> None:
+    """Store the state of a delivery, unless it is final or the event is deleted."""
     pending = and_(events.c.number == number, events.c.delivery == "pending")
     values = {
         "delivery": delivery.state,
@@ -285,4 +285,4 @@ class SqlAlerts(SqlStore):
     newest = reading(_newest)
     waiting = reading(_waiting)
     due = reading(_due)
-    settle = writing(_settle)
+    set_delivery = writing(_set_delivery)

@@ -31,7 +31,7 @@ from conspectus.records.core.rows import DOCUMENT_COLUMNS, blocks, from_cursor, 
 from conspectus.records.tables.core import SEEN, documents
 from conspectus.text.times import from_microseconds, to_microseconds
 
-_HERE = (documents.c.source == bindparam("source"), documents.c.kind == bindparam("kind"), SEEN)
+_OF_STREAM = (documents.c.source == bindparam("source"), documents.c.kind == bindparam("kind"), SEEN)
 _DATED = documents.c.occurred_start.is_not(None)
 _BY_TIME = (
     documents.c.occurred_start,
@@ -47,12 +47,12 @@ _LONGEST = (
     .order_by(_LENGTH.desc())
     .limit(1)
 )
-_COUNT = select(func.count()).where(*_HERE)
-_BEGINS = select(documents.c.occurred_start).where(*_HERE, _DATED).order_by(documents.c.occurred_start)
+_COUNT = select(func.count()).where(*_OF_STREAM)
+_BEGINS = select(documents.c.occurred_start).where(*_OF_STREAM, _DATED).order_by(documents.c.occurred_start)
 _FIRST = _BEGINS.limit(1)
 _LAST = _BEGINS.order_by(None).order_by(documents.c.occurred_start.desc()).limit(1)
 _ENDS = select(func.max(documents.c.occurred_end)).where(
-    *_HERE, documents.c.occurred_start >= bindparam("since")
+    *_OF_STREAM, documents.c.occurred_start >= bindparam("since")
 )
 BEYOND = 2**60
 """Microseconds that no instant reaches."""
@@ -161,7 +161,7 @@ def _page(
     place: Sequence[Any] | None,
     limit: int,
 ) -> Sequence[Any]:
-    chosen = select(*DOCUMENT_COLUMNS, documents.c.order_sequence).where(*_HERE, *condition)
+    chosen = select(*DOCUMENT_COLUMNS, documents.c.order_sequence).where(*_OF_STREAM, *condition)
     if place is not None:
         chosen = chosen.where(tuple_(*order) > tuple_(*map(literal, place)))
     return connection.execute(chosen.order_by(*order).limit(limit), here).all()

@@ -104,8 +104,8 @@ async def complete(
     asked = body.request(streams.settings)
     stream = await _begun(asked, request, engine, streams, resumable=False)
     name = engine.chat.model or ""
-    most = asked.allocation.answer
-    wanted = CompletionRequest(f"chatcmpl-{stream.id}", name, most, body.stops, usage=body.wants_usage)
+    max_tokens = asked.allocation.answer
+    wanted = CompletionRequest(f"chatcmpl-{stream.id}", name, max_tokens, body.stops, usage=body.wants_usage)
     if body.stream:
         return EventStream(
             stream, Chunks(wanted), streams.settings, head_after=BEFORE_THE_HEAD, refuse=_refused(request)
@@ -120,7 +120,7 @@ async def embed(body: EmbeddingsBody, request: Request, engine: EngineOf) -> Emb
     embedder = engine.embedder
     vectors = await body.vectors(embedder)
     data = [EmbeddingAnswer(index=place, embedding=each) for place, each in enumerate(vectors)]
-    tokens = sum(map(engine.counter(), body.texts))
+    tokens = sum(map(engine.tokenizer(), body.texts))
     usage = EmbeddingUsageAnswer(prompt_tokens=tokens, total_tokens=tokens)
     return EmbeddingsAnswer(data=data, model="" if embedder is None else embedder.space.model, usage=usage)
 

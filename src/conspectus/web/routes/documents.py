@@ -14,8 +14,8 @@ from conspectus.web.deps import (
     EngineOf,
     IfMatch,
     Limit,
-    NotingOf,
     Purge,
+    RecordingOf,
     Selected,
     SourceId,
     Unhurried,
@@ -64,12 +64,12 @@ async def list_documents_of_source(
     dependencies=[Unhurried],
 )
 async def add_documents_to_source(
-    source: SourceId, body: DocumentsOfSource, engine: EngineOf, noting: NotingOf
+    source: SourceId, body: DocumentsOfSource, engine: EngineOf, recording: RecordingOf
 ) -> Sequence[Written]:
     """Store documents in the source, in order."""
     found = await engine.collections.get_source(source)
     documents = [each.document() for each in body.documents]
-    with noting(each.key for each in documents):
+    with recording(each.key for each in documents):
         return await engine.add(documents, source=found.id, collection=found.collection, wait=body.wait)
 
 
@@ -81,12 +81,12 @@ async def add_documents_to_source(
     dependencies=[Unhurried],
 )
 async def add_documents(
-    collection: CollectionName, body: DocumentsBody, engine: EngineOf, noting: NotingOf
+    collection: CollectionName, body: DocumentsBody, engine: EngineOf, recording: RecordingOf
 ) -> Sequence[Written]:
     """Store documents in order, in batches that are each written whole or not at all."""
     home = await engine.collections.get(collection)
     documents = [each.document() for each in body.documents]
-    with noting(each.key for each in documents):
+    with recording(each.key for each in documents):
         return await engine.add(documents, source=body.source, collection=home.id, wait=body.wait)
 
 
