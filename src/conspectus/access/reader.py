@@ -345,8 +345,8 @@ class AuthorizedReader:
 class AuthorizedJobs:
     """Every job that one person may see.
 
-    A job is seen by those who see all of its collection, by those who see its source, and by whoever asked
-    for it as long as anything of the collection is seen. What is not seen is NotFound.
+    A job is visible to those who may read all of its collection or its source, and to its owner while they
+    may read anything of the collection. A job that is not visible is NotFound.
     """
 
     def __init__(self, authorized: AuthorizedReader, job_store: JobStore) -> None:

@@ -186,7 +186,7 @@ MOST_CHUNKS = 200
 
 
 class PgvectorSync:
-    """Takes in what a transaction wrote, of each collection whose index had all that was before."""
+    """Updates the index within the transaction of a write, if the index has all earlier changes."""
 
     def __init__(self, open_place: Open) -> None:
         self._open = open_place

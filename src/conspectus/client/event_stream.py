@@ -49,7 +49,7 @@ class EventParser:
         self._data: list[str] = []
 
     def line(self, line: str) -> ServerEvent | None:
-        """Take in a line, and give the event that it completes."""
+        """Process a line, and return the event that it completes."""
         field, _, value = line.partition(":")
         value = value.removeprefix(" ")
         if not line:

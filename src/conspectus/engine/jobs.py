@@ -97,7 +97,7 @@ class JobQueue:
             await self.start()
 
     async def _as_its_owner(self, job: Job, tell: Tell) -> Outcome:
-        """Do a job's work as whoever asked for it, with the rights of this moment."""
+        """Do a job in the name of its owner, with their current rights."""
         person = await self._context.person_of(job.owner)
         return await self._perform(person, job, tell)
 

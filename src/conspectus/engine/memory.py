@@ -342,7 +342,7 @@ class MemoryTransfer:
                 homes[each], _ = await self._batches.home(each, collection)
             place = await self._authorized.place_of(homes[batch[0].scope].collection)
             for each in {line.scope for line in batch}:
-                place.require("editor", "take in memories", source=homes[each].id)
+                place.require("editor", "import memories", source=homes[each].id)
             done += await self._write_batch(batch, place, homes)
             await self._context.embed(place.collection, wait=False)
             if progress is not None:

@@ -65,7 +65,7 @@ from conspectus.text.times import StreamClock, clock_of, zone_named
 
 PAGE = 1_000
 CHANGES = 100
-SAME_NAME = "another file of that name was taken in just now: name the folder above both, or rename one"
+SAME_NAME = "another file of that name was imported: give the folder above both, or rename one"
 
 
 class StreamService(Service):

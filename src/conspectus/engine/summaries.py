@@ -87,7 +87,7 @@ class LiveSummaries:
     def job(
         self, asked: ResolvedSummaryRequest, standing: SavedSummary | None = None, *, filling: bool = False
     ) -> Job:
-        """A job for what is asked for; for a standing request as whoever made that, and by a model."""
+        """A job for a request; for a live summary, in the name of its owner and with a model."""
         source = asked.source
         own = changed(asked.request, stream=source.id, collection=source.collection)
         arguments: dict[str, Json] = {

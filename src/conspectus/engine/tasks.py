@@ -332,7 +332,7 @@ def _batches(tasks: Iterable[Task]) -> Iterator[Sequence[Task]]:
 
 
 def _is_too_much(documents: Sequence[NewDocument]) -> bool:
-    """Whether the engine would take them in several transactions."""
+    """Whether the engine would write them in several transactions."""
     return len(documents) > BATCH or sum(len(each.text) for each in documents) > BATCH_CHARACTERS
 
 

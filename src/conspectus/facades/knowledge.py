@@ -411,7 +411,7 @@ class KnowledgeBase:
     async def ingest_url(
         self, collection_id: str, url: str, user_id: str, **options: Unpack[IngestOptions]
     ) -> Job:
-        """Fetch a page and take it in, as a durable job."""
+        """Fetch a page and add it, in a durable job."""
         engine = await self._as(user_id)
         place = await engine.collections.get(collection_id)
         return await engine.jobs.ingest_url(url, collection=place.id, **options)

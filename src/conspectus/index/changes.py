@@ -18,7 +18,7 @@ _GAP = 64
 _STEP = 4_096
 _CHANGES = 50_000
 CHANGES = 5_000
-"""So many an index takes in at once."""
+"""The most changes that an index applies at once."""
 
 
 def merged(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
@@ -52,7 +52,7 @@ def touched_ranges(changes: Sequence[Change]) -> list[Range]:
 
 
 def with_vector_of(dimensions: int, chunk: IndexedChunk) -> IndexedChunk:
-    """The chunk as an index of vectors of this size takes it in (0: words only). Raises InvalidInput."""
+    """The chunk for an index of vectors of this size (0: keywords only). Raises InvalidInput."""
     if not dimensions:
         return replace(chunk, vector=None)
     if chunk.vector is not None and len(chunk.vector) != 2 * dimensions:

@@ -326,9 +326,9 @@ class Backfill:
     def __init__(
         self, records: Records, turn: Turn, portions: Turns, *, follow: Callable[[CollectionId], None]
     ) -> None:
-        """Work is done in a `turn`, and on each of the `portions` in the turn of its name.
+        """Work is done under the lock `turn`, and on each of the `portions` under the lock of its name.
 
-        `follow` has the index of a collection take in what was stored.
+        `follow` updates the index of a collection with what was stored.
         """
         self._records = records
         self._portions = portions

@@ -31,7 +31,7 @@ VIDEO: Final = "video"
 
 
 class CaptionImportOptions(TypedDict, total=False):
-    """How files of captions are taken in.
+    """Options of an import of caption files.
 
     With `sentences` (the default) cues are put together to sentences; without `replace` a caption that
     is stored otherwise is an error. `wait` returns when all can be found by meaning. A file that holds no
@@ -63,7 +63,7 @@ class CaptionCounts:
             self.outcomes["replaced" if each.outcome == "updated" else each.outcome] += 1
 
     def fail(self, name: str, fault: ConspectusError, *, skips: bool) -> None:
-        """Take note of a file that could not be taken in; `skips` counts one that holds no captions."""
+        """Add a file that could not be imported; `skips` counts one without captions as skipped."""
         if skips and isinstance(fault, UnsupportedContent):
             self.skipped += 1
         else:

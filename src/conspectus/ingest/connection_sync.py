@@ -74,8 +74,8 @@ async def synchronise(
 ) -> SyncReport:
     """Ingest what changed since the connection's cursor, and say what was done.
 
-    A cursor that cannot be read is as none: everything is listed, and what is stored but not listed goes.
-    Raises FetchFailed if the store cannot be listed or seems out of reach; what was taken in stays.
+    An unreadable cursor counts as none: everything is listed, and what is stored but not listed is deleted.
+    Raises FetchFailed if the store cannot be listed or seems out of reach; what was added stays.
     """
     cursor, retry = _opened(connection.cursor)
     run = _Run(connection, connector, store, progress, retry)

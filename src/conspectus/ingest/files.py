@@ -105,7 +105,7 @@ class Intake:
                     self.fail(f"{document.metadata['path']}: {document.key}", fault)
 
     def fail(self, name: str, fault: ConspectusError) -> None:
-        """Add what could not be taken in to the report."""
+        """Add a failure to the report."""
         failure = FileFailure(name=name, code=fault.code, reason=str(fault))
         self.report = replace(self.report, failures=(*self.report.failures, failure))
 

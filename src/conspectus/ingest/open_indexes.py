@@ -13,7 +13,7 @@ from conspectus.ports import Index, Reader, Records
 
 BATCH = 50_000
 BULK = 20_000
-"""From so many chunks on, building them beside is sooner done than taking them in one by one."""
+"""From this many chunks on, a new build is faster than adding them to the index."""
 
 
 async def catch_up(index: Index, reader: Reader, sequence: int) -> None:

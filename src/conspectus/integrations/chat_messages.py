@@ -59,7 +59,7 @@ class Turns:
         return [self.item(memory) for memory in reversed(found)]
 
     async def pop(self, engine: AnyEngine) -> Item | None:
-        """Take the last item away; each is given once, whoever else takes."""
+        """Remove and return the last item. Concurrent callers never get the same one."""
         while found := await self._read(engine, 1):
             if await self.forget(engine, found):
                 return self.item(found[0])

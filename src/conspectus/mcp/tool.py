@@ -220,7 +220,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """One call: the engine of whoever makes it, what the server fixes, and the room for the result."""
+    """One call: the engine of its caller, the options of the server, and the token budget of the result."""
 
     engine: AnyEngine
     options: ToolOptions

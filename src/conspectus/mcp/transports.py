@@ -1,7 +1,7 @@
-"""The server over streamable HTTP, beside others, and over the standard input and output of a process.
+"""The server over streamable HTTP, and over the standard input and output of a process.
 
-Over HTTP whoever asks is settled before: the engine that answers is that of the request's state. There are no
-sessions, so nothing of one request can be used by another, and any process can answer any of them.
+Over HTTP the caller is authenticated before: the engine is that of the request's state. There are no
+sessions, so requests share no state, and any process can answer any of them.
 """
 
 import asyncio

@@ -163,7 +163,7 @@ def _prepared(
 def _outcome_of(
     steps: Sequence[VersionStep], before: Sequence[Memory]
 ) -> Literal["added", "replaced", "updated", "unchanged"]:
-    """What taking in a line does to a memory."""
+    """What the import of a line does to a memory."""
     if not before:
         return "added"
     if not steps:

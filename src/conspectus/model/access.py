@@ -1,4 +1,4 @@
-"""People, groups, keys, and what was granted to whom."""
+"""Users, groups, API keys and grants."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -9,17 +9,17 @@ from conspectus.model.checks import Checked
 from conspectus.model.ids import LOCAL, NOBODY, CollectionId, GroupId, KeyId, SourceId, UserId
 
 Role = Literal["viewer", "editor", "manager", "owner"]
-"""Each may do what the one before it may: read; write documents; make sources and let others in; all."""
+"""Each includes the one before: read; write documents; create sources and grant roles; everything."""
 ROLES: tuple[Role, ...] = get_args(Role)
 Scope = Literal["read", "write", "admin"]
-"""What a key may be used for, whatever its user may do; `admin` is for accounts, keys and grants."""
+"""What a key may be used for, within the rights of its user; `admin` is for users, keys and grants."""
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 GranteeKind = Literal["user", "group"]
 
 
 @dataclass(frozen=True, slots=True)
 class Person:
-    """Someone the engine answers, by whichever `key`. The owner of the store may see and do everything."""
+    """The user of a request, and the `key` used. The owner of the store may read and do everything."""
 
     name: str
     owner: bool = False
@@ -33,7 +33,7 @@ LOCAL_OWNER = Person(name="local", owner=True, id=LOCAL)
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """An account. A disabled one can do nothing, and keeps what it has."""
+    """An account. A disabled one has no access; its data are kept."""
 
     id: UserId
     name: str
@@ -53,7 +53,7 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """An API key without its secret. None: it does not expire, was never used, was not revoked."""
+    """An API key without its secret. None means: does not expire, never used, not revoked."""
 
     id: KeyId
     user: UserId
@@ -65,13 +65,13 @@ class Key:
     revoked: datetime | None = None
 
     def valid(self, at: datetime) -> bool:
-        """Whether the key opens anything at that instant."""
+        """Whether the key is valid at that instant."""
         return self.revoked is None and (self.expires is None or at < self.expires)
 
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key just made, with the secret that is shown once and stored nowhere."""
+    """A new key with its secret, which is returned once and not stored."""
 
     key: Key
     secret: str
@@ -79,7 +79,7 @@ class NewKey:
 
 @dataclass(frozen=True, slots=True)
 class Principal(Checked):
-    """Who is granted a role: the id of a user or of a group."""
+    """The user or group that receives a grant, by its id."""
 
     kind: GranteeKind
     id: str
@@ -98,7 +98,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What one person may do in one collection: a role on all of it, and roles on single sources."""
+    """The roles of a person in a collection: on all of it, and on single sources."""
 
     collection: Role | None
     sources: Mapping[SourceId, Role] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""What people and assistants say to each other in channels, and what comes back of it."""
+"""Channels: messages, imports, reply chains, queries and results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,20 +13,19 @@ ArchiveKind = Literal["slack", "discord", "irc", "jsonl"]
 ARCHIVE_KINDS: tuple[ArchiveKind, ...] = get_args(ArchiveKind)
 
 REPLY_TO = "reply_to"
-"""Metadata of a message: the key of the one that it answers, as the platform says."""
+"""Metadata of a message: the key of the message it answers, as the platform says."""
 ANSWERS = "answers"
-"""Metadata of a message: the key of the one that it seems to answer, where the platform does not say."""
+"""Metadata of a message: the key of the message it seems to answer, if the platform does not say."""
 
 
 @dataclass(frozen=True, slots=True)
 class NewMessage(Checked):
-    """What somebody wrote in a channel.
+    """A message of a channel.
 
-    `key` is the platform's own name for it, unique in its channel: writing it again is an edit, which leaves
-    as it was what it does not tell. `reply_to` is the key of the message it answers, `thread` the platform's
-    name for the thread it is in. People have no `role`; programs are `bot`, models `assistant`, and what
-    the platform itself says is `system`. `sequence` is its place in the channel where times do not order it;
-    without both it is of now.
+    `key` is the platform's id of it, unique in its channel: writing it again is an edit, which keeps fields
+    that are not given. `reply_to` is the key of the message it answers, `thread` the platform's name of its
+    thread. People have no `role`; programs are `bot`, models `assistant`, messages of the platform `system`.
+    `sequence` is its position in the channel if times do not order it; without both its time is now.
     """
 
     text: str
@@ -42,7 +41,7 @@ class NewMessage(Checked):
 
 @dataclass(frozen=True, slots=True)
 class ChannelArchive:
-    """One channel of an export: its name, what is known of it, and its messages, oldest first.
+    """One channel of an export: its name, its metadata, and its messages, oldest first.
 
     `metadata` may have `topic`, `purpose`, `private` (bool) and `members` (names of authors).
     """
@@ -63,7 +62,7 @@ class ChatArchive:
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import did: channels by name with the number of their messages, and how many were new."""
+    """The result of an import: channels by name with the number of their messages, and counts of outcomes."""
 
     kind: ArchiveKind
     channels: Mapping[str, int]
@@ -83,10 +82,10 @@ class ChannelMessage:
 
 @dataclass(frozen=True, slots=True)
 class ReplyChain:
-    """A message and what it takes to understand it, in the order of time.
+    """A message with its ancestors and replies, in the order of time.
 
-    `root` and `message` are the documents' ids; `messages` holds at most as many as were asked for, the root
-    and the message among them; `left_out` counts those of the thread that are not here.
+    `root` and `message` are ids of documents; `messages` holds at most `limit` messages, the root and the
+    message among them; `left_out` counts the other ones of the thread.
     """
 
     message: str

@@ -1,4 +1,4 @@
-"""A chat: what is asked, how many tokens each part may cost, and what is told while the answer is made."""
+"""Chats: requests, the tokens of their parts, and the events of an answer."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -65,8 +65,8 @@ class ModelOptions(Checked):
 class Allocation(Checked):
     """Tokens for each part of a prompt, and for the answer. 0 means none.
 
-    `question` is what is kept free for the user's message; a longer one takes its tokens from the history,
-    then from the context, and is never cut. `history` is the most that earlier turns may cost.
+    `question` is reserved for the user's message; a longer message takes tokens from the history, then from
+    the context, and is never cut. `history` is the limit of earlier turns.
     """
 
     system: int = 500
@@ -80,12 +80,11 @@ class Allocation(Checked):
 class ChatRequest(Validated):
     """A message to a chat model, with earlier turns, oldest first (roles user and assistant).
 
-    `use_context` says whether context is looked for, and `format` how it is written (None: as the settings
-    say); `instructions` replace the usual ones. `collection`, `filter`, `min_similarity` and `query_context`
-    are those of Query.
-    `store_in` is a channel of the collection (for `*`, of the settings' one), in which message and answer are
-    stored once it is whole.
-    `since` are the calls of tools after the message with their results, the last of which is to be answered.
+    `use_context` says whether context is retrieved, and `format` is its format (None: as in the settings);
+    `instructions` replace the default ones. `collection`, `filter`, `min_similarity` and `query_context` are
+    those of Query. `store_in` is a channel of the collection (for `*`, of the default collection), in which
+    message and answer are stored when the answer is complete. `since` are the tool calls after the message
+    with their results; the last one is to be answered.
     """
 
     message: str
@@ -127,10 +126,10 @@ class ChatSource:
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """The first event: what was looked for and what the model is given.
+    """The first event: the query, and the context that the model is given.
 
-    `question` is what was searched for, the message made to stand alone; `notice` says why nothing could
-    be looked for, where `outcome` is failed, or what the answer could not take into account.
+    `question` is the rewritten query; `notice` says why retrieval failed, if `outcome` is failed, or what the
+    context does not cover.
     """
 
     outcome: Looked
@@ -142,7 +141,7 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Some more of the answer."""
+    """The next piece of the answer."""
 
     text: str
 
@@ -157,7 +156,7 @@ class Citations:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the model counts them, or as we do (`exact` is False) where it does not say."""
+    """Tokens as the model reports them, or our count (`exact` is False) if it does not."""
 
     input: int
     output: int
@@ -166,7 +165,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why there is no answer, or no more of it: a stable code and a message without internals."""
+    """The error that ended an answer: a stable code and a message without internals."""
 
     code: str
     message: str

@@ -1,4 +1,4 @@
-"""What a connector tells of a wiki or any other store of documents."""
+"""What a connector reports of a wiki or another store of documents."""
 
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -12,10 +12,10 @@ SyncState = Literal["idle", "running", "complete", "error"]
 
 @dataclass(frozen=True, slots=True)
 class ConnectorEntry:
-    """One page as a listing shows it.
+    """One page of a listing.
 
-    `key` is its identity, which a move or a new title does not change; `space` names the source it stands
-    in; `revision` changes whenever its content or place does; `parent` is the key of the page above it.
+    `key` identifies it: a move or a new title does not change it; `space` names its source; `revision`
+    changes with its content or location; `parent` is the key of the page above it.
     """
 
     key: str
@@ -29,9 +29,9 @@ class ConnectorEntry:
 class Listing:
     """A batch of a listing.
 
-    `entries` were made or changed, `gone` are keys of pages and `spaces_gone` names of spaces that are no
-    more; `cursor` is what to list from when everything of this batch is taken in. `complete` says that
-    the batches of this listing, from its first, name everything that exists.
+    `entries` were made or changed; `gone` are keys of deleted pages, `spaces_gone` names of deleted spaces.
+    `cursor` is where to continue when this batch is stored. `complete` says that the batches of this listing,
+    from its first, name everything that exists.
     """
 
     entries: tuple[ConnectorEntry, ...]
@@ -43,7 +43,7 @@ class Listing:
 
 @dataclass(frozen=True, slots=True)
 class Connection:
-    """A collection kept in step with a store elsewhere. `options` hold no secret."""
+    """A link between a collection and a store of documents. `options` hold no secret."""
 
     id: str
     collection: CollectionId
@@ -59,7 +59,7 @@ class Connection:
 
 @dataclass(frozen=True, slots=True)
 class SyncReport:
-    """What one run did, by page."""
+    """Counts of pages of one sync, by outcome."""
 
     added: int = 0
     replaced: int = 0

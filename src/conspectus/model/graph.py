@@ -1,4 +1,4 @@
-"""A graph of entities: nodes and dated, weighted edges, and what is asked of it."""
+"""A graph of entities: nodes and dated, weighted edges, and results of reads."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ GRAPH_FORMS: tuple[GraphForm, ...] = get_args(GraphForm)
 RELATED = "related_to"
 ENTITY = "entity"
 MENTIONED_WITH = "mentioned_with"
-"""The type of edges that are not stored: two names that are in the same passage."""
+"""The type of edges that are not stored: two entities that the same passage mentions."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,11 +33,11 @@ class Fact(Checked):
 
 @dataclass(frozen=True, slots=True)
 class GraphExpansion(Checked):
-    """How far the graph has a say in a search.
+    """How a search uses graphs.
 
-    `alpha` (0 to 1) is its weight: 0 is vectors and words alone, 1 the graph alone. `hops` (0 to 5) is how
-    far it is walked. `graphs` are ids or names of graphs that may be walked beside what is in the same
-    passages (None: every graph of the collection that can be seen; empty: none).
+    `alpha` (0 to 1) is the weight of graph scores: 0 is vector and keyword search alone, 1 graphs alone.
+    `hops` (0 to 5) is the depth of the traversal. `graphs` are ids or names of graphs that are traversed
+    besides entities of the same passages (None: all graphs of the collection that you may read; empty: none).
     """
 
     alpha: float = 0.5
@@ -47,10 +47,10 @@ class GraphExpansion(Checked):
 
 @dataclass(frozen=True, slots=True)
 class NewNode(Checked):
-    """A node as it is given; `name` is what texts call it (None: its id), `aliases` what else they do.
+    """A node to be added; `name` is its name in texts (None: its id), `aliases` are other names.
 
-    It is there from `valid_from` until `valid_until` (None: open; both ends included). Adding a node of an
-    id that is stored changes it.
+    It exists from `valid_from` until `valid_until` (None: open; both inclusive). Adding a node with a stored
+    id changes the stored node.
     """
 
     id: str
@@ -64,10 +64,10 @@ class NewNode(Checked):
 
 @dataclass(frozen=True, slots=True)
 class NewEdge(Checked):
-    """An edge as it is given, from `source` to `target`, with a weight above 0 and up to 1.
+    """An edge to be added, from `source` to `target`, with a weight above 0 and up to 1.
 
-    An edge of the same source, target, type and `valid_from` that is stored is changed. With `single` it ends
-    the open edges of the same source and type that lead elsewhere. `evidence` is the document that says so.
+    A stored edge of the same source, target, type and `valid_from` is changed. With `single` it ends the open
+    edges of the same source and type to other targets. `evidence` is the document that states it.
     """
 
     source: str
@@ -83,7 +83,7 @@ class NewEdge(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A stored node of a graph. `recorded` and `updated` are when we learnt of it."""
+    """A stored node of a graph. `recorded` and `updated` are the times of its first and last write."""
 
     id: str
     graph: Source
@@ -121,7 +121,7 @@ WriteOutcome = Literal["added", "updated", "unchanged"]
 
 @dataclass(frozen=True, slots=True)
 class GraphWritten:
-    """What became of one node or edge; `closed` are the ids of the edges that it ended."""
+    """The outcome of one node or edge; `closed` are the ids of the edges that it ended."""
 
     id: str
     outcome: WriteOutcome
@@ -130,7 +130,7 @@ class GraphWritten:
 
 @dataclass(frozen=True, slots=True)
 class EdgeStep:
-    """One edge of a way: from `source` over `type` to `target`, against its direction if `backwards`."""
+    """One edge of a path: from `source` over `type` to `target`, against its direction if `backwards`."""
 
     source: str
     type: str
@@ -141,7 +141,7 @@ class EdgeStep:
 
 @dataclass(frozen=True, slots=True)
 class Neighbor:
-    """A node that was reached in `hop` steps; `decay` is the product of the weights on the best way there."""
+    """A node that was reached in `hop` steps; `decay` is the product of the weights on the best path."""
 
     node: Node
     hop: int
@@ -152,7 +152,7 @@ class Neighbor:
 
 @dataclass(frozen=True, slots=True)
 class Traversal(Checked):
-    """How far to walk, and over which edges; `at` leaves out what was not there at that instant."""
+    """The depth of a traversal, and its edges; `at` leaves out what was not valid at that instant."""
 
     hops: int = 1
     types: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ class Traversal(Checked):
 
 @dataclass(frozen=True, slots=True)
 class NodeHit:
-    """A node that a question is about, by its whole words, and how well (0 to 1)."""
+    """A node that a query names by whole words, with its score (0 to 1)."""
 
     node: Node
     score: float
@@ -189,7 +189,7 @@ class EdgePage:
 
 @dataclass(frozen=True, slots=True)
 class GraphSummary:
-    """A graph in numbers."""
+    """Numbers of a graph."""
 
     source: Source
     nodes: int
@@ -200,7 +200,7 @@ class GraphSummary:
 
 @dataclass(frozen=True, slots=True)
 class GraphState:
-    """What a graph was at an instant; edges that lost an end are left out."""
+    """A graph as it was at an instant, without edges that lost an end."""
 
     at: datetime
     nodes: tuple[Node, ...]
@@ -209,7 +209,7 @@ class GraphState:
 
 @dataclass(frozen=True, slots=True)
 class GraphReceipt:
-    """How many nodes and edges are gone."""
+    """How many nodes and edges were deleted."""
 
     nodes: int = 0
     edges: int = 0
@@ -217,10 +217,10 @@ class GraphReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name in a text: characters [start, end), what kind of thing it seems to be, and how sure that is.
+    """A mention of an entity in a text: characters [start, end), the kind of entity, and a confidence.
 
-    `key` is the name as names are compared: the same for every spelling that differs in case, accents, a
-    leading article or a possessive only.
+    `key` is the normalized name: the same for spellings that differ only in case, accents, a leading article
+    or a possessive.
     """
 
     start: int
@@ -233,7 +233,7 @@ class Mention:
 
 @dataclass(frozen=True, slots=True)
 class EntityCount:
-    """A name that passages mention: how it is spelt most, and in how many passages it stands."""
+    """An entity that passages mention: its most frequent spelling, and the number of passages."""
 
     key: str
     name: str
@@ -243,7 +243,7 @@ class EntityCount:
 
 @dataclass(frozen=True, slots=True)
 class LinkCandidate:
-    """A node that a mention may mean, with the parts that its score (0 to 1) is made of."""
+    """A node that a mention may refer to, with the parts of its score (0 to 1)."""
 
     node: Node
     score: float
@@ -253,7 +253,7 @@ class LinkCandidate:
 
 @dataclass(frozen=True, slots=True)
 class EntityLink:
-    """What a mention means: the node, if one is likely enough, and all candidates, best first."""
+    """The node that a mention refers to, if one is likely enough, and all candidates, best first."""
 
     mention: Mention
     node: Node | None
@@ -262,7 +262,7 @@ class EntityLink:
 
 @dataclass(frozen=True, slots=True)
 class NodeEvent:
-    """A merge or a split that was made by hand: which nodes there were before, and which after."""
+    """A merge, or its undo: the nodes before, and those after."""
 
     number: int
     kind: Literal["merge", "split"]

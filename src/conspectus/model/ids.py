@@ -13,7 +13,7 @@ KeyId = NewType("KeyId", str)
 JobId = NewType("JobId", str)
 
 LOCAL = UserId("local")
-"""Whoever holds the data folder: the owner of an embedded store, and the owner account of a server."""
+"""The owner of an embedded store, and the owner account of a server."""
 NOBODY = UserId("")
 
 _UUID: Final = re.compile(

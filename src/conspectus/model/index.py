@@ -1,4 +1,4 @@
-"""What an index takes in and what it says of itself."""
+"""What an index stores, and its own description."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ SPOKEN: frozenset[Kind] = frozenset({"message", "memory"})
 
 @dataclass(frozen=True, slots=True)
 class IndexedChunk:
-    """A chunk as an index takes it in: words come from title and text, filters read the document."""
+    """A chunk as it is indexed: terms come from title and text, filters read the document."""
 
     chunk: Chunk
     document: Document
@@ -21,9 +21,9 @@ class IndexedChunk:
 
     @property
     def passage(self) -> str:
-        """What is searched for this chunk, by words and by meaning: the text with what makes it understood.
+        """The text that is indexed for this chunk, with the title of its document or the author.
 
-        A page's title gives each of its chunks a subject; who says it is a part of what is said.
+        The title gives each chunk of a page its subject.
         """
         return passage(self.document, self.chunk.text)
 
@@ -63,7 +63,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class TermStatistic:
-    """One distinct term of a question: in how many chunks it occurs, and its BM25 idf."""
+    """One distinct term of a query: in how many chunks it occurs, and its BM25 idf."""
 
     term: str
     documents: int
@@ -81,7 +81,7 @@ class Disagreement:
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """Size of an index: live rows, rows with a vector, bytes on disk, and how the rows are cut."""
+    """Size of an index: live rows, rows with a vector, bytes on disk, and segments."""
 
     chunks: int
     vectors: int
@@ -92,7 +92,7 @@ class IndexStatus:
 
 
 def passage(document: Document, text: str) -> str:
-    """A piece of a document with its title and, where it is speech, with who says it."""
+    """A chunk of a document with the title, and for messages with the author."""
     if document.author is not None and document.kind in SPOKEN:
         text = f"{document.author}: {text}"
     return f"{document.title}\n{text}" if document.title else text

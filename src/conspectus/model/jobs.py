@@ -1,4 +1,4 @@
-"""Long work that outlives a request: its state, its progress, what became of it."""
+"""Jobs: durable background tasks, with state, progress and result."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ FINISHED: frozenset[JobState] = frozenset({"succeeded", "failed", "cancelled"})
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """One piece of long work. `arguments` never hold a secret; `title` says what it is about in a line.
+    """A durable background task. `arguments` never hold a secret; `title` describes it in a line.
 
     `attempts` counts starts; `total` is 0 while it is not known; `code` is that of the last error, `error`
     its message; `result` is what a finished job reports.
@@ -47,7 +47,7 @@ METHODS: tuple[Method, ...] = get_args(Method)
 
 
 class ChunkOptions(TypedDict, total=False):
-    """How a page is split, in characters; where they are not given, the settings decide."""
+    """Sizes for splitting a page, in characters; the settings give the defaults."""
 
     chunk_size: int | None
     overlap: int | None
@@ -55,7 +55,7 @@ class ChunkOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Upload(Checked):
-    """A file that a caller hands in: its name, and its bytes or where they lie."""
+    """A file to upload: its name, and its bytes or its path."""
 
     name: str
     data: bytes | Path
@@ -71,7 +71,7 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True)
 class JobRates:
-    """What happened in a span of time. Rates are in percent with one decimal, 0.0 where nothing happened."""
+    """Numbers of jobs in a span of time. Rates are in percent with one decimal, 0.0 without jobs."""
 
     finished: int
     failed: int
@@ -90,7 +90,7 @@ class JobRates:
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
-    """The ingest page: jobs by state, rates by span (`1h`, `24h`, `7d`) and over 7 days by source."""
+    """The ingest report: jobs by state, rates by span (`1h`, `24h`, `7d`), and over 7 days by source."""
 
     states: Mapping[JobState, int]
     rates: Mapping[str, JobRates]
@@ -109,8 +109,8 @@ RequestKind = Literal["embed", "rerank", "chat"]
 class EmbeddingRequest:
     """One call to a model provider, without any of its content.
 
-    `user_id` is who searched or reranked; None for documents and chats, and for a call that carries the
-    questions of several users.
+    `user_id` is the user of the search; None for documents and chats, and for a call with queries of several
+    users.
     `latency` is in milliseconds, `tokens` what the provider counted or else an estimate (4/3 of its words),
     `error` is `HTTP n` or a stable code.
     """
@@ -129,7 +129,7 @@ class EmbeddingRequest:
 
 @dataclass(frozen=True, slots=True)
 class RequestTotals:
-    """What a kind of request to one model added up to."""
+    """Totals of a kind of request to one model."""
 
     kind: RequestKind
     model: str

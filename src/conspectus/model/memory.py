@@ -1,4 +1,4 @@
-"""What an agent remembers: what it is given, whose it is, what is asked of it, and what comes back."""
+"""Memories of agents: their inputs, scopes, queries and results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from conspectus.model.results import ContextWindow, Outcome
 from conspectus.model.streams import ENTITIES
 
 MEMORY = "memory"
-"""The collection that memories are kept in where nobody names another."""
+"""The default collection of memories."""
 TURNS = "turns"
 """The thread of all turns of a conversation: the one before and the one after are neighbors."""
 
@@ -30,18 +30,17 @@ NEAR = "near"
 KNOWN_FROM = "known_from"
 UNTIL = "known_until"
 OWN = "own"
-"""Metadata of a memory: whose it is, what class it is of, whether it is pinned, the fact that it states with
-the time that is true in, which memory ended it or was ended by it, which ones say nearly the same, from when
-and until when it was what was known, and under `own` what the caller gave."""
+"""Metadata of a memory: its scope, kind and pin, its fact with the time in which that is true, the memories
+that ended it or were ended by it, near duplicates, the time in which it was the known version, and under
+`own` the caller's metadata."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scope(Checked):
-    """Whose memories, from the widest wall to the narrowest.
+    """The user, agent and conversation that memories belong to.
 
-    In writing, None is a name like any other: of no user, of no agent, of no conversation. In reading,
-    `user` None means the memories that belong to no user, never those of all; `agent` and `conversation`
-    None mean any.
+    For writes, None means no user, no agent, no conversation. For reads, `user` None means the memories of no
+    user, never those of all; `agent` and `conversation` None mean any.
     """
 
     user: str | None = None
@@ -51,12 +50,12 @@ class Scope(Checked):
 
 @dataclass(frozen=True, slots=True)
 class NewMemory(Checked):
-    """Something to remember, word for word.
+    """A memory to be added; its text is stored unchanged.
 
     `key` is the caller's own name for it, unique in its scope; `at` is when it was said (None: now). A `note`
-    is a standing one, such as a preference or an instruction: it is considered for every window. What is
-    `pinned` no retention deletes. A `fact` also becomes an edge of the graph of the scope, true from
-    `valid_from` until `valid_until` (None: open). `entities` are names that it mentions, beside those found.
+    is a preference or an instruction, and a candidate for every window. Retention does not delete `pinned`
+    memories. A `fact` also becomes an edge of the graph of the scope, true from `valid_from` until
+    `valid_until` (None: open). `entities` are names that it mentions, besides those that are extracted.
     """
 
     text: str
@@ -92,11 +91,11 @@ class MemoryChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Memory:
-    """A memory as it is stored, or an earlier version of it.
+    """A stored memory, or an earlier version of it.
 
-    `known_until` is when another version took its place (None: it is the newest); `known_from` when this one
-    came to be known. `closed_by` is the memory of a fact that ended this one's, `closes` those that this one
-    ended, `near` those that say nearly the same. `metadata` is what the caller gave.
+    `known_from` is when this version was written, `known_until` when another one replaced it (None: it is the
+    newest). `closed_by` is the memory whose fact ended this one's, `closes` are those that this one ended,
+    `near` are near duplicates. `metadata` is the caller's.
     """
 
     id: str
@@ -119,7 +118,7 @@ class Memory:
 
 @dataclass(frozen=True, slots=True)
 class MemoryWritten:
-    """What storing did: `near` are memories that say nearly the same, `closed` those whose fact it ended."""
+    """The result of a write: `near` are near duplicates, `closed` the memories whose fact it ended."""
 
     id: str
     outcome: Literal["added", "replaced", "updated", "unchanged"]
@@ -129,7 +128,7 @@ class MemoryWritten:
 
 @dataclass(frozen=True, slots=True)
 class RecentMemory:
-    """One of the last turns: `text` is what of it fits, with a mark where it was `cut`; it costs `tokens`."""
+    """A recent turn: `text` is the part that fits, with a mark if it was `cut`, of `tokens` tokens."""
 
     memory: Memory
     text: str
@@ -182,10 +181,10 @@ Origin = Literal["recent", "note", "long_term"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryHit:
-    """A memory that answers, with the parts that its score is the sum of.
+    """A memory that answers a query; `score` is the sum of `parts`.
 
-    `origins` say where it was found; `through` is the way in the graph that led to it, `why` what else has to
-    be known of it (for instance that its fact has ended, and by what).
+    `origins` say where it was found; `through` is the path in the graph that led to it, `why` are remarks
+    (for instance that its fact has ended, and by what).
     """
 
     memory: Memory
@@ -208,7 +207,7 @@ class ChangesSince:
 
 @dataclass(frozen=True, slots=True)
 class MemoryRetrieval:
-    """What was recalled, best first; `since` where it was asked for as of an instant."""
+    """The memories found, best first; `since` is set for queries with `as_of`."""
 
     outcome: Outcome
     memories: tuple[MemoryHit, ...]
@@ -220,9 +219,9 @@ class MemoryRetrieval:
 
 @dataclass(frozen=True, slots=True)
 class MemoryWindow:
-    """Context from memory, never over the budget: notes, what was recalled, the last turns.
+    """A context window from memory, within the budget: notes, memories that answer the query, recent turns.
 
-    `tokens` is what `text` costs as a whole; each part has its share in `window.trace` or in `recent`.
+    `tokens` is the size of `text`; the sizes of its parts are in `window.trace` and in `recent`.
     """
 
     text: str
@@ -233,7 +232,7 @@ class MemoryWindow:
 
 
 class MemoryListOptions(TypedDict, total=False):
-    """Which memories: `after` is the `next` of the page before, `limit` from 1 to 1,000 (else 100)."""
+    """Options of a list: `after` is the `next` of the page before, `limit` is 1 to 1,000 (default 100)."""
 
     filter: Filter
     after: str | None
@@ -251,10 +250,10 @@ class MemoryPage:
 
 @dataclass(frozen=True, slots=True)
 class MemorySelection(Checked):
-    """Which memories of a scope are to go: those of `ids`, or those said before `before`, or all of them.
+    """The memories of a scope to delete: those of `ids`, or those said before `before`, or all of them.
 
-    `older_than_days` is another way of saying `before`. Exactly one of the four is to be given. Pinned
-    memories go only with `ids`, or where `pinned` says so.
+    `older_than_days` is another form of `before`. Give exactly one of the four. Pinned memories are deleted
+    only by `ids`, or with `pinned`.
     """
 
     ids: tuple[str, ...] = ()
@@ -266,7 +265,7 @@ class MemorySelection(Checked):
 
 @dataclass(frozen=True, slots=True)
 class MemoryReceipt:
-    """What is gone, or with `dry_run` what would go; `purged` says that no file holds any of it."""
+    """What was deleted, or with `dry_run` would be; `purged` says that no file holds the text any more."""
 
     memories: int
     versions: int = 0
@@ -280,9 +279,9 @@ class MemoryReceipt:
 
 @dataclass(frozen=True, slots=True)
 class Retention(Checked):
-    """How long, and how many, memories of each conversation of a scope are kept (None: no bound).
+    """How long, and how many, memories of each conversation of a scope are kept (None: no limit).
 
-    Pinned memories and notes are not counted and never go.
+    Pinned memories and notes are not counted and never deleted.
     """
 
     days: float | None = None
@@ -291,7 +290,7 @@ class Retention(Checked):
 
 @dataclass(frozen=True, slots=True)
 class RetentionRule:
-    """A retention as it is kept for a scope, and when it was last carried out."""
+    """The retention rule of a scope, and when it was last applied."""
 
     scope: Scope
     retention: Retention
@@ -301,7 +300,7 @@ class RetentionRule:
 
 @dataclass(frozen=True, slots=True)
 class ConversationSummary:
-    """A conversation in numbers: its memories, and when its first and its last were said."""
+    """Numbers of a conversation: its memories, and the times of the first and the last."""
 
     scope: Scope
     memories: int
@@ -311,7 +310,7 @@ class ConversationSummary:
 
 @dataclass(frozen=True, slots=True)
 class MemoryStats:
-    """A scope in numbers; `tokens` are of o200k_base, `pending` memories wait for their vectors."""
+    """Numbers of a scope; `tokens` are of o200k_base, `pending` memories are not embedded yet."""
 
     memories: int
     notes: int

@@ -1,4 +1,4 @@
-"""What a caller asks: a question, under a filter, for a number of hits or a number of tokens."""
+"""Queries: their options, their context, and the token budget of a window."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,15 +13,15 @@ Retriever = Literal["keyword", "vector"]
 RETRIEVERS: tuple[Retriever, ...] = get_args(Retriever)
 
 EVERYWHERE = "*"
-"""The name that stands for every collection of which the person may see anything."""
+"""The name for all collections that the person may read anything of."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryContext(Checked):
-    """Where and when a question is asked, for what conversations add to scores.
+    """The channel, thread and time of a query, for scores that depend on them.
 
     `channel` is the id or name of a source and `thread` the name of a thread in it; `at` is an instant with a
-    zone (None: now). `profile` names how the parts of a score are weighed (`default` or `multiplicative`).
+    zone (None: now). `profile` names the weights of the parts of a score (`default` or `multiplicative`).
     """
 
     zoned: ClassVar = ("at",)

@@ -29,7 +29,7 @@ class EmbeddingSpace:
 
     @property
     def name(self) -> str:
-        """The space in one word, as stores and messages show it."""
+        """The name of the space, as stores and messages show it."""
         return f"{self.model}/{self.dimensions}/{self.version}"
 
 
@@ -49,11 +49,11 @@ class Period(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Collection:
-    """A named set of sources that share a language and an embedding space (None: words only).
+    """A named set of sources that share a language and an embedding space (None: keyword search only).
 
     `owner` is the account it belongs to; the names of all but the store's own collections begin with the
-    name of that account and a slash. `sequence` is that of the newest change when it was read; with `names`
-    its passages are looked through for the names that they mention.
+    name of that account and a slash. `sequence` is that of the newest change when it was read; `names` says
+    that entities are extracted from its chunks.
     """
 
     id: CollectionId
@@ -80,7 +80,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class TextPosition(Checked):
-    """From character `start` on, a text stands on this page, under these headings (outermost first)."""
+    """The page and the headings (outermost first) of a text from character `start` on."""
 
     start: int
     page: int | None = None
@@ -89,7 +89,7 @@ class TextPosition(Checked):
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """One stored item. `occurred` is when it happened, `recorded` and `updated` when we learnt of it.
+    """One stored item. `occurred` is the time of the event, `recorded` and `updated` are times of writes.
 
     `key` is the caller's own name for it, unique in its source; `sequence` its place in a thread or
     stream; `chunks` how many pieces its text was split into; `fingerprint` changes with any field.
@@ -168,15 +168,14 @@ class DocumentChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class NewDocument(Checked):
-    """What a caller hands in; `occurred` may be anything that conspectus.text.times can read.
+    """A document to be written; `occurred` may be anything that conspectus.text.times can read.
 
-    With a `key`, writing the same key into the same source replaces what was there. Without one the document
-    is new each time. `places`, in order, say where pages and sections begin; the sections of Markdown and
-    reStructuredText (`rst`) are found without. `spans`, where given, are the chunks to cut the text into:
-    they begin at 0, leave no gap, and end with the text. With `if_match`, the fingerprint that the caller
-    read, nothing of the batch is written unless the stored one still has it. `vector` is one of the
-    collection's space that the caller has already: it stands for every chunk, at unit length, and nothing is
-    left to embed. Written again without one, the same text keeps the vector that it has.
+    With a `key`, it replaces the document of that key in its source. Without one it is always new. `places`,
+    in order, say where pages and sections begin; sections of Markdown and reStructuredText (`rst`) are found
+    without. `spans` are the chunks to cut the text into: they begin at 0, without gaps, and end with the
+    text. With `if_match`, the fingerprint that the caller read, nothing of the batch is written unless the
+    stored document still has it. `vector` is an embedding in the collection's space: it is used for every
+    chunk, at unit length. If the same text is written again without one, it keeps its vector.
     """
 
     text: str

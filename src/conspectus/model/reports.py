@@ -1,4 +1,4 @@
-"""What the engine says about itself and about long work."""
+"""Reports of the engine: pages of documents, numbers, checks and imports."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,9 +18,9 @@ class Page:
 
 @dataclass(frozen=True, slots=True)
 class CollectionStatus:
-    """One collection in numbers. `pending` chunks have no vector yet; `lag` is changes not indexed yet.
+    """Numbers of a collection. `pending` chunks have no vector yet; `lag` is changes not indexed yet.
 
-    `similarity` tells what similarities its embedding model gives; None where they were not measured.
+    `similarity` are typical similarities of its embedding model; None if they were not measured.
     """
 
     name: str
@@ -38,7 +38,7 @@ class CollectionStatus:
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """Where the data are, how much there is, and in which version."""
+    """Location, size and versions of a store."""
 
     path: str
     version: str
@@ -48,20 +48,20 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class CheckReport:
-    """Differences between records and index by collection, and what is wrong in the database beside."""
+    """Differences between records and index by collection, and other errors of the database."""
 
     records: tuple[str, ...]
     index: Mapping[str, tuple[Disagreement, ...]]
 
     @property
     def clean(self) -> bool:
-        """Whether nothing at all was found."""
+        """Whether no difference and no error was found."""
         return not self.records and not any(self.index.values())
 
 
 @dataclass(frozen=True, slots=True)
 class FileFailure:
-    """A file that was not taken in; what was stored of it before is still there."""
+    """A file that was not added; what was stored of it before remains."""
 
     name: str
     code: str
@@ -70,9 +70,9 @@ class FileFailure:
 
 @dataclass(frozen=True, slots=True)
 class FilesReport:
-    """What adding files did, by document, with every failure by name.
+    """The outcomes of added files, with each failure by name.
 
-    `skipped` counts the files in folders that are of a kind that cannot be read, such as images.
+    `skipped` counts files in folders whose format is not supported, such as images.
     """
 
     added: int = 0

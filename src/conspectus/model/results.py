@@ -1,4 +1,4 @@
-"""What comes back: hits with their reasons, and windows with their trace."""
+"""Results of searches: hits with the parts of their scores, and windows with their trace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -12,11 +12,11 @@ TraceStatus = Literal["included", "truncated", "duplicate", "below_min_similarit
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """One chunk found. `score` is the sum of `parts`; `bm25` is raw BM25, `similarity` the raw cosine.
+    """A retrieved chunk. `score` is the sum of `parts`; `bm25` is raw BM25, `similarity` the raw cosine.
 
-    `bm25` is None where no word of the query occurs, `similarity` where there is no vector. `along_with`
-    is the chunk of the hit that brought this one along as a part of its chain; `through` are the names that
-    led to it in the graph, in order.
+    `bm25` is None if no term of the query occurs, `similarity` if there is no vector. `along_with` is the
+    chunk of the hit to whose reply chain this one belongs; `through` are the entities that led to it in the
+    graph, in order.
     """
 
     chunk: Chunk
@@ -31,7 +31,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class ThreadOutline:
-    """A thread as far as it was read: how many of its documents stand before each, and how many there are."""
+    """A thread as far as it was read: the position of its documents, and their total."""
 
     source: str
     thread: str
@@ -54,13 +54,12 @@ class QueryTerms:
 
 @dataclass(frozen=True, slots=True)
 class Retrieval:
-    """The hits, best first, and how they came about.
+    """The hits, best first, and how they were found.
 
-    `below_min_similarity` are candidates that the minimum similarity excludes; `plan` names what was decided
-    before searching; `notices` say what the answer could not take into account (for instance texts not
-    embedded yet); `timings` are milliseconds per step; `threads` are those that messages were added from;
-    `terms` are those of the query, by the ids of collections; `nearest` are the similarities of the
-    sentences of chunks to it.
+    `below_min_similarity` are candidates that the minimum similarity excludes; `plan` are decisions made
+    before the search; `notices` name what the result does not cover (for instance texts not embedded yet);
+    `timings` are milliseconds per step; `threads` are those that messages were added from; `terms` are those
+    of the query, by the ids of collections; `nearest` are the similarities of the sentences of chunks to it.
     """
 
     outcome: Outcome
@@ -76,7 +75,7 @@ class Retrieval:
 
 @dataclass(frozen=True, slots=True)
 class RankedHit:
-    """A hit with how well it answers the question (0 to 1); None where no reranker judged it."""
+    """A hit with its relevance to the query (0 to 1); None if it was not reranked."""
 
     hit: Hit
     relevance: float | None
@@ -113,10 +112,10 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class TraceEntry:
-    """One candidate's way: its rank, its score by parts, and why it is in or out.
+    """The status of a candidate, with its rank and the parts of its score.
 
-    `tokens` is about what it adds to the window: 0 where it is out, and where it replaces a mark of messages
-    left out that costs as much.
+    `tokens` is about what it adds to the window: 0 if it is not included, or replaces a mark of omitted
+    messages of the same size.
     """
 
     rank: int
@@ -140,9 +139,9 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ContextWindow:
-    """Rendered context that costs exactly `tokens` ≤ `max_tokens`, with its citations and its trace.
+    """Rendered context of exactly `tokens` ≤ `max_tokens` tokens, with its citations and its trace.
 
-    `messages` is filled by the chat renderer only; `text` is what was counted in every other form.
+    `messages` is set by the format `messages` only; in all other formats, `tokens` are those of `text`.
     """
 
     outcome: Outcome
@@ -179,5 +178,5 @@ MINILM = Similarity(related=Percentiles(0.23, 0.55, 0.77), unrelated=Percentiles
 
 
 def measured(space: EmbeddingSpace | None) -> Similarity | None:
-    """What was measured for the embedding model of a space; None for all but the shipped one."""
+    """Similarities measured for the embedding model of a space; None for all but the shipped one."""
     return MINILM if space is not None and space.model == "all-MiniLM-L6-v2" else None

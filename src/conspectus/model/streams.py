@@ -1,4 +1,4 @@
-"""Streams of captions: what they are given, what is asked of them, and what comes back."""
+"""Streams of captions: their inputs, queries and results."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,11 +18,11 @@ ORIGIN = "start_time"
 ZONE = "time_zone"
 LIVE = "live"
 TITLE = "title"
-"""Metadata of a stream's source: the instant of its second 0, its time zone, whether more is to come, and
-what it is called."""
+"""Metadata of a stream's source: the instant of its second 0, its time zone, whether it is live, and its
+title."""
 ENTITIES = "entities"
 EVENT_TYPE = "type"
-"""Metadata of captions and events: names of who and what is seen, and what kind of event it is."""
+"""Metadata of captions and events: names of entities, and the type of an event."""
 
 When = datetime | str | float
 """Seconds or a timecode (`mm:ss`, `hh:mm:ss`, `1h2m3s`) on the stream's clock, or an ISO 8601 instant."""
@@ -30,11 +30,11 @@ When = datetime | str | float
 
 @dataclass(frozen=True, slots=True)
 class NewCaption(Checked):
-    """What is seen or said in a stretch of a stream.
+    """A caption: text with a time range in a stream.
 
     `start` and `end` are on the stream's clock; without an end it is an instant, without both it has no time.
     `index` is its number in the stream (chunk_idx), `key` the caller's own name for it. Without a key the
-    index names it, without both what it says and when: so the same caption given twice is stored once.
+    index identifies it, without both its text and times: the same caption is never stored twice.
     """
 
     text: str
@@ -50,7 +50,7 @@ class NewCaption(Checked):
 
 @dataclass(frozen=True, slots=True)
 class NewStream(Checked):
-    """A stream as its owner describes it; what is None stays as it was.
+    """A stream to be created or changed; fields that are None stay as they are.
 
     `start_time` is the instant of second 0: without one times are media time, and instants are counted from
     1970. `time_zone` is an IANA name for reading times of day in queries. `live` says that more captions will
@@ -71,7 +71,7 @@ class Stream:
     """A stream as it is stored: `first` and `last` bound the times of its captions, None without any.
 
     `first_text` and `last_text` are these as timecodes, or as instants in its zone. `wall` says that its
-    times are instants of the calendar, and not seconds of a recording.
+    times are instants, not seconds of a recording.
     """
 
     source: Source
@@ -87,7 +87,7 @@ class Stream:
 
     @property
     def wall(self) -> bool:
-        """Whether the clock shows instants: an origin was given, or its times are not those of 1970."""
+        """Whether the clock shows instants: it has a start time, or its times are not those of 1970."""
         return self.start_time.year != EPOCH_YEAR or (
             self.first is not None and self.first.year != EPOCH_YEAR
         )
@@ -113,10 +113,10 @@ class Caption:
 
 @dataclass(frozen=True, slots=True)
 class CaptionRange(Checked):
-    """Which captions of one stream: those that share an instant with [start, end), where None is open.
+    """A range of captions of a stream: those that overlap [start, end), where None is open.
 
-    With `contains` only those that lie wholly inside. `first` and `last` bound the index, both included.
-    Without any of these all captions belong, those without times too.
+    With `contains`, only those that lie wholly inside. `first` and `last` limit the index, both inclusive.
+    Without any of these, all captions are in it, also those without times.
     """
 
     start: When | None = None
@@ -140,7 +140,7 @@ class CaptionPage:
 
 @dataclass(frozen=True, slots=True)
 class LiveCaption:
-    """A caption as it was written; `sequence` grows and is where to go on after a break."""
+    """A caption as it was written; `sequence` grows, and is where to continue after a lost connection."""
 
     sequence: int
     caption: Caption
@@ -198,7 +198,7 @@ class Moment:
 
 @dataclass(frozen=True, slots=True)
 class Moments:
-    """What a question found in streams, best first; `plan` says how it was read, the time range too."""
+    """The moments that answer a query, best first; `plan` says how the query was read."""
 
     outcome: Literal["found", "no_match"]
     moments: tuple[Moment, ...]
@@ -209,7 +209,7 @@ class Moments:
 
 @dataclass(frozen=True, slots=True)
 class StreamWindow:
-    """Context for a question about streams: what is shown, in the order of the window, and from where."""
+    """A context window for a query to streams, with its captions in order, and their streams."""
 
     captions: tuple[Document, ...]
     streams: tuple[Source, ...]
@@ -219,7 +219,7 @@ class StreamWindow:
 
 @dataclass(frozen=True, slots=True)
 class CaptionTrack:
-    """What a file of captions holds, in its order; `notice` says what was left out of it or changed."""
+    """The captions of a file, in its order; `notice` says what was left out or changed."""
 
     captions: tuple[NewCaption, ...]
     title: str = ""
@@ -229,7 +229,7 @@ class CaptionTrack:
 
 @dataclass(frozen=True, slots=True)
 class CaptionImport:
-    """What an import did: streams by name with the number of their captions, and what became of them.
+    """The result of an import: streams by name with the number of their captions, and counts of outcomes.
 
     `skipped` counts the files in folders that hold no captions of a known format.
     """
@@ -258,10 +258,10 @@ class NewEvent(Checked):
 
 @dataclass(frozen=True, slots=True)
 class EventSpan:
-    """One event as people mean it: reports of one type that overlap, or are close, taken together.
+    """An event: reports of one type that overlap or are close to each other, merged.
 
     `start` and `end` are seconds on the clock of the stream; `start_text` and `end_text` are timecodes, or
-    instants in its zone. `documents` are the reports it is made of.
+    instants in its zone. `documents` are the merged reports.
     """
 
     stream: SourceId
@@ -277,7 +277,7 @@ class EventSpan:
 
 @dataclass(frozen=True, slots=True)
 class EntitySpan:
-    """A stretch in which somebody or something is seen, said to be there, or named."""
+    """A time range in which an entity is present or mentioned."""
 
     stream: SourceId
     entity: str
@@ -328,9 +328,9 @@ class SummaryRequestOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class BatchSummary:
-    """One batch: from when to when (seconds), of how many captions, and what it came to.
+    """The summary of one batch: its time range (seconds), number of captions, state and text.
 
-    A failed one has the code and the words of its error instead of a text.
+    A failed batch has the code and the message of its error instead of a text.
     """
 
     number: int
@@ -347,10 +347,10 @@ class BatchSummary:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a range of a stream came to, and how: `by` is a model's name, or `extractive`.
+    """The summary of a range of a stream: `by` is a model's name, or `extractive`.
 
-    `outcome` is `empty` where there are no captions, and `partial` where `failures` are left out. `data` is
-    the object where a schema was given. `calls` counts those to the model that this answer took.
+    `outcome` is `empty` if there are no captions, and `partial` if `failures` are left out. `data` is the
+    object if a schema was given. `calls` counts the calls of the model for this answer.
     """
 
     outcome: Literal["complete", "partial", "empty"]
@@ -368,11 +368,11 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class NewAlert(Validated):
-    """A standing question: each new caption of the streams (none named: all that can be seen) is checked.
+    """A saved query that is matched with each new caption of the streams (none named: all readable ones).
 
-    A caption matches when it satisfies `filter`, and has all the words of `query` (by their stems) or is at
-    least as similar to it as `min_similarity`. Matches of one stream closer than `gap_seconds` are one event,
-    told once: to whoever listens, and to the `webhook`.
+    A caption matches if it satisfies `filter`, and has all terms of `query` or a similarity of at least
+    `min_similarity`. Matches of one stream closer than `gap_seconds` are one event, which is sent once to
+    subscribers and to the `webhook`.
     """
 
     name: str
@@ -387,7 +387,7 @@ class NewAlert(Validated):
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A standing question as it is kept; `checked` is the change up to which captions were looked at."""
+    """A stored alert; `checked` is the change up to which captions were matched."""
 
     id: str
     owner: str
@@ -408,7 +408,7 @@ DeliveryState = Literal["none", "pending", "delivered", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class AlertEvent:
-    """One time that an alert went off. `number` grows, and is where a listener goes on after a break.
+    """A match of an alert. `number` grows, and is where a subscriber continues after a lost connection.
 
     `delivery` is that of the webhook, `none` without one.
     """

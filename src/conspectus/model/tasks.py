@@ -18,7 +18,7 @@ TITLE_LENGTH = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """Something to be done. `id` is the caller's own; `metadata` are what else the caller knows of it."""
+    """A task to be written. `id` and `metadata` are the caller's."""
 
     id: str
     title: str
@@ -42,7 +42,7 @@ class TaskChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredTask(Task):
-    """A task as it is stored, in the document of that id; `fingerprint` changes with anything of it."""
+    """A stored task, with the id of its document; `fingerprint` changes with any field."""
 
     has_attachments: bool
     document: str
@@ -63,7 +63,7 @@ class Attachment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAttachment(Attachment):
-    """An attachment as it is stored, in the document of that id."""
+    """A stored attachment, with the id of its document."""
 
     task_id: str
     document: str
@@ -73,7 +73,7 @@ class StoredAttachment(Attachment):
 
 @dataclass(frozen=True, slots=True)
 class TaskWritten:
-    """What a write did to one task."""
+    """The outcome of a write of one task."""
 
     id: str
     outcome: Literal["added", "replaced", "updated", "unchanged"]
@@ -92,9 +92,9 @@ class TaskPage:
 class TaskResult:
     """A task found, or an attachment of it.
 
-    `similarity` is the cosine of its nearest piece with the question, 0 where that is negative, and
-    `distance` is 1 less that. `document` is all that was written, `snippet` its beginning. Status and
-    priority are the task's, as is whether it has attachments; `reference` is the id of the document found.
+    `similarity` is the cosine similarity of its best chunk with the query, 0 if that is negative, and
+    `distance` is 1 minus it. `document` is the whole text, `snippet` its beginning. Status, priority and
+    whether there are attachments are those of the task; `reference` is the id of the document found.
     """
 
     task_id: str
@@ -113,9 +113,9 @@ class TaskResult:
 
 @dataclass(frozen=True, slots=True)
 class TaskContext:
-    """Tasks for a prompt: `text` costs exactly `tokens` and shows `results`; `left_out` did not fit.
+    """Tasks for a prompt: `text` has exactly `tokens` tokens and shows `results`; `left_out` did not fit.
 
-    Whether anything was found is said by `outcome`, whatever the text is.
+    `outcome` says whether anything was found.
     """
 
     text: str

@@ -419,7 +419,7 @@ class Files(Protocol):
     """Files and folders to documents."""
 
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
-        """Every file that can be taken in below the paths, by name; link loops are entered once."""
+        """Every file below the paths that can be added, by name; link loops are entered once."""
         ...
 
     def parse(self, found: FoundFile) -> ParsedFile:

@@ -92,9 +92,9 @@ class ChatRegistry(Protocol):
         ...
 
     async def overhear(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-        """What there is of an answer of this person from a frame on; None where there is none.
+        """The frames of an answer of this person from a number on; None if there is no such answer.
 
-        Whoever makes it is told by this that it is still read.
+        The process that makes the answer sees from this call that it is still read.
         """
         ...
 

@@ -139,8 +139,8 @@ class Jobs(Protocol):
     async def submit(self, job: JobId) -> None:
         """Have a job run; one that waits or runs is left alone, one that has ended runs again.
 
-        When this returns it will be run, even if the process dies, as long as whoever keeps the job store
-        submits again, at each start, what is unfinished there. Raises StorageError.
+        When this returns the job will run, even if the process dies, provided that unfinished jobs of the
+        store are submitted again at each start. Raises StorageError.
         """
         ...
 

@@ -65,9 +65,9 @@ SHARED_LOOK: Final = 2.0
 
 @dataclass(frozen=True, slots=True)
 class SharedExecutors:
-    """How one of many executors on a server is called, and the turns by which each knows who lives.
+    """The name of one of many executors on a server, and the locks that show which executors are alive.
 
-    Whoever has the turn of an executor's name is that executor, or may do what it left behind.
+    The holder of the lock of an executor's name is that executor, or may finish its jobs.
     """
 
     executor: str
@@ -203,8 +203,8 @@ class DbosJobs:
     def _enqueue(self, job: JobId) -> bool:
         """Whether it is in the queue now. What another run of it left behind there is replaced.
 
-        A workflow that is on its way between queue and task, or whose end is being written down, is neither
-        here nor there: whoever submits looks again.
+        A workflow that moves from the queue to its task, or whose end is being written, is in neither state:
+        the caller checks again.
         """
         known = DBOS.get_workflow_status(job)
         if known is not None and known.status not in ENDED:
@@ -272,10 +272,10 @@ class SharedDbosJobs(DbosJobs):
         await asyncio.to_thread(self._engine.dispose)
 
     async def _make_tables(self) -> None:
-        """Bring the tables of DBOS up to date while nobody else does.
+        """Migrate the tables of DBOS under a lock of ours.
 
-        The launch would do so under a lock of its session. Behind a pooler that keeps nobody away who is
-        given the same connection, and whoever unlocks may be given another.
+        DBOS would use a lock of its session. Behind a pooler, another client may get the same connection, and
+        the unlock may use another one.
         """
         lacking = partial(should_migrate, self._engine, SCHEMA, LISTENING)
         while await asyncio.to_thread(_guarded, lacking):

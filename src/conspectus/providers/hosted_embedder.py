@@ -28,7 +28,7 @@ SHORTENING: Final = (
 )
 """Names of models whose vectors the vendor makes as long as it is asked to."""
 MOST: Final = {"bedrock": 96, "cohere": 96, "google": 100, "google-cloud": 100, "voyageai": 128}
-"""How many texts these vendors take in one request."""
+"""How many texts these vendors accept in one request."""
 MOST_ELSEWHERE: Final = 2048
 _hosted = partial(optional, extra="hosted", package="pydantic-ai-slim")
 _google = partial(optional, extra="google", package="pydantic-ai-slim[google]")

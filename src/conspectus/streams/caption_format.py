@@ -15,7 +15,7 @@ def shown(seconds: float, clock: StreamClock) -> str:
 
 
 def line_of(caption: Caption) -> str:
-    """A caption as one line of JSON that can be taken in again; nothing in it tells when it was stored."""
+    """A caption as one line of JSON for an import, without the time at which it was stored."""
     document = caption.document
     metadata = dict(document.metadata)
     start, end = _times(caption)

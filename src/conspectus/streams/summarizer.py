@@ -443,7 +443,7 @@ _FENCED: Final = regex_pattern(r"```[\w-]*[^\S\n]*\n(.*?)\n[^\S\n]*```", regex.D
 
 
 class Unsatisfied(ValueError):
-    """An answer is not what the schema asks for; the message says how, for whoever is to answer again."""
+    """An answer that does not satisfy the schema; the message says why, for the next attempt."""
 
 
 class JsonSchemaOutput:

@@ -42,7 +42,7 @@ class Place(Protocol):
 
 @dataclass(slots=True)
 class Copy:
-    """What someone knows who takes in every batch: the entry and text by key, and the cursor."""
+    """A copy made of all batches: the entry and text by key, and the cursor."""
 
     place: Place
     cursor: str | None = None
@@ -50,7 +50,7 @@ class Copy:
     paths: dict[str, object] = field(default_factory=dict)
 
     async def follow(self, *, batches: int = 1_000_000) -> list[Listing]:
-        """Take in at most so many batches with a new connector, then close it as if it had been killed."""
+        """Copy at most this many batches with a new connector, then close it as if it had been killed."""
         taken: list[Listing] = []
         async with connected(self.place) as connector:
             async for listing in connector.changes(self.cursor):

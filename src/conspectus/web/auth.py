@@ -28,7 +28,7 @@ OWN_SITE = frozenset({"", "same-origin", "none"})
 
 
 class Authentication:
-    """Answers whoever has a valid key; without any account, on the loopback, whoever asks from there."""
+    """Admits requests with a valid key; without accounts, all requests from this machine."""
 
     def __init__(self, app: ASGIApp, engine: Engine, settings: Settings) -> None:
         self._app = app

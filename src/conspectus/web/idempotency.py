@@ -28,7 +28,7 @@ Claim: TypeAlias = tuple[str, str]
 
 
 class IdempotencyOutbox:
-    """Ends the claims of keys, so that whoever was told to ask again is answered once the store is back."""
+    """Ends the claims of keys, so that repeated requests are answered when the store is available again."""
 
     def __init__(self, idempotency: IdempotencyStore) -> None:
         self._idempotency = idempotency

@@ -72,7 +72,7 @@ class CompletionState:
         self._usage: Usage | None = None
 
     def take(self, event: ChatEvent) -> str:
-        """Take in an event, and give the text that it adds to the answer."""
+        """Process an event, and return the text that it adds to the answer."""
         match event:
             case Delta() if not self.until.found:
                 return self.until.passed(event.text)

@@ -53,7 +53,7 @@ async def serve(
     """Serve the store at `path` until the process is asked to stop, then finish what is being answered.
 
     The first start makes the owner account, whose key is announced once. `keyless` makes none: without
-    any account, whoever asks from this machine is the owner. With `only_models` nothing is served but the
+    accounts, requests from this machine are the owner's. With `only_models` nothing is served but the
     Model Context Protocol. Raises InvalidInput for a place where it cannot listen, or may not because other
     machines could reach it without a key.
     """

@@ -21,9 +21,9 @@ FAILED: Final = 1
 
 
 def main() -> None:
-    """Serve as the first line of standard input says, and then do what the next ones say.
+    """Serve as the first line of standard input says, and then obey the next lines.
 
-    Where there is none, whoever should have written it is gone.
+    Without a first line, the supervisor has ended, and so does this process.
     """
     # A buffer would hold back what comes after it.
     with open(sys.stdin.fileno(), "rb", buffering=0, closefd=False) as unbuffered:
@@ -63,9 +63,9 @@ async def _work(order: WorkerMessage, ending: ExitStack) -> None:
 
 
 async def _obey(server: Server, order: WorkerMessage, ending: ExitStack) -> None:
-    """Do what standard input says, and stop where it ends, as whoever wrote it is gone then.
+    """Obey standard input, and stop at its end: the supervisor has ended then.
 
-    Nobody else clears away what that one left.
+    Its files are removed, as no other process does so.
     """
     lines = asyncio.StreamReader()
     loop = asyncio.get_running_loop()

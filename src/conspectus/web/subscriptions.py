@@ -1,7 +1,7 @@
-"""What comes from now on, as server-sent events: sent until the client leaves, or the server stops.
+"""New items as server-sent events, until the client leaves or the server stops.
 
-The key of whoever listens is looked at again and again, so that one that was revoked hears no more. A stream
-ends after a while in any case, and clients go on with another one.
+The key of a subscriber is checked regularly, so a revoked key receives no more events. Each stream has a
+maximum duration; clients continue with another one.
 """
 
 import asyncio

@@ -119,9 +119,9 @@ class Notes:
     """The states of an index and what belongs to them.
 
     Milvus has no transaction and no condition on a write, so a state never replaces another: each has a row
-    of its own, the latest version counts, and whoever begins one announces it before looking which the
-    latest is. A writer that wakes after its turn has passed to another can then write what it likes: its
-    version is an earlier one, and the writer that came after it knows to leave its rows out.
+    of its own, the latest version counts, and a writer announces its version before it reads which one is
+    the latest. A writer that has lost its lock can still write without harm: its version is an earlier one,
+    and the next writer leaves its rows out.
     """
 
     def __init__(self, server: MilvusServer, name: str, identity: str) -> None:

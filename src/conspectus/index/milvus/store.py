@@ -1,4 +1,4 @@
-"""The index in Milvus: answers from one version, takes in changes, and is built anew beside the old one."""
+"""The index in Milvus: searches one version, applies changes, and is rebuilt beside the old one."""
 
 import asyncio
 import random

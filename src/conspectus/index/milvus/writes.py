@@ -87,7 +87,7 @@ class MilvusDraft:
 
 
 class MilvusWriter:
-    """Writes versions of one index, one at a time: whoever calls has the turn among all processes."""
+    """Writes versions of one index, one at a time. The caller holds the lock among all processes."""
 
     def __init__(
         self, notes: Notes, terms: Terms, reader: Reader, analyse: Analyse, *, dimensions: int, bm25: Bm25

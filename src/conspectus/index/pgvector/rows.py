@@ -193,7 +193,7 @@ def _number_of(content: bytes) -> int:
 
 
 MOST_BYTES: Final = 64_000_000
-"""What postings may take in this process, for each index."""
+"""The most bytes of postings cached in this process, for each index."""
 _READ = """
 SELECT wanted.number::integer, p.rows, p.counts
 FROM unnest(%(terms)s::bytea[], %(since)s::integer[]) WITH ORDINALITY AS wanted (term, since, number)

@@ -283,7 +283,7 @@ def _stored(
 
 
 MANY = 500
-"""Whoever writes so many rows at once is likely to write more."""
+"""After a write of this many rows, more are likely to follow."""
 QUIET_SECONDS = 5.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
 
@@ -370,8 +370,8 @@ class AtOnce:
     ) -> bool:
         """Whether the changes after a state, and the chunks that they put, are now in the index.
 
-        Otherwise nothing of them is. The write itself is sound then: who takes it in later meets the fault,
-        and tells it.
+        Otherwise none of them is. The write itself is valid then: a later update of the index meets the error
+        and reports it.
         """
         draft = self._drafting.draft(changes, chunks)
         attempt = connection.begin_nested()

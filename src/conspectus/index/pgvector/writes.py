@@ -255,8 +255,8 @@ class PgvectorDrafting:
     async def draft(self, changes: Sequence[Change]) -> PgvectorDraft:
         """All that these changes ask for.
 
-        Rows are read as they are now. What was replaced meanwhile they lack, and what came in its place: so
-        later changes are taken in too, as long as something was removed.
+        Rows are read as they are now. They lack what was replaced meanwhile, and what came in its place: so
+        later changes are applied too, as long as something was removed.
         """
         draft = await self._read(changes)
         for _ in range(_ATTEMPTS):

@@ -59,7 +59,7 @@ class Database(Protocol):
     def writing_to(self, locks: Set[str | None]) -> Engine:
         """Transactions that hold these locks, or with None the write lock, against all other processes.
 
-        Whoever holds one of another name may write meanwhile, where the database allows that.
+        Holders of other locks may write at the same time, if the database allows it.
         """
         ...
 

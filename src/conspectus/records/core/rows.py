@@ -197,7 +197,7 @@ def to_chunk(row: Sequence[Any], document: DocumentId) -> Chunk:
 
 
 def to_indexed(rows: Sequence[Sequence[Any]], by_number: Mapping[int, Document]) -> list[IndexedChunk]:
-    """Rows of CHUNK_COLUMNS followed by a vector, as an index takes them in."""
+    """Rows of CHUNK_COLUMNS followed by a vector, as they are indexed."""
     indexed = []
     for row in rows:
         document = by_number[row[1]]

@@ -506,9 +506,9 @@ def install_row_security(connection: Connection) -> None:
 
     The connection has to be that of the owner of the tables. A read takes on the role of a reader, which
     owns nothing, with the person in a setting of its transaction; policies then say of every row what
-    `access/policy.py` says. The wall is for a filter that our code forgot, and for logins of people of their
-    own: whoever is a member of the role without being one of the owner's is the user of that name, whatever
-    the setting says.
+    `access/policy.py` says. It protects against a missing filter in our code, and restricts people who log in
+    to the database themselves: a login that is a member of the role, but not of the owner's, is always the
+    user of that name.
     """
     schema: str = connection.execute(text("SELECT quote_ident(current_schema())")).scalar_one()
     mark = hashlib.sha256(f"{_FUNCTIONS}{_SEEN}".encode()).hexdigest()

@@ -461,7 +461,7 @@ class _Walker:
         ]
 
     def _read(self, each: _Edges, size: int, best: _Best) -> None:
-        """Take in some more edges of a node."""
+        """Read some more edges of a node."""
         asked = self._asked
         statement = READINGS[each.back, bool(asked.types), asked.at is not None, self._known is not None]
         given = {**self._given, "near": each.near, "most": size, "skipped": each.read}

@@ -218,7 +218,7 @@ class WikiPageInfo:
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A wiki's clock, and its namespaces: those taken in, those with subpages, names of the special ones."""
+    """A wiki's clock, and its namespaces: those synced, those with subpages, names of the special ones."""
 
     now: str
     spaces: Mapping[int, str]

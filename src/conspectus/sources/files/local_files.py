@@ -1,4 +1,4 @@
-"""Files and folders: what is taken in, and its text.
+"""Files and folders: which files are added, and their text.
 
 Below a folder that the caller names, these are left out: hidden files and folders (so every version
 control folder), what `.gitignore` and `.git/info/exclude` ignore, data directories of Conspectus,
@@ -229,7 +229,7 @@ def committed(regex: str) -> str:
     """The regular expression of the library without what it would try in vain.
 
     Each wildcard but the last matches only once: every part between two of them has a fixed size, so its
-    first place leaves the most room for the rest. So it takes time in proportion to a path.
+    first place leaves the most room for the rest. So the time is proportional to the length of a path.
     """
     first, *rest = SEGMENT.sub(_committed_stars, regex).split(FOLDERS)
     if not rest:

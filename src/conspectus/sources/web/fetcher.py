@@ -375,8 +375,8 @@ PASSING: Final = frozenset({408, 425, 429})
 class WebhookPoster(_HttpClient):
     """The `Poster` port. With a `key`, each body is signed: `sha256=` and its HMAC in hexadecimal.
 
-    The same boundary holds as for pages that are fetched, at every sending: a name that leads inside by now
-    is not sent to. Redirects are not followed, as whoever answers could send the content anywhere.
+    The address policy of fetched pages is checked at every sending: nothing is sent to a name that resolves
+    to an inside address by then. Redirects are not followed: the receiver could send the content anywhere.
     """
 
     def __init__(

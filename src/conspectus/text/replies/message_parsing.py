@@ -100,7 +100,7 @@ class Participants:
 
 
 def addressed(pieces: Sequence[str]) -> str | None:
-    """The name of the one to whom a text is addressed by a mark, whoever that is."""
+    """The name to which a text is addressed with a mark, also if it is unknown."""
     if not pieces or not (pieces[0].startswith("@") or pieces[0].endswith((":", "\uff1a"))):
         return None
     name = _bare(pieces[0])

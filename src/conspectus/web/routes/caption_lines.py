@@ -1,4 +1,4 @@
-"""Captions as JSON lines: taken in as they arrive, and given out as they are read."""
+"""Captions as JSON lines: imported as they arrive, and exported as they are read."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial

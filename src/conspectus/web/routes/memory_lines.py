@@ -1,4 +1,4 @@
-"""Memories as JSON lines: taken in as they arrive, and given out as they are read."""
+"""Memories as JSON lines: imported as they arrive, and exported as they are read."""
 
 from collections.abc import Iterable, Sequence
 from functools import partial
@@ -19,7 +19,7 @@ router = Section("memory", route_class=LinesRoute, dependencies=[Depends(spelt)]
 
 
 class ImportedAnswer(ResponseModel):
-    """What became of lines that were taken in."""
+    """The result of an import of lines."""
 
     added: Count
     replaced: Count

@@ -26,7 +26,7 @@ IMPORTED: Final = response_model(CaptionImport)
 
 @dataclass(frozen=True, slots=True)
 class Importing:
-    """How files of captions are taken in."""
+    """Options of an import of caption files."""
 
     collection: Annotated[str, Form(min_length=1, max_length=NAME)] = "default"
     sentences: Annotated[bool, Form(description="Put sentences together over the borders of cues.")] = True

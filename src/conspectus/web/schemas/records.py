@@ -53,7 +53,7 @@ class PeriodBody(RequestModel):
 
 
 class PlaceBody(RequestModel):
-    """From character `start` on, a text stands on this page, under these headings (outermost first)."""
+    """The page and the headings (outermost first) of a text from character `start` on."""
 
     start: int = Field(ge=0, le=2**31)
     page: int | None = Field(None, ge=0, le=2**31)
