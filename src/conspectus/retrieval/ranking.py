@@ -97,7 +97,7 @@ class Keep:
     def of(self, union: Candidates, scores: Floats) -> Ids:
         """The ids to rank further: more than the limit only if later parts can change the order."""
         number = max(self.limit, DEPTH) if union.threads or self.more else self.limit
-        best = union.ids[np.lexsort((union.ids, -scores))[:number]]
+        best = union.ids[np.argsort(-scores, kind="stable")[:number]]
         if not self.also:
             return np.sort(best)
         return np.union1d(best, np.intersect1d(union.ids, np.asarray(self.also, dtype=np.int64)))
@@ -201,8 +201,7 @@ def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
 
 
 async def _rows(context: SearchContext, ids: Ids) -> _Rows:
-    wanted = [ChunkId(int(each)) for each in ids]
-    return {int(row.chunk.id): row for row in await context.hydrate(wanted)} if wanted else {}
+    return {row.chunk.id: row for row in await context.hydrate(ids.tolist())} if len(ids) else {}
 
 
 def _people_talk(rows: Iterable[StoredChunk]) -> bool:

@@ -271,10 +271,12 @@ def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = 
     Where one arm says nothing, the other decides alone.
     """
     best = float(words.max(initial=0.0))
-    known = ~np.isnan(cosine)
-    weight = _words_weight(words, cosine, known, terms, profile)
     shares = words / best if best > 0.0 else np.zeros(len(words))
-    if not known.all():
+    known = ~np.isnan(cosine)
+    if known.all():
+        weight = _words_weight(words, cosine, best, terms, profile)
+    else:
+        weight = _words_weight(words[known], cosine[known], best, terms, profile)
         typical = float(np.median(cosine[known])) if known.any() else 0.0
         cosine = np.where(known, cosine, typical)
     return Fused(weight * shares, (1.0 - weight) * cosine, weight)
@@ -283,28 +285,28 @@ def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = 
 def signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
     """The signals of at least one candidate, all of which have a vector; equal scores in any order."""
     count = min(BEST, len(words))
-    by_words = np.lexsort((-cosine, -words))[:count]
-    by_cosine = np.lexsort((-words, -cosine))[:count]
+    fewest, farthest = -words, -cosine
+    by_words = np.lexsort((farthest, fewest))[:count]
+    by_cosine = np.lexsort((fewest, farthest))[:count]
     best = max(float(words[by_words[0]]), np.finfo(np.float64).tiny)
     nearest = cosine[by_cosine]
     return Signals(
         words_lead=float(words[by_words[0]] - words[by_words[-1]]) / best,
         cosine_lead=float(nearest[0] - nearest[-1]),
         best_cosine=float(nearest[0]),
-        cosine_apart=float(np.mean(nearest) - np.mean(cosine[by_words])),
+        cosine_apart=float(nearest.sum() / count - cosine[by_words].sum() / count),
         words_apart=1.0 - float(words[by_cosine[0]]) / best,
         terms=terms,
     )
 
 
-def _words_weight(
-    words: Floats, cosine: Floats, known: NDArray[np.bool_], terms: int, profile: FusionProfile
-) -> float:
-    if not known.any():
+def _words_weight(words: Floats, cosine: Floats, best: float, terms: int, profile: FusionProfile) -> float:
+    """Of candidates that all have a vector; `best` is the highest BM25 score, of those without one, too."""
+    if not len(words):
         return 1.0
-    if not words[known].any():
-        return 0.5 if words.any() else 0.0
-    log_odds = profile.log_odds(signals(words[known], cosine[known], terms=terms))
+    if not words.any():
+        return 0.5 if best > 0.0 else 0.0
+    log_odds = profile.log_odds(signals(words, cosine, terms=terms))
     return 1.0 / (1.0 + math.exp(min(max(-log_odds, -50.0), 50.0)))
 
 

@@ -26,6 +26,8 @@ Result = TypeVar("Result")
 
 INLINE: Final = "conspectus_inline"
 """The execution option of a connection whose statements are transactions of their own."""
+AT_ONCE: Final = 64
+"""So many rows are read at once: those of a window of 2,048 tokens."""
 MOST_BYTES: Final = 8 << 20
 FAILURES: Final = (ConspectusError, SQLAlchemyError, sqlite3.Error, ValueError, KeyError, OverflowError)
 """What a thread, which does the same again, tells as an error of ours."""

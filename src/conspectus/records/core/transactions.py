@@ -25,6 +25,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from conspectus.errors import ConspectusError, ForkedEngine, InvalidInput, StorageError
 from conspectus.ports.jobs import Commits
 from conspectus.records.core.database import Database, guarded, transact
+from conspectus.records.core.inline import AT_ONCE
 
 Work: TypeAlias = Callable[[Connection], Any]
 Finish: TypeAlias = Callable[[Connection], None]
@@ -209,7 +210,7 @@ Key = TypeVar("Key", bound=Hashable)
 Result = TypeVar("Result")
 
 FEW: Final = 50
-"""A work on more rows than these is a long one, and read by a thread."""
+"""A work on more rows than these is a long one."""
 
 
 class Transactions:
@@ -266,7 +267,7 @@ class Transactions:
         if not missing:
             return held
         read = partial(_found, find, missing)
-        at_once = inline.read(version, read) if len(missing) <= FEW else None
+        at_once = inline.read(version, read) if len(missing) <= AT_ONCE else None
         found = at_once[0] if at_once is not None else await self.read(read)
         if at_once is None and inline.version() != version:
             return await self.read(lambda connection: find(connection, keys)) if held else found
