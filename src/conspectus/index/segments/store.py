@@ -314,7 +314,10 @@ class SegmentsIndex:
         at_once = snapshot.corpus.total <= _AT_ONCE and snapshot.paths == self._answered
         try:
             if at_once:
-                return _asked(ask, snapshot)
+                found = _asked(ask, snapshot)
+                # Who searches again and again would keep all other tasks of the loop from running.
+                await asyncio.sleep(0)
+                return found
             found = await asyncio.to_thread(_asked, ask, snapshot)
             self._answered = snapshot.paths
             return found
