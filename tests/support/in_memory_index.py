@@ -118,8 +118,8 @@ class MemoryIndex:
         corpus = Corpus(len(self._rows), sum(row.length for row in self._rows.values()))
         size = 0 if probe.vector is None else len(probe.vector)
         terms = tuple(
-            corpus.statistic(term, sum(term in row.counts for row in self._rows.values()))
-            for term in question_terms(probe, self._analyse, size)
+            corpus.statistic(term, sum(term in row.counts for row in self._rows.values()), count)
+            for term, count in question_terms(probe, self._analyse, size).items()
         )
         return Candidates(
             ids=np.array(ids, np.int64),
@@ -136,7 +136,9 @@ class MemoryIndex:
         for term in sorted(terms, key=lambda statistic: statistic.term):
             counts = np.array([row.counts[term.term] for row in rows], np.float64)
             found = counts > 0
-            scores[found] += self._bm25.contributions(term.idf, counts[found], lengths[found], corpus.average)
+            scores[found] += self._bm25.contributions(
+                term.weight, counts[found], lengths[found], corpus.average
+            )
         return scores
 
 

@@ -50,11 +50,15 @@ def test_counts_have_a_ceiling_and_lengths_have_none() -> None:
 
 @pytest.mark.parametrize("words", [None, "", "  \n"])
 def test_no_words_are_no_terms(words: str | None) -> None:
-    assert question_terms(Probe(EVERYTHING, words, None, 1), str.split, 0) == ()
+    assert question_terms(Probe(EVERYTHING, words, None, 1), str.split, 0) == {}
 
 
 def test_terms_of_a_question_are_distinct_and_in_order() -> None:
-    assert question_terms(Probe(EVERYTHING, "b a b c a", None, 1), str.split, 0) == ("b", "a", "c")
+    assert list(question_terms(Probe(EVERYTHING, "b a b c a", None, 1), str.split, 0).items()) == [
+        ("b", 2),
+        ("a", 2),
+        ("c", 1),
+    ]
 
 
 def test_a_cosine_does_not_depend_on_the_rows_beside_it() -> None:
@@ -89,3 +93,10 @@ def test_changes_say_what_to_read_and_what_is_out_of_date() -> None:
     ]
     assert put_ranges(changes) == [(1, 10)]
     assert touched_ranges(changes) == [(1, 10), (500, 600)]
+
+
+def test_a_term_that_is_asked_again_weighs_up_to_twice_as_much() -> None:
+    corpus = Corpus(total=4, length=40)
+    once, twice, often = (corpus.statistic("fox", 1, count).weight for count in (1, 2, 1_000))
+    assert once == corpus.statistic("fox", 1).idf
+    assert (twice / once, often / once) == (pytest.approx(4 / 3), pytest.approx(2.0, abs=0.01))

@@ -8,7 +8,7 @@ after the other on each row alone, so no result depends on which rows are scored
 import hashlib
 import math
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -36,9 +36,9 @@ class Bm25:
     k1: float = 1.2
     b: float = 0.75
 
-    def contributions(self, idf: float, counts: Floats, lengths: Floats, average: float) -> Floats:
+    def contributions(self, weight: float, counts: Floats, lengths: Floats, average: float) -> Floats:
         """What one term adds to the score of rows that have it `counts` times (at least once)."""
-        return (idf * (self.k1 + 1.0)) * counts / (counts + self.norms(lengths, average))
+        return (weight * (self.k1 + 1.0)) * counts / (counts + self.norms(lengths, average))
 
     def norms(self, lengths: Floats, average: float) -> Floats:
         """How many occurrences in chunks of those lengths are worth half of what any number can be."""
@@ -62,10 +62,10 @@ class Corpus:
         """The mean number of terms in a chunk; 1 where there are none, so that it may divide."""
         return self.length / self.total if self.length else 1.0
 
-    def statistic(self, term: str, documents: int) -> TermStatistic:
-        """The term with its inverse document frequency."""
+    def statistic(self, term: str, documents: int, count: int = 1) -> TermStatistic:
+        """The term, asked so often, with its inverse document frequency."""
         idf = math.log(1.0 + (self.total - documents + 0.5) / (documents + 0.5))
-        return TermStatistic(term, documents, idf)
+        return TermStatistic(term, documents, idf, count)
 
 
 def identity_of(analyse: Analyse, dimensions: int, bm25: Bm25) -> str:
@@ -83,14 +83,14 @@ def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], in
     return counts, len(terms)
 
 
-def question_terms(probe: Probe, analyse: Analyse, dimensions: int) -> tuple[str, ...]:
-    """The distinct terms of a question in order of first appearance.
+def question_terms(probe: Probe, analyse: Analyse, dimensions: int) -> Mapping[str, int]:
+    """The distinct terms of a question in order of first appearance, and how often each is asked.
 
     Raises InvalidInput for a vector of another size than those of the index.
     """
     if probe.vector is not None and probe.vector.shape != (dimensions,):
         raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {dimensions}")
-    return probe.terms or tuple(dict.fromkeys(analyse(probe.words or "")))
+    return Counter(probe.terms or analyse(probe.words or ""))
 
 
 _SIGN_AND_REST = ~np.int32(0x70000000)

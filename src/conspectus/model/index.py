@@ -63,11 +63,17 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class TermStatistic:
-    """One distinct term of a query: in how many chunks it occurs, and its BM25 idf."""
+    """One distinct term of a query: how many chunks have it, its BM25 idf, and how often the query has it."""
 
     term: str
     documents: int
     idf: float
+    count: int = 1
+
+    @property
+    def weight(self) -> float:
+        """The idf, up to twice as much for a term that the question repeats: BM25's k3 (Robertson) of 1."""
+        return self.idf * 2.0 * self.count / (1.0 + self.count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -74,7 +74,13 @@ class MilvusQuery:
     """
 
     def __init__(
-        self, view: MilvusSnapshot, where: str, terms: Sequence[str], vector: Vectors | None, *, still: Still
+        self,
+        view: MilvusSnapshot,
+        where: str,
+        terms: Mapping[str, int],
+        vector: Vectors | None,
+        *,
+        still: Still,
     ) -> None:
         self._view = view
         self._where = where
@@ -82,7 +88,9 @@ class MilvusQuery:
         self._still = still
         self._corpus = Corpus(view.state.total, view.state.length)
         self._weights = Weights(view.bm25, view.state.average)
-        self.terms = tuple(self._corpus.statistic(term, self._documents(term)) for term in terms)
+        self.terms = tuple(
+            self._corpus.statistic(term, self._documents(term), count) for term, count in terms.items()
+        )
         self._found_terms = [term for term in self.terms if term.documents > 0]
 
     async def search(self, limit: int) -> Candidates | None:
@@ -126,7 +134,7 @@ class MilvusQuery:
 
     async def _words_arm(self, limit: int) -> Found:
         k1 = self._view.bm25.k1
-        query = {dimension(term.term): term.idf * (k1 + 1.0) for term in self._found_terms}
+        query = {dimension(term.term): term.weight * (k1 + 1.0) for term in self._found_terms}
         if not query or not limit:
             return {}
 
@@ -179,7 +187,7 @@ class MilvusQuery:
             counts = self._weights.counts(rows, dimension(term.term))
             found = counts > 0
             scores[found] += self._view.bm25.contributions(
-                term.idf, counts[found], lengths[found], self._corpus.average
+                term.weight, counts[found], lengths[found], self._corpus.average
             )
         return scores
 
@@ -242,7 +250,7 @@ class MilvusReader:
         self._odd: tuple[MilvusState | None, Sequence[IndexedChunk]] = (None, ())
 
     async def answer(
-        self, state: MilvusState, where: Filter, terms: Sequence[str], *, vector: Vectors | None, ask: Ask
+        self, state: MilvusState, where: Filter, terms: Mapping[str, int], *, vector: Vectors | None, ask: Ask
     ) -> Candidates | None:
         """What a version answers; None if it is no longer the current one."""
         view, still = self._place.view(state), partial(self.still, state)

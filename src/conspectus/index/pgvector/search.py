@@ -1,6 +1,6 @@
 """Search the pgvector index: postings, exact and approximate vectors."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,12 +26,18 @@ class Words:
 
     @classmethod
     def of(
-        cls, view: PgvectorSnapshot, bm25: Bm25, terms: Sequence[str], found: Mapping[bytes, PgvectorPosting]
+        cls,
+        view: PgvectorSnapshot,
+        bm25: Bm25,
+        terms: Mapping[str, int],
+        found: Mapping[bytes, PgvectorPosting],
     ) -> "Words":
         """Count in how many live rows each term occurs."""
         postings = {term: found.get(encoded(term), EMPTY) for term in terms}
         corpus = view.corpus
-        statistics = tuple(corpus.statistic(term, _alive(view, postings[term])) for term in terms)
+        statistics = tuple(
+            corpus.statistic(term, _alive(view, postings[term]), count) for term, count in terms.items()
+        )
         return cls(view, bm25, statistics, postings)
 
     def scores(self, rows: RowNumbers) -> Floats:
@@ -59,7 +65,7 @@ class Words:
         return rows, scores[rows]
 
     def _added(self, term: TermStatistic, counts: Floats, lengths: Floats) -> Floats:
-        return self.bm25.contributions(term.idf, counts, lengths, self._corpus.average)
+        return self.bm25.contributions(term.weight, counts, lengths, self._corpus.average)
 
     @property
     def _corpus(self) -> Corpus:

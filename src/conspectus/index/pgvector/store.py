@@ -2,7 +2,7 @@
 
 import asyncio
 import time
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeAlias
@@ -189,7 +189,9 @@ class PgvectorIndex:
             await catch_up(self, self._reader, promised)
         raise StorageBusy(_TOO_FAST)
 
-    def _answer(self, probe: Probe, terms: Sequence[str], ask: _Ask, connection: Connection) -> Candidates:
+    def _answer(
+        self, probe: Probe, terms: Mapping[str, int], ask: _Ask, connection: Connection
+    ) -> Candidates:
         cursor = rows_of(connection)
         self._state = state = read_state(cursor, self._place.name, self._identity)
         tables = self._place.tables(state)

@@ -1,6 +1,6 @@
 """Search a view of segments: BM25 with pruning, vectors, and the union of both."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class Snapshot:
         """The folders of the segments that are on disk."""
         return [view.segment.path for view in self.views if view.segment.path is not None]
 
-    def search(self, probe: Probe, terms: Sequence[str]) -> Candidates:
+    def search(self, probe: Probe, terms: Mapping[str, int]) -> Candidates:
         """The best of each arm and their scores. Exact, but for vectors of segments with codes."""
         faiss.omp_set_num_threads(1)
         question = SegmentsQuery(self, probe, terms)
@@ -45,7 +45,7 @@ class Snapshot:
         by_vector = self._best([question.nearest(number, limit) for number in numbers], limit)
         return question.candidates([_union(a, b) for a, b in zip(by_words, by_vector, strict=True)])
 
-    def score(self, ids: Ids, probe: Probe, terms: Sequence[str]) -> Candidates:
+    def score(self, ids: Ids, probe: Probe, terms: Mapping[str, int]) -> Candidates:
         """Exact scores of those of the ids that are live and allowed."""
         question = SegmentsQuery(self, probe, terms)
         wanted = np.unique(ids)
@@ -80,21 +80,22 @@ def _union(first: RowNumbers, second: RowNumbers) -> RowNumbers:
 class SegmentsQuery:
     """A probe against one snapshot: its terms and its filter looked up in every view."""
 
-    def __init__(self, snapshot: Snapshot, probe: Probe, terms: Sequence[str]) -> None:
+    def __init__(self, snapshot: Snapshot, probe: Probe, terms: Mapping[str, int]) -> None:
         self.snapshot = snapshot
         self.vector: Vectors | None = None
         if probe.vector is not None:
             self.vector = np.ascontiguousarray(probe.vector, np.float32)
         self.permissions = [view.permission(probe.filter) for view in snapshot.views]
         # Sums of scores are taken in the order of names, so that they round the same everywhere.
-        order = sorted(range(len(terms)), key=terms.__getitem__)
-        names = tuple(encoded(terms[place]) for place in order)
+        asked = list(terms)
+        order = sorted(range(len(asked)), key=asked.__getitem__)
+        names = tuple(encoded(asked[place]) for place in order)
         self._terms = [view.terms(names, snapshot.corpus.average) for view in snapshot.views]
         documents = np.zeros(len(terms), np.int64)
         documents[order] = sum(found.documents for found in self._terms)
-        self.terms = tuple(map(snapshot.corpus.statistic, terms, documents.tolist()))
+        self.terms = tuple(map(snapshot.corpus.statistic, asked, documents.tolist(), terms.values()))
         factor = snapshot.bm25.k1 + 1.0
-        self._weights = np.array([self.terms[place].idf * factor for place in order], np.float64)
+        self._weights = np.array([self.terms[place].weight * factor for place in order], np.float64)
         self._norm = snapshot.bm25.norm(snapshot.corpus.average)
 
     def best_words(self, number: int, limit: int) -> Scored:
