@@ -10,8 +10,11 @@ from conspectus.graph.expansion import GraphCandidates, Reached, Way, reached
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
+from conspectus.model.index import passage
 from conspectus.model.records import Collection, Document, StoredChunk
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
+from conspectus.retrieval.dates import from_dates
+from conspectus.retrieval.phrases import from_phrases, phrase_words
 from conspectus.retrieval.scoring import (
     CONVERSATION,
     LEARNT,
@@ -28,6 +31,7 @@ from conspectus.retrieval.scoring import (
     from_exchange,
     from_identifiers,
     from_neighbors,
+    from_question_before,
     from_role,
     from_speaker,
     from_thread,
@@ -40,6 +44,9 @@ _Rows: TypeAlias = dict[int, StoredChunk]
 DEPTH = 100
 """Each retriever returns so many candidates, or twice the limit."""
 EXACT = "identifier"
+QUOTED = "phrase"
+QUOTING = 10
+"""So many of the best by words are read to see whether they hold the question's words in a row."""
 _SAID: Final = frozenset({"message", "memory"})
 
 
@@ -131,20 +138,51 @@ async def rank(
     """
     standing = context.standing
     fused = _fused(union, standing, LEARNT)
-    best = keep.of(union, fused.score + from_identifiers(union.ids, union.exact))
+    quoting = _quoting(asked, union)
+    best = np.union1d(keep.of(union, fused.score + from_identifiers(union.ids, union.exact)), quoting)
     rows = await _rows(context, best)
     if len(rows) < len(best):
         return None
     if standing is not None and isinstance(standing.profile, Product):
-        return _multiplied(_ranked(union, fused, rows), standing)
-    links = _links([row for row in rows.values() if row.document.thread is not None])
-    if len(links) and not context.alone:
-        return await _rank_threads(context, index, asked, union, rows=rows, links=links)
-    return _added(_ranked(union, fused, rows), standing)
+        ranked: Ranked | None = _multiplied(_ranked(union, fused, rows), standing)
+    else:
+        links = _links([row for row in rows.values() if row.document.thread is not None])
+        if len(links) and not context.alone:
+            ranked = await _rank_threads(context, index, asked, union, rows=rows, links=links)
+        else:
+            ranked = _added(_ranked(union, fused, rows), standing)
+    return None if ranked is None else _with_phrases(ranked, asked, quoting)
+
+
+def _quoting(asked: Probe, union: Candidates) -> Ids:
+    """The candidates that may hold the question's words in a row: the best by words."""
+    if not phrase_words(asked.words or ""):
+        return np.zeros(0, dtype=np.int64)
+    best = np.lexsort((union.ids, -union.words))[:QUOTING]
+    return np.sort(union.ids[best][union.words[best] > 0.0])
+
+
+def _with_phrases(ranked: Ranked, asked: Probe, quoting: Ids) -> Ranked:
+    """With a part for those of these texts that hold the question's words in a row."""
+    rows = [ranked.rows[each] for each in quoting.tolist()]
+    shares = from_phrases(
+        phrase_words(asked.words or ""), [passage(row.document, row.chunk.text) for row in rows]
+    )
+    if not shares.any():
+        return ranked
+    part = np.zeros(len(ranked.candidates.ids))
+    part[np.searchsorted(ranked.candidates.ids, quoting)] = shares
+    return replace(ranked, parts={**ranked.parts, QUOTED: part})
 
 
 async def _rank_threads(
-    context: SearchContext, index: Index, asked: Probe, union: Candidates, *, rows: _Rows, links: Ids
+    context: SearchContext,
+    index: Index,
+    asked: Probe,
+    union: Candidates,
+    *,
+    rows: _Rows,
+    links: Ids,
 ) -> Ranked | None:
     """The same with the turns before and after the best, and with what their threads say for each."""
     union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
@@ -232,12 +270,15 @@ def thread_parts(
     threads = [None if each.thread is None else f"{each.source} {each.thread}" for each in documents]
     authors = [each.author if each.thread is not None else None for each in documents]
     roles = [each.role for each in documents]
+    texts = [row.chunk.text for row in rows]
     return {
         "neighbors": from_neighbors(scores, ids, links, weight=weights.neighbors),
         "thread": from_thread(scores, threads, weight=weights.thread),
         "speaker": from_speaker(question, authors, weight=weights.speaker),
         "role": inside * from_role(roles, weight=weights.role),
-        "question": inside * from_asking([row.chunk.text for row in rows], weight=weights.question),
+        "question": inside * from_asking(texts, weight=weights.question),
+        "reply": from_question_before(scores, ids, links, authors=authors, texts=texts, weight=weights.reply),
+        "date": inside * from_dates(question, [each.occurred for each in documents], weight=weights.date),
     }
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import SourceId
 from conspectus.model.records import Document, Period
+from conspectus.retrieval.dates import DATE
 from conspectus.text.analyzer import STOP_WORDS
 
 Floats = NDArray[np.float64]
@@ -27,6 +28,7 @@ IDENTIFIER = 2.0
 THREAD = 0.3
 SPEAKER = 0.08
 QUESTION = 0.08
+REPLY = 0.3
 ROLE = 0.1
 BEST_OF_THREAD = 3
 
@@ -80,6 +82,31 @@ def from_speaker(question: str, authors: Sequence[str | None], *, weight: float 
 def from_asking(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
     """Minus `weight` for texts that end in a question: they ask, and others answer."""
     return 0.0 - weight * np.array([float(asks(text)) for text in texts], dtype=np.float64)
+
+
+def from_question_before(
+    scores: Floats,
+    ids: Ids,
+    links: Ids,
+    *,
+    authors: Sequence[str | None],
+    texts: Sequence[str],
+    weight: float = REPLY,
+) -> Floats:
+    """A share for each answer: how far the question of another author right before it is above the median.
+
+    A short answer names little of what it is about; its question does. What scores below the typical takes
+    nothing away. `links` are pairs in the order of the thread. At most the weight times the range of scores.
+    """
+    shares = np.zeros(len(scores))
+    if not len(scores) or not len(links):
+        return shares
+    first, second = _places(ids, np.unique(links, axis=0)).T
+    above = np.maximum(scores - np.median(scores), 0.0)
+    for asking, answering in zip(first.tolist(), second.tolist(), strict=True):
+        if authors[asking] != authors[answering] and asks(texts[asking]):
+            shares[answering] = weight * above[asking]
+    return shares
 
 
 def from_role(roles: Sequence[str | None], *, role: str = "user", weight: float = ROLE) -> Floats:
@@ -327,6 +354,8 @@ class Weights:
     speaker: float = SPEAKER
     role: float = ROLE
     question: float = QUESTION
+    reply: float = REPLY
+    date: float = DATE
     conversation_flow: float = 0.0
     thread_completeness: float = 0.0
     recency: float = 0.0

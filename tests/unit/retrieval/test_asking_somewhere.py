@@ -150,7 +150,7 @@ async def test_now_is_the_time_of_a_question_that_has_none(engine: Engine) -> No
 
 async def test_without_a_situation_nothing_is_added(engine: Engine) -> None:
     await say(engine, "here", message("a", 0.9, thread="t"), message("b", 0.8, thread="t"))
-    today = {"keyword", "vector", "neighbors", "thread", "speaker", "role", "question"}
+    today = {"keyword", "vector", "neighbors", "thread", "speaker", "role", "question", "reply", "date"}
     found = await engine.retrieve(QUESTION)
     assert all(set(hit.parts) == today for hit in found.hits)
     assert "profile" not in found.plan

@@ -178,6 +178,6 @@ async def test_rankings_are_compared_on_the_same_questions(tmp_path: Path) -> No
 
 def test_the_table_has_all_parts_each_alone_and_each_left_out() -> None:
     names = rankings()
-    assert len(names) == 2 + 10 + 1 + 10 + 2
+    assert len(names) == 2 + 12 + 1 + 12 + 2
     assert names["default without conversation_flow"] == "default without conversation_flow"
     assert "conversation_flow" not in (names["base and conversation_flow"] or "")

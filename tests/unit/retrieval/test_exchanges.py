@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.scoring import from_chain, from_exchange
+from conspectus.retrieval.scoring import from_chain, from_exchange, from_question_before
 
 NO_LINKS = np.zeros((0, 2), dtype=np.int64)
 
@@ -91,3 +91,16 @@ def test_shares_are_bounded_by_twice_the_weight_times_the_range(candidates) -> N
     authors = [author for _, author in candidates]
     assert (np.abs(flow(scores, authors)) <= most).all()
     assert (np.abs(from_chain(scores, ids, links, weight=0.1)) <= most).all()
+
+
+def test_an_answer_gets_credit_for_the_question_right_before_it() -> None:
+    ids, links = chain(5)
+    scores, texts = np.array([0.9, 0.1, 0.1, 0.5, 0.1]), ["Where to?", "Rome.", "Why?", "Who?", "He."]
+    given = {"ids": ids, "links": np.concatenate([links, links]), "texts": texts, "weight": 0.5}
+    shares = from_question_before(scores, authors=["a", "b", "a", "a", "b"], **given)
+    np.testing.assert_allclose(shares, [0.0, 0.5 * 0.8, 0.0, 0.0, 0.5 * 0.4])
+    np.testing.assert_array_equal(from_question_before(scores, authors=["a"] * 5, **given), np.zeros(5))
+    nowhere = {**given, "links": NO_LINKS}
+    np.testing.assert_array_equal(
+        from_question_before(scores, authors=["a", "b"] * 2 + ["a"], **nowhere), np.zeros(5)
+    )

@@ -1,0 +1,87 @@
+"""Days and months that a question names, such as "in June 2023", "on October 13" and 2023-06-02."""
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import chain
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from conspectus.model.records import Period
+from conspectus.time_expressions.language import ENGLISH
+
+DATE: Final = 0.3
+AFTERWARDS: Final = timedelta(days=7)
+"""So long after a day people still talk about it."""
+
+_MONTHS: Final = "|".join(sorted(ENGLISH.months, key=len, reverse=True))
+_DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
+_YEAR: Final = r"(?P<year>\d{4})\b"
+_FORMS: Final = tuple(
+    re.compile(form, re.IGNORECASE | re.ASCII)
+    for form in (
+        rf"\b{_DAY}\s+(?:of\s+)?(?P<month>{_MONTHS})\b(?:\.?,?\s+{_YEAR})?",
+        rf"\b(?P<month>{_MONTHS})\.?\s+{_DAY}\b(?!:\d)(?:,?\s+{_YEAR})?",
+        rf"\b(?P<month>{_MONTHS})\.?,?\s+(?:of\s+)?{_YEAR}",
+        rf"\b(?:in|during|since|until|before|after|by|last|early|mid|late|of)\s+(?P<month>{_MONTHS})\b(?!\.?,?\s+\d)",
+        r"\b(?P<year>\d{4})-(?P<month>0[1-9]|1[0-2])(?:-(?P<day>\d\d))?\b(?!-)",
+    )
+)
+_FIRST_LETTERS: Final = re.compile(rf"\b(?:{_MONTHS})\b|\d{{4}}-\d\d", re.IGNORECASE | re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class NamedDate:
+    """A month, or a day of it, in one year or in any."""
+
+    month: int
+    day: int | None = None
+    year: int | None = None
+
+    def holds(self, at: datetime) -> bool:
+        """Whether an instant is in the month, or on the day or within a week after it, by UTC."""
+        at = at.astimezone(UTC)
+        if self.day is None:
+            return at.month == self.month and self.year in {None, at.year}
+        years = (at.year - 1, at.year) if self.year is None else (self.year,)
+        return any(timedelta() <= at - day < AFTERWARDS + timedelta(days=1) for day in self._days(years))
+
+    def _days(self, years: Sequence[int]) -> Iterator[datetime]:
+        for year in years:
+            try:
+                yield datetime(year, self.month, self.day or 1, tzinfo=UTC)
+            except ValueError:
+                continue
+
+
+def named_dates(question: str) -> tuple[NamedDate, ...]:
+    """The days and months that a question names in English or as ISO 8601, in no order."""
+    if not _FIRST_LETTERS.search(question):
+        return ()
+    found: dict[NamedDate, None] = {}
+    taken: set[int] = set()
+    for match in chain.from_iterable(form.finditer(question) for form in _FORMS):
+        # The forms with a day come first: "1 February, 2023" names no month beside its day.
+        if taken.isdisjoint(place := range(*match.span("month"))):
+            taken.update(place)
+            found[_date(**match.groupdict())] = None
+    return tuple(found)
+
+
+def from_dates(
+    question: str, occurred: Sequence[Period | None], *, weight: float = DATE
+) -> NDArray[np.float64]:
+    """`weight` for texts said in a month that the query names, or in the week from a day that it names."""
+    dates = named_dates(question) if weight else ()
+    if not dates:
+        return np.zeros(len(occurred))
+    said = [each is not None and any(date.holds(each.start) for date in dates) for each in occurred]
+    return weight * np.array(said, dtype=np.float64)
+
+
+def _date(month: str, day: str | None = None, year: str | None = None) -> NamedDate:
+    number = int(month) if month.isdigit() else ENGLISH.months[month.casefold()]
+    return NamedDate(number, int(day) if day else None, int(year) if year else None)

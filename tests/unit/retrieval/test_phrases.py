@@ -1,0 +1,72 @@
+"""Runs of a question's words in texts, and what they do to a ranking."""
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.stores import SETTINGS
+
+import conspectus
+from conspectus import NewDocument
+from conspectus.retrieval.phrases import FEWEST, MOST, SHORTEST, from_phrases, longest_run, phrase_words
+from conspectus.testing.embedders import HashedEmbedder
+
+TEXT = "The quick, brown fox\njumps over the lazy dog; the quick cat sleeps."
+
+
+@pytest.mark.parametrize(
+    ("question", "run"),
+    [
+        ("brown FOX jumps over the", "brown fox jumps over the"),
+        ("did the quick brown fox jump", ""),
+        ("who said that the lazy dog the quick cat sleeps", "the lazy dog the quick cat sleeps"),
+        ("lazy dog the", "lazy dog the"),
+        ("lazy cat sleeps", ""),
+        ("ick brown fox jumps over", ""),
+        ("jumps over lazy dog the quick", ""),
+    ],
+)
+def test_the_longest_run_counts(question: str, run: str) -> None:
+    words = phrase_words(question)
+    start, end = longest_run(words, TEXT)
+    assert " ".join(words[start:end]) == run
+
+
+@pytest.mark.parametrize("words", [0, FEWEST - 1, MOST + 1, 5_000])
+def test_questions_of_another_length_hold_no_run(words: int) -> None:
+    assert phrase_words("word " * words) == ()
+
+
+@given(
+    st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), min_size=3, max_size=12)
+)
+def test_a_run_is_the_longest_that_there_is(text: list[str], words: list[str]) -> None:
+    starts = range(len(words))
+    runs = [words[start:end] for start in starts for end in range(start + 1, len(words) + 1)]
+    held = [len(run) for run in runs if any(text[at : at + len(run)] == run for at in range(len(text)))]
+    longest = max(held, default=0)
+    expected = longest if longest >= min(SHORTEST, len(words)) else 0
+    start, end = longest_run(words, " ".join(text))
+    assert end - start == expected
+
+
+def test_a_share_is_the_run_of_all_words_that_say_something() -> None:
+    words = phrase_words("who said that brown fox jumps over the hedge")
+    share = pytest.approx(0.9 * (4 / 6) ** 3)
+    assert from_phrases(words, [TEXT, "nothing"], weight=0.9).tolist() == [share, 0.0]
+    assert from_phrases(words, []).tolist() == []
+    assert from_phrases(phrase_words("to be or not to be"), ["to be or not to be"]).tolist() == [0.0]
+
+
+async def test_a_quotation_comes_before_the_same_words_in_another_order(tmp_path: Path) -> None:
+    quoted = "we turned the boat around before the tide was out"
+    shuffled = " ".join(sorted(quoted.split())) + " tide boat"
+    async with conspectus.open(tmp_path, settings=SETTINGS, embedder=HashedEmbedder()) as engine:
+        await engine.add(
+            [NewDocument(shuffled, key="b"), NewDocument(f"{quoted}. " * 2 + "Rain. " * 40, key="a")],
+            wait=True,
+        )
+        found = (await engine.retrieve(quoted)).hits
+    assert [hit.document.key for hit in found] == ["a", "b"]
+    assert (found[0].parts["phrase"], found[1].parts["phrase"]) == (1.0, 0.0)
