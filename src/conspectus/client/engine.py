@@ -1,21 +1,17 @@
 """The whole product on a server."""
 
 from conspectus import bootstrap
+from conspectus.client.administration import RemoteConnections, RemoteMaintenance, RemotePeople
 from conspectus.client.alerts import RemoteAlerts
 from conspectus.client.channels import RemoteChannels
 from conspectus.client.chat import RemoteChat
 from conspectus.client.collections import RemoteCollections
-from conspectus.client.connections import RemoteConnections
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.events import RemoteEvents
 from conspectus.client.graph import RemoteGraph
 from conspectus.client.jobs import RemoteJobs
-from conspectus.client.maintenance import RemoteMaintenance
 from conspectus.client.memory import RemoteMemory, RemoteRetention
-from conspectus.client.people import RemotePeople
 from conspectus.client.search import RemoteSearch
-from conspectus.client.streams import RemoteStreams
-from conspectus.client.summaries import RemoteSummaries
+from conspectus.client.streams import RemoteEvents, RemoteStreams, RemoteSummaries
 from conspectus.client.transport import Transport
 from conspectus.engine.context import short
 from conspectus.engine.documents import DocumentService

@@ -1,10 +1,11 @@
-"""Streams of captions of a server."""
+"""Streams of a server: captions, events and summaries."""
 
 import asyncio
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path, PurePath
 from typing import Final, Unpack
 
@@ -13,16 +14,20 @@ from conspectus.client.operations import asked, derived
 from conspectus.client.request import Request, path_of
 from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
+from conspectus.engine.events import EventService
 from conspectus.engine.streams import StreamService
+from conspectus.engine.summaries import SummaryService
 from conspectus.ingest.captions import CaptionImportOptions
 from conspectus.ingest.prepare import batches
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Json, Written
-from conspectus.model.streams import CaptionImport, LiveCaption, NewCaption
+from conspectus.model.streams import CaptionImport, LiveCaption, NewCaption, NewEvent
 from conspectus.ports import Progress
 from conspectus.text.clean import clean
 
 CAPTION: Final = "caption"
+BATCH: Final = 500
+"""Events that are sent at once."""
 
 
 @derived
@@ -128,3 +133,23 @@ def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
             total.skipped + each.skipped,
         )
     return total
+
+
+@derived
+class RemoteEvents(RemoteService, EventService):
+    """Events of streams of a server."""
+
+    async def add(
+        self, events: NewEvent | Iterable[NewEvent], *, stream: str, collection: str = "default"
+    ) -> Sequence[Written]:
+        given = iter([events] if isinstance(events, NewEvent) else events)
+        written: list[Written] = []
+        while batch := list(islice(given, BATCH)):
+            request = asked(EventService.add, events=batch, stream=stream, collection=collection)
+            written += await self._channel.several(Written, request)
+        return written
+
+
+@derived
+class RemoteSummaries(RemoteService, SummaryService):
+    """Summaries of streams of a server."""

@@ -1,12 +1,24 @@
-"""Looking after the store of a server."""
+"""People, connections and maintenance of a server."""
 
 from conspectus.client.collections import in_collection
 from conspectus.client.operations import derived
 from conspectus.client.request import get, work
 from conspectus.client.service import RemoteService
+from conspectus.engine.connections import ConnectionService
 from conspectus.engine.maintenance import MaintenanceService
+from conspectus.engine.people import PeopleService
 from conspectus.model.reports import Status
 from conspectus.ports import Progress
+
+
+@derived
+class RemotePeople(RemoteService, PeopleService):
+    """Users, groups, API keys and grants of a server."""
+
+
+@derived
+class RemoteConnections(RemoteService, ConnectionService):
+    """Connections of a server."""
 
 
 @derived
