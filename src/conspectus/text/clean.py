@@ -87,19 +87,23 @@ def on_one_line(text: str) -> str:
 
 def printable(text: str) -> str:
     """Page breaks become lines, other control characters and lone surrogates U+FFFD."""
-    if text.isprintable():
+    if text.replace("\n", " ").isprintable():
         return text
     return _UNPRINTABLE.sub(lambda found: "\n" if found[0] in _PAGE_BREAKS else "\ufffd", text)
 
 
 def unlike_headers(text: str) -> str:
     """A backslash before each bracket that would begin a line as a passage does, or a range of time."""
-    return _IMITATION.sub(r"\\\g<0>", text) if "[" in text or "\uff3b" in text else text
+    return _IMITATION.sub(_escaped, text) if "[" in text or "\uff3b" in text else text
 
 
 def unbracketed(text: str) -> str:
     """A name beside times in brackets, on one line: a backslash before each bracket of its own."""
-    return _BRACKET.sub(r"\\\g<0>", on_one_line(text))
+    return _BRACKET.sub(_escaped, on_one_line(text))
+
+
+def _escaped(found: regex.Match[str]) -> str:
+    return f"\\{found[0]}"
 
 
 Span = tuple[int, int]

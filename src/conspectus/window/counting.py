@@ -16,6 +16,7 @@ BORDER: Final = re.compile(
     r"|(?<=\n)(?=[ \t]*[!-.0-~])"  # the beginning of a line that is not empty
 )
 """Where these encodings begin a token whatever stands around: their patterns match nothing across it."""
+_LAST_BORDER: Final = re.compile(f"(?s:.*)(?:{BORDER.pattern})")
 _TAIL: Final = 40
 
 
@@ -62,9 +63,9 @@ class RenderingCounter:
         inside = chunk.text.rstrip()
         at, tail = text.find(inside), len(inside) - _TAIL
         first = BORDER.search(text, at) if at >= 0 and tail >= _TAIL else None
-        last = [found.start() for found in BORDER.finditer(inside, tail)] if first else []
-        if first is None or not last or last[-1] < first.start() - at:
+        last = _LAST_BORDER.match(inside, tail) if first else None
+        if first is None or last is None or last.end() < first.start() - at:
             return self._count(text)
-        begin, end = first.start() - at, last[-1]
+        begin, end = first.start() - at, last.end()
         tokens = chunk.tokens - self._count(chunk.text[end:]) + self._count(text[at + end :])
         return tokens + self._count(text[: at + begin]) - (self._count(chunk.text[:begin]) if begin else 0)

@@ -27,7 +27,7 @@ WORTH_FILLING = 24
 _MOST_CUTS_TRIED = 16
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Refusal:
     """Why a candidate is not in the window.
 

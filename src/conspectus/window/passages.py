@@ -100,7 +100,7 @@ _BLANK_LINES = re.compile(r"(?:[^\S\n]*\n)*")
 _LATEST = datetime.max.replace(tzinfo=UTC)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SelectedChunk:
     """A candidate that goes into the window, with the characters [start, stop) of its chunk's text."""
 
@@ -120,7 +120,7 @@ class SelectedChunk:
         return self.hit.chunk.start + self.start
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WindowPassage:
     """A passage: the characters [start, end) of a document, from chunks that touch or overlap.
 
@@ -175,8 +175,10 @@ def group_key(document: Document) -> tuple[str, ...]:
 def joined(pieces: Sequence[SelectedChunk], number: int, threads: Threads) -> tuple[WindowPassage, ...]:
     """The passages of a group in reading order, numbered from `number` on."""
     passages: list[WindowPassage] = []
-    order = _time_order if is_streamed(pieces[0].hit.document) else _reading_order
-    for stretch in _stretches(sorted(pieces, key=order)):
+    if len(pieces) > 1:
+        order = _time_order if is_streamed(pieces[0].hit.document) else _reading_order
+        pieces = sorted(pieces, key=order)
+    for stretch in _stretches(pieces):
         follows = (
             passages[-1].number if passages and passages[-1].document.id == stretch.document.id else None
         )

@@ -34,7 +34,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Rendered:
     """What a renderer made. `messages` only where it makes chat messages; `text` is then their content."""
 
