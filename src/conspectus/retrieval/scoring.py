@@ -397,7 +397,9 @@ class Product:
 
 Profile: TypeAlias = Sum | Product
 
-PLAIN = Sum(people=Weights(), assistant=Weights(neighbors=0.15, role=0.2, question=0.0), hours=24.0)
+PLAIN = Sum(
+    people=Weights(), assistant=Weights(neighbors=0.15, role=0.2, question=0.0, reply=0.0), hours=24.0
+)
 """For questions of which nobody says where and when they are asked."""
 
 DEFAULT = Sum(
@@ -405,7 +407,7 @@ DEFAULT = Sum(
         conversation_flow=0.1, thread_completeness=0.1, recency=0.15, same_channel=0.1, same_thread=0.2
     ),
     assistant=Weights(
-        neighbors=0.15, role=0.2, question=0.0, recency=0.02, same_channel=0.1, same_thread=0.2
+        neighbors=0.15, role=0.2, question=0.0, reply=0.0, recency=0.02, same_channel=0.1, same_thread=0.2
     ),
     hours=24.0,
 )
