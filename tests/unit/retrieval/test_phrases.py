@@ -9,7 +9,7 @@ from tests.stores import SETTINGS
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.retrieval.phrases import FEWEST, MOST, SHORTEST, from_phrases, longest_run, phrase_words
+from conspectus.retrieval.ranking import FEWEST, MOST, SHORTEST, from_phrases, longest_run, phrase_words
 from conspectus.testing.embedders import HashedEmbedder
 
 TEXT = "The quick, brown fox\njumps over the lazy dog; the quick cat sleeps."
