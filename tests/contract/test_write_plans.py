@@ -34,6 +34,7 @@ SCANS = {
     "collections": "all of them are read, of which there are few",
     "tree": "the documents that a recursive query has found so far",
     "anon_1": "a list that was given",
+    "anon_2": "the same list in the other half of a union",
 }
 
 
