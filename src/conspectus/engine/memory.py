@@ -89,13 +89,16 @@ class MemoryService(Service):
         """
         home, place = await self._batches.home(checked(scope), collection)
         given = [memories] if isinstance(memories, str | NewMemory) else memories
+        embedder = await self._context.embedder(place.collection)
         done: list[MemoryWritten] = []
         for batch in batches(NewMemory(each) if isinstance(each, str) else each for each in given):
             await self._facts.check(home, place, batch)
             for run in runs(batch):
-                done += await self._batches.write(home, place, scope, run)
-            embedder = await self._context.embedder(place.collection)
-            self._context.begin_embedding(place.collection, embedder)
+                done += await self._batches.write(
+                    home, place, scope, run, embedder=embedder if wait else None
+                )
+            if not wait:
+                self._context.begin_embedding(place.collection, embedder)
             if progress is not None:
                 progress("remembering", len(done), 0)
         if wait:

@@ -33,7 +33,7 @@ from conspectus.model.graph import Edge, GraphWritten
 from conspectus.model.ids import ChunkId
 from conspectus.model.memory import CLOSED_BY, KNOWN_FROM, NEAR, Memory, MemoryWritten, NewMemory, Scope
 from conspectus.model.records import Json, Source, Written
-from conspectus.ports import Probe
+from conspectus.ports import Embedder, Probe
 from conspectus.text.clean import clean
 from conspectus.text.hashing import edge_id
 from conspectus.text.times import canonical, parse_instant
@@ -227,9 +227,15 @@ class MemoryWriter:
         return home, place
 
     async def write(
-        self, home: Source, place: SourceRef, scope: Scope, batch: Sequence[NewMemory]
+        self,
+        home: Source,
+        place: SourceRef,
+        scope: Scope,
+        batch: Sequence[NewMemory],
+        *,
+        embedder: Embedder | None = None,
     ) -> list[MemoryWritten]:
-        """Write a batch, of which no key comes twice."""
+        """Write a batch, of which no key comes twice; with the `embedder`, a few with their vectors."""
         stored = await self._stored_before(home, place, scope, batch)
         near = await self._said_alike(home, place, batch, stored)
         now = self._parts.clock()
@@ -247,7 +253,9 @@ class MemoryWriter:
             fresh.append(document_of(told[number], scope, now=now, beside=beside))
             places.append(number)
         behind = place.collection if len(fresh) <= MOST_COMPARED else None
-        put = await self._context.write(fresh, home, stored=(), home=behind) if fresh else ()
+        put: Sequence[Written] = ()
+        if fresh:
+            put = await self._context.write(fresh, home, stored=(), home=behind, embedder=embedder)
         for number, written in zip(places, put, strict=True):
             done[number] = MemoryWritten(written.id, written.outcome, near[number])
         return [

@@ -72,17 +72,20 @@ class PendingWork:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.woken.wait(), seconds)
 
-    async def gathering(self, most: int = 1) -> None:
+    async def gathering(self, most: int = 1) -> bool:
         """Let more come together, unless somebody waits: each batch costs writers the time of a commit.
 
-        While more keeps coming this goes on, up to `most` times. What came meanwhile has to be read after.
+        While more keeps coming this goes on, up to `most` times. Whether more came, which has to be read.
         """
+        came = self.again
         for _ in range(most):
             self.again = False
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.wanted.wait(), GATHERING_SECONDS)
+            came = came or self.again
             if self.wanted.is_set() or not self.again:
-                return
+                break
+        return came
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,11 +176,14 @@ class Workers:
                 return
 
     async def _drain(self, work: PendingWork, chore: BackgroundTask) -> None:
-        while await chore.waits():
+        """Whoever wakes a worker has written: only while another process has the turn is it looked again."""
+        waits: object = True
+        while waits:
             with suppress(LockLost):
                 if await self._done_in_turn(work, chore):
                     return
             await asyncio.sleep(POLL_SECONDS)
+            waits = await chore.waits()
 
     async def _done_in_turn(self, work: PendingWork, chore: BackgroundTask) -> bool:
         async with self._turn() as mine:
@@ -480,8 +486,8 @@ class NameReader:
             names = {each.chunk: named for each, named in zip(batch, found, strict=True)}
             await self._names.put(collection, names)
             work.done += len(batch)
-            if len(batch) < READ_AT_ONCE:
-                await work.gathering(MOST_GATHERINGS)
+            if len(batch) < READ_AT_ONCE and not await work.gathering(MOST_GATHERINGS):
+                return
 
     async def _found(self, collection: CollectionId, batch: Sequence[Unread]) -> list[list[Mention]]:
         """The names of each; one whose text is refused has those of its title, and that is told."""
