@@ -114,6 +114,34 @@ async def test_a_text_that_changes_under_an_open_store_is_shown_to_nobody(
         assert await engine.documents.get_text(other.id) == text_of(2)
 
 
+DAMAGED = [
+    *[("chunks", each) for each in ("position", "start", "text")],
+    *[("documents", each) for each in ("metadata", "recorded", "last_chunk")],
+    *[("collections", each) for each in ("id", "model", "dimensions", "version", "sequence")],
+]
+ANYTHING = "UPDATE sqlite_master SET sql = replace(sql, ' NOT NULL', '')"
+
+
+def change(folder: Path, statement: str) -> None:
+    """Change what no program of ours would."""
+    with closing(sqlite3.connect(folder / DATABASE)) as database, database:
+        database.execute("PRAGMA writable_schema = ON")
+        database.execute(statement)
+
+
+async def test_a_value_of_another_type_is_an_error(tmp_path: Path) -> None:
+    """As where one bit of a row's header changes: its number is nothing, or its text is bytes."""
+    right = await write(tmp_path / "store")
+    for table, column in DAMAGED:
+        for value in ("NULL", "CAST('x' AS BLOB)"):
+            copy = tmp_path / f"{table} {column} {value}"
+            shutil.copytree(tmp_path / "store", copy)
+            for statement in (ANYTHING, f"UPDATE {table} SET {column} = {value}"):
+                change(copy, statement)
+            if (table, column, value) != ("collections", "model", "NULL"):
+                assert await outcome(copy, right) == "error", (table, column, value)
+
+
 async def test_no_bit_gives_a_wrong_answer(tmp_path: Path) -> None:
     await rot(tmp_path / "store", tmp_path / "copy", seed=1, flips=150)
 

@@ -40,6 +40,7 @@ COLLECTION_COLUMNS = tuple(collections.c)
 SOURCE_COLUMNS = tuple(sources.c)
 DOCUMENT_COLUMNS = (documents.c.number, *documents.c[*documents.c.keys()[1:24]])
 CHUNK_COLUMNS = tuple(chunks.c)
+_TEXTS, _NUMBERS = {str, type(None)}, {int, type(None)}
 CHUNK_WIDTH = len(CHUNK_COLUMNS)
 
 
@@ -86,8 +87,11 @@ def space_values(space: EmbeddingSpace | None) -> dict[str, str | int | None]:
 
 
 def to_collection(row: Sequence[Any]) -> Collection:
-    """A row of COLLECTION_COLUMNS."""
+    """A row of COLLECTION_COLUMNS. Raises TypeError for a row that holds what was never stored."""
     number, name, model, dimensions, version, language, created, sequence, owner, description, names_to = row
+    is_stored = type(number) is str and type(sequence) is int and type(dimensions) in _NUMBERS
+    if not is_stored or not {type(model), type(version), type(language)} <= _TEXTS:
+        raise TypeError("a value of a collection has another type than was stored")
     return Collection(
         id=CollectionId(number),
         name=name,

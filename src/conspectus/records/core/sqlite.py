@@ -188,7 +188,8 @@ def translated_errors(engine: Engine) -> Iterator[None]:
         raise StorageError(f"{path}: {error}") from error
     except UnicodeEncodeError as error:
         raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
-    except (UnicodeDecodeError, JSONDecodeError, KeyError) as error:
+    except (UnicodeDecodeError, JSONDecodeError, KeyError, TypeError, AttributeError) as error:
+        # One bit makes a text of a row bytes, or a number of it nothing.
         raise RecordsDamaged(
             f"{path}: a row cannot be read; run `conspectus check`, and restore a backup if it names damage"
             f" ({error})"
