@@ -46,6 +46,8 @@ _OWNERS = (
 )
 _FIRST = chunks.c.position == 0
 _REMEMBERED = and_(_FIRST, documents.c.kind.in_(("memory", "version")))
+# As a value of its own it bounds the step in the index; joined, PostgreSQL goes through all that was read.
+_READ_TO = select(collections.c.names_to).where(collections.c.id == bindparam("of")).scalar_subquery()
 _NOT_READ = (
     select(
         chunks.c.id,
@@ -54,11 +56,10 @@ _NOT_READ = (
         case((_REMEMBERED, documents.c.metadata), else_="{}"),
     )
     .join(documents, documents.c.number == chunks.c.document)
-    .join(collections, collections.c.id == documents.c.collection)
     .where(
         documents.c.collection == bindparam("of"),
-        documents.c.last_chunk > collections.c.names_to,
-        chunks.c.id > collections.c.names_to,
+        documents.c.last_chunk > _READ_TO,
+        chunks.c.id > _READ_TO,
     )
 )
 _COLLECTION = collections.c.id == bindparam("of")

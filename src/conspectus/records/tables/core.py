@@ -123,6 +123,8 @@ SEEN = text("kind IN ('caption', 'event')")
 CHILD = text("parent IS NOT NULL")
 PENDING = text("status = 'pending'")
 REMEMBERED = text("kind = 'memory'")
+NOTES = text("kind = 'memory' AND thread IS NULL")
+TURNS = text("kind = 'memory' AND thread IS NOT NULL")
 VERSIONED = text("kind = 'version'")
 """Written out, because a database uses a partial index only where it can read the condition."""
 
@@ -172,12 +174,8 @@ Index(
     documents.c.number,
     sqlite_where=REMEMBERED,
 )
-Index(
-    "ix_documents_stored",
-    documents.c.source,
-    documents.c.number,
-    sqlite_where=REMEMBERED,
-)
+Index("ix_documents_notes", documents.c.source, documents.c.number, sqlite_where=NOTES)
+Index("ix_documents_turns", documents.c.source, documents.c.number, sqlite_where=TURNS)
 Index(
     "ix_documents_versions",
     documents.c.collection,
