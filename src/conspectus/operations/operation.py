@@ -5,7 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields, is_dataclass
 from functools import cached_property
-from types import GenericAlias
+from types import GenericAlias, NoneType
 from typing import Any, Final, Literal, cast, get_args
 
 from conspectus.engine import Engine
@@ -58,6 +58,11 @@ class Parameter:
     """Whether a request has its fields instead."""
     apart: Mapping[str, Location] = field(default_factory=dict)
     """Where fields stand that stand elsewhere."""
+
+    @cached_property
+    def takes_none(self) -> bool:
+        """Whether None stands for itself and not for the default."""
+        return self.default is REQUIRED or NoneType in get_args(self.hint)
 
     @property
     def leaves(self) -> Sequence["Parameter"]:

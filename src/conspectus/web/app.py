@@ -34,6 +34,7 @@ from conspectus.web.logs import REQUEST_ID, RequestLog, fault_facts, logger
 from conspectus.web.metrics import Metrics
 from conspectus.web.openapi import Application, operation
 from conspectus.web.problem_details import Problem, Refused, answer_error, internal, problem_of, shown
+from conspectus.web.questions import Questions
 from conspectus.web.routes import (
     alerts,
     caption_lines,
@@ -118,6 +119,7 @@ def application(
 def _surround(app: Application, engine: Engine, settings: Settings, log: FilteringBoundLogger) -> None:
     """What each request passes through, the innermost first."""
     metrics = app.state.metrics
+    app.add_middleware(Questions, routes=app.router.routes)
     app.add_middleware(
         Idempotency,
         idempotency=engine.idempotency,

@@ -6,7 +6,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import is_dataclass
 from http import HTTPStatus
 from types import NoneType
-from typing import Annotated, Any, Final, get_args
+from typing import Annotated, Any, Final
 from warnings import catch_warnings, filterwarnings
 
 from fastapi import Body, Depends, Path, Query, Response
@@ -36,6 +36,7 @@ from conspectus.web.logs import API
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
 from conspectus.web.operation_schemas import TEXTS, answered, gathered, given, in_address, limited
+from conspectus.web.questions import QuestionRoute
 from conspectus.web.schemas.base import IDENTIFIER, NAME, RequestModel, ResponseModel
 from conspectus.web.streams import Index, Time
 
@@ -87,6 +88,7 @@ def _add_route(section: Section, operation: Operation) -> None:
         status_code=operation.status,
         response_model=_answer(operation),
         responses=_responses(operation),
+        route_class_override=QuestionRoute if _is_question(operation) else None,
         openapi_extra=SENT_AS_LINES if operation.as_lines and operation.verb == "POST" else None,
         dependencies=[
             *([Unhurried] if operation.unhurried else []),
@@ -94,6 +96,12 @@ def _add_route(section: Section, operation: Operation) -> None:
             *([ShownOnce] if operation.secret else []),
         ],
     )
+
+
+def _is_question(operation: Operation) -> bool:
+    """Whether a request to an operation is a JSON body and nothing else, and changes nothing."""
+    body_alone = all(each.location == "body" for each in _leaves(operation))
+    return operation.reads and body_alone and not (operation.unhurried or operation.asks_model)
 
 
 def _recorded(
@@ -236,6 +244,6 @@ def _value(parameter: Parameter, named: Mapping[str, Any]) -> Any:
     if parameter.is_spread:
         return gathered(record_of(parameter.hint), named)
     value = named[parameter.name]
-    if value is None and parameter.default is not REQUIRED and NoneType not in get_args(parameter.hint):
+    if value is None and not parameter.takes_none:
         return parameter.default
     return given(parameter.hint, value)

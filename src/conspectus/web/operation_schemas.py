@@ -81,6 +81,7 @@ _REQUESTED: Final[Mapping[Any, Any]] = {
     tuple[int, int]: Span,
     QueryContext: QueryContextBody,
 }
+_PLAIN: Final = frozenset({str, int, float, bool})
 _ANSWERED: Final[Mapping[Any, Any]] = {
     Filter: Annotated[JsonObject, BeforeValidator(filter_to_json)],
 }
@@ -367,6 +368,8 @@ def gathered(hint: Any, named: Mapping[str, Any]) -> Any:
 
 def given(hint: Any, value: Any) -> Any:
     """The value of a request as the method takes it."""
+    if type(value) in _PLAIN:
+        return value
     members = get_args(hint)
     if hint == Filter:
         return EVERYTHING if value is None else filter_from_json(value) if isinstance(value, dict) else value

@@ -1,0 +1,91 @@
+"""Questions by POST, answered without the router and the dependencies of the framework."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from fastapi.exceptions import ResponseValidationError
+from starlette.requests import ClientDisconnect
+from starlette.routing import BaseRoute
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from conspectus.web.bodies import BodyRequest, BodyRoute
+
+JSON = b"application/json"
+
+
+class QuestionRoute(BodyRoute):
+    """A route that needs nothing of a request but the engine of who asks and a JSON body."""
+
+
+class Questions:
+    """Answers valid requests to such routes itself, and passes everything else on to the application.
+
+    The schemas of the routes read and write the bodies, so an answer is the same on both ways. What a
+    schema or the parser refuses is passed on with its body, so that the framework says why.
+    """
+
+    def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
+        self._app = app
+        own = (each for each in routes if isinstance(each, QuestionRoute) and not each.dependencies)
+        self._routes = {each.path: each for each in own}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or pass it on."""
+        route = self._routes.get(scope.get("path", ""))
+        if route is None or scope["method"] != "POST" or (b"content-type", JSON) not in scope["headers"]:
+            await self._app(scope, receive, send)
+            return
+        request = BodyRequest(scope, receive)
+        try:
+            raw = await request.body()
+        except ClientDisconnect:
+            await self._app(scope, receive, send)
+            return
+        body, refused = _validated(route, await _parsed(request))
+        if refused:
+            await self._app(scope, _replayed(raw, receive), send)
+            return
+        scope["route"] = route
+        answer = await route.endpoint(engine=scope["state"]["engine"], body=body)
+        await _send_json(_written(route, answer), send)
+
+
+async def _parsed(request: BodyRequest) -> Any:
+    """The parsed body; None where it is no JSON. Raises TooLarge."""
+    try:
+        return await request.json()
+    except (ValueError, RecursionError):
+        return None
+
+
+def _validated(route: QuestionRoute, document: Any) -> tuple[Any, Any]:
+    """The body as the route takes it, or what is wrong with it."""
+    if route.body_field is None or not isinstance(document, dict):
+        return None, True
+    return route.body_field.validate(document, {}, loc=("body",))
+
+
+def _written(route: QuestionRoute, answer: Any) -> bytes:
+    """The answer as the schema of the route has it. Raises ResponseValidationError."""
+    field = route.response_field
+    assert field is not None
+    value, errors = field.validate(answer, {}, loc=("response",))
+    if errors:
+        raise ResponseValidationError(errors)
+    return field.serialize_json(value)
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    """What gives a body that was read once more."""
+    read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def again() -> Message:
+        return read.pop() if read else await receive()
+
+    return again
+
+
+async def _send_json(content: bytes, send: Send) -> None:
+    headers = [(b"content-length", str(len(content)).encode()), (b"content-type", JSON)]
+    await send({"type": "http.response.start", "status": 200, "headers": headers})
+    await send({"type": "http.response.body", "body": content})

@@ -1,0 +1,77 @@
+"""Questions are answered as the framework would answer them, without it."""
+
+import json
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from tests.web.conftest import OpenSite, Site
+
+PLAIN, THROUGH = "application/json", "application/json; charset=utf-8"
+"""The second is answered by the framework."""
+TIMINGS = re.compile(rb'"timings":{[^}]*}')
+SENT = {
+    "found": {"query": "deployed", "limit": 3},
+    "nothing is found": {"query": "whales"},
+    "all": {"query": "release", "filter": {"field": "kind", "eq": "note"}, "retrievers": ["keyword"]},
+    "another type": {"query": 7},
+    "no query": {},
+    "unknown field": {"query": "release", "top_k": 3},
+    "no such collection": {"query": "release", "collection": "elsewhere"},
+    "too large a number": {"query": "release", "limit": 10**30},
+    "a list": [],
+    "null": None,
+}
+RAW = {
+    "empty": b"",
+    "no JSON": b'{"query": ',
+    "no text": b'{"query": "\xff"}',
+    "deep": b"[" * 60_000,
+}
+
+
+async def both(client: httpx.AsyncClient, path: str, content: bytes) -> Iterator[httpx.Response]:
+    """The answers on both ways."""
+    kinds = ({"Content-Type": kind} for kind in (PLAIN, THROUGH))
+    return iter([await client.post(path, content=content, headers=each) for each in kinds])
+
+
+def shown(answer: httpx.Response) -> tuple[int, bytes, dict[str, str]]:
+    """An answer without what differs from request to request."""
+    untimed = TIMINGS.sub(b"", answer.content)
+    assert int(answer.headers["content-length"]) == len(answer.content)
+    return answer.status_code, untimed, {**answer.headers, "x-request-id": "", "content-length": ""}
+
+
+@pytest.mark.parametrize("path", ["/search", "/context", "/explain"])
+@pytest.mark.parametrize("sent", [*map(json.dumps, SENT.values()), *RAW.values()], ids=[*SENT, *RAW])
+async def test_an_answer_is_the_same_on_both_ways(site: Site, path: str, sent: str | bytes) -> None:
+    content = sent.encode() if isinstance(sent, str) else sent
+    if path != "/search" and content.startswith(b'{"query": "'):
+        content = b'{"max_tokens": 300, ' + content[1:].replace(b'"limit": 10', b'"limit": 1')
+    await site.engine.add("A release is deployed on Tuesdays.", wait=True)
+    async with site.client() as client:
+        direct, through = await both(client, path, content)
+    assert shown(direct) == shown(through)
+    assert {line["route"] for line in site.requests} == {f"/api/v1{path}"}
+
+
+async def test_limits_and_the_log_hold_there_too(open_site: OpenSite) -> None:
+    async with open_site(max_question_bytes=300) as site, site.client() as client:
+        large, again = await both(client, "/search", json.dumps({"query": "a" * 400}).encode())
+        strange = await client.post("/search", json={"query": "x"}, headers={"X-Request-Id": "mine"})
+    assert (large.status_code, shown(large)) == (413, shown(again))
+    assert (strange.status_code, strange.headers["x-request-id"]) == (404, "mine")
+    assert [line["status"] for line in site.requests] == [413, 413, 404]
+
+
+async def test_they_pass_by_the_framework(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    await site.engine.add("A release is deployed on Tuesdays.", wait=True)
+    monkeypatch.delattr(APIRoute, "handle")
+    monkeypatch.setattr("starlette.routing.Route.handle", None)
+    async with site.client() as client:
+        assert (await client.post("/search", json={"query": "release"})).status_code == 200
+        assert (await client.post("/search", json={"query": 7})).status_code == 500
