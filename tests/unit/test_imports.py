@@ -10,8 +10,8 @@ import conspectus
 from conspectus.operations.operation import SERVICES
 
 HEAVY = (
-    *("alembic", "dbos", "faiss", "fastapi", "httpx", "lxml", "mcp", "numpy", "onnxruntime", "pydantic"),
-    *("rich.progress", "sqlalchemy", "sqlalchemy.dialects.postgresql", "structlog", "tokenizers"),
+    *("alembic", "dbos", "faiss", "fastapi", "httpx", "lxml", "mcp", "mcp_types", "numpy", "onnxruntime"),
+    *("pydantic", "rich.progress", "sqlalchemy", "sqlalchemy.dialects.postgresql", "structlog", "tokenizers"),
     *("trafilatura", "typer", "uvicorn", "yaml"),
 )
 LOADED = f"import sys\nprint(*(name for name in {HEAVY!r} if name in sys.modules))"
@@ -93,3 +93,27 @@ def test_names_that_are_imported_late_are_what_they_say() -> None:
     assert {conspectus.open.__module__, conspectus.connect.__module__} == {"conspectus.sync"}
     with pytest.raises(AttributeError, match="nothing_here"):
         conspectus.nothing_here  # noqa: B018
+
+
+def test_a_server_loads_no_mcp_and_no_schemas_before_they_are_asked_for(
+    tmp_path: Path,
+) -> None:
+    program = """
+import asyncio
+from conspectus import Settings, bootstrap
+from conspectus.web.app import application
+from conspectus.web.openapi import DeferredRoute
+from conspectus.web.serve import Server
+async def main():
+    chosen = Settings(embedder="none")
+    async with bootstrap.open("data", settings=chosen) as engine:
+        app = application(engine, chosen)
+        async with app.router.lifespan_context(app):
+            await app.state.readiness.begun()
+            deferred = [each for each in app.router.routes if isinstance(each, DeferredRoute)]
+            assert len(deferred) > 100 and not any("made" in vars(each) for each in deferred)
+asyncio.run(main())
+"""
+    found = loaded(program, tmp_path)
+    assert {"fastapi", "sqlalchemy", "uvicorn"} <= found
+    assert not found & {"alembic", "dbos", "httpx", "lxml", "mcp", "mcp_types", "onnxruntime", "trafilatura"}

@@ -16,6 +16,8 @@ from conspectus.model.records import Source
 from conspectus.ports import CountTokens
 from conspectus.text.clean import last_border
 
+PATH = "/mcp"
+"""Where a server answers messages over HTTP."""
 NAME = 500
 IDENTIFIER = 200
 QUESTION = 10_000

@@ -22,9 +22,7 @@ from starlette.types import Receive, Scope, Send
 from conspectus.engine import Engine
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.mcp.server import Context, build_server
-from conspectus.mcp.tool import ToolOptions
-
-PATH = "/mcp"
+from conspectus.mcp.tool import PATH, ToolOptions
 
 
 class Endpoint:

@@ -21,9 +21,8 @@ from structlog.typing import FilteringBoundLogger
 
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError
+from conspectus.mcp.tool import PATH as MODELS
 from conspectus.mcp.tool import ToolOptions
-from conspectus.mcp.transports import PATH as MODELS
-from conspectus.mcp.transports import Endpoint
 from conspectus.settings import Settings
 from conspectus.web.auth import Authentication, origins
 from conspectus.web.chat_handover import ChatHandover, ChatStreams
@@ -32,6 +31,7 @@ from conspectus.web.idempotency import HEADER, Idempotency, IdempotencyOutbox
 from conspectus.web.limits import ConcurrencyLimits, Rates, Shares
 from conspectus.web.logs import REQUEST_ID, RequestLog, fault_facts, logger
 from conspectus.web.metrics import Metrics
+from conspectus.web.models_endpoint import ModelsEndpoint
 from conspectus.web.openapi import Application, operation
 from conspectus.web.problem_details import Problem, Refused, answer_error, internal, problem_of, shown
 from conspectus.web.questions import Questions
@@ -89,7 +89,7 @@ def application(
     chats = ChatStreams(settings, chosen_log, told=metrics.chats.set, sharing=sharing)
     listeners, endings = Listeners(settings, chosen_log), IdempotencyOutbox(engine.idempotency)
     options = ToolOptions(settings.mcp_max_tokens) if only_models is None else only_models
-    models = Endpoint(options, most_bytes=settings.max_request_bytes)
+    models = ModelsEndpoint(options, most_bytes=settings.max_request_bytes)
     for each in (chats, listeners):
         readiness.when_stopping(each.stop)
     app = Application(
@@ -144,7 +144,7 @@ class Running:
     readiness: Readiness
     streams: ChatStreams
     settings: Settings
-    models: Endpoint
+    models: ModelsEndpoint
     endings: IdempotencyOutbox
 
     async def begin(self) -> None:
@@ -188,7 +188,7 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-def _include(app: FastAPI, models: Endpoint, *, api: bool) -> None:
+def _include(app: FastAPI, models: ModelsEndpoint, *, api: bool) -> None:
     own = (server, pages)
     for group in (*GROUPS, *own) if api else own:
         app.router.routes.extend(group.router.routes)

@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from conspectus.engine import Engine
 from conspectus.errors import PermissionDenied, Unauthenticated
-from conspectus.mcp.transports import PATH as MODELS
+from conspectus.mcp.tool import PATH as MODELS
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.settings import Settings
 from conspectus.web.connections import CONNECTION, Connection, network_of

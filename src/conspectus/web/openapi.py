@@ -1,6 +1,7 @@
 """The OpenAPI document: what every route may answer besides what it promises."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from http import HTTPStatus
 from typing import Any
 
@@ -8,6 +9,8 @@ from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
 from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
+from starlette.routing import BaseRoute, Match, Route
+from starlette.types import Receive, Scope, Send
 
 from conspectus.web.bodies import BodyRoute
 from conspectus.web.idempotency import changes_something
@@ -53,6 +56,39 @@ def accepted(*statuses: int) -> Responses:
     return {202: {"headers": {"Location": place}}, **problems(*statuses)}
 
 
+class DeferredRoute(Route):
+    """A route that matches at once, and whose schemas are made when it is first used."""
+
+    def __init__(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        methods: Sequence[str],
+        make: Callable[[], APIRoute],
+        is_question: bool,
+    ) -> None:
+        super().__init__(path, endpoint, methods=methods)
+        self.methods = set(methods)
+        self.is_question = is_question
+        """Whether it needs nothing of a request but the engine of who asks and a JSON body."""
+        self._make = make
+
+    @cached_property
+    def made(self) -> APIRoute:
+        """The route of the framework."""
+        return self._make()
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        """Whether it is the route of a request."""
+        match, inner = super().matches(scope)
+        return (match, inner) if match is Match.NONE else self.made.matches(scope)
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await self.made.handle(scope, receive, send)
+
+
 class Section(APIRouter):
     """Routes below `API` that are documented under one heading.
 
@@ -62,6 +98,37 @@ class Section(APIRouter):
     def __init__(self, heading: str, *, prefix: str = "", **options: Any) -> None:
         options = {"route_class": BodyRoute, "generate_unique_id_function": operation, **options}
         super().__init__(prefix=API + prefix, tags=[heading], **options)
+
+    def add_api_route(self, path: str, endpoint: Callable[..., Any], **options: Any) -> None:
+        """Add a route, whose schemas are made when it is first used."""
+        self.defer(path, endpoint, methods=options["methods"], make=lambda: options)
+
+    def defer(
+        self,
+        path: str,
+        endpoint: Callable[..., Any],
+        *,
+        methods: Sequence[str],
+        make: Callable[[], Mapping[str, Any]],
+        is_question: bool = False,
+    ) -> None:
+        """Add a route, whose options are made when it is first used."""
+
+        def whole() -> APIRoute:
+            add = super(Section, self).add_api_route
+            add(path, endpoint, **make())
+            made = self.routes.pop()
+            assert isinstance(made, APIRoute)
+            return made
+
+        self.routes.append(
+            DeferredRoute(self.prefix + path, endpoint, methods=methods, make=whole, is_question=is_question)
+        )
+
+
+def whole_routes(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
+    """The routes, with those of the framework in place of deferred ones."""
+    return [each.made if isinstance(each, DeferredRoute) else each for each in routes]
 
 
 def operation(route: APIRoute) -> str:
@@ -76,8 +143,8 @@ class Application(FastAPI):
         """The document, made once."""
         if self.openapi_schema is None:
             made = get_openapi(
-                title=self.title, version=self.version, description=self.description, routes=self.routes,
-                tags=self.openapi_tags,
+                title=self.title, version=self.version, description=self.description,
+                routes=whole_routes(self.routes), tags=self.openapi_tags,
             )  # fmt: skip
             parts = made.setdefault("components", {})
             schemas = parts.setdefault("schemas", {})

@@ -36,7 +36,6 @@ from conspectus.web.logs import API
 from conspectus.web.ndjson import LINES, SENT_AS_LINES
 from conspectus.web.openapi import Responses, Section, accepted, problems, with_tag
 from conspectus.web.operation_schemas import TEXTS, answered, gathered, given, in_address, limited
-from conspectus.web.questions import QuestionRoute
 from conspectus.web.schemas.base import IDENTIFIER, NAME, RequestModel, ResponseModel
 from conspectus.web.streams import Index, Time
 
@@ -56,8 +55,6 @@ def add_routes(section: Section, operations: Iterable[Operation]) -> None:
 
 
 def _add_route(section: Section, operation: Operation) -> None:
-    body = _body(operation)
-
     async def call(**told: Any) -> Any:
         engine, response = told.pop("engine"), told.pop("response", None)
         recording = told.pop("recording", None)
@@ -76,26 +73,38 @@ def _add_route(section: Section, operation: Operation) -> None:
 
     call.__name__ = operation.name
     call.__doc__ = operation.summary
+
+    def options() -> dict[str, Any]:
+        vars(call)["__signature__"] = _signature(operation)
+        return _options(operation)
+
+    asks = _is_question(operation) and not section.dependencies
+    section.defer(_path(operation.path), call, methods=[operation.verb], make=options, is_question=asks)
+
+
+def _signature(operation: Operation) -> inspect.Signature:
+    """What the framework reads from a request."""
     signature = [_keyword("engine", EngineOf), *_headers(operation)]
     signature += [_apart(operation, each) for each in _leaves(operation) if each.location in _IN_ADDRESS]
-    if body is not None:
+    if (body := _body(operation)) is not None:
         signature.append(_keyword("body", Annotated[body, Body()]))
-    vars(call)["__signature__"] = inspect.Signature(signature)
-    section.add_api_route(
-        _path(operation.path),
-        call,
-        methods=[operation.verb],
-        status_code=operation.status,
-        response_model=_answer(operation),
-        responses=_responses(operation),
-        route_class_override=QuestionRoute if _is_question(operation) else None,
-        openapi_extra=SENT_AS_LINES if operation.as_lines and operation.verb == "POST" else None,
-        dependencies=[
+    return inspect.Signature(signature)
+
+
+def _options(operation: Operation) -> dict[str, Any]:
+    """What the framework is told of a route."""
+    return {
+        "methods": [operation.verb],
+        "status_code": operation.status,
+        "response_model": _answer(operation),
+        "responses": _responses(operation),
+        "openapi_extra": SENT_AS_LINES if operation.as_lines and operation.verb == "POST" else None,
+        "dependencies": [
             *([Unhurried] if operation.unhurried else []),
             *([Depends(without_limits)] if operation.asks_model else []),
             *([ShownOnce] if operation.secret else []),
         ],
-    )
+    }
 
 
 def _is_question(operation: Operation) -> bool:

@@ -4,17 +4,15 @@ from collections.abc import Iterable
 from typing import Any
 
 from fastapi.exceptions import ResponseValidationError
+from fastapi.routing import APIRoute
 from starlette.requests import ClientDisconnect
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from conspectus.web.bodies import BodyRequest, BodyRoute
+from conspectus.web.bodies import BodyRequest
+from conspectus.web.openapi import DeferredRoute
 
 JSON = b"application/json"
-
-
-class QuestionRoute(BodyRoute):
-    """A route that needs nothing of a request but the engine of who asks and a JSON body."""
 
 
 class Questions:
@@ -26,7 +24,7 @@ class Questions:
 
     def __init__(self, app: ASGIApp, routes: Iterable[BaseRoute]) -> None:
         self._app = app
-        own = (each for each in routes if isinstance(each, QuestionRoute) and not each.dependencies)
+        own = (each for each in routes if isinstance(each, DeferredRoute) and each.is_question)
         self._routes = {each.path: each for each in own}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -35,19 +33,19 @@ class Questions:
         if route is None or scope["method"] != "POST" or (b"content-type", JSON) not in scope["headers"]:
             await self._app(scope, receive, send)
             return
-        request = BodyRequest(scope, receive)
+        request, made = BodyRequest(scope, receive), route.made
         try:
             raw = await request.body()
         except ClientDisconnect:
             await self._app(scope, receive, send)
             return
-        body, refused = _validated(route, await _parsed(request))
+        body, refused = _validated(made, await _parsed(request))
         if refused:
             await self._app(scope, _replayed(raw, receive), send)
             return
-        scope["route"] = route
+        scope["route"] = made
         answer = await route.endpoint(engine=scope["state"]["engine"], body=body)
-        await _send_json(_written(route, answer), send)
+        await _send_json(_written(made, answer), send)
 
 
 async def _parsed(request: BodyRequest) -> Any:
@@ -58,14 +56,14 @@ async def _parsed(request: BodyRequest) -> Any:
         return None
 
 
-def _validated(route: QuestionRoute, document: Any) -> tuple[Any, Any]:
+def _validated(route: APIRoute, document: Any) -> tuple[Any, Any]:
     """The body as the route takes it, or what is wrong with it."""
     if route.body_field is None or not isinstance(document, dict):
         return None, True
     return route.body_field.validate(document, {}, loc=("body",))
 
 
-def _written(route: QuestionRoute, answer: Any) -> bytes:
+def _written(route: APIRoute, answer: Any) -> bytes:
     """The answer as the schema of the route has it. Raises ResponseValidationError."""
     field = route.response_field
     assert field is not None

@@ -7,7 +7,7 @@ from typing import Any
 from fastapi import APIRouter, Request
 from fastapi.responses import HTMLResponse
 
-from conspectus.mcp.transports import PATH as MODELS
+from conspectus.mcp.tool import PATH as MODELS
 from conspectus.web.logs import API
 
 router = APIRouter(include_in_schema=False)
