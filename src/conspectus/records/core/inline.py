@@ -29,7 +29,10 @@ INLINE: Final = "conspectus_inline"
 AT_ONCE: Final = 64
 """So many rows are read at once: those of a window of 2,048 tokens."""
 MOST_BYTES: Final = 8 << 20
-FAILURES: Final = (ConspectusError, SQLAlchemyError, sqlite3.Error, ValueError, KeyError, OverflowError)
+FAILURES: Final = (
+    *(ConspectusError, SQLAlchemyError, sqlite3.Error),
+    *(ValueError, KeyError, TypeError, AttributeError, OverflowError),
+)
 """What a thread, which does the same again, tells as an error of ours."""
 OBJECT_BYTES: Final = 1_500
 """A chunk with its document, without its text."""
