@@ -45,7 +45,7 @@ class Speaking:
         self,
         messages: Sequence[Message],
         *,
-        most: int,
+        max_tokens: int,
         temperature: float | None = None,
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | Usage, None]:

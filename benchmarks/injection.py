@@ -301,7 +301,7 @@ class Listener:
         self,
         messages: Sequence[Message],
         *,
-        most: int,
+        max_tokens: int,
         temperature: float | None = None,
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:

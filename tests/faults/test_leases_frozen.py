@@ -127,8 +127,8 @@ async def test_vectors_of_who_stood_still_take_the_place_of_none(
         before = vectors_in(postgres_url)
         frozen.send_signal(signal.SIGCONT)
         await tell(frozen, "")
-        assert await said(frozen) == "embedded"
-        assert await said(frozen) == "settled"
+        # What others have embedded needs no waiting for, so either may come first.
+        assert {await said(frozen), await said(frozen)} == {"embedded", "settled"}
         assert vectors_in(postgres_url) == before
         assert len(before) == 20
         assert (await engine.maintenance.check()).clean

@@ -11,13 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.model.records import Period
-from conspectus.time_expressions.language import ENGLISH
 
 DATE: Final = 0.3
 AFTERWARDS: Final = timedelta(days=7)
 """So long after a day people still talk about it."""
 
-_MONTHS: Final = "|".join(sorted(ENGLISH.months, key=len, reverse=True))
+_NAMES: Final = (
+    "january/jan february/feb march/mar april/apr may june/jun july/jul august/aug september/sept/sep"
+    " october/oct november/nov december/dec"
+)
+_NUMBERS: Final = {
+    name: number for number, names in enumerate(_NAMES.split(), start=1) for name in names.split("/")
+}
+_MONTHS: Final = "|".join(sorted(_NUMBERS, key=len, reverse=True))
 _DAY: Final = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?"
 _YEAR: Final = r"(?P<year>\d{4})\b"
 _FORMS: Final = tuple(
@@ -83,5 +89,5 @@ def from_dates(
 
 
 def _date(month: str, day: str | None = None, year: str | None = None) -> NamedDate:
-    number = int(month) if month.isdigit() else ENGLISH.months[month.casefold()]
+    number = int(month) if month.isdigit() else _NUMBERS[month.casefold()]
     return NamedDate(number, int(day) if day else None, int(year) if year else None)
