@@ -50,10 +50,10 @@ class Speaking:
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | Usage, None]:
         """The words and their number."""
-        for _ in range(most):
+        for _ in range(max_tokens):
             await asyncio.sleep(temperature or 0.0)
             yield Delta("word ")
-        yield Usage(len(messages), most)
+        yield Usage(len(messages), max_tokens)
 
     async def close(self) -> None:
         """Nothing is held."""
