@@ -110,8 +110,9 @@ class Agent:
 
     async def window(self, conversation: str) -> None:
         """Never over the budget, and nobody else's."""
-        question = {"query": self.chance.choice(WORDS), "scope": self.scope(conversation)}
-        window = await self.engine.memory.window(max_tokens=400, **question)
+        window = await self.engine.memory.window(
+            self.chance.choice(WORDS), scope=self.scope(conversation), max_tokens=400
+        )
         self.mine(window.text)
         if window.tokens > 400:
             self.wrong.append(f"{window.tokens} tokens of 400")

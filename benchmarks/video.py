@@ -80,10 +80,10 @@ def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
         start = max(0.0, min(at - chance.uniform(0, HOUR), DAY - HOUR))
         words = " ".join(said[place].split()[:8])
         prompt = f"{words} between {timecode(round(start))} and {timecode(round(start + HOUR))}"
-        question = {"query": prompt, "streams": (STREAM,)}
         if budget is not None:
-            return (await engine.streams.window(max_tokens=budget, **question)).plan["time range"]
-        return (await engine.streams.search(**question)).plan["time range"]
+            window = await engine.streams.window(prompt, streams=(STREAM,), max_tokens=budget)
+            return window.plan["time range"]
+        return (await engine.streams.search(prompt, streams=(STREAM,))).plan["time range"]
 
     return ask
 
