@@ -28,7 +28,10 @@ class CompletionRequest:
 
 
 class Until:
-    """Text up to the first of some strings; what may be the beginning of one is held back."""
+    """Text up to the stop string that is complete first; text that may begin one is held back.
+
+    The result does not depend on how the text is cut into pieces.
+    """
 
     def __init__(self, stops: Sequence[str]) -> None:
         self.found = False
@@ -38,10 +41,10 @@ class Until:
     def passed(self, text: str) -> str:
         """What can be said after some more text came."""
         self._held += text
-        places = [place for stop in self._stops if (place := self._held.find(stop)) >= 0]
-        if places:
+        found = [(place + len(stop), place) for stop in self._stops if (place := self._held.find(stop)) >= 0]
+        if found:
             self.found = True
-            return self._said(min(places))
+            return self._said(min(found)[1])
         return self._said(len(self._held) - self._begun())
 
     def rest(self) -> str:
