@@ -244,7 +244,7 @@ class Settings:
         known = {"log_level": LEVELS, "chat_form": ("passages", "tasks"), "chat_events": ("all", "text")}
         for name, value in chosen.items():
             if value not in known[name]:
-                raise InvalidInput(name, f"{getattr(self, name)!r} is none of {', '.join(known[name])}")
+                raise InvalidInput(name, f"{getattr(self, name)!r} must be one of {', '.join(known[name])}")
 
     @classmethod
     def from_environment(cls, environment: Mapping[str, str] | None = None) -> "Settings":
@@ -300,7 +300,7 @@ def _overridden(
     """The values, and above them what the environment sets."""
     for old, new in RENAMED.items():
         if PREFIX + old.upper() in environment:
-            raise InvalidInput(PREFIX + old.upper(), f"has a new name: {PREFIX}{new.upper()}")
+            raise InvalidInput(PREFIX + old.upper(), f"was renamed to {PREFIX}{new.upper()}")
     found = dict(values)
     for each in fields(cls):
         name = PREFIX + each.name.upper()

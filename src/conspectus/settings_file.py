@@ -78,7 +78,7 @@ def _milvus(section: Values, here: YamlPosition) -> dict[str, str]:
         raise here.below("type").error(f"{words['type']!r} is not milvus")
     port = words["port"] or "19530"
     if not (port.isascii() and port.isdecimal() and len(port) < 6 and 0 < int(port) < 2**16):
-        raise here.below("port").error(f"{port!r:.80} is no port")
+        raise here.below("port").error(f"{port!r:.80} is not a port")
     if not _truth(section, here, default=False):
         return {}
     own = {"index": "milvus", "milvus_uri": words["uri"] or f"http://{words['host'] or 'localhost'}:{port}"}
@@ -122,7 +122,7 @@ def _check_names(
 def _text(path: Path) -> str:
     try:
         if path.exists() and not path.is_file():
-            raise UnreadableFile(str(path), "is no file")
+            raise UnreadableFile(str(path), "is not a file")
         with path.open("rb") as file:
             data = file.read(MOST_BYTES + 1)
     except (OSError, ValueError) as fault:
@@ -156,7 +156,7 @@ def _document(events: Iterator[yaml.Event], file: str) -> Values:
         elif found is None and isinstance(event, yaml.ScalarEvent) and event.value in _NOTHING:
             found = {}
         elif not isinstance(event, _FRAME):
-            raise UnreadableFile(file, "does not hold names and values, once")
+            raise UnreadableFile(file, "must be a mapping with unique names")
     return found or {}
 
 
@@ -166,7 +166,7 @@ def _values(events: Iterator[yaml.Event], event: yaml.Event, here: YamlPosition,
     found: Values = {}
     while not isinstance(event := _plain(next(events), here.file), yaml.MappingEndEvent):
         if not isinstance(event, yaml.ScalarEvent):
-            raise here.error("has a name that is no word")
+            raise here.error("has a name that is not plain text")
         name = event.value
         if name in found:
             raise here.below(f"{name:.80}").error("is given twice")
@@ -186,5 +186,5 @@ def _plain(event: yaml.Event, file: str) -> yaml.Event:
     if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
         raise UnreadableFile(file, f"has an anchor or an alias in line {line}; write the value out")
     if getattr(event, "tag", None) is not None:
-        raise UnreadableFile(file, f"has a tag in line {line}; values are plain words and numbers")
+        raise UnreadableFile(file, f"has a tag in line {line}; values are plain text and numbers")
     return event

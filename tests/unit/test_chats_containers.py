@@ -32,7 +32,7 @@ def test_the_limits_are_those_of_the_settings() -> None:
 )
 def test_what_is_no_export_is_refused(tmp_path: Path, content: bytes) -> None:
     path = folder(tmp_path, {"a.bin": content}) / "a.bin"
-    with pytest.raises(UnsupportedContent, match="no export known here: slack, discord, irc, jsonl"):
+    with pytest.raises(UnsupportedContent, match="is not a known export: slack, discord, irc, jsonl"):
         read(path)
 
 
@@ -90,9 +90,7 @@ def test_names_that_lead_out_of_an_archive_are_only_counted(tmp_path: Path) -> N
     }
     archive = read(zipped(tmp_path / "a.zip", FILES | bad))
     assert [each.text for each in only(archive).messages] == ["kept"]
-    assert archive.notices[0].startswith(
-        "names that lead out of the archive, left out: 3 (../2024-01-01.json"
-    )
+    assert archive.notices[0].startswith("names outside the archive, left out: 3 (../2024-01-01.json")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip"]
 
 

@@ -140,7 +140,7 @@ def test_parts_of_a_channel_are_one_and_overlaps_are_counted(tmp_path: Path) -> 
         "Elsewhere / general": 1,
         "Home / Elsewhere / general": 1,
     }
-    assert archive.notices == ("messages written down twice, kept once: 1 (2)",)
+    assert archive.notices == ("duplicate messages, kept once: 1 (2)",)
 
 
 def test_what_cannot_be_read_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
@@ -164,7 +164,7 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_read(tmp_path: Path) -> No
     assert archive.notices == (
         "other files, not read: 1 (picture.png)",
         "messages without text, left out: 1 (a.json#2)",
-        "entries that are no messages, left out: 1 (a.json#3)",
+        "entries that are not messages, left out: 1 (a.json#3)",
         "messages whose time cannot be read, kept without one: 2 (a.json#4, a.json#5)",
         "files that are not JSON, left out: 1 (b.json)",
         "files that hold no channel, left out: 2 (c.json, d.json)",

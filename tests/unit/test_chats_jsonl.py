@@ -161,7 +161,7 @@ def test_other_fields_are_metadata_as_far_as_they_can_be_stored(tmp_path: Path) 
     text = json.dumps(value)[:-1] + ', "huge": 1e999}'
     archive = read(lines(tmp_path, text))
     assert only(archive).messages[0].metadata == {"mood": "good", "metadata": 3}
-    assert archive.notices == ("metadata that cannot be kept, left out: 1 (talk.jsonl:1)",)
+    assert archive.notices == ("metadata that cannot be stored, left out: 1 (talk.jsonl:1)",)
     large = lines(tmp_path, {"text": "a", "large": "é" * 40_000})
     assert only(read(large)).messages[0].metadata == {}
     assert read(large).notices == ("metadata that are too large, left out: 1 (talk.jsonl:1)",)

@@ -100,7 +100,7 @@ def test_what_is_written_down_twice_is_kept_once_and_counted(tmp_path: Path) -> 
     one = said("1704450001.000002", "one")
     archive = read(folder(tmp_path / "a", slack(one, one)))
     assert [each.text for each in only(archive).messages] == ["one"]
-    assert archive.notices == ("messages written down twice, kept once: 1 (1704450001.000002)",)
+    assert archive.notices == ("duplicate messages, kept once: 1 (1704450001.000002)",)
 
 
 def test_programs_and_the_platform_have_roles(tmp_path: Path) -> None:
@@ -193,7 +193,7 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
         "messages deleted on the platform, left out: 1",
         "messages hidden by the platform, left out: 1",
         "messages without text, left out: 2 (general/2024-01-05.json#4, general/2024-01-05.json#5)",
-        "entries that are no messages, left out: 2 (general/2024-01-05.json#6, general/2024-01-05.json#7)",
+        "entries that are not messages, left out: 2 (general/2024-01-05.json#6, general/2024-01-05.json#7)",
         "messages whose time cannot be read, kept without one: 1 (general/2024-01-05.json#8)",
     )
 
@@ -238,7 +238,7 @@ def test_private_channels_and_direct_messages(tmp_path: Path) -> None:
     archive = read(folder(tmp_path / "a", files))
     found = {channel.name: channel.metadata["private"] for channel in archive.channels}
     assert found == {"dm-ann--bob": True, "board": True, "forgotten": True, "mpdm-ann--bob--robo-1": True}
-    assert archive.notices == ("channels that no list names, taken as private: 1 (forgotten)",)
+    assert archive.notices == ("channels that no list names, imported as private: 1 (forgotten)",)
 
 
 def test_days_without_any_list_are_channels_by_their_folders(tmp_path: Path) -> None:
@@ -263,5 +263,5 @@ def test_lists_of_wrong_types_cost_names_and_no_messages(tmp_path: Path) -> None
 def test_what_is_not_slack_is_refused_when_called_slack(tmp_path: Path) -> None:
     path = tmp_path / "a.jsonl"
     path.write_text('{"text": "hi"}\n')
-    with pytest.raises(UnsupportedContent, match="nothing that slack exports hold"):
+    with pytest.raises(UnsupportedContent, match="not an export of the kind slack"):
         read(path, "slack")

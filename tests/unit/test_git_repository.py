@@ -268,7 +268,7 @@ async def test_without_git_the_error_says_what_to_do(
     origin: Origin, connector: GitRepository, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(FetchFailed, match="git, which is not installed"):
+    with pytest.raises(FetchFailed, match="git is not installed"):
         await listed(connector)
 
 

@@ -19,7 +19,7 @@ def test_a_value_that_is_no_whole_number_is_refused_by_name(value: str) -> None:
 
 
 def test_a_level_that_no_log_has_is_refused() -> None:
-    with pytest.raises(InvalidInput, match="log_level: 'loud' is none of debug, info"):
+    with pytest.raises(InvalidInput, match="log_level: 'loud' must be one of debug, info"):
         Settings.from_environment({"CONSPECTUS_LOG_LEVEL": "loud"})
     assert Settings.from_environment({"CONSPECTUS_LOG_LEVEL": "WARNING"}).log_level == "WARNING"
 

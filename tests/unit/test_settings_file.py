@@ -103,7 +103,7 @@ def test_nothing_is_the_defaults(file: Path, text: str) -> None:
         ("rag: {max_tokens: 5}", "rag.max_tokens: is not known; did you mean max_context_tokens"),
         ("rag: {vector_db: {collection: x}}", "rag.vector_db.collection: .* collection_name"),
         ("rag: {vector_db: {type: faiss}}", "'faiss' is not milvus"),
-        ("rag: {vector_db: {port: 123456}}", "is no port"),
+        ("rag: {vector_db: {port: 123456}}", "is not a port"),
         ("rag: {vector_db: {enabled: maybe}}", "neither true nor false"),
         ("rag: {vector_db: on}", "rag.vector_db: must be a section"),
         ("rag: on", "rag: must be a section"),
@@ -113,7 +113,7 @@ def test_nothing_is_the_defaults(file: Path, text: str) -> None:
         ("chunk_size: [1]", "chunk_size: is a list"),
         ("host: {a: b}", "host: must be one value"),
         ("host: a\nhost: b", "host: is given twice"),
-        ("? [a, b]\n: c", "no word"),
+        ("? [a, b]\n: c", "not plain text"),
         ("rag: " + "{a: " * 20 + "b" + "}" * 20, "nested too deeply"),
     ],
 )
@@ -155,7 +155,7 @@ def test_what_is_no_plain_file_of_settings_is_refused(file: Path, text: str) -> 
 
 
 def test_a_file_that_cannot_be_read_says_why(file: Path, tmp_path: Path) -> None:
-    for path, words in ((file, "No such file"), (tmp_path, "is no file"), (Path("a\0b"), "null")):
+    for path, words in ((file, "No such file"), (tmp_path, "is not a file"), (Path("a\0b"), "null")):
         with pytest.raises(UnreadableFile, match=words):
             Settings.from_file(path, {})
     file.write_bytes(b"host: \xff\xfe")
@@ -165,5 +165,5 @@ def test_a_file_that_cannot_be_read_says_why(file: Path, tmp_path: Path) -> None
     with pytest.raises(TooLarge):
         Settings.from_file(file, {})
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(UnreadableFile, match="is no file"):
+    with pytest.raises(UnreadableFile, match="is not a file"):
         Settings.from_file(tmp_path / "pipe", {})

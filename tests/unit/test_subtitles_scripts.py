@@ -146,5 +146,5 @@ def test_codes_that_mean_nothing_are_counted() -> None:
 
 @pytest.mark.parametrize("name", ["a.ass", "a.sbv", "a.smi", "a.scc", "a.bin", "noend"])
 def test_what_holds_no_captions_is_an_error(name: str) -> None:
-    with pytest.raises(UnreadableFile, match=r"no caption was found|no format of captions"):
+    with pytest.raises(UnreadableFile, match=r"no caption was found|unknown format of captions"):
         read("nothing of the kind\n", name)

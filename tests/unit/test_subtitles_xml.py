@@ -104,7 +104,7 @@ def test_the_forms_of_youtube(text: str) -> None:
         ("<tt>" + "<div>" * 100_000, "valid"),
         ("<tt><p begin='0s'>cut", "valid"),
         ("<transcript><speech>x</speech></transcript>", "no caption was found"),
-        ("<feed><entry>no captions</entry></feed>", "not the root|recognised"),
+        ("<feed><entry>no captions</entry></feed>", "not the root|unknown format"),
         ("<tt/>", "no caption was found"),
     ],
 )

@@ -269,7 +269,7 @@ async def test_slow_redirects_share_one_deadline(server: ScriptedServer) -> None
 
 async def test_no_connection_and_no_name_may_pass() -> None:
     web = WebFetcher(FetchLimits(), resolve=Directory({"a.org": ["8.8.8.8"]}), backend=DeadNetwork())
-    for url, reason in (("http://a.org/", "no connection"), ("http://b.org/", "could not be looked up")):
+    for url, reason in (("http://a.org/", "no connection"), ("http://b.org/", "could not be resolved")):
         with pytest.raises(FetchFailed, match=reason) as caught:
             await web.fetch(url)
         assert caught.value.passing and not isinstance(caught.value, ForbiddenAddress)

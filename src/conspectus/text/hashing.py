@@ -43,5 +43,5 @@ def fits(text: str, most: int) -> bool:
 def fitting(field: str, text: str, most: int) -> str:
     """The text, if it has at most so many bytes. Raises InvalidInput."""
     if not fits(text, most):
-        raise InvalidInput(field, f"is looked up, so it has at most {most} bytes in UTF-8; shorten it")
+        raise InvalidInput(field, f"has more than {most} bytes in UTF-8; shorten it")
     return text

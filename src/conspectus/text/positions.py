@@ -91,7 +91,7 @@ def checked(places: Sequence[TextPosition], text: str) -> tuple[TextPosition, ..
         return ()
     starts = [place.start for place in places]
     if starts != sorted(starts) or not 0 <= starts[0] <= starts[-1] <= len(text):
-        raise InvalidInput("places", "must begin in the text, in its order")
+        raise InvalidInput("places", "must begin inside the text, in ascending order")
     if any(place.page is not None and not 0 < place.page < 2**31 for place in places):
         raise InvalidInput("places", "pages are counted from 1")
     shorter = [pair.end() for pair in PAIR.finditer(text)]

@@ -462,5 +462,5 @@ def _ruler(text: str, options: SplitOptions, count: Callable[[str], int] | None)
     if options.unit == "characters":
         return _Characters(text, options)
     if count is None:
-        raise InvalidInput("count", "is needed to split by tokens")
+        raise InvalidInput("count", "is required to split by tokens")
     return _Tokens(text, options, count)

@@ -239,7 +239,7 @@ def zone_named(name: str) -> tzinfo:
     try:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError) as fault:
-        raise InvalidInput("time_zone", f"{name!r} is no time zone that is known here") from fault
+        raise InvalidInput("time_zone", f"{name!r} is not a known time zone") from fault
 
 
 def timecode(seconds: float) -> str:

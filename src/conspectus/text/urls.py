@@ -72,7 +72,7 @@ class Url:
         try:
             return parse_url(urljoin(str(self), reference.strip()))
         except ValueError:
-            raise InvalidInput("url", "is no http or https address") from None
+            raise InvalidInput("url", "is not an http or https address") from None
 
 
 def parse_url(text: str) -> Url:
@@ -80,10 +80,10 @@ def parse_url(text: str) -> Url:
     trimmed = text.strip(" \t\r\n")
     form = FORM.fullmatch(trimmed)
     if form is None or CONTROL.search(trimmed):
-        raise InvalidInput("url", "is no http or https address")
+        raise InvalidInput("url", "is not an http or https address")
     place = AUTHORITY.fullmatch(form[2])
     if place is None:
-        raise InvalidInput("url", "has no host that can be read")
+        raise InvalidInput("url", "has no valid host")
     scheme = form[1].lower()
     port = int(place["port"] or DEFAULT_PORTS[scheme])
     if not 0 < port < 65536:
@@ -97,7 +97,7 @@ def _quoted(text: str, more: str = "") -> str:
     try:
         return quote(text, safe=KEPT + more)
     except UnicodeEncodeError:
-        raise InvalidInput("url", "has characters that stand for nothing") from None
+        raise InvalidInput("url", "has invalid escaped characters") from None
 
 
 def _without_dots(path: str) -> str:
@@ -124,9 +124,9 @@ def _normal_host(given: str) -> str:
         if NUMBER.fullmatch(name.rpartition(".")[2]):
             return str(_version_4(name.split(".")))
     except ValueError:
-        raise InvalidInput("url", "has no host that can be read") from None
+        raise InvalidInput("url", "has no valid host") from None
     if len(name) > LONGEST_NAME or not NAME.fullmatch(name):
-        raise InvalidInput("url", "has no host that can be read")
+        raise InvalidInput("url", "has no valid host")
     return name
 
 
@@ -142,7 +142,7 @@ def _ascii_name(name: str) -> str:
 
 def _version_6(text: str) -> IPv6Address:
     if "%" in text or not text.isascii():
-        raise ValueError("zones have no meaning elsewhere")
+        raise ValueError("IPv6 zones are not supported")
     return IPv6Address(text)
 
 

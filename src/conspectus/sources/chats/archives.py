@@ -118,10 +118,10 @@ class LocalArchives:
         with opened(path, limits, notices) as export:
             chosen = kind or recognised(export)
             if chosen is None:
-                raise UnsupportedContent(str(path), f"is no export known here: {', '.join(ARCHIVE_KINDS)}")
+                raise UnsupportedContent(str(path), f"is not a known export: {', '.join(ARCHIVE_KINDS)}")
             parts = parts_of(export, chosen, notices)
             if not parts:
-                raise UnsupportedContent(str(path), f"holds nothing that {chosen} exports hold")
+                raise UnsupportedContent(str(path), f"is not an export of the kind {chosen}")
             channels = tuple(self._read(chosen, export, parts, notices))
         if not channels and notices.damage:
             raise UnreadableFile(str(path), "; ".join(notices.sentences()))

@@ -151,7 +151,7 @@ class _Messages:
             where = f"{file}#{number}"
             message = self._message(value, place, where) if isinstance(value, dict) else None
             if not isinstance(value, dict):
-                self._notices.note("entries that are no messages, left out", where)
+                self._notices.note("entries that are not messages, left out", where)
             elif message is None:
                 self._notices.note(NO_TEXT, where)
             else:

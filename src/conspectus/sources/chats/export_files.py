@@ -148,7 +148,7 @@ def _packed(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[
         if entry.flag_bits & ENCRYPTED:
             raise UnreadableFile(str(path), "is encrypted with a password")
         if name.startswith("/") or ".." in name.split("/"):
-            notices.note("names that lead out of the archive, left out", name)
+            notices.note("names outside the archive, left out", name)
         elif stat.S_ISLNK(entry.external_attr >> 16):
             notices.note(LINKS, name)
         elif not _clutter(name):
@@ -292,7 +292,7 @@ def with_own_keys(messages: Iterable[NewMessage], notices: Notices) -> list[NewM
         if first is None:
             kept[key] = message
         elif first == message:
-            notices.note("messages written down twice, kept once", key)
+            notices.note("duplicate messages, kept once", key)
         else:
             own = _own_key(key, kept, numbers)
             notices.note("messages with the key of another, given a number", key)
@@ -326,7 +326,7 @@ def member_names(names: Iterable[str], notices: Notices) -> list[str]:
     for name in dict.fromkeys(names):
         room -= len(name.encode()) + 4
         if room < 0:
-            notices.note("channels with more members than can be kept", name)
+            notices.note("channels with more members than can be stored", name)
             break
         members.append(name)
     return members

@@ -155,7 +155,7 @@ class _Lines:
             if value is not None and name not in RESERVED and _fits(value, self._bounds.depth)
         }
         if len(kept) < sum(value is not None for value in others.values()):
-            self._notices.note("metadata that cannot be kept, left out", where)
+            self._notices.note("metadata that cannot be stored, left out", where)
         if length * LONGEST_AS_JSON > self._bounds.size and _size(kept) > self._bounds.size:
             self._notices.note("metadata that are too large, left out", where)
             return {}

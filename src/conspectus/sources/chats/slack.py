@@ -232,7 +232,7 @@ class SlackMessages:
 
     def _kept(self, value: object, place: str) -> Mapping[str, object] | None:
         if not isinstance(value, dict) or value.get("type", "message") != "message":
-            self._notices.note("entries that are no messages, left out", place)
+            self._notices.note("entries that are not messages, left out", place)
             return None
         if value.get("subtype") == "tombstone":
             self._notices.note("messages deleted on the platform, left out")
@@ -500,7 +500,7 @@ def _load(export: Export, part: ExportFile, notices: Notices) -> list[object]:
 def _unlisted(folder: str, export: Export, notices: Notices) -> _Listed:
     """A channel that no list names: nobody said that it is public."""
     name = folder or export.name
-    notices.note("channels that no list names, taken as private", name)
+    notices.note("channels that no list names, imported as private", name)
     return _Listed("", name, private=True)
 
 

@@ -101,9 +101,9 @@ async def _resolved(url: Url, port: int, boundary: AddressPolicy, resolve: Resol
     try:
         found = [url.host] if literal(url.host) is not None else await resolve(url.host, port)
     except OSError as fault:
-        raise FetchFailed(url.shown, fault.strerror or "the host is not known", passing=True) from fault
+        raise FetchFailed(url.shown, fault.strerror or "unknown host", passing=True) from fault
     if not found:
-        raise FetchFailed(url.shown, "the host is not known", passing=True)
+        raise FetchFailed(url.shown, "unknown host", passing=True)
     if not all(boundary.admits(url.host, ip_address(each)) for each in found):
         raise ForbiddenAddress(url.shown)
     return found
@@ -195,7 +195,7 @@ class Git:
         options = [part for setting in (*SETTINGS, *allowed) for part in ("-c", setting)]
         program = shutil.which("git")
         if program is None:
-            raise FetchFailed(self.name, "needs the program git, which is not installed: install it")
+            raise FetchFailed(self.name, "git is not installed; install it")
         process = await asyncio.create_subprocess_exec(
             program, f"--git-dir={self.folder}", *options, *arguments,
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -402,7 +402,7 @@ def _make_room(copy: Path) -> None:
         for lock in copy.rglob("*.lock"):
             lock.unlink(missing_ok=True)
     except OSError as fault:
-        raise FetchFailed(str(copy), f"cannot hold the copy: {fault.strerror}") from fault
+        raise FetchFailed(str(copy), f"the copy cannot be written: {fault.strerror}") from fault
 
 
 def _pages(listed: bytes) -> Iterator[tuple[str, Blob]]:

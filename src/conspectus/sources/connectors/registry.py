@@ -53,13 +53,13 @@ def _known(options: Metadata, *, needed: Collection[str], more: Collection[str] 
             raise InvalidInput("options", f"{name} is missing")
     for name in options:
         if name not in {*needed, *more}:
-            raise InvalidInput("options", f"{name!r} is not known to this connector")
+            raise InvalidInput("options", f"{name!r} is not an option of this connector")
 
 
 def _text(options: Metadata, name: str) -> str:
     value = options[name]
     if not isinstance(value, str) or not value or "\0" in value:
-        raise InvalidInput(name, "must be text")
+        raise InvalidInput(name, "must be a string")
     return value
 
 

@@ -58,7 +58,7 @@ class LocalJobFiles:
             _write(self._secrets / job, [secret.encode()])
             sync(self._secrets)
         except OSError as fault:
-            raise StorageError(f"a secret could not be kept: {fault.strerror}") from fault
+            raise StorageError(f"a secret could not be stored: {fault.strerror}") from fault
 
     def _secret(self, job: JobId) -> Metadata | None:
         try:
@@ -78,7 +78,7 @@ class LocalJobFiles:
                     _copy(upload, folder / str(number))
                 sync(folder, self._uploads)
             except OSError as fault:
-                raise StorageError(f"the files could not be kept: {fault.strerror}") from fault
+                raise StorageError(f"the files could not be stored: {fault.strerror}") from fault
             unless_kept.pop_all()
 
     def _files(self, job: JobId) -> list[Path]:

@@ -298,7 +298,7 @@ def _read(text: str, name: str) -> ParsedCues:
         return ParsedCues(left=Counter({"empty files": 1}))
     reader = reader_of(plain, name)
     if reader is None:
-        raise UnsupportedContent(name, "no format of captions is recognised")
+        raise UnsupportedContent(name, "unknown format of captions")
     try:
         reading = reader(plain)
     except (ValueError, LxmlError) as error:
@@ -307,7 +307,7 @@ def _read(text: str, name: str) -> ParsedCues:
     if not any(cue.key for cue in reading.cues):
         reading.cues = unroll(reading.cues, reading.left)
     if not reading.cues and not plain.startswith("WEBVTT"):
-        raise UnreadableFile(name, f"no caption was found; {reading.notice() or 'there is none in it'}")
+        raise UnreadableFile(name, f"no caption was found; {reading.notice() or 'the file has none'}")
     return reading
 
 

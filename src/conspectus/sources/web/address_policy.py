@@ -107,7 +107,7 @@ def _allowed_name(entry: str) -> str:
     except InvalidInput:
         host = ""
     if not host or literal(host) is not None:
-        raise InvalidInput("fetch_allowed_networks", f"{entry!r} is no name, address or network")
+        raise InvalidInput("fetch_allowed_networks", f"{entry!r} is not a name, address or network")
     return host
 
 

@@ -218,10 +218,10 @@ def _failure(shown: str, error: Exception) -> FetchFailed:
     if isinstance(error.__context__, ssl.SSLCertVerificationError):
         return FetchFailed(shown, "its certificate is not valid for it")
     if isinstance(error, socket.gaierror):
-        return FetchFailed(shown, "its name could not be looked up", passing=True)
+        return FetchFailed(shown, "its name could not be resolved", passing=True)
     if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
         return FetchFailed(shown, "no connection", passing=True)
-    return FetchFailed(shown, "the connection broke before the answer was complete", passing=True)
+    return FetchFailed(shown, "the connection was closed before the answer was complete", passing=True)
 
 
 class WebFetcher(_HttpClient):
@@ -311,9 +311,11 @@ def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
         if not TOKEN.fullmatch(name):
             raise InvalidInput("headers", f"{name[:80]!r} cannot be the name of a header")
         if name.lower() in OURS:
-            raise InvalidInput("headers", f"{name!r} is not the caller's to set")
+            raise InvalidInput("headers", f"{name!r} cannot be set")
         if not VALUE.fullmatch(value):
-            raise InvalidInput("headers", f"the value of {name!r} has characters that no header may have")
+            raise InvalidInput(
+                "headers", f"the value of {name!r} has characters that are not allowed in headers"
+            )
     return dict(headers)
 
 
@@ -323,7 +325,9 @@ def _next(request: _Request, status: int, location: str) -> _Request:
     except InvalidInput:
         following = None
     if following is None or following.url.credentials:
-        raise FetchFailed(request.url.shown, "redirects to what cannot be asked for", status=status)
+        raise FetchFailed(
+            request.url.shown, "redirects to an address that cannot be requested", status=status
+        )
     return following
 
 
