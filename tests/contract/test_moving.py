@@ -88,9 +88,9 @@ def test_an_unfinished_target_cannot_be_opened_or_moved_on(empty: Make, kind: st
     source, target = filled(empty("sqlite")), empty(kind)
     with pytest.raises(Interrupted):
         moved(source, target, interrupt)
-    with pytest.raises(StorageError, match="a move into it has not ended"):
+    with pytest.raises(StorageError, match="a transfer into it is unfinished"):
         bring_up_to_date(target)
-    with pytest.raises(StorageError, match="a move into it has not ended"):
+    with pytest.raises(StorageError, match="a transfer into it is unfinished"):
         moved(target, empty("sqlite"))
     outcome = moved(source, target)
     assert outcome.resumed
@@ -167,7 +167,7 @@ def test_of_two_runs_the_later_one_goes_on(empty: Make, kind: str) -> None:
     def take_over() -> None:
         Target(target).begin(source.name)
 
-    with pytest.raises(Conflict, match="another run has taken it over"):
+    with pytest.raises(Conflict, match="another run has taken over"):
         moved(source, target, take_over)
     moved(source, target)
 

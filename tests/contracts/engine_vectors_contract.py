@@ -73,7 +73,7 @@ class VectorsContract:
     async def test_a_collection_of_words_refuses_one(self, engine: AnyEngine) -> None:
         """It has no space; it can be moved to one without making any."""
         await engine.collections.create("words", embedder="none")
-        with pytest.raises(InvalidInput, match="keeps no vectors"):
+        with pytest.raises(InvalidInput, match="has no vectors"):
             await engine.add(SOME, collection="words")
         await engine.add(SOME[2], collection="words")
         assert await engine.maintenance.reembed(OURS, collection="words") == 0

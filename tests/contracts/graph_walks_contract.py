@@ -232,7 +232,7 @@ class GraphMergesContract:
         await shelf.graphs.merge(PEOPLE.id, "x", ["y"], event("merge", ("x", "y"), ("x",)))
         first, second = [each.number for each in await shelf.graphs.events(PEOPLE.id)]
         assert [each.id for each in await every_edge(shelf.graphs)] == [edge("a", "x").id, edge("z", "a").id]
-        with pytest.raises(Conflict, match="builds on it"):
+        with pytest.raises(Conflict, match="depends on it"):
             await shelf.graphs.split(PEOPLE.id, first, SPLIT)
         await shelf.graphs.split(PEOPLE.id, second, event("split", ("x",), ("x", "y")))
         await shelf.graphs.split(PEOPLE.id, first, SPLIT)

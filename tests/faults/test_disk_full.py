@@ -22,7 +22,7 @@ SETTINGS = replace(
 )
 BLOCK = 1 << 12
 BATCH = 20
-FULL = "no space left; nothing was stored: make room"
+FULL = "no space left; nothing was stored: free some space"
 
 
 @contextmanager

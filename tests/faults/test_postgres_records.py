@@ -280,7 +280,9 @@ async def test_a_database_with_tables_of_something_else_is_left_alone(postgres: 
     with postgres.fresh(empty=True) as url:
         name = url.rpartition("/")[2].partition("?")[0]
         postgres.run("CREATE TABLE users (name text)", name)
-        with pytest.raises(StorageError, match="holds users of something else; give the store a database"):
+        with pytest.raises(
+            StorageError, match="has a table users of another program; use a separate database"
+        ):
             await open_records(url)
         with psycopg.connect(url) as connection:
             assert connection.execute(

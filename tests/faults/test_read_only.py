@@ -73,4 +73,4 @@ async def test_what_a_killed_writer_left_is_read_or_refused(tmp_path: Path) -> N
     (store / "records.sqlite-shm").unlink()
     told = run_read_only(store, "search", "reeds")
     assert told.returncode != 0
-    assert "was not closed; open it once where it can be written" in told.stderr
+    assert "was not closed; open it once with write access" in told.stderr

@@ -71,7 +71,7 @@ class MemoryAccounts:
         owned = [each for each in self._catalog.collections.values() if each.owner == user]
         follower = None if transfer_to is None else self._user(transfer_to)
         if owned and follower is None:
-            raise Conflict("user", leaving.name, "owns collections; name the user that gets them")
+            raise Conflict("user", leaving.name, "owns collections; give `transfer_to`")
         if follower is not None:
             moved = [_handed(each, leaving, follower) for each in owned]
             self._require_free(moved, follower)
@@ -212,7 +212,7 @@ class MemoryAccounts:
         for each in moved:
             first, slash, _ = each.name.partition("/")
             if each.name in taken or (slash and first in others):
-                raise Conflict("collection", each.name, "is a name that is taken; rename one of the two")
+                raise Conflict("collection", each.name, "is taken; rename one of the two")
 
 
 def _handed(collection: Collection, leaving: User, follower: User) -> Collection:

@@ -182,7 +182,7 @@ class MemoryGraphs(KeptGraphs):
         self._require_last(merged)
         keep, *others = merged.event.before
         if again := [name for name in others if (graph, name) in self._nodes]:
-            raise Conflict("node", again[0], "is there again")
+            raise Conflict("node", again[0], "exists again")
         if (graph, keep) not in self._nodes:
             raise NotFound("node", keep)
         self._put_back(merged)
@@ -269,5 +269,5 @@ def _ordered(counts: Counter[str]) -> dict[str, int]:
 
 def _place(cursor: str | None) -> int:
     if cursor is not None and not cursor.isdecimal():
-        raise InvalidInput("after", "is not a cursor that a page gave")
+        raise InvalidInput("after", "is not a cursor of a page")
     return int(cursor or 0)

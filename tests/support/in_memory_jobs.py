@@ -64,7 +64,7 @@ class MemoryLedger:
         if after is not None:
             places = [job.id for job in found]
             if after not in places:
-                raise InvalidInput("after", "is not a cursor that a page gave")
+                raise InvalidInput("after", "is not a cursor of a page")
             found = found[places.index(JobId(after)) + 1 :]
         return JobPage(tuple(found[:limit]), found[limit - 1].id if len(found) > limit else None)
 

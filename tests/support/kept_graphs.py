@@ -255,7 +255,9 @@ class KeptGraphs:
         for each in self._events[self._events.index(merged) + 1 :]:
             here = each.graph == merged.graph and each.event.kind == "merge" and not each.undone
             if here and not ours.isdisjoint(each.event.before):
-                raise Conflict("merge", number, f"merge {each.event.number} builds on it; undo that first")
+                raise Conflict(
+                    "merge", number, f"merge {each.event.number} depends on it; undo that one first"
+                )
 
     def _drop_merged(self, graph: SourceId, gone: set[str]) -> None:
         """Forget what was merged into nodes that are gone."""

@@ -55,7 +55,7 @@ def move(
 
     here, there = place_of(source, settings), place_of(target, settings)
     if here.folder.resolve() == there.folder.resolve():
-        raise InvalidInput("to", "is the store that is to be moved")
+        raise InvalidInput("to", "is the source store; choose another target")
     if not here.is_shared and not Path(here.records).is_file():
         raise NotFound("store at", str(here.folder))
     if not there.is_shared:
@@ -263,7 +263,7 @@ def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
     version, sums = checked(work / RECORDS)
     found = {name: TableSum(each.rows, str(each)) for name, each in sums.items()}
     if (version, found) != (manifest.version, manifest.tables):
-        raise UnreadableFile(str(file), "its tables are not those of its manifest")
+        raise UnreadableFile(str(file), "its tables do not match its manifest")
     return manifest
 
 
@@ -286,7 +286,7 @@ def _take(file: Path, taken: Path) -> None:
 
 def _require_new(file: Path) -> None:
     if file.exists():
-        raise Conflict("file", str(file), "is there already; give another name")
+        raise Conflict("file", str(file), "exists already; choose another name")
 
 
 def _give_name(made: Path, file: Path) -> None:
@@ -301,7 +301,7 @@ def _give_name(made: Path, file: Path) -> None:
             file.touch(mode=0o600, exist_ok=False)
             made.replace(file)
     except FileExistsError as fault:
-        raise Conflict("file", str(file), "is there already; give another name") from fault
+        raise Conflict("file", str(file), "exists already; choose another name") from fault
 
 
 @contextmanager
@@ -309,4 +309,4 @@ def _disk(place: Path) -> Iterator[None]:
     try:
         yield
     except OSError as fault:
-        raise StorageError(f"{place}: {fault.strerror or fault}; nothing is left half done") from fault
+        raise StorageError(f"{place}: {fault.strerror or fault}; partial files were removed") from fault

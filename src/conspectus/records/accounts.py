@@ -118,7 +118,7 @@ def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | N
         select(collections.c.id, collections.c.name).where(collections.c.owner == user)
     ).all()
     if owned and follower is None:
-        raise Conflict("user", leaving.name, "owns collections; name the user that gets them")
+        raise Conflict("user", leaving.name, "owns collections; give `transfer_to`")
     if follower is not None:
         for row in owned:
             _hand_over(connection, row, leaving, follower)
@@ -234,7 +234,7 @@ def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User
     anothers = select(users.c.id).where(users.c.name == name.partition("/")[0], users.c.id != follower.id)
     prefixed = "/" in name and connection.execute(anothers).first() is not None
     if prefixed or connection.execute(taken).first() is not None:
-        raise Conflict("collection", name, "is a name that is taken; rename one of the two")
+        raise Conflict("collection", name, "is taken; rename one of the two")
     chosen = update(collections).where(collections.c.id == row.id)
     connection.execute(chosen.values(owner=follower.id, name=name))
 

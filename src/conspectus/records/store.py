@@ -138,7 +138,7 @@ def _texts(connection: Connection) -> Iterator[str]:
     chosen = select(chunks.c.id, chunks.c.text, chunks.c.content_hash)
     for row in connection.execute(chosen, execution_options={"yield_per": BATCH}):
         if content_hash(row.text) != row.content_hash:
-            yield f"chunk {row.id}: its text is not the one it was written with; add its document again"
+            yield f"chunk {row.id}: its text does not match its checksum; add its document again"
 
 
 def _history(connection: Connection) -> Iterator[str]:

@@ -122,7 +122,8 @@ class MilvusCaptions:
         fields = {each["name"]: each["params"] for each in told["fields"]}
         if missing := sorted(_NEEDED - fields.keys()):
             raise InvalidInput(
-                "collection_name", f"{self._name!r} holds no captions; it lacks {', '.join(missing)}"
+                "collection_name",
+                f"{self._name!r} is not a collection of captions; it lacks {', '.join(missing)}",
             )
         size = int(fields["embedding"]["dim"])
         if size != self._dimensions:

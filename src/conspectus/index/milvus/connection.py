@@ -302,11 +302,11 @@ class MilvusServer:
         if _is_away(fault):
             return StorageBusy(
                 f"Milvus at {self.address} does not answer within {self._seconds:g} s; nothing is lost:"
-                " start it, or check CONSPECTUS_MILVUS_URI, and ask again"
+                " start it, or check CONSPECTUS_MILVUS_URI, and try again"
             )
         if isinstance(fault, MilvusException) and (fault.retriable or code in _PASSING):
             return StorageBusy(
-                f"Milvus at {self.address} cannot answer yet ({reason}); nothing is lost: ask again"
+                f"Milvus at {self.address} cannot answer yet ({reason}); nothing is lost: try again"
             )
         return StorageError(f"Milvus at {self.address}: {reason}")
 

@@ -159,7 +159,7 @@ class Notes:
                 return Attempt(before, version, tuple(v for v in others if v > before.version))
             await self.drop(generation, [note_key(_STATE, version, "")])
             version = version_after(last)
-        raise StorageBusy("the index is being changed by others; ask again")
+        raise StorageBusy("another process is changing the index; try again")
 
     async def is_latest(self, state: MilvusState) -> bool:
         """Whether nobody has begun another version since, so that what this one replaced may go."""

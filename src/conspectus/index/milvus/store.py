@@ -61,7 +61,7 @@ class MilvusIndex:
             with suppress(IndexReplaced, LockLost):
                 self._state = await self._taken_in(changes)
                 return
-        raise StorageBusy("the index was built anew faster than it could be changed; ask again")
+        raise StorageBusy("the index was rebuilt while it was changed; try again")
 
     async def search(self, probe: Probe) -> Candidates:
         """The best of each arm."""
@@ -86,7 +86,7 @@ class MilvusIndex:
                     continue
                 if await self._asking.still(state):
                     return found
-        raise StorageBusy("the index changed faster than it could be checked; ask again")
+        raise StorageBusy("the index changed while it was checked; try again")
 
     async def flush(self, *, least: int = 1) -> None:
         """See what other processes wrote, and build what was never built; all else is in Milvus already."""
@@ -144,7 +144,7 @@ class MilvusIndex:
                 raise
             except (IndexReplaced, LockLost):
                 await asyncio.sleep(random.uniform(0.0, _LONGEST_PAUSE))
-        raise StorageBusy("others build this index over and over; ask again")
+        raise StorageBusy("other processes keep rebuilding this index; try again")
 
     async def _taken_in(self, changes: Sequence[Change]) -> MilvusState:
         if needs_building(await self._notes.read()):
@@ -179,7 +179,7 @@ class MilvusIndex:
             if self._state == state:
                 raise IndexDamaged(self._place.name, "a part of it is missing in Milvus")
             await catch_up(self, self._reader, promised)
-        raise StorageBusy("the index changed faster than it could be asked; ask again")
+        raise StorageBusy("the index changed while it was searched; try again")
 
 
 def identity_of(analyse: Analyse, place: MilvusLocation) -> str:

@@ -106,7 +106,7 @@ class PgvectorIndex:
             self._renewing.look(self._state)
             if self._state.applied >= target:
                 return
-        raise StorageBusy("the index changed faster than it could be written; ask again")
+        raise StorageBusy("the index changed while it was written; try again")
 
     async def search(self, probe: Probe) -> Candidates:
         """The best of each arm."""

@@ -118,7 +118,7 @@ async def build_segment(
     IndexReplaced where the index is deleted meanwhile.
     """
     if request.identity != identity_of(analyse, request.shape.dimensions, request.shape.bm25):
-        raise InvalidInput("identity", "the builder analyses text in another way than the index")
+        raise InvalidInput("identity", "the builder analyzes text differently than the index")
     async with _turn(Path(request.directory)):
         return await _Build(reader, request, analyse, progress).run()
 

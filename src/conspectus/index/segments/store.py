@@ -421,7 +421,7 @@ class SegmentsIndex:
 
     async def _build(self, mode: Mode, progress: Progress | None = None) -> None:
         if not await asyncio.to_thread(can_write, self._directory):
-            raise StorageError(f"{self._directory} is read-only; open the store where it can be written")
+            raise StorageError(f"{self._directory} is read-only; open the store with write access")
         async with self._building:
             result = await self._built(mode, progress)
         async with self._changing:

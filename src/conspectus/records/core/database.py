@@ -152,7 +152,7 @@ def database_at(address: str, access: DatabaseAccess) -> Database:
         if "://" in address:
             raise InvalidInput("path", "must be the path of a folder, or begin with postgresql://")
         if access.row_security:
-            raise InvalidInput("row_security", "is for records in PostgreSQL; leave it off for a folder")
+            raise InvalidInput("row_security", "needs records in PostgreSQL; turn it off for a folder")
         return SqliteDatabase(Path(address), busy_seconds=access.busy_seconds, readers=READERS)
     try:
         postgres = importlib.import_module("conspectus.records.core.postgres")
@@ -185,7 +185,7 @@ def bytes_of_database(connection: Connection) -> int:
 def _require_room(connection: Connection, name: str) -> None:
     """Raise StorageError where something else has tables that are called as ours are."""
     if taken := sorted(set(inspect(connection).get_table_names()) & set(metadata.tables)):
-        raise StorageError(f"{name} holds {taken[0]} of something else; give the store a database of its own")
+        raise StorageError(f"{name} has a table {taken[0]} of another program; use a separate database")
 
 
 def _migrate(database: Database) -> None:
@@ -195,7 +195,9 @@ def _migrate(database: Database) -> None:
         if stored == VERSION:
             return
         if stored == UNFINISHED:
-            raise StorageError(f"{database.name}: a move into it has not ended; run it again, then open it")
+            raise StorageError(
+                f"{database.name}: a transfer into it is unfinished; run it again, then open the store"
+            )
         if stored is not None and stored > VERSION:
             raise StorageTooNew(database.name, stored)
         if stored is None:

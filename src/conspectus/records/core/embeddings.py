@@ -135,7 +135,7 @@ def keep_given(connection: Connection, given: Sequence[Given]) -> None:
 def check_given(vector: bytes, space: EmbeddingSpace | None) -> None:
     """Raise InvalidInput unless a vector that came with a document can be one of the space."""
     if space is None:
-        raise InvalidInput("vector", "the collection keeps no vectors; make one with an embedder")
+        raise InvalidInput("vector", "the collection has no vectors; create one with an embedder")
     size = len(vector) // BYTES_PER_NUMBER
     if size != space.dimensions:
         raise InvalidInput("vector", f"has {size} numbers, the space of the collection {space.dimensions}")

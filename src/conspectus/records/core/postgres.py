@@ -151,7 +151,9 @@ def _engine(url: str, busy_seconds: float, connections: int) -> Engine:
     try:
         address = make_url(url).set(drivername=DRIVER)
     except (ArgumentError, ValueError) as fault:
-        raise InvalidInput("path", "is no URL of PostgreSQL; postgresql://USER@HOST:PORT/NAME is") from fault
+        raise InvalidInput(
+            "path", "is not a URL of PostgreSQL; expected postgresql://USER@HOST:PORT/NAME"
+        ) from fault
     if "@" in f"{address.host}{address.database}":
         raise InvalidInput("path", "has an @ in the password: write %40 for it, or set PGPASSWORD instead")
     engine = create_engine(
@@ -228,7 +230,7 @@ _BUSY: Final[Mapping[str, str]] = {
     _NO_CONNECTION: "has no connection left; ask again, or have fewer of them in each process",
 }
 _BROKEN: Final[Mapping[str, str]] = {
-    "53100": "has no space left; nothing was stored: make room and do it again",
+    "53100": "has no space left; nothing was stored: free some space and try again",
     "42501": "does not let this user do that; grant it all rights on the schema and on what lies in it",
     _READ_ONLY: "only lets read; it may be a standby: name the server that writes",
 }
@@ -276,18 +278,18 @@ def translated_errors(name: str) -> Iterator[None]:
     except psycopg.Error as error:
         raise _translated(error, name) from error
     except PoolTimeout as error:
-        raise StorageBusy(f"{name}: every connection of this process is taken; ask again") from error
+        raise StorageBusy(f"{name}: all connections of this process are in use; try again") from error
     except SQLAlchemyError as error:
         raise StorageError(f"{name}: {error}") from error
     except UnicodeEncodeError as error:
-        raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
+        raise InvalidInput("text", "holds an unpaired surrogate, which cannot be stored") from error
 
 
 def _translated(error: BaseException | None, name: str) -> ConspectusError:
     state = getattr(error, "sqlstate", None) or ""
     reason = str(error).strip().split("\n")[0]
     if state == _TAKEN:
-        return Conflict("row", reason, "is there already")
+        return Conflict("row", reason, "exists already")
     if state in _INVALID:
         return InvalidInput(*_INVALID[state])
     if state == _UNSUPPORTED and "recovery" in reason:
@@ -306,7 +308,7 @@ def _translated(error: BaseException | None, name: str) -> ConspectusError:
 def _unanswered(error: BaseException | None, state: str, name: str, reason: str) -> ConspectusError:
     """What has no row in the tables above: no connection, or an error that nobody thought of."""
     if not state and _MISSPELT.search(reason):
-        return InvalidInput("path", f"asks for a connection that cannot be had: {reason}")
+        return InvalidInput("path", f"cannot connect: {reason}")
     if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
         if _REFUSED.search(str(error)):
             return StorageError(
@@ -400,5 +402,5 @@ def _rewritten(connection: Connection, table: str, file: str, *, before: Any, an
 
 def _wait(give_up: float) -> None:
     if time.monotonic() > give_up:
-        raise StorageBusy("a reader or a writer still uses what was deleted; ask again")
+        raise StorageBusy("a reader or a writer still uses deleted data; try again")
     time.sleep(_PAUSE_SECONDS)

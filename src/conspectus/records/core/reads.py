@@ -215,7 +215,7 @@ def _joined(document: str, written: str, rows: Iterable[Any]) -> str:
     joined = "".join(pieces)
     # A text without any visible character is not kept.
     if pieces and content_hash(joined) != written:
-        raise RecordsDamaged(f"document {document}: its text is not the one it was written with")
+        raise RecordsDamaged(f"document {document}: its text does not match its checksum")
     return joined
 
 
@@ -297,7 +297,7 @@ def stored_chunks(rows: Sequence[Sequence[Any]]) -> list[StoredChunk]:
         last, before, following = row[-3:]
         chunk = to_chunk(row, document.id)
         if content_hash(chunk.text) != chunk.content_hash:
-            raise RecordsDamaged(f"chunk {chunk.id}: its text is not the one it was written with")
+            raise RecordsDamaged(f"chunk {chunk.id}: its text does not match its checksum")
         previous = ChunkId(chunk.id - 1) if chunk.position > 0 else before
         successor = ChunkId(chunk.id + 1) if chunk.id < last else following
         stored.append(StoredChunk(chunk, document, previous, successor))

@@ -270,8 +270,8 @@ def from_cursor(cursor: str, *forms: tuple[type, ...]) -> list[Any]:
     try:
         place = json.loads(base64.b64decode(cursor, altchars=b"-_", validate=True))
     except (ValueError, binascii.Error, RecursionError) as error:
-        raise InvalidInput("after", "is not a cursor that a page gave") from error
+        raise InvalidInput("after", "is not a cursor of a page") from error
     known = isinstance(place, list) and tuple(map(type, place)) in forms
     if not known or any(type(each) is int and each >> 63 not in {0, -1} for each in place):
-        raise InvalidInput("after", "is not a cursor that a page gave")
+        raise InvalidInput("after", "is not a cursor of a page")
     return list(place)

@@ -132,7 +132,7 @@ def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
         driver = driver_of(connection)
         while not _in_wal(driver):
             if time.monotonic() > give_up:
-                raise StorageBusy(f"{engine.url.database}: another process keeps it from being opened")
+                raise StorageBusy(f"{engine.url.database}: another process has locked it; try again")
             time.sleep(_PAUSE_SECONDS)
 
 
@@ -187,7 +187,7 @@ def translated_errors(engine: Engine) -> Iterator[None]:
     except SQLAlchemyError as error:
         raise StorageError(f"{path}: {error}") from error
     except UnicodeEncodeError as error:
-        raise InvalidInput("text", "holds half of a surrogate pair, which cannot be stored") from error
+        raise InvalidInput("text", "holds an unpaired surrogate, which cannot be stored") from error
     except (UnicodeDecodeError, JSONDecodeError, KeyError, TypeError, AttributeError) as error:
         # One bit makes a text of a row bytes, or a number of it nothing.
         raise RecordsDamaged(
@@ -201,17 +201,17 @@ def translated_errors(engine: Engine) -> Iterator[None]:
 def _translated(error: BaseException | None, path: str) -> ConspectusError:
     code = getattr(error, "sqlite_errorcode", None)
     if code in _TAKEN:
-        return Conflict("row", str(error), "is there already")
+        return Conflict("row", str(error), "exists already")
     if code is not None and code & _PRIMARY_CODE in _BUSY:
         return StorageBusy(f"{path} is in use by another process: {error}")
     if code in _FULL:
         return StorageError(
-            f"{path} has no space left; nothing was stored: make room and do it again ({error})"
+            f"{path} has no space left; nothing was stored: free some space and try again ({error})"
         )
     if code is not None and code & _PRIMARY_CODE in _DAMAGED:
         return StorageError(f"{path} is damaged or cannot be read; restore a backup ({error})")
     if code in _READ_ONLY:
-        return StorageError(f"{path} is read-only; nothing was stored: open it where it can be written")
+        return StorageError(f"{path} is read-only; nothing was stored: open it with write access")
     return StorageError(f"{path}: {error}")
 
 
@@ -234,7 +234,7 @@ def _read_only_uri(path: Path) -> str:
     if log.exists() and shared.exists():
         return f"{path.absolute().as_uri()}?mode=ro"
     if log.exists() and log.stat().st_size:
-        raise StorageError(f"{path} is read-only and was not closed; open it once where it can be written")
+        raise StorageError(f"{path} is read-only and was not closed; open it once with write access")
     return f"{path.absolute().as_uri()}?immutable=1"
 
 

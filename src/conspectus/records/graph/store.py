@@ -111,7 +111,7 @@ def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent)
     keep, *others = json.loads(told.before)
     _require_last(connection, told)
     for name in _nodes(connection, graph, others, where=HERE):
-        raise Conflict("node", name, "is there again")
+        raise Conflict("node", name, "exists again")
     kept = _nodes(connection, graph, [keep], where=HERE).get(keep)
     if kept is None:
         raise NotFound("node", keep)
@@ -228,7 +228,9 @@ def _require_last(connection: Connection, told: Row[*tuple[Any, ...]]) -> None:
     )
     for row in connection.execute(later):
         if not ours.isdisjoint(json.loads(row.before)):
-            raise Conflict("merge", str(told.number), f"merge {row.number} builds on it; undo that first")
+            raise Conflict(
+                "merge", str(told.number), f"merge {row.number} depends on it; undo that one first"
+            )
 
 
 def _lead_back(connection: Connection, merge: int, back: dict[int, str]) -> None:

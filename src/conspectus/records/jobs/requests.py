@@ -232,8 +232,8 @@ def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Ma
         raise Conflict("idempotency key", key, "belongs to a request that is still being answered")
     if found.answer == LOST:
         raise WriteOutcomeUnknown(
-            "of this request a part or all was stored, and its answer is not kept; look what is there before"
-            " you send it again, with another idempotency key"
+            "the request was stored in part or in full, but its answer was not; check what is stored before"
+            " you send it again with another idempotency key"
         )
     answer: Mapping[str, Any] = json.loads(found.answer)
     return answer

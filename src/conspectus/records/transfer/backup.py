@@ -34,7 +34,7 @@ LEVEL = 3
 _ENCRYPTED = 1
 _METHODS = frozenset({zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED})
 _NAME = re.compile(r"records\.sqlite|secrets/[\w-]{1,200}|uploads/[\w-]{1,200}/\d{1,9}", re.ASCII)
-_OUTSIDE = "is no backup of conspectus"
+_OUTSIDE = "is not a backup of Conspectus"
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +115,7 @@ def unpack(archive: zipfile.ZipFile, manifest: Manifest, name: str, target: IO[b
             digest.update(block)
             target.write(block)
     if (size, digest.hexdigest()) != (expected.bytes, expected.sha256):
-        raise UnreadableFile(str(archive.filename), f"{name} is not what was backed up")
+        raise UnreadableFile(str(archive.filename), f"{name} does not match its checksum")
 
 
 def _manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
@@ -149,22 +149,22 @@ def _read_manifest(given: Any) -> Manifest:
 
 
 def _require_plain(listed: zipfile.ZipInfo, path: Path) -> None:
-    """Raise UnreadableFile for what is no plain file, or is packed as no backup is."""
+    """Raise UnreadableFile for what is not a plain file, or has a compression that no backup has."""
     mode = stat.S_IFMT(listed.external_attr >> 16)
     if mode not in (0, stat.S_IFREG) or listed.is_dir() or listed.flag_bits & _ENCRYPTED:
-        raise UnreadableFile(str(path), f"{listed.filename!r} is no plain file")
+        raise UnreadableFile(str(path), f"{listed.filename!r} is not a plain file")
     if listed.compress_type not in _METHODS:
-        raise UnreadableFile(str(path), f"{listed.filename!r} is packed as no backup is")
+        raise UnreadableFile(str(path), f"{listed.filename!r} has a compression that no backup has")
 
 
 def _require_listed(archive: zipfile.ZipFile, manifest: Manifest, path: Path) -> None:
     """Raise UnreadableFile for members that the manifest does not have so, or that have no place there."""
     names = [each.filename for each in archive.infolist()]
     if sorted(names) != sorted([*manifest.members, MANIFEST]):
-        raise UnreadableFile(str(path), "its files are not those of its manifest")
+        raise UnreadableFile(str(path), "its files do not match its manifest")
     for name, expected in manifest.members.items():
         if not _NAME.fullmatch(name):
-            raise UnreadableFile(str(path), f"{name!r} has no place in a store")
+            raise UnreadableFile(str(path), f"{name!r} does not belong to a store")
         if archive.getinfo(name).file_size != expected.bytes:
             raise UnreadableFile(str(path), f"{name!r} has another size than its manifest says")
 
@@ -174,9 +174,9 @@ def _readable(path: Path) -> Iterator[None]:
     try:
         yield
     except DAMAGED as fault:
-        raise UnreadableFile(str(path), f"is damaged or no backup: {fault}") from fault
+        raise UnreadableFile(str(path), f"is damaged or not a backup: {fault}") from fault
     except FileNotFoundError as fault:
-        raise UnreadableFile(str(path), "is not there") from fault
+        raise UnreadableFile(str(path), "does not exist") from fault
 
 
 _TOKEN = re.compile(r"'[^']*'|\w+|[^\w\s]")
@@ -257,7 +257,7 @@ def checked(path: Path) -> tuple[str, Mapping[str, Sum]]:
 def _require_sound(connection: sqlite3.Connection, path: Path) -> None:
     for name, statement in connection.execute(_SCHEMA):
         if not isinstance(statement, bytes) or not is_expected(statement.decode("utf-8", "replace")):
-            raise StorageError(f"{path}: {name!r} is no table or index of a store")
+            raise StorageError(f"{path}: {name!r} is not a table or index of a store")
     pages = (row[0] for row in connection.execute("PRAGMA integrity_check") if row[0] != b"ok")
     broken = (b"a broken reference in " + row[0] for row in connection.execute("PRAGMA foreign_key_check"))
     for problem in chain(pages, broken):
@@ -268,7 +268,7 @@ def _version(connection: sqlite3.Connection, path: Path) -> str:
     found = connection.execute("SELECT version_num FROM alembic_version").fetchone()
     version = found[0].decode("utf-8", "replace") if found and isinstance(found[0], bytes) else ""
     if not _WRITTEN_VERSION.fullmatch(version):
-        raise StorageError(f"{path} holds no store, or one that another is still moved into")
+        raise StorageError(f"{path} holds no store, or an unfinished transfer")
     if version > VERSION:
         raise StorageTooNew(str(path), version)
     return version

@@ -82,7 +82,7 @@ class Target:
         """A transaction of this run. Raises Conflict if another run has taken over."""
         with self.database.translated(), self.database.migrating() as connection:
             if self._holder(connection) != self._run:
-                raise Conflict("move", self.database.name, "another run has taken it over")
+                raise Conflict("move", self.database.name, "another run has taken over")
             yield connection
 
     @contextmanager
@@ -132,7 +132,9 @@ class Target:
         begun = connection.execute(select(state.c.origin, state.c.version)).one()
         if (begun.origin, begun.version) != (origin, VERSION):
             reason = f"a move of {begun.origin} (version {begun.version}) into it has not ended"
-            raise Conflict("target", self.database.name, f"{reason}; end that one, or empty it")
+            raise Conflict(
+                "target", self.database.name, f"{reason}; finish that transfer, or empty the target"
+            )
         connection.execute(update(state).values(run=self._run))
         return True
 
@@ -471,7 +473,7 @@ def _require_newest(connection: Connection, name: str) -> None:
     if stored is None:
         raise NotFound("store at", name)
     if stored == UNFINISHED:
-        raise StorageError(f"{name}: a move into it has not ended; end that one first")
+        raise StorageError(f"{name}: a transfer into it is unfinished; finish it first")
     if stored > VERSION:
         raise StorageTooNew(name, stored)
     if stored < VERSION:
