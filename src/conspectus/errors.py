@@ -157,7 +157,7 @@ class DanglingEdges(InvalidInput):
     code = "dangling_edges"
 
     def __init__(self, missing: Sequence[str]) -> None:
-        super().__init__("edges", f"lead to what is no node of the graph: {_some(missing)}; add it first")
+        super().__init__("edges", f"lead to unknown nodes: {_some(missing)}; add them first")
         self.missing = tuple(missing)
 
 

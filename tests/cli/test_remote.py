@@ -179,7 +179,7 @@ def test_where_a_command_looks(filled: Remote, notes: Path, tmp_path: Path) -> N
 def test_what_works_on_this_machine_says_so(shell: Shell, command: list[str]) -> None:
     done = shell(*command, "--url", "http://localhost:8642")
     assert done.code == 2
-    assert "asks no server" in done.err
+    assert "does not work with a server" in done.err
 
 
 def test_the_key_is_never_shown(filled: Remote) -> None:

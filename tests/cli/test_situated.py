@@ -42,8 +42,8 @@ def test_windows_are_asked_for_in_a_channel_as_well(talked: Shell, command: tupl
     ("options", "reason"),
     [
         (("--channel", "hr"), "channel 'hr'"),
-        (("--thread", "a"), "name the channel"),
-        (("--profile", "best"), "there are default and multiplicative"),
+        (("--thread", "a"), "give the channel"),
+        (("--profile", "best"), "expected one of default, multiplicative"),
         (("--profile", "default without sleep"), "is unknown"),
         (("--at", "soon"), "time"),
     ],

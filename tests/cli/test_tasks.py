@@ -62,7 +62,7 @@ def test_words_only_is_said_and_nothing_stored_is_nothing(shell: Shell) -> None:
     assert shell("tasks", "search", "anything").code == 3
     shell("tasks", "add", "x", "Title")
     refused = shell("tasks", "search", "anything")
-    assert (refused.code, "holds words only" in refused.err) == (2, True)
+    assert (refused.code, "has no embedding model" in refused.err) == (2, True)
 
 
 def test_an_import_reports_bad_rows_and_stores_nothing_beside_them(shell: Shell) -> None:

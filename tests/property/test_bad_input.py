@@ -196,7 +196,7 @@ async def test_a_mapping_is_a_document_and_a_filter(engine: Engine) -> None:
         assert len((await engine.retrieve("a", filter=where)).hits) == 5
         assert await engine.documents.count(filter=where) == 5
     assert await engine.documents.count(filter={"metadata.year": 1999, "kind": "page"}) == 1
-    with pytest.raises(InvalidInput, match=r"^filter: 'king' is no field"):
+    with pytest.raises(InvalidInput, match=r"^filter: 'king' is not a field"):
         await engine.documents.count(filter={"king": "page"})
     with pytest.raises(InvalidInput, match=r"^'titel': is not a field of NewDocument; give text, "):
         await engine.add([{"text": "x", "titel": "y"}])

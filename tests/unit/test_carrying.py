@@ -169,7 +169,7 @@ async def test_into_another_scope_and_collection(engine: Engine) -> None:
     await engine.memory.import_lines(lines, scope=Scope("eve", "crow", "tuesday"))
     assert len(await keys(engine, Scope("eve", "crow", "tuesday"))) == 5
     assert await exported(engine, ANN) == lines
-    with pytest.raises(InvalidInput, match="line 2: would have the key of line 1"):
+    with pytest.raises(InvalidInput, match="line 2: has the key of line 1"):
         both = [each for each in await exported(engine, Scope("ann")) if json.loads(each)["key"] == "g"]
         await engine.memory.import_lines(both, scope=Scope("eve", "crow", "both"))
 

@@ -173,7 +173,7 @@ async def test_silence_is_waited_out_for_so_long(server: ChatServer, after: int)
     model = HostedChatModel("openai:small", url=server.url, seconds=0.5)
     assert text(await answer(model)) == "Hello world"
     server.plan.append(stumbling("silent", after=after))
-    with pytest.raises(ChatTimedOut, match=r"nothing came for 0\.5 s"):
+    with pytest.raises(ChatTimedOut, match=r"no data for 0\.5 s"):
         await answer(model)
     async with asyncio.timeout(30):
         await server.leaving.wait()

@@ -201,14 +201,16 @@ async def test_files_that_are_sent_again_are_the_same_byte_for_byte(tmp_path: Pa
         (Answer(b"<html>", type="text/html"), "it is not JSON"),
         (Answer(b"[" * 5_000, type="application/json"), "it is not JSON"),
         (Answer(b"<html>", 404, type="text/html"), "HTTP 404 without a reason"),
-        (Answer(b"[]", 404, type="application/problem+json"), "its reason is no object"),
+        (Answer(b"[]", 404, type="application/problem+json"), "its reason is not an object"),
         (redirect("http://elsewhere.example/"), "HTTP 302 without a reason"),
         (ok([PERSON]), "not an object"),
         (ok({**PERSON, "scopes": ["all"]}), r"answer\.scopes\.0 is 'all'"),
         (Answer(b"not gzip", headers={"Content-Encoding": "gzip"}), "the answer was lost"),
         (
-            Answer(b'{"code": "timeout", "detail": "not done within 60 s"}', 504, "application/problem+json"),
-            "not done within 60 s",
+            Answer(
+                b'{"code": "timeout", "detail": "not finished within 60 s"}', 504, "application/problem+json"
+            ),
+            "not finished within 60 s",
         ),
     ],
 )

@@ -211,7 +211,7 @@ def test_lines_can_go_into_one_conversation(reads: Reads) -> None:
 def test_two_memories_never_become_one(reads: Reads) -> None:
     both = [line(conversation="monday"), line(conversation="sunday")]
     assert len(reads(both)) == 1
-    with pytest.raises(InvalidInput, match="line 2: would have the key of line 1"):
+    with pytest.raises(InvalidInput, match="line 2: has the key of line 1"):
         reads(both, into=Scope("ann", None, "all"))
 
 

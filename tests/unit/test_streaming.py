@@ -113,7 +113,7 @@ async def test_the_same_again_is_nothing_new(engine: Engine) -> None:
 async def test_an_index_says_one_thing(engine: Engine) -> None:
     await engine.streams.add_captions(NewCaption("x", 1, 2, index=7), stream="v")
     for other in (NewCaption("y", 1, 2, index=7), NewCaption("x", 1, 3, index=7), NewCaption("x", index=7)):
-        with pytest.raises(Conflict, match="says something else"):
+        with pytest.raises(Conflict, match="with another text or time"):
             await engine.streams.add_captions([NewCaption("new", 9), other], stream="v")
         with pytest.raises(Conflict):
             await engine.streams.add_captions(

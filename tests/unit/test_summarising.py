@@ -156,7 +156,7 @@ def failing_for(scene: str, fault: ChatError) -> ScriptedChatModel:
 
 
 async def test_a_batch_that_fails_is_named_and_the_others_are_there(tmp_path: Path) -> None:
-    model = failing_for("scene 8", ChatBadAnswer("scripted", "it will not answer this"))
+    model = failing_for("scene 8", ChatBadAnswer("scripted", "the model refused to answer"))
     async with opened(tmp_path, model) as engine:
         await engine.streams.add_captions(indexed(*range(18)), stream="film")
         made = await engine.summaries.summarize(**REQUEST)

@@ -279,7 +279,7 @@ async def test_tasks_without_vectors_are_not_nothing(tmp_path: Path) -> None:
         with pytest.raises(ProviderError, match="refused the key"):
             await tasks.put_many([at(0.5), at(0.6)])
         assert len((await tasks.list()).tasks) == 2
-        with pytest.raises(ProviderUnavailable, match="none of the 2 texts"):
+        with pytest.raises(ProviderUnavailable, match="none of the 2 candidates"):
             await tasks.search("question")
         assert await tasks.search("question", status="completed") == []
 
@@ -289,7 +289,7 @@ async def test_a_collection_of_words_only_says_so(tmp_path: Path) -> None:
         tasks = engine.tasks
         assert await tasks.search("password") == []
         await tasks.put(LOGIN)
-        with pytest.raises(InvalidInput, match="collection: holds words only"):
+        with pytest.raises(InvalidInput, match="collection: has no embedding model"):
             await tasks.search("password")
         assert (await engine.retrieve("password", collection="tasks")).outcome == "found"
 

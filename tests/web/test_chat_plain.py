@@ -73,7 +73,7 @@ def test_a_failure_breaks_no_line() -> None:
 
 @pytest.mark.parametrize("wrong", [{"chat_form": "prose"}, {"chat_events": "none"}])
 def test_a_server_is_not_set_to_what_there_is_not(wrong: dict[str, str]) -> None:
-    with pytest.raises(InvalidInput, match="is none of"):
+    with pytest.raises(InvalidInput, match="must be one of"):
         Settings(**wrong)
 
 

@@ -175,7 +175,7 @@ def test_more_processes_than_a_machine_could_run_are_refused(tmp_path: Path) -> 
     code, told = refused(tmp_path, "--workers", str(MOST + 1), "--host", "203.0.113.1")
     assert (code, told) == (
         2,
-        f"error: workers: {MOST + 1} processes are too many: at most {MOST} answer at one address\n",
+        f"error: workers: {MOST + 1} processes are too many; the maximum is {MOST}\n",
     )
     assert not (tmp_path / "data").exists()
 

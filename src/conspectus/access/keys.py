@@ -101,22 +101,22 @@ def person_of(user: User, key: Key) -> Person:
 
 LONGEST = 100
 RESERVED = {LOCAL, EVERYWHERE, ".", ".."}
-"""What stands for something else in names of collections, questions and addresses."""
+"""Names with a special meaning in collection names, queries and URLs."""
 
 
 def account_name(name: str) -> str:
     """The name, if an account or a group can have it. Raises InvalidInput."""
     if not 1 <= len(name) <= LONGEST or not name.isprintable() or name != name.strip() or "/" in name:
-        raise InvalidInput("name", f"has 1 to {LONGEST} characters that can be seen, and no slash")
+        raise InvalidInput("name", f"must have 1 to {LONGEST} visible characters and no slash")
     if is_uuid(name):
         raise InvalidInput("name", "has the form of an id; choose another name")
     if name in RESERVED:
-        raise InvalidInput("name", f"{name!r} stands for something else")
+        raise InvalidInput("name", f"{name!r} is a reserved name")
     return name
 
 
 def label_text(label: str) -> str:
     """What a key is called, if it can be stored and shown. Raises InvalidInput."""
     if len(label) > LONGEST or not clean(label).isprintable():
-        raise InvalidInput("label", f"has at most {LONGEST} characters that can be seen")
+        raise InvalidInput("label", f"must have at most {LONGEST} visible characters")
     return clean(label)

@@ -144,7 +144,7 @@ def require_grantor(role: Role | None, given: Role) -> None:
     limit = GRANTS_UP_TO.get(role) if role is not None else None
     if limit is None or not at_least(limit, given):
         raise PermissionDenied(
-            f"give or take the role {given}", "the role owner" if limit else "the role manager"
+            f"grant or revoke the role {given}", "the role owner" if limit else "the role manager"
         )
 
 

@@ -109,7 +109,7 @@ def room(allocation: Allocation, *, window: int, system: int, question: int) -> 
     """
     for name in Allocation.__dataclass_fields__:
         if getattr(allocation, name) < 0:
-            raise InvalidInput(f"allocation.{name}", "is a number of tokens, it cannot be negative")
+            raise InvalidInput(f"allocation.{name}", "must not be negative")
     if system > allocation.system:
         raise TooLarge("instructions", size=system, limit=allocation.system, unit="tokens")
     left = window - system - allocation.answer
@@ -194,7 +194,9 @@ def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Me
     for turn in turns:
         answers = isinstance(turn, Turn) and turn.answers is not None
         if turn.role not in {"user", "assistant"} and not (turn.role == "tool" and answers):
-            raise InvalidInput("history", f"{turn.role!r} is no role of a turn; there are user and assistant")
+            raise InvalidInput(
+                "history", f"{turn.role!r} is not a role of a turn; expected user or assistant"
+            )
     cleaned = [replace(turn, content=clean(turn.content)) for turn in turns]
     return message, cleaned[: len(request.history)], cleaned[len(request.history) :]
 

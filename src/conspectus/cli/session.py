@@ -114,7 +114,7 @@ class Session:
     def require_here(self) -> None:
         """Raise InvalidInput if a server was named for a command that works on this machine."""
         if self.common.url is not None:
-            raise InvalidInput("url", "this command works on this machine and asks no server")
+            raise InvalidInput("url", "this command does not work with a server; use --data-dir")
 
     def show(self, value: object, picture: RenderableType, *, found: object = True) -> None:
         """Print a value: as JSON if that was asked for, or its picture. End if nothing was `found`."""

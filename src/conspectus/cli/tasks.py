@@ -55,7 +55,9 @@ def task_of(row: object) -> Task:
         raise InvalidInput("task", "must be an object with an id and a title")
     for name in row:
         if name not in FIELDS:
-            raise InvalidInput(str(name), f"is no field of a task; there are {', '.join(sorted(FIELDS))}")
+            raise InvalidInput(
+                str(name), f"is not a field of a task; expected one of {', '.join(sorted(FIELDS))}"
+            )
     return checked(
         Task(
             id=_file_text(row, "id"),
@@ -140,7 +142,7 @@ def _file_text(row: Mapping[str, Any], name: str) -> str:
         return ""
     if isinstance(value, str) or (name == "id" and isinstance(value, int) and not isinstance(value, bool)):
         return str(value)
-    raise InvalidInput(name, "must be text")
+    raise InvalidInput(name, "must be a string")
 
 
 def _tags(value: object) -> tuple[str, ...]:
@@ -150,7 +152,7 @@ def _tags(value: object) -> tuple[str, ...]:
         return ()
     if isinstance(value, list) and all(isinstance(each, str) for each in value):
         return tuple(value)
-    raise InvalidInput("tags", "must be a list of words")
+    raise InvalidInput("tags", "must be a list of strings")
 
 
 def _metadata(value: object) -> Mapping[str, object]:

@@ -47,7 +47,7 @@ class RemoteChat(RemoteService, ChatService):
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         if request.since or request.options != ModelOptions():
-            raise InvalidInput("options", "are not taken by /chat of a server; use /chat/completions")
+            raise InvalidInput("options", "are not supported by /chat of a server; use /chat/completions")
         asked = replace(ask("/chat", chat_json(request)), once=request.store_in is not None)
         async with aclosing(self._events(asked)) as events:
             async for event in events:

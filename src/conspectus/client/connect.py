@@ -47,7 +47,7 @@ def checked(url: str) -> str:
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL as fault:
-        raise InvalidInput("url", f"{url!r:.200} is no address: {fault}") from fault
+        raise InvalidInput("url", f"{url!r:.200} is not a valid address: {fault}") from fault
     if parts.scheme not in {"http", "https"} or not parts.host:
         raise InvalidInput("url", f"{url!r:.200} does not begin with http:// or https:// and a name")
     if parts.userinfo or parts.query or parts.fragment:
@@ -60,5 +60,5 @@ def authorization(api_key: str) -> dict[str, str]:
     if not api_key:
         return {}
     if not (api_key.isascii() and api_key.isprintable()) or " " in api_key:
-        raise InvalidInput("api_key", "has characters that no key has")
+        raise InvalidInput("api_key", "has characters that are not allowed in a key")
     return {"Authorization": f"Bearer {api_key}"}

@@ -58,7 +58,7 @@ def _reader(hint: Any) -> Read:
         return _record
     shape = get_origin(hint) or hint
     if shape not in _SHAPES:
-        raise TypeError(f"nothing is known of {hint!r}")
+        raise TypeError(f"unsupported type {hint!r}")
     return _SHAPES[shape]
 
 
@@ -70,7 +70,7 @@ def _filter(_: Any, value: object, at: str) -> Filter:
     try:
         return filter_from_json(value)
     except InvalidInput as fault:
-        raise Misread(f"{at} is no filter: {fault.reason}") from fault
+        raise Misread(f"{at} is not a filter: {fault.reason}") from fault
 
 
 def _named(hint: Any, value: object, at: str) -> Any:

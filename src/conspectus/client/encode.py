@@ -68,7 +68,7 @@ def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
     if "text" in told and "places" in told:
         told["places"] = checked(told["places"], told["text"])
     if "text" in told and "spans" in told and len(clean(told["text"])) != len(told["text"]):
-        raise InvalidInput("spans", "refer to a text that cannot be stored as it is")
+        raise InvalidInput("spans", "refer to a text with characters that cannot be stored")
     if told.get("vector") is not None:
         unit(told["vector"])
         told["vector"] = [float(number) for number in told["vector"]]

@@ -85,5 +85,5 @@ def _object(channel: Transport, event: ServerEvent) -> dict[str, object]:
     except (ValueError, RecursionError) as fault:
         raise channel.unclear(f"an event {event.name!r:.20} is not JSON") from fault
     if not isinstance(told, dict):
-        raise channel.unclear(f"an event {event.name!r:.20} is no object")
+        raise channel.unclear(f"an event {event.name!r:.20} is not an object")
     return told

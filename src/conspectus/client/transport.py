@@ -200,7 +200,7 @@ class Transport:
     def reported(self, problem: object) -> ConspectusError:
         """The error that a problem document stands for."""
         if not isinstance(problem, dict):
-            return self.unclear("its reason is no object")
+            return self.unclear("its reason is not an object")
         if problem.get("code") in OWN_FAULTS:
             return ServerUnavailable(self._url, str(problem.get("detail")))
         return error_of(problem)

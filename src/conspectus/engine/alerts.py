@@ -246,7 +246,7 @@ def _sent(name: str, event: AlertEvent) -> bytes:
 def _check(alert: NewAlert, *, longest_query: int) -> None:
     """Raise InvalidInput or TooLarge for what no alert can be."""
     if not fitting("name", alert.name, NAME_BYTES).strip():
-        raise InvalidInput("name", "must have a character that can be seen")
+        raise InvalidInput("name", "must have a visible character")
     if len(alert.query) > longest_query:
         raise TooLarge("query", size=len(alert.query), limit=longest_query, unit="characters")
     if len(alert.streams) > MOST_STREAMS:

@@ -180,5 +180,7 @@ class CollectionService(Service):
         made = self._parts.embedder_named(embedder)
         if made is None or made.space.dimensions != dimensions:
             has = made.space.dimensions if made else 0
-            raise InvalidInput("dimensions", f"{embedder} makes vectors of {has}, not of {dimensions}")
+            raise InvalidInput(
+                "dimensions", f"{embedder} makes vectors of {has} dimensions, not {dimensions}"
+            )
         return embedder

@@ -105,7 +105,7 @@ class ConnectionService(Service):
         place = await self._authorized.place(collection)
         wiki = await self._authorized_jobs.connection(place, name)
         require_scope(self._person, "write", "write")
-        place.require("editor", "bring a collection in step")
+        place.require("editor", "sync a collection")
         may_follow(self._person, wiki)
         for job in await self._syncs(place, wiki):
             return job
@@ -127,9 +127,7 @@ class ConnectionService(Service):
         connector = self._parts.work.connector_for(wiki, self._core.fetcher())
         try:
             if not isinstance(connector, Watchable):
-                raise InvalidInput(
-                    "connection", f"{wiki.connector} cannot be watched; sync it from time to time"
-                )
+                raise InvalidInput("connection", f"{wiki.connector} cannot be watched; sync it on a schedule")
             changes = connector.watch()
             while True:
                 changed = asyncio.ensure_future(anext(changes))
@@ -192,6 +190,8 @@ def _connection_name(name: str) -> str:
 def _refuse_secrets(options: Mapping[str, Any]) -> None:
     for name, value in options.items():
         if SECRET_NAME.search(name):
-            raise InvalidInput("options", f"{name!r} looks like a secret; none can be kept yet")
+            raise InvalidInput("options", f"{name!r} looks like a secret; secrets cannot be stored")
         if isinstance(value, str) and SECRET_PART.match(value.strip()):
-            raise InvalidInput("options", f"{name!r} may hold a secret in its address; none can be kept yet")
+            raise InvalidInput(
+                "options", f"{name!r} may hold a secret in its address; secrets cannot be stored"
+            )

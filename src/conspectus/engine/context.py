@@ -470,7 +470,7 @@ class SourceWriter:
     async def free_name(self, name: str, renamed: Collection | None = None) -> str:
         """A collection's whole name, if it stands for nothing else. Raises InvalidInput or Conflict."""
         if name == EVERYWHERE:
-            raise InvalidInput("collection", f"{name!r} stands for all collections")
+            raise InvalidInput("collection", f"{name!r} is reserved for all collections")
         if is_uuid(name):
             raise InvalidInput("collection", NO_ID)
         whole = named("collection", name)
@@ -486,10 +486,12 @@ class SourceWriter:
         prefix, slash, _ = name.partition("/")
         user = await self._parts.accounts.user(prefix) if slash else None
         if user is not None and user.name == prefix and not user.owner:
-            raise Conflict("collection", name, "begins with the name of an account, which alone can make it")
+            raise Conflict(
+                "collection", name, "begins with the name of another account; only that account can create it"
+            )
         found = await self._authorized.find(name)
         if found is not None and found.collection.id == name:
-            raise Conflict("collection", name, "is the id of another")
+            raise Conflict("collection", name, "is the id of another collection; choose another name")
 
     def storable(self, metadata: Mapping[str, Any]) -> Metadata:
         """Metadata as it is stored. Raises InvalidInput or TooLarge."""
@@ -500,4 +502,4 @@ def keep_known(place: SourceRef, source: Source, told: Metadata | None) -> None:
     """Raise PermissionDenied where a manager of one source would change what a connection writes to."""
     changed = told is not None and any(told.get(key) != source.metadata.get(key) for key in KNOWN_BY)
     if changed:
-        place.require("manager", "change what a connection knows a source by")
+        place.require("manager", "change metadata that a connection uses")

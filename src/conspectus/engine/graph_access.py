@@ -124,7 +124,7 @@ def checked(walk: Traversal, settings: Settings) -> Traversal:
         raise InvalidInput("types", "must be a sequence of types")
     if not 0 <= walk.offset < settings.max_traversal_nodes:
         raise InvalidInput(
-            "offset", f"must be from 0 to below {settings.max_traversal_nodes}, where a walk ends"
+            "offset", f"must be at least 0 and below {settings.max_traversal_nodes}, the limit of a traversal"
         )
     require_range("limit", walk.limit, 1, settings.max_limit)
     return Traversal(
@@ -207,7 +207,7 @@ class GraphAccess:
             whole = named("graph", _whole(named("graph", graph)))
             found, place = await self._writer.source(whole, collection, None, "graph")
         if found.kind != "graph":
-            raise Conflict("source", found.name, "is no graph")
+            raise Conflict("source", found.name, "is not a graph")
         return found, place
 
     async def writable(self, graph: str, collection: str) -> tuple[Source, SourceRef]:

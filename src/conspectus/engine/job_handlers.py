@@ -59,14 +59,14 @@ class JobHandlers:
             case "sync":
                 return await self._follow(job, tell)
             case "summary" | "retention":
-                raise Conflict("job", job.id, "is done where streams and memories are known")
+                raise Conflict("job", job.id, "needs an engine with streams and memories")
 
     async def _take_page(self, job: Job, tell: Tell) -> Outcome:
         """Fetch a page, read it, and put it in the place of what it was before."""
         given = {**job.arguments, **(await self._parts.work.files.secret(job.id) or {})}
         url, headers = given.get("url"), given.get("headers", {})
         if not isinstance(url, str) or not isinstance(headers, dict):
-            raise Conflict("job", job.id, "what it was to ask for is kept no longer; ask for it anew")
+            raise Conflict("job", job.id, "its request was deleted; start a new job")
         sent = {name: str(value) for name, value in headers.items()}
         fetched = checked(await self._core.fetcher().fetch(url, method=str(given["method"]), headers=sent))
         tell(1, 3)
@@ -86,7 +86,7 @@ class JobHandlers:
         """Read each file and put it in the place of what it was before; one that fails stops no other."""
         names, paths = _names(job), await self._parts.work.files.files(job.id)
         if len(paths) != len(names):
-            raise Conflict("job", job.id, "its files are kept no longer; hand them in anew")
+            raise Conflict("job", job.id, "its files were deleted; upload them again")
         source = await self._target(job, str(job.arguments["source"]), "upload")
         counts: Counter[str] = Counter()
         failures: list[ConspectusError] = []
@@ -287,7 +287,7 @@ class ConnectionSources:
         name = wiki.name if space in ROOT else f"{wiki.name}/{space}"
         for each in await self._collections.list_sources(collection=wiki.collection):
             if each.name == name and each.metadata.get("wiki") != wiki.id:
-                raise Conflict("source", name, "is there already and is not kept by this connection")
+                raise Conflict("source", name, "exists already and does not belong to this connection")
             if each.metadata.get("wiki") == wiki.id and each.metadata.get("space") == space:
                 return each
         return await self._make(name, {"wiki": wiki.id, "space": space})

@@ -204,11 +204,9 @@ class JobService(Service):
         """
         found = await self._stoppable(job, "run a job again")
         if found.state not in {"failed", "cancelled"}:
-            raise Conflict(
-                "job", job, f"is {found.state}; only what failed or was cancelled can be run again"
-            )
+            raise Conflict("job", job, f"is {found.state}; only failed and cancelled jobs can be retried")
         if not found.arguments.get("repeatable", True):
-            raise Conflict("job", job, "needs what was deleted when it ended; ask for it anew")
+            raise Conflict("job", job, "needs data that were deleted when it ended; start a new job")
         cleared = dict.fromkeys(("code", "error", "result", "started", "finished"))
         unless: tuple[JobState, ...] = ("queued", "running", "succeeded")
         again = await self._parts.work.job_store.change(

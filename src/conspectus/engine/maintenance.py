@@ -26,7 +26,7 @@ class MaintenanceService(Service):
         places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
         whole = [place for place in places if place.whole]
         if collection and not whole:
-            raise PermissionDenied("see the numbers of a collection", "the role viewer on all of it")
+            raise PermissionDenied("read the status of a collection", "the role viewer on all of it")
         core = self._core
         found = [await collection_status(core.records, core.open_indexes, each.collection) for each in whole]
         if not self._person.owner:
@@ -65,7 +65,7 @@ class MaintenanceService(Service):
         require_embedder(self._person, embedder, self._parts.settings.embedder)
         new = self._parts.embedder_named(embedder)
         if new is None:
-            raise InvalidInput("embedder", "a collection can move to another embedder, not to none")
+            raise InvalidInput("embedder", "is required; embeddings cannot be removed from a collection")
         home, core = place.collection, self._core
         if home.space == new.space:
             return await self._documents.wait_until_embedded(collection=home.id, progress=progress)

@@ -41,7 +41,7 @@ class PeopleService(Service):
         require_owner(self._person, "make accounts")
         account_name(name)
         if await self._authorized.begins_a_collection(f"{name}/"):
-            raise Conflict("user", name, "is how the names of collections begin; rename those first")
+            raise Conflict("user", name, "is the prefix of names of collections; rename those first")
         await self._owner_account()
         user = User(UserId(str(uuid4())), name, self._parts.clock())
         await self._parts.accounts.add_user(user)
@@ -73,7 +73,7 @@ class PeopleService(Service):
         found = await self._other_than_owner(user)
         follower = None if transfer_to is None else await self._user(transfer_to)
         if follower == found:
-            raise InvalidInput("transfer_to", "is the account that is to be deleted")
+            raise InvalidInput("transfer_to", "is the account to delete; choose another one")
         await self._parts.accounts.delete_user(found.id, transfer_to=follower.id if follower else None)
 
     async def create_group(self, name: str) -> Group:
@@ -132,7 +132,7 @@ class PeopleService(Service):
         holder = await self._holder(user, "make a key")
         require_scopes(self._person, chosen, "make a key for that")
         if expires is not None and (expires.tzinfo is None or expires <= self._parts.clock()):
-            raise InvalidInput("expires", "must be an instant to come, with its zone")
+            raise InvalidInput("expires", "must be an instant in the future, with a time zone")
         return await self._new_key(holder, label_text(label), scopes=chosen, expires=expires)
 
     async def list_keys(self, user: str | None = None) -> Sequence[Key]:
@@ -156,12 +156,12 @@ class PeopleService(Service):
         require_scopes(self._person, old.scopes, "renew a key for that")
         now = self._parts.clock()
         if not old.valid(now):
-            raise Conflict("key", key, "is not valid any more; make a new one")
+            raise Conflict("key", key, "is not valid any more; create a new one")
         made = await self._new_key(old.user, old.label, scopes=old.scopes, expires=old.expires)
         ended = await self._parts.accounts.revoke_key(old.id, now)
         if ended.revoked != now:
             await self._parts.accounts.revoke_key(made.key.id, now)
-            raise Conflict("key", key, "was revoked meanwhile; make a new one")
+            raise Conflict("key", key, "was revoked meanwhile; create a new one")
         return made
 
     async def authenticate(self, secret: str) -> Person:
@@ -215,7 +215,7 @@ class PeopleService(Service):
     async def _other_than_owner(self, user: str) -> User:
         found = await self._user(user)
         if found.owner:
-            raise Conflict("user", user, "is the owner account, which stays as it is")
+            raise Conflict("user", user, "is the owner account, which cannot be changed")
         return found
 
     async def _holder(self, user: str | None, action: str) -> UserId:
@@ -244,7 +244,7 @@ class PeopleService(Service):
     async def _granted(self, collection: str, source: str | None) -> tuple[SourceRef, SourceId | None]:
         """The collection and, where one is named, the source that a role is for."""
         place = await self._authorized.place(collection)
-        require_scope(self._person, "admin", "see, give or take roles")
+        require_scope(self._person, "admin", "list, grant or revoke roles")
         if source is None:
             return place, None
         return place, (await self._authorized.require_source(place, source)).id
@@ -260,7 +260,7 @@ class PeopleService(Service):
         require_grantor(own, role)
         found = await (self._group if grantee.kind == "group" else self._user)(grantee.id)
         if found.id in {place.collection.owner, LOCAL}:
-            raise Conflict("user", grantee.id, "has every right here and keeps it")
+            raise Conflict("user", grantee.id, "owns the collection; its rights cannot be changed")
         whom = Principal(grantee.kind, found.id)
         for each in await self._parts.accounts.grants(place.collection.id):
             if (each.source, each.grantee) == (part, whom):

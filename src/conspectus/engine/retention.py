@@ -86,7 +86,7 @@ class RetentionRules:
             before = None if rule.days is None else days_before(now, rule.days)
             found = await homes.oldest(home.id, before=before, beyond=rule.max_count, pinned=False, limit=ALL)
             if found:
-                place.require("editor", "carry out a retention", source=home.id)
+                place.require("editor", "apply retention rules", source=home.id)
             due += found
         return due
 
@@ -125,7 +125,7 @@ class RetentionService(Service):
         Nothing is deleted now: `apply` does, or the background work. If several rules hold for a
         conversation, the strictest applies. Raises InvalidInput or PermissionDenied.
         """
-        require_scope(self._person, "write", "keep a retention")
+        require_scope(self._person, "write", "set a retention rule")
         rule = checked_retention(retention)
         checked(scope)
         if await self._authorized.find(collection) is None:
@@ -138,7 +138,7 @@ class RetentionService(Service):
 
     async def delete(self, *, scope: Scope, collection: str = MEMORY) -> None:
         """Delete the retention rule of a scope, if it has one. Raises PermissionDenied."""
-        require_scope(self._person, "write", "keep a retention")
+        require_scope(self._person, "write", "set a retention rule")
         home = await self._changeable(checked(scope), collection)
         await self._parts.memories.drop_retention(stable_id("retention", home, written_for(scope)))
 
@@ -146,7 +146,7 @@ class RetentionService(Service):
         """The collection in which the person may change the rule of this scope. Raises PermissionDenied."""
         homes = await self._reader.homes(scope, collection)
         for source in homes.ids or (None,):
-            homes.place.require("editor", "keep a retention", source=source)
+            homes.place.require("editor", "set a retention rule", source=source)
         return homes.place.collection.id
 
     async def list(self, *, collection: str = MEMORY) -> Sequence[RetentionRule]:
@@ -160,7 +160,7 @@ class RetentionService(Service):
         self, *, collection: str = MEMORY, scope: Scope | None = None, dry_run: bool = False
     ) -> MemoryReceipt:
         """Apply the retention rules of a scope, or all; with `dry_run`, only say what they would delete."""
-        require_scope(self._person, "write", "carry out a retention")
+        require_scope(self._person, "write", "apply retention rules")
         place = await self._authorized.place(collection)
         rules = await self._rules.of(place)
         due = await self._rules.due(place, rules, None if scope is None else checked(scope))
@@ -171,7 +171,7 @@ class RetentionService(Service):
 
     async def start_job(self, *, collection: str = MEMORY) -> Job:
         """Apply the retention rules of a collection in a background job; only one runs at a time."""
-        require_scope(self._person, "write", "carry out a retention")
+        require_scope(self._person, "write", "apply retention rules")
         place = await self._authorized.place(collection)
         await self._rules.due(place, await self._rules.of(place), None)
         return await self._retention_job(place, {})

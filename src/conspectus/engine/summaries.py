@@ -144,7 +144,7 @@ class SummaryService(Service):
 
     async def start_job(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Job:
         """Summarize in a background job, which is returned at once; `get` then returns the summary."""
-        require_scope(self._person, "write", "have a summary made by a job")
+        require_scope(self._person, "write", "start a summary job")
         asked = await self._pipeline.resolved(SummaryRequest(stream, **options))
         return await self._queue.submit(self._live.job(asked))
 
@@ -158,9 +158,7 @@ class SummaryService(Service):
         if self._parts.chat_model is None:
             raise ChatNotConfigured
         if request.extractive:
-            raise InvalidInput(
-                "extractive", "needs no model, so there is nothing to do before it is asked for"
-            )
+            raise InvalidInput("extractive", "cannot be live: extractive summaries are made on request")
         asked = await self._pipeline.resolved(
             changed(request, stream=source.id, collection=source.collection)
         )
@@ -176,5 +174,5 @@ class SummaryService(Service):
     async def _live_stream(self, stream: str, collection: str) -> Source:
         require_scope(self._person, "write", "write")
         place, source = await self._reader.source(stream, collection)
-        place.require("editor", "have a stream summarized", source=source.id)
+        place.require("editor", "set a live summary", source=source.id)
         return source

@@ -202,7 +202,7 @@ def checked(task: Task) -> Task:
     title = _named("title", task.title, TITLE_LENGTH)
     tags = tuple(dict.fromkeys(clean(each).strip() for each in _tags(task.tags)))
     if not all(tags):
-        raise InvalidInput("tags", "a tag has visible characters")
+        raise InvalidInput("tags", "a tag needs a visible character")
     _own(task.metadata)
     return Task(
         id=_named("id", task.id, ID_LENGTH),
@@ -221,7 +221,7 @@ def checked_attachment(attachment: Attachment) -> Attachment:
     if len(title) > TITLE_LENGTH:
         raise InvalidInput("title", f"has more than {TITLE_LENGTH} characters")
     if not (title.strip() or text.strip()):
-        raise InvalidInput("text", "an attachment has a text or a title")
+        raise InvalidInput("text", "an attachment needs a text or a title")
     _own(attachment.metadata)
     name = _named("attachment", attachment.id, ATTACHMENT_ID_LENGTH)
     return Attachment(name, text if text.strip() else "", title, dict(attachment.metadata))
@@ -232,7 +232,7 @@ def changed(task: Task, changes: Mapping[str, Any]) -> Task:
     fields = Task.__dataclass_fields__.keys() - {"id"}
     for name in changes:
         if name not in fields:
-            raise InvalidInput(name, f"cannot be changed; there are {', '.join(sorted(fields))}")
+            raise InvalidInput(name, f"cannot be changed; expected one of {', '.join(sorted(fields))}")
     return checked(replace(task, **changes))
 
 
@@ -263,13 +263,13 @@ def _named(field: str, value: object, most: int) -> str:
 
 def _tags(tags: object) -> Iterator[str]:
     if isinstance(tags, str) or not isinstance(tags, list | tuple):
-        raise InvalidInput("tags", "must be a list of words")
+        raise InvalidInput("tags", "must be a list of strings")
     for each in tags:
         if not isinstance(each, str):
-            raise InvalidInput("tags", "must be a list of words")
+            raise InvalidInput("tags", "must be a list of strings")
         yield each
 
 
 def _own(metadata: Mapping[str, object]) -> None:
     if taken := OWN & metadata.keys():
-        raise InvalidInput("metadata", f"{min(taken)!r} is a name that tasks use themselves")
+        raise InvalidInput("metadata", f"{min(taken)!r} is reserved for tasks")

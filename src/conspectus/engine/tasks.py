@@ -423,7 +423,7 @@ class TaskSource:
             if content_hash(text) == document.content_hash or not document.chunks:
                 return document, text
             document = await self._engine.documents.get(document.id)
-        raise StorageBusy(f"document {document.id} is written faster than it can be read; ask again")
+        raise StorageBusy(f"document {document.id} changed while it was read; try again")
 
     async def whole(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
         """Those documents that are ours, with their texts, but for those that were deleted meanwhile."""
@@ -560,14 +560,14 @@ async def _require_nothing(engine: TaskEngine, question: TaskQuery) -> None:
     home = question.source.collection
     there = await engine.documents.count(collection=home, filter=question.where)
     if there:
-        raise ProviderUnavailable("embedder", f"none of the {there} texts to look at has its vector yet")
+        raise ProviderUnavailable("embedder", f"none of the {there} candidates is embedded yet")
 
 
 async def _require_vectors(engine: TaskEngine, source: Source) -> None:
     """Raise InvalidInput if the collection can have no vectors."""
     if (await engine.collections.get(source.collection)).space is None:
         raise InvalidInput(
-            "collection", "holds words only; give it an embedder (`conspectus reembed`) to search by meaning"
+            "collection", "has no embedding model; set one with `conspectus reembed` for vector search"
         )
 
 

@@ -429,13 +429,13 @@ class KnowledgeBase:
 def _known(attrs: Mapping[str, Any], names: set[str]) -> None:
     for name in attrs:
         if name not in names:
-            raise InvalidInput(name, f"is not known here; there are {', '.join(sorted(names))}")
+            raise InvalidInput(name, f"is unknown; expected one of {', '.join(sorted(names))}")
 
 
 def _required(attrs: Mapping[str, Any], name: str) -> str:
     value = attrs.get(name)
     if not isinstance(value, str) or not value.strip():
-        raise InvalidInput(name, "is needed")
+        raise InvalidInput(name, "is required")
     return value
 
 

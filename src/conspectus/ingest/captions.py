@@ -101,7 +101,7 @@ def caption_id(stream: SourceId, key: str) -> str:
 def caption_document(new: NewCaption, stream: Source, clock: StreamClock) -> NewDocument:
     """The document of a caption. Raises InvalidInput for times or numbers that cannot be."""
     if new.start is None and new.end is not None:
-        raise InvalidInput("start", "is needed where there is an end")
+        raise InvalidInput("start", "is required with an end")
     if new.index is not None and new.index < 0:
         raise InvalidInput("index", "must be 0 or more")
     occurred = None if new.start is None else clock.period(new.start, new.end)
@@ -134,7 +134,9 @@ def checked_against(
         name = caption_id(stream.id, each.key or "")
         saying = content_hash(clean(each.text)), _occurred(each)
         if not replacing and said.get(name, saying) != saying:
-            raise Conflict("caption", each.key or "", f"is stored in {stream.name!r} and says something else")
+            raise Conflict(
+                "caption", each.key or "", f"is stored in {stream.name!r} with another text or time"
+            )
         said[name] = saying
         chosen[name] = each
     return list(chosen.values())

@@ -265,7 +265,7 @@ def checked(fetched: Fetched) -> Fetched:
     if not _holds_text(kind):
         raise UnsupportedContent(shown, f"{kind[:80]} holds no text that can be read")
     if kind not in DOCUMENTS and _looks_binary(fetched.body[:SAMPLE], fetched.charset or ""):
-        raise UnsupportedContent(shown, f"says that it is {kind[:80]}, but is binary data")
+        raise UnsupportedContent(shown, f"has the type {kind[:80]}, but is binary data")
     return replace(fetched, content_type=kind)
 
 

@@ -154,7 +154,7 @@ class Runner:
     async def _ended(self, job: Job) -> tuple[Outcome, BaseException | None] | None:
         """What one try came to; None where the job was cancelled meanwhile."""
         if job.attempts > MOST_STARTS:
-            return Outcome(), RuntimeError("started over and over without an end")
+            return Outcome(), RuntimeError("was started {MOST_STARTS} times and never ended")
         progress = (job.done, job.total)
 
         def tell(done: int, total: int) -> None:

@@ -152,7 +152,7 @@ def _places(new: NewDocument, text: str) -> tuple[TextPosition, ...]:
 def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Preparation) -> list[TextSpan]:
     """The pieces that the caller asks for, else those that the splitter finds."""
     if new.spans and len(text) != len(new.text):
-        raise InvalidInput("spans", "refer to a text that cannot be stored as it is")
+        raise InvalidInput("spans", "refer to a text with characters that cannot be stored")
     if new.spans:
         return [
             TextSpan(position, start, end, text[start:end]) for position, (start, end) in enumerate(new.spans)
@@ -189,7 +189,7 @@ def message_id(source: SourceId, key: str) -> DocumentId:
 def named(kind: str, name: str) -> str:
     """The name of a collection or a source, if it can be one. Raises InvalidInput."""
     if not name.strip() or clean(name) != name:
-        raise InvalidInput(kind, "a name has characters that can be seen, and all of them can be stored")
+        raise InvalidInput(kind, "a name needs visible characters, all of which can be stored")
     return fitting(kind, name, NAME_BYTES)
 
 
@@ -251,7 +251,7 @@ def _json(value: object, depth: int) -> Json:
         case list() | tuple():
             return [_json(inner, depth - 1) for inner in value]
         case _:
-            raise InvalidInput("metadata", f"{value!r:.80} is not JSON, nor an instant with a zone")
+            raise InvalidInput("metadata", f"{value!r:.80} is neither JSON nor a time with a time zone")
 
 
 def _name(key: object) -> str:

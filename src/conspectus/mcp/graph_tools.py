@@ -66,7 +66,7 @@ class GraphArguments(ScopedArguments):
         graphs = [each.name for each in seen if each.kind == GRAPHS and is_of_memory(each)]
         names = [each for each in graphs if holds(scope, scope_of(each))]
         if len(names) > MOST_GRAPHS:
-            raise InvalidInput("conversation", f"has to be named: facts are in {len(names)} conversations")
+            raise InvalidInput("conversation", f"is required: facts are in {len(names)} conversations")
         return [{"graph": name, "collection": MEMORY} for name in names]
 
     async def _source(self, call: ToolCall) -> Source:
@@ -198,9 +198,9 @@ async def add_facts(call: ToolCall, given: AddArguments) -> ToolResult:
     remember with a fact.
     """
     if "/" in given.graph.removeprefix(f"{GRAPHS}/"):
-        raise InvalidInput("graph", "must be a name without a slash; facts of memories are given to remember")
+        raise InvalidInput("graph", "must be a name without a slash; add facts of memories with remember")
     if is_of_memory(await call.engine.graph.get_or_create(given.graph, collection=given.collection)):
-        raise InvalidInput("graph", "is that of memories; give the fact to remember")
+        raise InvalidInput("graph", "is a graph of memories; add the fact with remember")
     place = {"graph": given.graph, "collection": given.collection}
     edges = [each.edge() for each in given.facts]
     made: Sequence[GraphWritten] = []

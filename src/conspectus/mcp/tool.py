@@ -209,7 +209,7 @@ class ToolOptions:
         """Raise InvalidInput for what no server can be run with."""
         checked(self.scope)
         if self.most_tokens < LEAST:
-            raise InvalidInput("mcp_max_tokens", f"must be at least {LEAST}, which is what a receipt takes")
+            raise InvalidInput("mcp_max_tokens", f"must be at least {LEAST}, the size of a receipt")
 
 
 @dataclass(frozen=True, slots=True)

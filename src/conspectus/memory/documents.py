@@ -51,7 +51,7 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
     if new.kind not in CLASSES:
         raise InvalidInput("kind", f"must be one of {', '.join(CLASSES)}")
     if not new.text.strip():
-        raise InvalidInput("text", "there is nothing in it to remember")
+        raise InvalidInput("text", "is empty")
     # Checked here, because preparing the document would blame its field `occurred`.
     period(new.at, field="at")
     begins, ends = validity(new.valid_from, new.valid_until)

@@ -34,7 +34,7 @@ class Fields:
         except ValueError as fault:
             raise InvalidInput("line", f"is not JSON: {fault}") from fault
         if not isinstance(told, dict):
-            raise InvalidInput("line", "is not an object of JSON")
+            raise InvalidInput("line", "is not a JSON object")
         return cls(told)
 
     def number(self, name: str) -> int | None:
@@ -67,7 +67,7 @@ class Fields:
         """A list of strings."""
         found = self._take(name, list, "a list of texts") or []
         if not all(isinstance(each, str) for each in found):
-            raise InvalidInput(name, "must be a list of texts")
+            raise InvalidInput(name, "must be a list of strings")
         return tuple(clean(each) for each in found)
 
     def values(self, name: str) -> Mapping[str, object]:
@@ -100,7 +100,7 @@ class Fields:
 
 
 def _refuse(constant: str) -> NoReturn:
-    raise ValueError(f"{constant} is no number")
+    raise ValueError(f"{constant} is not a JSON number")
 
 
 FORMAT: Final = 1
@@ -160,13 +160,13 @@ def read_line(text: str) -> Line:
     """A line as it was exported. Raises InvalidInput."""
     fields = Fields.of_line(text)
     if fields.number("format") != FORMAT:
-        raise InvalidInput("format", f"must be {FORMAT}, as in a line that was exported")
+        raise InvalidInput("format", f"must be {FORMAT}, as in exported lines")
     scope = checked(Scope(fields.text("user"), fields.text("agent"), fields.text("conversation")))
     key, recorded = fields.required("key"), fields.time("recorded")
     earlier = [_read_state(each, key, scope.user) for each in fields.inners("versions")]
     states = (*earlier, _read_state(fields, key, scope.user))
     if any(one.known_from > following.known_from for one, following in pairwise(states)):
-        raise InvalidInput("versions", "are not in the order in which they came to be known")
+        raise InvalidInput("versions", "are not ordered by `known_from`")
     first = states[0].known_from
     return Line(scope, key, first if recorded is None else min(first, recorded), states)
 
@@ -311,7 +311,7 @@ class LineReader:
             raise InvalidInput(f"line {number}", str(fault)) from fault
         meant, first = self._meant.setdefault((line.scope, line.key), (read.scope, number))
         if meant != read.scope:
-            raise InvalidInput(f"line {number}", f"would have the key of line {first}, of another scope")
+            raise InvalidInput(f"line {number}", f"has the key of line {first}, which has another scope")
         return line
 
 

@@ -24,7 +24,7 @@ ANY = "*"
 def checked_retention(retention: Retention) -> Retention:
     """The retention, if it bounds anything. Raises InvalidInput."""
     if retention.days is None and retention.max_count is None:
-        raise InvalidInput("days", "give days, max_count or both; without a retention there is no bound")
+        raise InvalidInput("days", "give days, max_count or both")
     if retention.days is not None:
         _require_days("days", retention.days)
     most = retention.max_count

@@ -21,9 +21,9 @@ def checked(scope: Scope) -> Scope:
         if name is None:
             continue
         if not isinstance(name, str) or not name.strip() or clean(name) != name:
-            raise InvalidInput(field, "must be a name of characters that can be stored, or nothing at all")
+            raise InvalidInput(field, "must be a name of characters that can be stored, or None")
         if len(quote(name, safe="")) > LONGEST:
-            raise InvalidInput(field, f"is longer than {LONGEST} characters, as addresses write them")
+            raise InvalidInput(field, f"is longer than {LONGEST} characters when it is URL-encoded")
     return scope
 
 

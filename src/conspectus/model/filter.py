@@ -372,7 +372,7 @@ def _field(value: object) -> Field:
         path = tuple(step for step in steps[1:] if isinstance(step, str) and (step or not dotted))
         if len(path) == len(steps) - 1:
             return path
-    raise _wrong(f"{_shown(value)} is no field; use metadata.KEY or one of {', '.join(sorted(FIELDS))}")
+    raise _wrong(f"{_shown(value)} is not a field; use metadata.KEY or one of {', '.join(sorted(FIELDS))}")
 
 
 def _scalar(value: object) -> Scalar:

@@ -56,13 +56,13 @@ def chat_error(provider: str, fault: Exception, library: Any) -> ChatError:
     if type(fault).__name__ in _NO_CREDENTIALS:
         return ChatAuthFailed(provider, "no credentials are set")
     if getattr(fault, "provider_error_code", None) in _FILTERED:
-        return ChatBadAnswer(provider, "it will not answer this", status=status)
+        return ChatBadAnswer(provider, "the model refused to answer", status=status)
     if isinstance(fault.__cause__ or fault, ValueError):
         return ChatBadAnswer(provider, "the answer cannot be read", status=status)
     for name, kind, reason in KINDS:
         if isinstance(fault, getattr(library, name)):
             return _made(kind, provider, _with_status(reason, status), fault)
-    return ChatUnreachable(provider, _with_status("the answer broke off", status), status=status)
+    return ChatUnreachable(provider, _with_status("the answer is incomplete", status), status=status)
 
 
 def _made(kind: type[ChatError], provider: str, reason: str, fault: Exception) -> ChatError:
@@ -334,7 +334,7 @@ class HostedChatModel:
         """
         if not messages or not all(map(sayable, messages)):
             raise InvalidInput(
-                "messages", "there must be some, each of a system, a user, an assistant or a tool"
+                "messages", "give at least one, each of the role system, user, assistant or tool"
             )
         if max_tokens < 1:
             raise InvalidInput("max_tokens", "must be at least 1")
@@ -406,7 +406,7 @@ class HostedChatModel:
         try:
             yield
         except TimeoutError as fault:
-            raise ChatTimedOut(vendor, f"nothing came for {self._seconds:g} s") from fault
+            raise ChatTimedOut(vendor, f"no data for {self._seconds:g} s") from fault
         except (errors.AgentRunError, errors.UserError, self._choice.transport_error, ValueError) as fault:
             raise chat_error(vendor, fault, errors) from fault
 
@@ -438,12 +438,12 @@ class HostedChatModel:
     def _refuse_unusable(self, reason: str | None, said: bool) -> None:
         vendor = self._choice.vendor
         if reason == "content_filter":
-            raise ChatBadAnswer(vendor, "it will not answer this, or say no more of it")
+            raise ChatBadAnswer(vendor, "the model refused to answer or to continue")
         if reason in BROKEN_OFF and said:
-            raise ChatUnreachable(vendor, "the answer broke off")
+            raise ChatUnreachable(vendor, "the answer is incomplete")
         if not said:
-            why = "had no tokens left for one" if reason == "length" else "gave an empty one"
-            raise ChatBadAnswer(vendor, f"there is no answer, the model {why}")
+            why = "had no tokens left" if reason == "length" else "returned an empty text"
+            raise ChatBadAnswer(vendor, f"there is no answer: the model {why}")
 
 
 def _text(event: Any) -> str:

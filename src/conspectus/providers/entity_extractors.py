@@ -144,7 +144,7 @@ class ChatNames:
                 fault = str(error)
                 again = f"That is no such list: {fault}. Answer with the JSON list alone."
                 messages += [Message("assistant", answer or "(nothing)"), Message("user", again)]
-        raise ChatBadAnswer(self._model.name, f"the answer is no list of names: {fault}")
+        raise ChatBadAnswer(self._model.name, f"the answer is not a list of names: {fault}")
 
     async def _answer(self, messages: Sequence[Message]) -> str:
         async with (

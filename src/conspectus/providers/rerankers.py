@@ -36,7 +36,7 @@ class JsonService:
 
     def __init__(self, provider: str, url: str, *, key: str | None = None, timeout: float = 60.0) -> None:
         if httpx.URL(url).scheme not in {"http", "https"} or not httpx.URL(url).host:
-            raise InvalidInput("reranker", f"{url!r} is no address of a web service")
+            raise InvalidInput("reranker", f"{url!r} is not an http or https address")
         self.provider = provider
         self._url = url
         self._key = key

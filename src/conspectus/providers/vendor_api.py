@@ -83,7 +83,7 @@ def unit_rows(provider: str, rows: Sequence[Sequence[float]], shape: tuple[int, 
     numbers = np.asarray(rows, dtype=np.float64)
     norms = np.linalg.norm(numbers, axis=1, keepdims=True)
     if not (np.isfinite(norms) & (norms > 0)).all():
-        raise ProviderError(provider, "sent a vector that has no direction")
+        raise ProviderError(provider, "sent a zero vector")
     units: Vectors = (numbers / norms).astype(np.float32)
     return units
 

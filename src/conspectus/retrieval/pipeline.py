@@ -93,7 +93,7 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
             return replace(found, terms={context.collection.id: _terms(context, asked, ranked)})
         index = await context.refreshed()
         watch.lap("index_catch_up")
-    raise StorageBusy("documents were replaced faster than they could be read; ask again")
+    raise StorageBusy("documents changed while they were read; try again")
 
 
 def checked_query(query: str | Query, options: QueryOptions, settings: Settings) -> Query:
@@ -144,22 +144,24 @@ def _min_similarity(query: Query) -> float | None:
 def _check_situation(situation: QueryContext) -> None:
     profile_named(situation.profile)
     if situation.thread is not None and situation.channel is None:
-        raise InvalidInput("thread", "is the name of one in a channel; name the channel too")
+        raise InvalidInput("thread", "is a thread of a channel; give the channel too")
 
 
 def _check_graph(ask: GraphExpansion, settings: Settings) -> None:
     if not 0.0 <= ask.alpha <= 1.0:
-        raise InvalidInput("graph.alpha", "is a weight, from 0 to 1")
+        raise InvalidInput("graph.alpha", "must be a weight from 0 to 1")
     require_range("graph.hops", ask.hops, 0, settings.max_hops)
 
 
 def _check_choices(whole: Query, settings: Settings) -> None:
     if unknown := set(whole.retrievers) - set(RETRIEVERS):
-        raise InvalidInput("retrievers", f"{min(unknown)!r} is none; there are {' and '.join(RETRIEVERS)}")
+        raise InvalidInput(
+            "retrievers", f"{min(unknown)!r} is unknown; expected one of {', '.join(RETRIEVERS)}"
+        )
     require_range("limit", whole.limit, 0, settings.max_limit)
     require_range("thread_messages", whole.thread_messages, 0, settings.max_thread_messages)
     if whole.min_similarity is not None and not -1.0 <= whole.min_similarity <= 1.0:
-        raise InvalidInput("min_similarity", "is a cosine similarity, from -1 to 1")
+        raise InvalidInput("min_similarity", "must be a cosine similarity from -1 to 1")
 
 
 SHARE = 0.3

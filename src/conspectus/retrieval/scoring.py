@@ -428,7 +428,7 @@ def profile_named(name: str) -> Profile:
     """
     whole, some, parts = name.partition(WITHOUT)
     if whole not in PROFILES:
-        raise InvalidInput("profile", f"{whole!r} is none; there are {' and '.join(PROFILES)}")
+        raise InvalidInput("profile", f"{whole!r} is unknown; expected one of {', '.join(PROFILES)}")
     profile = PROFILES[whole]
     for part in parts.split(",") if some else ():
         profile = _without(profile, part.strip())

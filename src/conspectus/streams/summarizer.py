@@ -290,7 +290,9 @@ class Summarizer:
             pieces = [part for each, batch in told for part in style.of_summary(each, batch, style.room)]
             before, size = size, sum(piece.tokens for piece in pieces)
             if before and size >= before:
-                raise ChatTooLong(self.model, "its summaries get no shorter, and do not fit into its window")
+                raise ChatTooLong(
+                    self.model, "the summaries do not get shorter and exceed its context window"
+                )
             known = {each.name: (each, batch) for each, batch in told}
             groups = packed(pieces, style.room)
             told = await all_of([self._condensed(group, pieces, known) for group in groups])
@@ -303,10 +305,10 @@ class Summarizer:
         for group in packed(self.style.of_captions(batch.captions, half), half):
             so_far = [] if told is None else self.style.of_summary(told, None, half)
             if len(so_far) > 1:
-                raise ChatTooLong(self.model, "its summary is longer than it was asked to be")
+                raise ChatTooLong(self.model, "the summary is longer than requested")
             told = await self._put("refine" if so_far else "captions", [*so_far, *group])
         if told is None:
-            raise InvalidInput("captions", "there are none in the batch")
+            raise InvalidInput("captions", "the batch has none")
         return told
 
     async def _condensed(
@@ -457,7 +459,7 @@ class JsonSchemaOutput:
                 json.loads(self.text), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
             )
         except ValueError as fault:
-            raise InvalidInput("schema", f"is no JSON Schema: {_brief(fault)}") from fault
+            raise InvalidInput("schema", f"is not a JSON Schema: {_brief(fault)}") from fault
 
     def read(self, answer: str) -> Metadata:
         """The object that an answer is, alone or as its only block of code. Raises Unsatisfied."""
@@ -481,11 +483,11 @@ def _parsed(answer: str) -> Any:
 
 
 def _no_number(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 def _refuse(uri: str) -> NoReturn:
-    raise ValueError(f"{uri} is another schema, and none is fetched")
+    raise ValueError(f"{uri} is another schema; only references inside the schema are supported")
 
 
 def _brief(fault: Exception) -> str:

@@ -117,7 +117,7 @@ MOST_SENTENCES: Final = 1_000
 def checked(request: SummaryRequest, *, most_characters: int) -> SummaryRequest:
     """The request as it can be stored. Raises InvalidInput or TooLarge."""
     if request.mode not in {"batches", "refine"}:
-        raise InvalidInput("mode", f"{request.mode!r} is none; there are batches and refine")
+        raise InvalidInput("mode", f"{request.mode!r} is unknown; expected one of batches, refine")
     require_range("batch_size", request.batch_size, 1, MOST_BATCH)
     require_range("sentences", request.sentences, 1, MOST_SENTENCES)
     size = len(request.instructions)

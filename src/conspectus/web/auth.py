@@ -93,7 +93,7 @@ def require_own_site(headers: Headers, settings: Settings) -> None:
     A page can have any name lead to this machine, so the name in Host must be one that is ours.
     """
     if name_in(headers.get("host", "")) not in LOCAL_NAMES | {settings.host}:
-        raise PermissionDenied("ask this server without a key", "the name localhost in the Host header")
+        raise PermissionDenied("use this server without a key", "the name localhost in the Host header")
     require_own_origin(headers, settings)
 
 
@@ -103,7 +103,7 @@ def require_own_origin(headers: Headers, settings: Settings) -> None:
     if origin in origins(settings):
         return
     if headers.get("sec-fetch-site", "") not in OWN_SITE or (origin and origin.partition("://")[2] != host):
-        raise PermissionDenied("ask this server from a web page", "a key, or its origin in cors_origins")
+        raise PermissionDenied("use this server from a web page", "a key, or its origin in cors_origins")
 
 
 def origins(settings: Settings) -> list[str]:

@@ -271,7 +271,7 @@ class ChatStreams:
         if found is None or found.person != person or not found.keeps(first):
             raise NotFound(CHAT, stream)
         if found.readers >= MOST_READERS:
-            raise Overloaded("as many read this chat as may at once")
+            raise Overloaded("too many readers of this chat")
         return found
 
     def stop(self) -> None:
@@ -301,11 +301,11 @@ class ChatStreams:
     def _make_room(self, person: Person) -> None:
         own = sum(not each.over and each.person == person.id for each in self._streams.values())
         if person.key is not None and own >= self.settings.max_user_chats:
-            raise Overloaded("as many chats of this user are answered as there may be at once")
+            raise Overloaded("too many concurrent chats of this user")
         while len(self._streams) >= self.settings.max_chat_streams:
             over = next((each for each in self._streams.values() if each.over), None)
             if over is None:
-                raise Overloaded("as many chats are answered as there may be at once")
+                raise Overloaded("too many concurrent chats")
             self._forget(over)
 
     def _keep(self, stream: ChatStream) -> None:

@@ -226,7 +226,7 @@ class StoredResponse:
         if not self._complete or self._status >= 500 or len(self._body) > longest:
             return None
         if scope["state"].get("shown_once") and self._status < 400:
-            done = problem_of(Conflict("answer", HEADER, "was given already, and is shown only once"))
+            done = problem_of(Conflict("answer", HEADER, "was returned already; it is shown only once"))
             answer = done.response()
             return _as_kept(answer.status_code, {"content-type": MEDIA_TYPE}, bytes(answer.body))
         return _as_kept(self._status, self._headers, bytes(self._body))

@@ -61,9 +61,9 @@ class ConcurrencyLimits:
                 )
             if may_be_done(scope):
                 raise WriteOutcomeUnknown(
-                    f"not done within {self._settings.request_timeout_seconds} s"
+                    f"not finished within {self._settings.request_timeout_seconds} s"
                 ) from None
-            refuse(504, f"not done within {self._settings.request_timeout_seconds} s")
+            refuse(504, f"not finished within {self._settings.request_timeout_seconds} s")
 
 
 class Counted:
@@ -169,9 +169,9 @@ class Shares:
     async def _wait(self, user: str, own: asyncio.Semaphore) -> RequestSlot:
         most, all_waiting = self._settings.max_queued_requests, self._waiting.total()
         if self._places.locked() and all_waiting >= most:
-            raise Overloaded("the server answers as many requests as it can")
+            raise Overloaded("too many concurrent requests")
         if user and own.locked() and self._waiting[user] >= max(1, most // SHARE_OF_WAITING):
-            raise Overloaded("the server answers as many requests of one user as it may")
+            raise Overloaded("too many concurrent requests of this user")
         self._count(user, 1)
         try:
             await own.acquire()

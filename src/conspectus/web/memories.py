@@ -59,7 +59,7 @@ async def spelt(request: Request) -> None:
             there = f"; there are {', '.join(sorted(known))}" if known else ""
             if RENAMED.get(name) in known:
                 there = f"; use `{RENAMED[name]}`"
-            raise InvalidInput(name, f"is no parameter here{there}")
+            raise InvalidInput(name, f"is not a parameter{there}")
 
 
 def _parameters(dependant: Dependant) -> frozenset[str]:

@@ -95,13 +95,18 @@ async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str
     local = is_loopback(settings.host)
     if keyless:
         if not local:
-            raise InvalidInput("keyless", f"{settings.host} can be reached from other machines")
+            raise InvalidInput(
+                "keyless",
+                f"{settings.host} can be reached from other machines; listen on 127.0.0.1 or use keys",
+            )
         if await engine.people.list_users():
-            raise InvalidInput("keyless", "this store has accounts, so every request needs a key")
+            raise InvalidInput(
+                "keyless", "the store has accounts, so every request needs a key; remove --no-auth"
+            )
         return None
     made = await engine.people.create_owner()
     if not local and not await _can_be_entered(engine):
-        reason = f"{settings.host} can be reached from other machines, and no key is valid; make one first"
+        reason = f"{settings.host} can be reached from other machines; no key is valid; create one first"
         raise InvalidInput("host", reason)
     return made.secret if made is not None else None
 
@@ -128,7 +133,7 @@ def bound(host: str, port: int) -> Listening:
         # With its protocol named, asyncio sends small answers at once instead of waiting for the last ACK.
         made = Listening(*found[0][:3])
     except (OSError, OverflowError, UnicodeError) as fault:
-        raise InvalidInput("host", f"{host} port {port} is no address of this machine") from fault
+        raise InvalidInput("host", f"{host} port {port} is not an address of this machine") from fault
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind(found[0][4])

@@ -56,9 +56,9 @@ class Listeners:
     def require_room(self, person: Person) -> None:
         """Raise Overloaded where no one more may listen, or not with a key of this user."""
         if len(self) >= self.settings.max_subscribers:
-            raise Overloaded("as many listen as may at once")
+            raise Overloaded("too many subscriptions")
         if person.key is not None and self._present[person.id] >= self.settings.max_user_subscribers:
-            raise Overloaded("as many listen with keys of this user as may at once")
+            raise Overloaded("too many subscriptions of this user")
 
     @asynccontextmanager
     async def ended(self, person: Person, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
@@ -188,7 +188,7 @@ def resumed(last: str | None) -> int | None:
     if not last:
         return None
     if not (last.isascii() and last.isdecimal() and len(last) <= len(str(2**63))):
-        raise InvalidInput("Last-Event-ID", "is no id of an event of this stream")
+        raise InvalidInput("Last-Event-ID", "is not the id of an event of this stream")
     return int(last)
 
 

@@ -45,9 +45,7 @@ async def serve_many(
     InvalidInput as `serve` does and for more than `MOST`.
     """
     if settings.workers > MOST:
-        raise InvalidInput(
-            "workers", f"{settings.workers} processes are too many: at most {MOST} answer at one address"
-        )
+        raise InvalidInput("workers", f"{settings.workers} processes are too many; the maximum is {MOST}")
     log = logger(settings.log_level)
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
@@ -183,7 +181,7 @@ class Supervisor:
             started.append(await self._another())
         serving = await asyncio.gather(*(self._serves(each) for each in started))
         if not (all(serving) or self._stopping.is_set()):
-            raise StorageError("a process of the server ended before it could serve; its log says why")
+            raise StorageError("a process of the server ended before it was ready; see its log")
 
     async def _serves(self, worker: Worker) -> bool:
         """Whether a worker comes to serve; from then on it is missed."""

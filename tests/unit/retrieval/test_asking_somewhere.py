@@ -189,8 +189,8 @@ async def test_a_channel_is_looked_up_in_every_collection_that_is_asked(engine: 
 @pytest.mark.parametrize(
     ("situation", "said"),
     [
-        (QueryContext(thread="t"), "name the channel"),
-        (QueryContext(profile="best"), "there are default and multiplicative"),
+        (QueryContext(thread="t"), "give the channel"),
+        (QueryContext(profile="best"), "expected one of default, multiplicative"),
     ],
 )
 async def test_a_situation_that_makes_no_sense_is_refused(

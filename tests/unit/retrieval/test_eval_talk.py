@@ -156,7 +156,7 @@ def test_everything_is_no_evidence(tmp_path: Path) -> None:
 
 
 async def test_an_unknown_profile_is_refused_before_anything_is_read(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInput, match="there are default"):
+    with pytest.raises(InvalidInput, match="expected one of default"):
         await conversation(tmp_path, profile="best")
     with pytest.raises(InvalidInput, match="is unknown"):
         await conversation(tmp_path, profile=profile_without("default", ["sleep"]))

@@ -26,7 +26,7 @@ def test_profiles_are_found_by_name() -> None:
 
 @pytest.mark.parametrize("name", ["", "Default", "best", "without flow", "default  without flow"])
 def test_an_unknown_profile_is_named(name: str) -> None:
-    with pytest.raises(InvalidInput, match="there are default and multiplicative"):
+    with pytest.raises(InvalidInput, match="expected one of default, multiplicative"):
         profile_named(name)
 
 

@@ -345,7 +345,7 @@ class AsyncContextGraph(Graph):
         store: the link could not tell them apart.
         """
         if other.name == self.name and not other.desk.home.is_same(self.desk.home):
-            raise InvalidInput("other", f"is called {self.name!r} like this graph; give one of them a name")
+            raise InvalidInput("other", f"has the name of this graph, {self.name!r}; rename one of the two")
         self.named = other.named = True
         there = Graph(other.desk.home, name=other.name)
         for graph, node in ((self, source_node_id), (there, target_node_id)):
@@ -375,7 +375,7 @@ class AsyncContextGraph(Graph):
         link = _read(told)
         graph = await self._other(link["target_graph"])
         if graph is None:
-            raise KeyError(f"the graph {link['target_graph']!r} is not known: name it with resolve_links")
+            raise KeyError(f"the graph {link['target_graph']!r} is unknown; give it to resolve_links")
         return graph, link["target_node_id"]
 
     async def resolve_links(self, graphs: Mapping[str, Graph] | Iterable[Graph]) -> int:

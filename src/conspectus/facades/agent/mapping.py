@@ -128,7 +128,7 @@ def known(given: Mapping[str, Any], words: frozenset[str]) -> None:
     """Refuse a misspelt word, which would else widen what is asked for. Raises TypeError."""
     for each in given:
         if each not in words:
-            raise TypeError(f"{each!r} is no argument here; these are: {', '.join(sorted(words))}")
+            raise TypeError(f"{each!r} is not an argument; expected one of: {', '.join(sorted(words))}")
 
 
 def divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -495,7 +495,7 @@ def _known(what: str, told: Mapping[str, Any], words: frozenset[str]) -> None:
         raise InvalidInput(what, "must be a dictionary")
     for each in told:
         if each not in words:
-            reason = f"is none of {', '.join(sorted(words))}; put it into the properties"
+            reason = f"is not one of {', '.join(sorted(words))}; put it into the properties"
             raise InvalidInput(f"{what}.{each}", reason)
 
 
@@ -503,7 +503,7 @@ def _text(told: Mapping[str, Any], *names: str) -> str:
     for each in names:
         if isinstance(told.get(each), str):
             return str(told[each])
-    raise InvalidInput(names[0], "is missing, or is no text")
+    raise InvalidInput(names[0], "is missing, or is not text")
 
 
 def _mapping(told: Mapping[str, Any], name: str) -> Mapping[str, Any]:

@@ -134,7 +134,7 @@ class AsyncAgentMemory(MemoryReads):
         if stored is None:
             return False
         if unknown := changes.keys() - CHANGES.keys() - {"entities", "fact"}:
-            raise InvalidInput(min(unknown), "is given when a memory is stored, and stays")
+            raise InvalidInput(min(unknown), "can only be given when a memory is added")
         if content is not None:
             changes["content"] = content
         fields: dict[str, Any] = {CHANGES[name]: value for name, value in changes.items() if name in CHANGES}
@@ -157,7 +157,7 @@ class AsyncAgentMemory(MemoryReads):
         done = 0
         for each in changes:
             if not isinstance(each.get("id"), str):
-                raise InvalidInput("id", "says which memory a change is for")
+                raise InvalidInput("id", "is missing: each change needs the id of its memory")
             done += await self.update(each["id"], **{**whose, **{k: v for k, v in each.items() if k != "id"}})
         return done
 
@@ -192,7 +192,7 @@ class AsyncAgentMemory(MemoryReads):
         elif any(each is not None for each in whose.values()):
             what = MemorySelection(everything=True, pinned=True)
         else:
-            raise InvalidInput("forget", "say what: an id, a conversation, a user or an age; clear() is all")
+            raise InvalidInput("forget", "give an id, a conversation, a user or an age; clear() deletes all")
         return (await self._forget(what, scope)).memories
 
     async def delete_conversation(self, conversation_id: str, **owner: Unpack[Owner]) -> int:
@@ -420,7 +420,7 @@ def _runs(default: Scope, items: list[tuple[str, dict[str, Any]]]) -> list[tuple
 def _said(name: str, value: T) -> T:
     """What is given, if anything is: None must not come to mean everything. Raises InvalidInput."""
     if value is None:
-        raise InvalidInput(name, "is None; leave it out, or say what")
+        raise InvalidInput(name, "is None; leave it out or give a value")
     return value
 
 

@@ -219,9 +219,7 @@ def tagged(metadata: Mapping[str, Any] | None) -> Filter:
     parts: list[Filter] = []
     for name, value in (metadata or {}).items():
         if value is not None and not isinstance(value, str | int | float | bool | datetime):
-            raise InvalidInput(
-                f"metadata.{name}", "can only be looked for by a text, a number, true or false"
-            )
+            raise InvalidInput(f"metadata.{name}", "must be a string, a number, true or false")
         path = (OWN, name)
         parts.append(Not(Exists(path)) if value is None else Eq(path, value))
     return And(tuple(parts))

@@ -121,7 +121,7 @@ class _Inside:
 
     async def run(self, work: Work[T]) -> T:
         if self.engine is None:
-            raise InvalidInput("vector_store", "is used from within before it is opened")
+            raise InvalidInput("vector_store", "is not open; use it inside `async with`")
         return await work(self.engine)
 
 
@@ -236,7 +236,7 @@ def read_json(path: Path) -> object:
     try:
         return json.loads(data)
     except ValueError as fault:
-        raise InvalidInput("path", f"{path.name} is no JSON: {fault}") from fault
+        raise InvalidInput("path", f"{path.name} is not JSON: {fault}") from fault
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -267,7 +267,7 @@ def read_lines(path: Path) -> list[str]:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as fault:
-        raise InvalidInput("path", f"{path.name} is no text in UTF-8") from fault
+        raise InvalidInput("path", f"{path.name} is not UTF-8") from fault
     return [line for line in text.split("\n") if line.strip()]
 
 

@@ -351,7 +351,7 @@ class ContextManager(Functions):
     ) -> list[tuple[Document, float]]:
         if self._embedder is None:
             if not isinstance(self._store, EngineContextStore):
-                raise InvalidInput("embeddings", "are needed to ask this store")
+                raise InvalidInput("embeddings", "are required for a search in this store")
             return await self._store.ask(query, top_k, chosen)
         vector = await attempted(self._embedder.query(query))
         if isinstance(vector, Exception):

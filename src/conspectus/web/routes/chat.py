@@ -66,7 +66,7 @@ async def resume_chat(
 ) -> Response:
     """Go on with an answer where the connection was lost, for as long as it is kept."""
     person: Person = request.state.person
-    require_scope(person, "read", "go on with a chat")
+    require_scope(person, "read", "continue a chat")
     first = _after(last, stream)
     if not streams.has(stream) and engine.spoken is not None:
         return await _from_elsewhere(stream, first, request, engine)
@@ -160,7 +160,7 @@ def _after(last: str | None, stream: str) -> int:
         return 0
     name, _, number = last.rpartition(":")
     if name != stream or not (number.isascii() and number.isdecimal()):
-        raise InvalidInput("Last-Event-ID", "is no id of an event of this chat")
+        raise InvalidInput("Last-Event-ID", "is not the id of an event of this chat")
     return int(number) + 1
 
 

@@ -32,7 +32,9 @@ class EmbeddingsBody(BaseModel):
     async def vectors(self, embedder: Embedder | None) -> list[Vector]:
         """The vectors as they are sent. Raises InvalidInput."""
         if embedder is None:
-            raise InvalidInput("model", "is not there: no embedding model is set; set CONSPECTUS_EMBEDDER")
+            raise InvalidInput(
+                "model", "is not available: no embedding model is set; set CONSPECTUS_EMBEDDER"
+            )
         size = embedder.space.dimensions
         if self.dimensions not in {None, size}:
             raise InvalidInput("dimensions", f"cannot be chosen; the model makes {size}")

@@ -223,7 +223,7 @@ class CompletionBody(BaseModel):
         turns = [each for each in said if each.role not in INSTRUCTING]
         last = max((place for place, each in enumerate(turns) if each.role == "user"), default=-1)
         if last < 0 or turns[-1].role == "assistant" or not turns[last].content.strip():
-            raise InvalidInput("messages", "the last one must be what the user says, or the result of a tool")
+            raise InvalidInput("messages", "the last one must be of the user, or the result of a tool")
         since = turns[last + 1 :]
         before = [each for each in turns[:last] if each.content or each.calls]
         looking = self.conspectus
