@@ -2,7 +2,8 @@
 
 The server is `conspectus serve` in a process of its own, over loopback, with a key; the clients are
 connections that are kept open, each sending its next request when the last one is answered. The peer is
-the same engine without HTTP, asked by as many tasks at once.
+the same engine without HTTP, asked by as many tasks at once. "search" asks every query once, so that each
+is embedded; "search again" asks `REPEATED` queries in turn, whose vectors are kept.
 """
 
 import argparse
@@ -17,6 +18,8 @@ import sys
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
+from itertools import count, cycle
 from pathlib import Path
 
 import numpy as np
@@ -29,10 +32,11 @@ from conspectus import NewDocument, Settings
 
 STORE = Path(".benchmarks/server")
 CLIENTS = (1, 8, 64)
+REPEATED = 300
 LENGTH = re.compile(rb"content-length: *(\d+)", re.IGNORECASE)
 PEPS = Path(os.environ.get("CONSPECTUS_EVAL", "../shared/eval")) / "peps"
 
-Ask = Callable[[int], Awaitable[None]]
+Ask = Callable[[], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,64 +85,71 @@ async def loaded(clients: Sequence[Ask], seconds: float) -> Load:
     times: list[float] = []
     end = time.perf_counter() + seconds
 
-    async def work(place: int, ask: Ask) -> None:
-        number = place
+    async def work(ask: Ask) -> None:
         while time.perf_counter() < end:
             start = time.perf_counter()
-            await ask(number)
+            await ask()
             times.append((time.perf_counter() - start) * 1_000)
-            number += len(clients)
 
     start = time.perf_counter()
-    await asyncio.gather(*(work(place, ask) for place, ask in enumerate(clients)))
+    await asyncio.gather(*map(work, clients))
     rate = len(times) / (time.perf_counter() - start)
     return Load(rate, float(np.percentile(times, 50)), float(np.percentile(times, 95)))
 
 
+def requests(asked: Sequence[str]) -> dict[str, Callable[[], tuple[str, object]]]:
+    """For each kind of request, what gives the path and the body of the next one."""
+    new, again, notes = iter(asked), cycle(asked[:REPEATED]), count()
+
+    def note() -> tuple[str, object]:
+        document = {"text": f"note {next(notes)}: {next(again)}"}
+        return "/collections/default/documents", {"documents": [document], "source": "added"}
+
+    return {
+        "search": lambda: ("/search", {"query": next(new), "limit": 10}),
+        "search again": lambda: ("/search", {"query": next(again), "limit": 10}),
+        "add": note,
+    }
+
+
 async def over_http(port: int, key: str, seconds: float, asked: Sequence[str]) -> dict[str, list[Load]]:
-    """Both kinds of request with each number of clients."""
-    results: dict[str, list[Load]] = {"retrieve": [], "add": []}
+    """Every kind of request with each number of clients."""
+    kinds = requests(asked)
+    results: dict[str, list[Load]] = {kind: [] for kind in kinds}
     for number in CLIENTS:
         connections = [Connection(port, key) for _ in range(number)]
         for each in connections:
             await each.open()
-
-        def retrieves(connection: Connection) -> Ask:
-            async def ask(count: int) -> None:
-                await connection.post("/search", {"query": asked[count % len(asked)], "limit": 10})
-
-            return ask
-
-        def adds(connection: Connection, number: int = number) -> Ask:
-            async def ask(count: int) -> None:
-                text = f"note {number}-{count}: {asked[count % len(asked)]}"
-                body = {"documents": [{"text": text}], "source": "added"}
-                await connection.post("/collections/default/documents", body)
-
-            return ask
-
-        results["retrieve"].append(await loaded([retrieves(each) for each in connections], seconds))
-        results["add"].append(await loaded([adds(each) for each in connections], seconds))
+        for kind, following in kinds.items():
+            clients = [partial(_post, each, following) for each in connections]
+            results[kind].append(await loaded(clients, seconds))
         for each in connections:
             each.close()
     return results
 
 
+async def _post(connection: Connection, following: Callable[[], tuple[str, object]]) -> None:
+    await connection.post(*following())
+
+
 async def without_http(seconds: float, asked: Sequence[str]) -> dict[str, list[Load]]:
     """The same by tasks of the process that holds the engine."""
-    results: dict[str, list[Load]] = {"retrieve": [], "add": []}
+    new, again, notes = iter(asked), cycle(asked[:REPEATED]), count()
     async with conspectus.open(STORE, settings=settings()) as engine:
-        for number in CLIENTS:
 
-            async def retrieve(count: int) -> None:
-                await engine.retrieve(asked[count % len(asked)], limit=10)
+        async def search() -> None:
+            await engine.retrieve(next(new), limit=10)
 
-            async def add(count: int, number: int = number) -> None:
-                await engine.add(f"here {number}-{count}: {asked[count % len(asked)]}", source="added")
+        async def search_again() -> None:
+            await engine.retrieve(next(again), limit=10)
 
-            results["retrieve"].append(await loaded([retrieve] * number, seconds))
-            results["add"].append(await loaded([add] * number, seconds))
-    return results
+        async def add() -> None:
+            await engine.add(f"here {next(notes)}: {next(again)}", source="added")
+
+        kinds: dict[str, Ask] = {"search": search, "search again": search_again, "add": add}
+        return {
+            kind: [await loaded([ask] * number, seconds) for number in CLIENTS] for kind, ask in kinds.items()
+        }
 
 
 def settings() -> Settings:
@@ -157,10 +168,11 @@ async def filled(texts: Sequence[str]) -> str:
     return made.secret
 
 
-def served(port: int) -> subprocess.Popen[bytes]:
+def served(port: int, workers: int) -> subprocess.Popen[bytes]:
     """The server, when it is ready."""
     program = str(Path(sys.executable).with_name("conspectus"))
-    command = [program, "serve", "--data-dir", str(STORE), "--port", str(port)]
+    command = [program, "serve", "--data-dir", str(STORE)]
+    command += ["--port", str(port), "--workers", str(workers)]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(600):
         try:
@@ -187,11 +199,12 @@ def main() -> None:
     parser.add_argument("--chunks", type=int, default=10_000)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--port", type=int, default=8699)
+    parser.add_argument("--workers", type=int, default=1)
     arguments = parser.parse_args()
     texts = paragraphs(arguments.chunks)
-    asked = questions(texts, 300)
+    asked = questions(texts, 100_000)
     key = asyncio.run(filled(texts))
-    process = served(arguments.port)
+    process = served(arguments.port, arguments.workers)
     try:
         remote = asyncio.run(over_http(arguments.port, key, arguments.seconds, asked))
         taken = asyncio.run(peps(arguments.port, key)) if PEPS.is_dir() else None

@@ -110,6 +110,9 @@ class Settings:
         "`vendor:MODEL`, or `vectors:N` for vectors of the caller",
     ] = "minilm"
     embedder_threads: Annotated[int, "threads of the built-in embedding model; 0: one for each core"] = 0
+    cached_queries: Annotated[
+        int, "maximum queries whose vectors the built-in embedding model keeps in memory; 0: none"
+    ] = 1_000
     embed_batch_size: Annotated[int, "maximum texts in a request to a hosted embedding model"] = 96
     embed_batch_delay_ms: Annotated[int, "maximum wait of a text for others in its batch"] = 2_000
     embed_max_attempts: Annotated[int, "maximum attempts of a request to a model provider that is busy"] = 5

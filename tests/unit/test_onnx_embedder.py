@@ -158,3 +158,40 @@ async def test_naughty_strings(embedder, evaluation):
     texts = json.loads((evaluation("naughty_strings") / "blns.json").read_text(encoding="utf-8"))
     rows = await embedder.embed_documents(texts)
     np.testing.assert_allclose(np.linalg.norm(rows, axis=1), 1, rtol=1e-6)
+
+
+class Counted:
+    """A session that counts its runs."""
+
+    def __init__(self, session):
+        self.session = session
+        self.runs = 0
+
+    def run(self, *arguments):
+        self.runs += 1
+        return self.session.run(*arguments)
+
+
+async def test_the_last_queries_are_not_embedded_again():
+    embedder = OnnxEmbedder(threads=1, cached_queries=2)
+    session = embedder._session = Counted(embedder._session)
+    first = await embedder.embed_query("a")
+    for query in ("b", "a", "c", "a", "\ud800"):
+        await embedder.embed_query(query)
+    assert session.runs == 4
+    np.testing.assert_array_equal(await embedder.embed_query("a"), first)
+    np.testing.assert_array_equal(first, (await embedder.embed_documents(["a"]))[0])
+    await embedder.embed_query("b")
+    assert session.runs == 6
+    with pytest.raises(ValueError, match="read-only"):
+        first[0] = 1
+    await embedder.close()
+
+
+async def test_without_a_cache_every_query_is_embedded():
+    embedder = OnnxEmbedder(threads=1)
+    session = embedder._session = Counted(embedder._session)
+    for _ in range(3):
+        await embedder.embed_query("a")
+    assert session.runs == 3
+    await embedder.close()

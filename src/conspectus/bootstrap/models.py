@@ -94,7 +94,8 @@ class Embedders:
         if name == MINILM:
             from conspectus.providers.onnx_embedder import OnnxEmbedder
 
-            return OnnxEmbedder(threads=self._settings.embedder_threads or None)
+            chosen = self._settings
+            return OnnxEmbedder(threads=chosen.embedder_threads or None, cached_queries=chosen.cached_queries)
         if name.startswith(STATIC):
             from conspectus.providers.static_embedder import StaticEmbedder
 

@@ -3,9 +3,11 @@
 import asyncio
 import json
 import os
+from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from hashlib import blake2b
 from importlib import resources
 from itertools import groupby
 from typing import Any, Protocol
@@ -50,8 +52,11 @@ class OnnxEmbedder:
     model's two markers alone. Lone surrogates count as question marks.
     """
 
-    def __init__(self, *, threads: int | None = None) -> None:
-        """`threads` batches run at once; by default one for each processor core this process may use."""
+    def __init__(self, *, threads: int | None = None, cached_queries: int = 0) -> None:
+        """`threads` batches run at once; by default one for each processor core this process may use.
+
+        The vectors of the last `cached_queries` queries are kept under a digest of their texts.
+        """
         folder = resources.files("conspectus.providers") / "minilm"
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
         self._space = EmbeddingSpace(manifest["model"], manifest["dimensions"], manifest["version"])
@@ -59,6 +64,8 @@ class OnnxEmbedder:
         self._session = _open_session((folder / "model.onnx").read_bytes())
         self._threads = threads or _available_cores()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embedder")
+        self._most = cached_queries
+        self._recent: OrderedDict[bytes, Vectors] = OrderedDict()
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -83,8 +90,16 @@ class OnnxEmbedder:
         return self._collect(batches, vectors, len(texts))
 
     async def embed_query(self, text: str) -> Vectors:
-        """A unit vector of shape (384,); does not wait for the documents that are being embedded."""
-        return await asyncio.to_thread(self._embed_one, text)
+        """A unit vector of shape (384,), read-only; does not wait for documents that are being embedded."""
+        key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+        vector = self._recent.get(key)
+        if vector is None:
+            vector = self._recent[key] = await asyncio.to_thread(self._embed_one, text)
+            vector.setflags(write=False)
+        self._recent.move_to_end(key)
+        if len(self._recent) > self._most:
+            self._recent.popitem(last=False)
+        return vector
 
     async def close(self) -> None:
         """Wait for the batches that are running, start no others."""
