@@ -24,7 +24,7 @@ RUN sed -n '/^setuptools==/,/[^\\]$/p' requirements/dev.txt > setuptools.txt \
     && python -m venv --without-pip /opt/conspectus \
     && python -m pip --python /opt/conspectus install --require-hashes --only-binary :all: \
        -r "requirements/${REQUIREMENTS}.txt"
-COPY pyproject.toml README.md LICENSE NOTICE ./
+COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
 COPY src/ src/
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
     && python -m pip --python /opt/conspectus install --no-deps wheels/*.whl

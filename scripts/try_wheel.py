@@ -1,6 +1,6 @@
 """Build the wheel, install it in fresh environments, and run what a newcomer runs first.
 
-Python 3.11 gets pip 23.0, the newest Python at hand gets the newest pip.
+Python 3.11 gets pip 23.0. The newest Python at hand gets the newest pip, and a wheel made without a compiler.
 """
 
 import os
@@ -30,25 +30,31 @@ def main() -> None:
     """Try the wheel in each environment, at once."""
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
-        wheel = built(folder)
-        trials = [(python_at(OLD_PYTHON), f"pip=={OLD_PIP}"), (newest_python(), "--upgrade pip")]
+        compiled, pure = built(folder / "compiled"), built(folder / "pure", CC="false")
+        if not pure.name.endswith("-py3-none-any.whl") or compiled.name == pure.name:
+            sys.exit(f"wheels with and without the kernels are named {compiled.name} and {pure.name}")
+        trials = [
+            (compiled, python_at(OLD_PYTHON), f"pip=={OLD_PIP}"),
+            (pure, newest_python(), "--upgrade pip"),
+        ]
         with ThreadPoolExecutor() as pool:
-            results = [pool.submit(tried, wheel, folder / f"{n}", *each) for n, each in enumerate(trials)]
+            results = [pool.submit(tried, folder / f"{n}", *each) for n, each in enumerate(trials)]
         print(*(each.result() for each in results), sep="\n")
 
 
-def built(folder: Path) -> Path:
+def built(folder: Path, **variables: str) -> Path:
     """The wheel of the sources alone, as what an earlier build left behind would go into it."""
     source, wheels = folder / "source", folder / "wheels"
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", "*.pyd")
     shutil.copytree(ROOT / "src", source / "src", ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "LICENSE", "NOTICE"):
+    for name in ("pyproject.toml", "setup.py", "README.md", "LICENSE", "NOTICE"):
         shutil.copy(ROOT / name, source)
     package = source / "src"
-    expected = {path.relative_to(package).as_posix() for path in package.rglob("*") if path.is_file()}
+    files = (path for path in package.rglob("*") if path.is_file() and path.suffix != ".c")
+    expected = {path.relative_to(package).as_posix() for path in files}
     expected |= {f"conspectus-{VERSION}.dist-info/licenses/{name}" for name in ("LICENSE", "NOTICE")}
     pip_wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
-    ran([*pip_wheel, "--wheel-dir", wheels, source], folder)
+    ran([*pip_wheel, "--wheel-dir", wheels, source], folder, **variables)
     (wheel,) = wheels.glob("*.whl")
     with zipfile.ZipFile(wheel) as opened:
         missing = expected - set(opened.namelist())
@@ -72,7 +78,7 @@ def python_at(version: str) -> str | None:
     return None
 
 
-def tried(wheel: Path, folder: Path, python: str | None, pip: str) -> str:
+def tried(folder: Path, wheel: Path, python: str | None, pip: str) -> str:
     """Install the wheel in a fresh environment and run what a newcomer runs."""
     if python is None:
         return f"Python {OLD_PYTHON} is not here: pip {OLD_PIP} was not tried"
@@ -126,9 +132,10 @@ def try_server(command: list[str | Path], folder: Path) -> None:
         sys.exit(f"{command} ended with {serving.returncode}")
 
 
-def ran(command: list[str | Path], folder: Path) -> str:
+def ran(command: list[str | Path], folder: Path, **variables: str) -> str:
     """What a command says on its standard output; the end of everything if it fails."""
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, text=True, check=False)
+    own = environment() | variables
+    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout.strip()

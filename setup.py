@@ -1,0 +1,37 @@
+"""The compiled kernels, and wheels that are tagged by whether they hold them.
+
+Without a compiler the package is installed without them, and NumPy does the same.
+"""
+
+from pathlib import Path
+
+from setuptools import Extension, setup
+from setuptools.command.bdist_wheel import bdist_wheel
+
+KERNELS = Extension(
+    "conspectus.index.segments._kernels",
+    ["src/conspectus/index/segments/_kernels.c"],
+    extra_compile_args=["-O3", "-ffp-contract=off"],
+    py_limited_api=True,
+    optional=True,
+)
+
+
+class TaggedWheel(bdist_wheel):
+    """A wheel for one platform, or for every platform where no compiler was found."""
+
+    def run(self) -> None:
+        """Compile first, as the tag depends on it."""
+        self.run_command("build_ext")
+        compiled = self.get_finalized_command("build_ext").get_outputs()
+        if not any(Path(each).exists() for each in compiled):
+            self.distribution.ext_modules = []
+            self.root_is_pure = True
+        super().run()
+
+
+setup(
+    ext_modules=[KERNELS],
+    cmdclass={"bdist_wheel": TaggedWheel},
+    options={"bdist_wheel": {"py_limited_api": "cp311"}},
+)
