@@ -362,7 +362,7 @@ class ChatTooLong(ChatError):
 
 
 class ChatBadAnswer(ChatError):
-    """What the provider sent cannot be understood, or it will not answer this."""
+    """What the provider sent cannot be understood, or the model refused to answer."""
 
     code = "LLM_BAD_RESPONSE"
     told = "The language model gave no usable answer."

@@ -213,6 +213,7 @@ class StreamingContract:
         assert keys <= {"1", "2", "3"}
         window = await engine.streams.window(max_tokens=1_000, **asked)
         assert {each.key for each in window.captions} <= {"1", "2", "3"}
+        assert all(each.start is not None and each.start_text for each in window.captions)
         assert "red car" not in window.window.text
 
     async def test_a_stretch_is_deleted(self, engine: AnyEngine) -> None:

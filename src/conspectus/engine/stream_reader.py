@@ -1,11 +1,13 @@
 """Streams as one person may read them."""
 
+from dataclasses import fields
+
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext
 from conspectus.errors import NotFound
 from conspectus.model.pages import pages
 from conspectus.model.records import Document, Kind, Source
-from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, Stream
+from conspectus.model.streams import LIVE, TITLE, ZONE, Caption, ShownCaption, Stream
 from conspectus.ports.streams import Extent, Span
 from conspectus.streams.caption_format import shown
 from conspectus.text.times import StreamClock, clock_of
@@ -74,3 +76,11 @@ def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:
         return Caption(document, text, None, None)
     start, end = clock.seconds(period.start), clock.seconds(period.end)
     return Caption(document, text, start, end, shown(start, clock), shown(end, clock))
+
+
+def as_shown(document: Document, clock: StreamClock) -> ShownCaption:
+    """A caption of a window with its times on the clock of its stream."""
+    told = {field.name: getattr(document, field.name) for field in fields(document)}
+    timed = as_caption(document, "", clock)
+    times = {name: getattr(timed, name) for name in ("start", "end", "start_text", "end_text")}
+    return ShownCaption(**told, **times)

@@ -11,7 +11,7 @@ from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext
 from conspectus.engine.search import Searcher, WindowBuilder
-from conspectus.engine.stream_reader import StreamReader, as_caption, stream_of
+from conspectus.engine.stream_reader import StreamReader, as_caption, as_shown, stream_of
 from conspectus.ingest.captions import span_of
 from conspectus.model.filter import (
     EVERYTHING,
@@ -294,7 +294,8 @@ class VideoSearch:
             search, wanted, format, WindowBuilder(each=SHORT, labels=several, zones=zones)
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
-        captions = tuple(await self._authorized.inside(asked.place, shown))
+        found = await self._authorized.inside(asked.place, shown)
+        captions = tuple(as_shown(each, asked.streams[each.source].clock) for each in found)
         streams = {each.source: asked.streams[each.source].stream.source for each in captions}
         return StreamWindow(captions, tuple(streams.values()), asked.plan, window)
 

@@ -208,10 +208,20 @@ class Moments:
 
 
 @dataclass(frozen=True, slots=True)
+class ShownCaption(Document):
+    """A caption of a window with its times: seconds on its stream's clock, and a timecode or an instant."""
+
+    start: float | None = None
+    end: float | None = None
+    start_text: str | None = None
+    end_text: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class StreamWindow:
     """A context window for a query to streams, with its captions in order, and their streams."""
 
-    captions: tuple[Document, ...]
+    captions: tuple[ShownCaption, ...]
     streams: tuple[Source, ...]
     plan: Mapping[str, str]
     window: ContextWindow

@@ -2,7 +2,7 @@
 
 import inspect
 import json
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import MISSING, Field, fields, is_dataclass
 from datetime import datetime
 from functools import cache, reduce
@@ -23,7 +23,7 @@ from conspectus.model.jobs import JobRates, RequestTotals
 from conspectus.model.query import QueryContext, Retriever
 from conspectus.model.reports import CheckReport
 from conspectus.model.results import Retrieval
-from conspectus.model.streams import Stream, StreamWindow
+from conspectus.model.streams import Stream
 from conspectus.operations.operation import member_of
 from conspectus.streams.summary_runner import MOST_BATCH, MOST_SENTENCES
 from conspectus.web.schemas.base import (
@@ -59,7 +59,6 @@ from conspectus.web.schemas.search import (
     Renderer,
     Tokens,
 )
-from conspectus.web.schemas.streams import ShownWindow, shown_window
 
 MOST_PARTS: Final = 1_000_000
 """Elements of a list, as far as reading goes; the settings decide how many are accepted."""
@@ -85,10 +84,6 @@ _PLAIN: Final = frozenset({str, int, float, bool})
 _ANSWERED: Final[Mapping[Any, Any]] = {
     Filter: Annotated[JsonObject, BeforeValidator(filter_to_json)],
 }
-_CONVERTED: Final[Mapping[Any, tuple[Any, Callable[[Any], Any]]]] = {
-    StreamWindow: (ShownWindow, shown_window),
-}
-"""What an answer has instead of a dataclass, and how it is made of it."""
 _SHOWN: Final[Mapping[Any, Sequence[str]]] = {
     CheckReport: ("clean",),
     JobRates: ("failure_rate", "retry_rate"),
@@ -402,9 +397,6 @@ def answered(hint: Any) -> Any:
     """What an answer has for a value of this type."""
     if hint in _ANSWERED:
         return _ANSWERED[hint]
-    if hint in _CONVERTED:
-        kind, made = _CONVERTED[hint]
-        return Annotated[response_model(kind), BeforeValidator(made)]
     origin, members = get_origin(hint), get_args(hint)
     if isinstance(hint, NewType):
         return answered(hint.__supertype__)
