@@ -4,33 +4,33 @@ ConspectusError
 ├── InvalidInput            a value the caller gave cannot be used
 │   ├── TooLarge            it is over a limit named in the settings
 │   ├── DanglingEdges       edges lead to nodes that are not there
-│   └── UnknownTokenizer    no token counter has that name
-├── NotFound                nothing with that name exists, or none that the caller may see
+│   └── UnknownTokenizer    no tokenizer has that name
+├── NotFound                nothing with that name exists, or the caller may not read it
 ├── Unauthenticated         there is no key, or none that is valid
-├── PermissionDenied        the caller may see it but not do that
+├── PermissionDenied        the role or the scope of the key does not allow it
 ├── Conflict                it exists already, or contradicts what is stored
-│   └── PreconditionFailed  it is no longer what the caller read
+│   └── PreconditionFailed  it was changed since the caller read it
 ├── ForkedEngine            it was opened before this process was forked
 ├── UnreadableFile          a file could not be added
-│   └── UnsupportedContent  it is of a kind that holds no text
-├── FetchFailed             a web server gave no usable answer
-│   └── ForbiddenAddress    the address must not be asked
-├── Overloaded              too much is going on; ask again later
-│   └── RateLimited         the key has had as many as it may have this minute
-├── ServerUnavailable       a Conspectus server could not be reached, or gave no answer that can be read
+│   └── UnsupportedContent  no text can be read from content of this kind
+├── FetchFailed             a web server gave no usable response
+│   └── ForbiddenAddress    requests to the address are not allowed
+├── Overloaded              too many requests, jobs or streams at once; try again later
+│   └── RateLimited         the key has reached its limit of requests per minute
+├── ServerUnavailable       a Conspectus server could not be reached, or its response is not valid
 ├── MissingExtra            an optional dependency is not installed
 ├── ProviderError           a model provider refused
 │   ├── ProviderUnavailable the provider may answer later
-│   └── ChatError           a chat model gave no answer, or no more of it: ChatNotConfigured, ChatAuthFailed,
+│   └── ChatError           a chat model gave no complete answer: ChatNotConfigured, ChatAuthFailed,
 │       ChatRateLimited, ChatUnreachable, ChatTimedOut, ChatModelUnknown, ChatTooLong, ChatBadAnswer
-└── StorageError            a store could not do its work
+└── StorageError            a store failed
     ├── StorageTooNew       the data have a version unknown to this program
     ├── StorageBusy         another process holds the store
-    │   ├── WriteOutcomeUnknown nobody knows whether it was stored
-    │   └── LockLost        another process does this work now
+    │   ├── WriteOutcomeUnknown the write may or may not be stored
+    │   └── LockLost        another process holds the lease now
     ├── RecordsDamaged      a record cannot be decoded
-    ├── IndexReplaced       the index was built anew meanwhile
-    └── IndexDamaged        derived data cannot be read and has to be rebuilt
+    ├── IndexReplaced       another process has rebuilt the index
+    └── IndexDamaged        derived data cannot be read; rebuild it
 """
 
 from collections.abc import Iterator, Sequence
@@ -60,7 +60,7 @@ class InvalidInput(ConspectusError):
 
 @contextmanager
 def as_field(name: str, *, was: str) -> Iterator[None]:
-    """Blame the field that the caller gave for what a function below says of its own argument."""
+    """Raise errors about an argument of a function below as errors about the caller's field."""
     try:
         yield
     except InvalidInput as fault:
@@ -87,7 +87,7 @@ class TooLarge(InvalidInput):
 
 
 class UnknownTokenizer(InvalidInput):
-    """No token counter has the given `name`."""
+    """No tokenizer has the given `name`."""
 
     code = "unknown_tokenizer"
 
@@ -100,7 +100,7 @@ class UnknownTokenizer(InvalidInput):
 
 
 class NotFound(ConspectusError):
-    """Nothing of this `kind` with this `name` exists for the caller."""
+    """Nothing of this `kind` and `name` exists, or the caller may not read it."""
 
     code = "not_found"
 
@@ -111,7 +111,7 @@ class NotFound(ConspectusError):
 
 
 class Unauthenticated(ConspectusError):
-    """No key was given, or it is unknown, expired, revoked or of a disabled user; which is not said."""
+    """The key is missing, unknown, expired, revoked or of a disabled user; the message does not say which."""
 
     code = "unauthenticated"
 
@@ -120,7 +120,7 @@ class Unauthenticated(ConspectusError):
 
 
 class PermissionDenied(ConspectusError):
-    """The caller may see it, but the role or the key's scope does not allow `action`; `needs` would."""
+    """The role or the scope of the key does not allow `action`; `needs` is what is required."""
 
     code = "permission_denied"
 
@@ -143,7 +143,7 @@ class Conflict(ConspectusError):
 
 
 class PreconditionFailed(Conflict):
-    """What is stored is not what the caller read before; read it again, then decide."""
+    """The stored version is not the one that the caller read; read it again, then decide."""
 
     code = "precondition_failed"
 
@@ -152,7 +152,7 @@ class PreconditionFailed(Conflict):
 
 
 class DanglingEdges(InvalidInput):
-    """Edges lead to nodes that are not in their graph: `missing` are the ids of those, each once."""
+    """Edges lead to nodes that are not in their graph; `missing` has the ids, each once."""
 
     code = "dangling_edges"
 
@@ -162,7 +162,7 @@ class DanglingEdges(InvalidInput):
 
 
 class ForkedEngine(ConspectusError):
-    """The engine was opened by the process that this one was forked from; open another one here."""
+    """The engine was opened before this process was forked; open another one here."""
 
     code = "forked_engine"
 
@@ -182,13 +182,13 @@ class UnreadableFile(ConspectusError):
 
 
 class UnsupportedContent(UnreadableFile):
-    """The content is of a kind that no text can be read from; trying again does not help."""
+    """No text can be read from content of this kind; trying again does not help."""
 
     code = "unsupported_content"
 
 
 class FetchFailed(ConspectusError):
-    """A web server gave no usable answer; `status` is its answer, if there was one.
+    """A web server gave no usable response; `status` is its HTTP status, if there was one.
 
     `passing` says that trying again later may help.
     """
@@ -204,7 +204,7 @@ class FetchFailed(ConspectusError):
 
 
 class ForbiddenAddress(FetchFailed):
-    """The address leads inside this machine or network, where nothing may be asked."""
+    """The address is inside this machine or network, and requests to it are not allowed."""
 
     code = "forbidden_address"
 
@@ -213,7 +213,7 @@ class ForbiddenAddress(FetchFailed):
 
 
 class Overloaded(ConspectusError):
-    """Too much is going on, as `what` says; `retry_after` is in seconds."""
+    """The server is overloaded; `what` names the limit, `retry_after` is in seconds."""
 
     code = "overloaded"
 
@@ -224,7 +224,7 @@ class Overloaded(ConspectusError):
 
 
 class RateLimited(Overloaded):
-    """The key has had as many requests as it may have in a minute, whichever process answered them."""
+    """The key has reached its limit of requests per minute, counted over all processes."""
 
     code = "rate_limited"
 
@@ -234,7 +234,7 @@ class RateLimited(Overloaded):
 
 
 class ServerUnavailable(ConspectusError):
-    """The Conspectus server at `url` could not be reached, or what answered there cannot be understood."""
+    """The Conspectus server at `url` could not be reached, or its response is not valid."""
 
     code = "server_unavailable"
 
@@ -260,7 +260,7 @@ REFUSED_WHATEVER_IS_SENT: Final = frozenset({401, 402, 403, 404, 405})
 
 
 class ProviderError(ConspectusError):
-    """A model provider refused the request for good; asking again will not help.
+    """A model provider refused the request; trying again does not help.
 
     `status` is the HTTP status of its answer, if there was one.
     """
@@ -297,7 +297,7 @@ class ProviderUnavailable(ProviderError):
 
 
 class ChatError(ProviderError):
-    """A chat model gave no answer, or no more of it; `reason` is for the operator, `told` for the user."""
+    """A chat model gave no complete answer; `reason` is for the operator, `told` for the user."""
 
     code = "LLM_ERROR"
     told: ClassVar[str] = "The language model could not answer."
@@ -321,7 +321,7 @@ class ChatAuthFailed(ChatError):
 
 
 class ChatRateLimited(ChatError):
-    """The provider has had too many requests; `retry_after` is in seconds where it says."""
+    """The provider received too many requests; `retry_after` is in seconds, if the provider gave it."""
 
     code = "LLM_RATE_LIMIT"
     told = "The language model has too much to do; ask again later."
@@ -334,7 +334,7 @@ class ChatRateLimited(ChatError):
 
 
 class ChatUnreachable(ChatError):
-    """The provider could not be reached, broke off, or had a fault of its own."""
+    """The provider could not be reached, closed the connection, or failed."""
 
     code = "LLM_CONNECTION_ERROR"
     told = "The language model could not be reached, or broke off."
@@ -355,21 +355,21 @@ class ChatModelUnknown(ChatError):
 
 
 class ChatTooLong(ChatError):
-    """Prompt and answer are longer than the model's window."""
+    """Prompt and answer are longer than the context window of the model."""
 
     code = "LLM_CONTEXT_TOO_LONG"
     told = "The conversation is too long for the language model."
 
 
 class ChatBadAnswer(ChatError):
-    """What the provider sent cannot be understood, or the model refused to answer."""
+    """The response of the provider is not valid, or the model refused to answer."""
 
     code = "LLM_BAD_RESPONSE"
     told = "The language model gave no usable answer."
 
 
 class StorageError(ConspectusError):
-    """A store could not do its work; nothing was half written."""
+    """A store failed; nothing was partly written."""
 
     code = "storage_error"
 
@@ -395,13 +395,13 @@ class StorageBusy(StorageError):
 
 
 class WriteOutcomeUnknown(StorageBusy):
-    """The answer to the end of a write was lost: it may or may not have been stored."""
+    """The connection was lost while a write was committed: it may or may not be stored."""
 
     code = "write_outcome_unknown"
 
 
 class LockLost(StorageBusy):
-    """This process was not heard of for so long that another one does its work by now."""
+    """The lease of this process has expired, and another process does the work now."""
 
     def __init__(self, work: str) -> None:
         super().__init__(f"another process may do this by now: {work}")
@@ -409,13 +409,13 @@ class LockLost(StorageBusy):
 
 
 class IndexReplaced(StorageError):
-    """Another process has built the index anew meanwhile; ask again."""
+    """Another process has rebuilt the index; try again."""
 
     code = "index_replaced"
 
 
 class RecordsDamaged(StorageError):
-    """A record cannot be decoded, which trying again does not change; it is restored from a backup."""
+    """A record cannot be decoded; restore it from a backup."""
 
     code = "records_damaged"
 
