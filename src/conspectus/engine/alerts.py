@@ -1,4 +1,4 @@
-"""Standing alerts: questions that every new caption is held against, and what came of it."""
+"""Alerts: saved queries that every new caption is matched with, and their matches."""
 
 import asyncio
 import json
@@ -29,7 +29,7 @@ MOST_STREAMS = 1_000
 LONGEST_GAP = 366 * 86_400.0
 LIMIT = 1_000
 HEARD = 10
-"""So many events are read for a listener at once: what is revoked meanwhile is still told of these."""
+"""Most events read for a subscriber at once; access revoked meanwhile applies from the next read on."""
 FIRST_WAIT = 1.0
 """Seconds until a webhook that could not be delivered is tried again, at first."""
 
@@ -165,7 +165,7 @@ class AlertService(Service):
         )
 
     async def _eyes(self, alert: Alert) -> Shows | None:
-        """What the owner of an alert may see now."""
+        """The documents that the owner of an alert may read now."""
         try:
             person = await self._context.person_of(UserId(alert.owner))
             authorized = AuthorizedReader(person, self._core.records, self._parts.accounts)
@@ -178,7 +178,7 @@ class AlertService(Service):
         return None if embedder is None else await embedder.embed_query(query)
 
     async def _body(self, told: AlertMatch) -> bytes | None:
-        """What a webhook is sent of an event, if its owner may see it now."""
+        """The body that a webhook sends for an event, if its owner may read it now."""
         try:
             person = await self._context.person_of(UserId(told.alert.owner))
         except NotFound:

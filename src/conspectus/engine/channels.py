@@ -1,4 +1,4 @@
-"""Channels: messages as they come and by the archive, and what a question in one needs."""
+"""Channels: live and imported messages, and searches in a channel."""
 
 import asyncio
 from collections.abc import Iterable, Sequence
@@ -34,18 +34,18 @@ from conspectus.retrieval.scoring import profile_named
 from conspectus.text.replies import Linker
 
 MEMORY = 100
-"""Among so many messages before it the one is looked for that a message answers."""
+"""The number of earlier messages among which the one that a message answers is searched."""
 RECALLED = 30
-"""Of those that are stored already so many are read for a message that comes alone: they cost time."""
+"""The number of stored messages that are read for a single new message; reading more takes too long."""
 LATEST_LIMIT = 1_000
 SAID = And((Eq("kind", "message"), Not(Eq("role", "system"))))
-"""What people and programs say; that somebody joined a channel answers no question."""
+"""Messages of people and programs; notices such as "joined the channel" answer no query."""
 CANDIDATES = 50
 """Hits in other channels by which it is decided which of them are about the same thing."""
 
 
 class ChannelService(Service):
-    """Channels: messages, threads and reply chains, and windows for questions in a channel."""
+    """Channels: messages, threads and reply chains, and context windows for queries in a channel."""
 
     def __init__(
         self,
@@ -180,7 +180,7 @@ class ChannelService(Service):
         return report
 
     def _at_hand(self, archive: str | Path | Upload, folder: Path) -> Path:
-        """Where the archive can be read; only the owner may name a path of this machine."""
+        """The readable archive. Only the owner account may name a path of this machine."""
         if isinstance(archive, Upload):
             return handed_in(archive, folder)
         if not self._person.owner:
@@ -190,7 +190,7 @@ class ChannelService(Service):
     async def _said_before(
         self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
     ) -> Sequence[StoredChunk]:
-        """What was said before the first message, newest first, where there are times to tell."""
+        """The stored messages before the first one, newest first, if there are times to compare."""
         first = batch[0]
         begins = period(first.at, field="at")
         if begins is None and first.sequence is not None:
@@ -225,7 +225,7 @@ class ChannelService(Service):
         return [each for each in belongs if each.id in near]
 
     async def _said(self, rows: Sequence[StoredChunk]) -> list[ChannelMessage]:
-        """Messages with their texts, given their first chunks; what is gone by now is left out."""
+        """Messages with their texts, given their first chunks; deleted ones are left out."""
         longer = [row.document for row in rows if row.document.chunks > 1]
         texts = {row.document.id: row.chunk.text for row in rows if row.document.chunks == 1}
         if longer:

@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class _Given:
-    """The context as it is in the prompt, and what is told of it."""
+    """The context as the prompt has it, and what the answer reports about it."""
 
     context: str
     sources: Sources

@@ -87,10 +87,10 @@ class CollectionService(Service):
         place = await self._context.place(collection, "owner", "delete a collection")
         found = place.collection
         async with self._context.purging(purge, found.id):
-            # Once the collection is gone nobody knows of its index: what keeps that from going comes first.
+            # Without the collection its index cannot be found, so the index is deleted first.
             await self._forget_index(found)
             receipt = await self._core.records.delete_collection(found.id)
-            # Someone may have asked meanwhile, and have built it for that.
+            # A query may have built the index again meanwhile.
             await self._forget_index(found)
         return Receipt(receipt.documents, receipt.chunks, receipt.vectors, purge)
 

@@ -1,4 +1,4 @@
-"""What an engine is put together from, and what its views for different people share."""
+"""The components of an engine, and what its views for different people share."""
 
 import logging
 from collections.abc import Awaitable, Callable, Sequence
@@ -33,12 +33,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class WorkParts:
-    """What jobs need; `turn` is held by a process that runs them, with an executor from `open_jobs`.
+    """The components of jobs. A process that runs jobs holds `turn`, with an executor from `open_jobs`.
 
-    `alone` is held while a job runs, where several processes run jobs.
+    It holds `alone` while a job runs, if several processes run jobs.
 
-    `make_fetcher` is called when something is first asked for; `forget_connection` deletes what its
-    connector keeps.
+    `make_fetcher` is called for the first request; `forget_connection` deletes the state of its connector.
     """
 
     job_store: JobStore
@@ -53,7 +52,7 @@ class WorkParts:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingParts:
-    """What embedding needs; `turn` is held by a process that embeds, with one of the `portions` at a time."""
+    """The components of embedding; a process that embeds holds `turn`, and one of the `portions`."""
 
     turn: Turn
     portions: Turns
@@ -61,9 +60,9 @@ class EmbeddingParts:
 
 @dataclass(frozen=True, slots=True)
 class AlertParts:
-    """What alerts need; `turn` is held by the process that checks them.
+    """The components of alerts. The process that checks alerts holds `turn`.
 
-    `make_poster` is called when a webhook is first named or sent to.
+    `make_poster` is called when a webhook is first set or called.
     """
 
     rows: Alerts
@@ -73,9 +72,9 @@ class AlertParts:
 
 @dataclass(frozen=True, slots=True)
 class NameParts:
-    """What names need; `turn` is held by the process that looks for them.
+    """The components of entity extraction. The process that extracts entities holds `turn`.
 
-    `make_extractor` is called when a text is first looked through.
+    `make_extractor` is called for the first text.
     """
 
     rows: MentionStore
@@ -104,11 +103,11 @@ class IndexRegistry(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class EngineComponents:
-    """The adapters and functions behind an engine; `bootstrap` chooses, tests may choose otherwise.
+    """The adapters and functions behind an engine; `bootstrap` chooses them, and tests may choose others.
 
-    What `make_…` makes is loaded when it is first used. `embedder_named` makes the embedder of a setting,
-    `embedder_for` the one of a space (None: it cannot be had here), `size` says how many bytes the store
-    takes; `keeping` is held by the process that carries retentions out, `purging` by one that erases;
+    Results of `make_…` are loaded on first use. `embedder_named` makes the embedder of a setting,
+    `embedder_for` the one of a space (None if it is not available here), `size` returns the bytes of the
+    store; the process that applies retention rules holds `keeping`, one that purges holds `purging`;
     `release` is awaited when all work has stopped and the stores are still open.
     """
 

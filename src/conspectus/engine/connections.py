@@ -26,7 +26,7 @@ from conspectus.ports.web import Watchable
 
 SECRET_NAME = re.compile(r"token|secret|passw|credential|auth|key|cookie|private", re.IGNORECASE)
 SECRET_PART = re.compile(r"https?://[^/?#]*@|[^/]*://[^/?#]*:[^/?#]*@|[^/]*://[^#]*\?", re.IGNORECASE)
-"""Addresses with a password, with what stands for one, or with a query, which may hold one."""
+"""URLs with a password, a placeholder of one, or a query, which may hold one."""
 
 
 class ConnectionService(Service):
@@ -151,7 +151,7 @@ class ConnectionService(Service):
         return place
 
     async def _syncs(self, place: SourceRef, wiki: Connection) -> Sequence[Job]:
-        """The jobs that bring this connection in step and have not ended."""
+        """The unfinished sync jobs of this connection."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
         found = pages(self._parts.work.job_store.jobs, scope)
         return [

@@ -101,7 +101,7 @@ class EngineCore:
 
     @cached_property
     def jobs(self) -> "JobWorker":
-        """What runs jobs, or has other processes run them."""
+        """Runs jobs, or has other processes run them."""
         from conspectus.ingest.job_execution import JobWorker
 
         work = self.parts.work
@@ -120,9 +120,9 @@ class EngineCore:
 
     @asynccontextmanager
     async def purging(self, *collections: CollectionId) -> AsyncIterator[None]:
-        """Erase what the block deletes from the collections; if this is interrupted, the next purge does it.
+        """Erase what the block deletes from the collections; after an interruption the next purge does it.
 
-        Raises StorageBusy where a reader does not let go of it.
+        Raises StorageBusy if a reader still uses it.
         """
         for each in collections:
             await self.records.begin_purge(each)
@@ -131,7 +131,7 @@ class EngineCore:
             await self._purge()
 
     def finish_purges(self) -> None:
-        """Erase, while this goes on, what processes were to erase that ended before."""
+        """Finish, in the background, the purges of processes that ended."""
         self._finishing = asyncio.create_task(self._finish_purges())
 
     async def _finish_purges(self) -> None:
@@ -146,19 +146,19 @@ class EngineCore:
         await purge(self.records, self.open_indexes, sweep=self.parts.indexes.sweep)
 
     def poster(self) -> Poster:
-        """What webhooks are sent with, made when it is first needed."""
+        """The client that sends webhooks, created on first use."""
         if self._poster is None:
             self._poster = self.parts.alerts.make_poster()
         return self._poster
 
     def fetcher(self) -> Fetcher:
-        """What pages are asked for with, made when it is first needed."""
+        """The client that fetches pages, created on first use."""
         if self._fetcher is None:
             self._fetcher = self.parts.work.make_fetcher()
         return self._fetcher
 
     async def close(self) -> None:
-        """Stop background work and release every store; what is unfinished goes on at the next opening."""
+        """Stop background work and close every store; unfinished work continues at the next opening."""
         for each in self._workers.values():
             await each.close()
         if self._finishing is not None:
@@ -208,7 +208,7 @@ class EngineContext:
         return place
 
     async def extract_entities(self, collection: str, on: bool = True) -> Collection:
-        """Have passages looked through for entities, or no more. Raises NotFound or PermissionDenied."""
+        """Turn entity extraction on or off. Raises NotFound or PermissionDenied."""
         place = await self.place(collection, "manager", "keep the names in a collection")
         await self.parts.names.rows.keep(place.collection.id, on)
         if on and self.does_background_work:
@@ -234,9 +234,9 @@ class EngineContext:
         home: Collection | None = None,
         embedder: Embedder | None = None,
     ) -> Sequence[Written]:
-        """Write documents; with `home`, their collection, its index follows while the caller goes on.
+        """Write documents. With `home`, their collection, its index is updated in the background.
 
-        With an `embedder` that works in this process, a few short ones are written with their vectors.
+        With an `embedder` that runs in this process, a few short documents are written with their vectors.
         """
         by = self.preparation(source)
         if isinstance(embedder, EmbedQueue):
@@ -253,27 +253,27 @@ class EngineContext:
         return done.written
 
     def preparation(self, source: Source) -> Preparation:
-        """What documents of a source are prepared with."""
+        """The settings and functions that prepare documents of a source."""
         parts = self.parts
         return Preparation.under(parts.settings, source, count=parts.counter("o200k_base"), now=parts.clock())
 
     async def embedder(self, collection: Collection) -> Embedder | None:
-        """The embedding model of a collection, if it has one that can be had here."""
+        """The embedding model of a collection, if it has one that is available here."""
         space = collection.space
         return None if space is None else self.parts.embedder_for(space)
 
     @property
     def does_background_work(self) -> bool:
-        """Whether this process does what nobody waits for, and does not leave it to others."""
+        """Whether this process runs background work itself."""
         return self.parts.settings.run_background_jobs != "off"
 
     def begin_embedding(self, collection: Collection, embedder: Embedder | None) -> None:
-        """Have what was written embedded while the caller goes on."""
+        """Embed what was written in the background."""
         if embedder is not None and self.does_background_work:
             self.core.backfill.wake(collection, embedder)
 
     async def embed_in(self, place: SourceRef, *, wait: bool, progress: Progress | None = None) -> None:
-        """Embed what waits there, telling of it only as much as the person may know of all of it."""
+        """Embed pending chunks; errors tell only as much of them as the person may read."""
         try:
             await self.embed(place.collection, wait=wait, progress=progress if place.whole else None)
         except ProviderError as fault:
@@ -289,10 +289,10 @@ class EngineContext:
         progress: Progress | None = None,
         rested: float = 0.0,
     ) -> None:
-        """Have it embedded, and names found; not where an error ended that less than `rested` seconds ago.
+        """Embed, and extract entities, unless that failed less than `rested` seconds ago.
 
-        What it is called for is stored by then, so a store that is busy is told only to who waits: as
-        WriteOutcomeUnknown, for not all may be embedded.
+        The documents are stored by then, so a busy store is an error only for callers that wait:
+        WriteOutcomeUnknown, as some chunks may not be embedded.
         """
         try:
             await self._embed_stored(collection, wait=wait, progress=progress, rested=rested)
@@ -468,7 +468,7 @@ class SourceWriter:
         return CollectionId(stable_id("collection", name, now.isoformat()) if taken else plain)
 
     async def free_name(self, name: str, renamed: Collection | None = None) -> str:
-        """A collection's whole name, if it stands for nothing else. Raises InvalidInput or Conflict."""
+        """A collection's whole name, if it is not reserved. Raises InvalidInput or Conflict."""
         if name == EVERYWHERE:
             raise InvalidInput("collection", f"{name!r} is reserved for all collections")
         if is_uuid(name):

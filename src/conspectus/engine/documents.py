@@ -106,7 +106,7 @@ class DocumentService(Service):
     ) -> int:
         """Wait until all chunks are embedded and entities are extracted; return the number of new vectors.
 
-        If you may read only some sources, this waits too and returns 0.
+        If you may read only some sources, it returns 0.
         """
         place = await self._authorized.place(collection)
         embedder = await self._context.embedder(place.collection)
@@ -235,6 +235,6 @@ class DocumentService(Service):
 
 
 def _places(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:
-    """Where pages and sections begin, as far as the chunks remember it."""
+    """The positions of pages and sections, as far as the chunks have them."""
     known = [each for each in chunks if each.page is not None or each.heading is not None]
     return tuple(TextPosition(each.start, each.page, tuple(filter(None, [each.heading]))) for each in known)

@@ -190,7 +190,7 @@ class Engine:
 
     @cached_property
     def maintenance(self) -> MaintenanceService:
-        """Numbers, checks, and building anew."""
+        """Status, checks, reindexing and reembedding."""
         return MaintenanceService(self._context, self.documents)
 
     def tokenizer(self, name: str = "o200k_base") -> CountTokens:
@@ -210,7 +210,7 @@ class Engine:
 
     @property
     def rate_counters(self) -> "RateCounters":
-        """What front ends count requests by, so that the processes of a store have one count."""
+        """The request counters of front ends, shared by all processes of a store."""
         return self._context.parts.rate_counters
 
     @property
@@ -219,7 +219,7 @@ class Engine:
         return self._context.parts.spoken
 
     async def close(self) -> None:
-        """Stop background work and release every store; what is unfinished goes on at the next opening."""
+        """Stop background work and close every store; unfinished work continues at the next opening."""
         await self._context.core.close()
 
     @cached_property
@@ -310,7 +310,7 @@ async def watch_work(engine: Engine, settings: Settings) -> None:
 
 
 async def keep_working(engine: Engine) -> None:
-    """Have vectors made and names found for whatever any process stores, until this is cancelled."""
+    """Embed, and extract entities from, what any process stores, until this is cancelled."""
     while True:
         try:
             await engine.maintenance.resume(rested=REST_SECONDS)

@@ -158,7 +158,7 @@ DENSE: Final = regex.compile(r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p
 
 
 def folded(name: str) -> str:
-    """What all spellings of a name have in common that differ in capitals, spaces or composition alone."""
+    """The common form of spellings that differ only in capitals, spaces or composition."""
     composed = unicodedata.normalize("NFC", " ".join(name.split())).casefold()
     return unicodedata.normalize("NFC", composed)
 
@@ -192,7 +192,7 @@ def _is_bounded(character: str) -> bool:
 
 LONGEST_NAME = 1_000
 MOST_CANDIDATES = 10_000
-"""Where more captions than these may name somebody, all are read: it costs no more, and no index has to."""
+"""With more matching captions than these, all are read: it costs no more and needs no index."""
 
 
 class EventService(Service):
@@ -305,7 +305,7 @@ class EventService(Service):
 
 
 def _reports(event: Caption) -> Iterator[Report]:
-    """What a stored event tells, if it says when."""
+    """The text of a stored event with its time, if it has one."""
     if event.start is None or event.end is None:
         return
     metadata = event.document.metadata

@@ -235,8 +235,7 @@ class GraphService(Service):
     ) -> int:
         """Wait until entities are extracted from all passages; return the number of new passages.
 
-        If you may read only some sources, this waits too and returns 0. Raises the error that stopped
-        extraction.
+        If you may read only some sources, it returns 0. Raises the error that stopped extraction.
         """
         place = await self._authorized.place(collection)
         return await self._wait_for_entities(place, progress) if place.collection.names else 0
@@ -293,9 +292,10 @@ class GraphService(Service):
         collection: str = "default",
         reason: str = "",
     ) -> Node:
-        """Merge nodes into one: it keeps its id and gets the others' names as aliases, and their edges.
+        """Merge nodes into one, which keeps its id and gets the names of the others as aliases, and their
+        edges.
 
-        Raises NotFound, PermissionDenied, or InvalidInput if there is no other node.
+        Raises NotFound, PermissionDenied, or InvalidInput if no other node is given.
         """
         source = await self._access.edited(graph, collection, "merge nodes")
         gone = [each for each in dict.fromkeys(self._access.bounded_ids("nodes", nodes)) if each != into]
@@ -416,7 +416,7 @@ class EntityLinker:
         meant: Mapping[Mention, Sequence[Node]],
         seen: VisibleGraphs,
     ) -> Surroundings:
-        """What the text says beside the mentions, and what the graph says of nodes that share a name."""
+        """The other words of the text, and the graph's descriptions of nodes that share a name."""
         terms = analyzer_for(seen.place.collection.language).terms
         rivals = {node.id: node for each, nodes in meant.items() for node in rivals_of(each, nodes)}
         about: dict[str, str] = {}
@@ -435,7 +435,7 @@ class EntityLinker:
         )
 
     async def _closeness(self, text: str, about: Mapping[str, str], seen: VisibleGraphs) -> dict[str, float]:
-        """How alike the text and what is said of each node are, where the collection has an embedder."""
+        """The similarity of the text to the description of each node, if the collection has an embedder."""
         embedder = await self._context.embedder(seen.place.collection) if about else None
         if embedder is None or isinstance(embedder, GivenVectors):
             return {}

@@ -28,7 +28,7 @@ from conspectus.text.times import parse_instant, validity
 
 MOST_ALIASES = 1_000
 MOST_TERMS = 1_000
-"""A node is found by at most so many different words."""
+"""Most different words by which a node is found."""
 
 Item = TypeVar("Item")
 Terms = Callable[[str], Sequence[str]]
@@ -36,7 +36,7 @@ Terms = Callable[[str], Sequence[str]]
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """Everything that nodes and edges of a graph depend on besides what is given."""
+    """The other things that stored nodes and edges of a graph depend on."""
 
     graph: Source
     settings: Settings
@@ -46,7 +46,7 @@ class Entries:
     def adding(
         self, nodes: Iterable[NewNode] = (), edges: Iterable[NewEdge] = (), *, passing: bool = False
     ) -> Adding:
-        """What is to be stored. Raises InvalidInput or TooLarge."""
+        """The value to store. Raises InvalidInput or TooLarge."""
         most = self.settings.max_graph_batch
         new_nodes = [self._node(each) for each in _bounded("nodes", nodes, most)]
         given = _bounded("edges", edges, most)
@@ -163,7 +163,7 @@ def _texts(value: Json) -> Iterator[str]:
 
 
 PREFIX = "graph/"
-"""What the names of the sources that graphs are begin with, so that none takes the name of another source."""
+"""The prefix of the names of graph sources, so that none takes the name of another source."""
 
 
 class GraphAccess:
@@ -177,7 +177,7 @@ class GraphAccess:
         self._reader = AuthorizedGraphs(context.authorized, context.parts.graphs)
 
     def of(self, place: SourceRef, graphs: Sequence[Source]) -> VisibleGraphs:
-        """What these graphs hold."""
+        """The sources of these graphs."""
         return self._reader.of(place, graphs)
 
     async def place(self, graph: str, collection: str) -> tuple[Source, SourceRef]:
@@ -227,10 +227,10 @@ class GraphAccess:
     async def add_facts(
         self, nodes: Iterable[NewNode], edges: Iterable[NewEdge], *, graph: str, collection: str
     ) -> list[GraphWritten]:
-        """Store edges with nodes that are there only for them, all or none; what became of the edges.
+        """Store edges with the nodes that only they need, all or none; return the outcomes of the edges.
 
-        Nodes that are there already stay as they are, and new ones go when the last document goes that speaks
-        for one of their edges.
+        Existing nodes are unchanged. New ones are deleted with the last document that supports one of their
+        edges.
         """
         source, place = await self.writable(graph, collection)
         adding = self.entries(source, place).adding(nodes, edges, passing=True)
@@ -242,7 +242,7 @@ class GraphAccess:
         return await (await self.graph(graph, collection)).edges_by_id(edges)
 
     def entries(self, source: Source, place: SourceRef) -> Entries:
-        """What turns given nodes and edges into stored ones."""
+        """Converts given nodes and edges to stored ones."""
         terms = analyzer_for(place.collection.language).terms
         return Entries(source, self._parts.settings, terms, self._parts.clock())
 
@@ -289,9 +289,9 @@ async def connections(
     where: Filter,
     as_of: datetime | None = None,
 ) -> GraphCandidates:
-    """The names and graphs of a collection that a question under a filter may walk over.
+    """The entities and graphs of a collection that a filtered query may traverse.
 
-    As of an instant, only over what was in a graph by then, and under the names that it had.
+    As of an instant, only what a graph had by then, under the names of that time.
     """
     parts, home = core.parts, place.collection
     seen = AuthorizedMentions(parts.names.rows, place, where)
@@ -316,7 +316,7 @@ async def connections(
 
 
 async def _notices(core: EngineCore, place: SourceRef, seen: AuthorizedMentions) -> tuple[str, ...]:
-    """What is not known yet, told of only as much as the person may know."""
+    """The number of passages without extracted entities; details only if the person may read them."""
     if not place.collection.names:
         return ()
     problem = core.names.problem(place.collection.id)

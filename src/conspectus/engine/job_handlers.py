@@ -50,7 +50,7 @@ class JobHandlers:
         self._writer = context.writer
 
     async def perform(self, job: Job, tell: Tell) -> Outcome:
-        """Do the work of a job and say what came of it."""
+        """Run a job and return its result."""
         match job.kind:
             case "ingest_url":
                 return await self._take_page(job, tell)
@@ -115,7 +115,7 @@ class JobHandlers:
         return await self._replace(job, source, documents, Eq(("path",), name))
 
     async def _follow(self, job: Job, tell: Tell) -> Outcome:
-        """Bring the collection in step with what it is connected to."""
+        """Sync the collection with its connection."""
         place = await self._authorized.place_of(job.collection)
         connection = await self._authorized_jobs.connection(place, str(job.arguments["connection"]))
         may_follow(self._person, connection)
@@ -150,9 +150,9 @@ class JobHandlers:
         return _synced(report)
 
     async def _target(self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None) -> Source:
-        """The source that a job writes into, made where the person may make it.
+        """The source that a job writes into, created if the person may create it.
 
-        Never in another collection: one that cannot be seen any more is NotFound and not made anew.
+        Never in another collection: one that is no longer readable is NotFound and is not created again.
         """
         place = await self._authorized.place_of(job.collection)
         source = await self._authorized.source(place, name)
@@ -178,7 +178,7 @@ class JobHandlers:
     async def _replace(
         self, job: Job, source: Source, documents: Sequence[NewDocument], belonging: Filter
     ) -> Counter[str]:
-        """Write documents as all there is of what they came from; what else was there before goes."""
+        """Write documents as the complete content of their origin; other documents of it are deleted."""
         written: list[Written] = []
         for batch in batches(documents):
             await self._require_last(job)
@@ -304,7 +304,7 @@ class ConnectionSources:
         return gone
 
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
-        """The stored pages of these keys, whatever space they are in."""
+        """The stored pages with these keys, in any namespace."""
         sources = await self._sources()
         ids = [stable_id("document", source.id, key) for source in sources for key in keys]
         found: list[Document] = []

@@ -50,7 +50,9 @@ class JobQueue:
         self._perform = perform
 
     async def start(self) -> None:
-        """Run what waits, here or in another process that holds the store. Twice is as once."""
+        """Run queued jobs, here or in another process that has the store open. Calling it twice has no
+        further effect.
+        """
         parts, settings = self._parts, self._parts.settings
         patience = RetryPolicy(settings.job_max_attempts, first_wait=settings.job_backoff_ms / 1_000)
         work = parts.work
@@ -110,9 +112,9 @@ HOURS = 366 * 24
 
 
 class JobService(Service):
-    """Jobs: pages and files that are added in the background, and jobs as they stand.
+    """Jobs: add pages and files in the background, and list, cancel and retry jobs.
 
-    A job that cannot be seen is NotFound.
+    A job that you may not read is NotFound.
     """
 
     def __init__(self, context: EngineContext, queue: JobQueue) -> None:
@@ -259,7 +261,7 @@ class JobService(Service):
         await self._queue.start()
 
     async def _into(self, collection: str, source: str) -> tuple[SourceRef, SourceId | None]:
-        """Where a job is to write, and the source if there is one; raises what the job would raise later."""
+        """The target of a job, and the source if it exists; raises what the job would raise later."""
         require_scope(self._person, "write", "write")
         home = await self._writer.collection(collection)
         place = await self._authorized.place_of(home.id)

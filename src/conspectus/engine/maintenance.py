@@ -12,16 +12,16 @@ from conspectus.ports import Progress
 
 
 class MaintenanceService(Service):
-    """Numbers, checks, and building anew."""
+    """Status, checks, reindexing and reembedding."""
 
     def __init__(self, context: EngineContext, documents: DocumentService) -> None:
         super().__init__(context)
         self._documents = documents
 
     async def status(self, *, collection: str | None = None) -> Status:
-        """Return sizes and counts of one collection, or of all that you may read whole.
+        """Return sizes and counts of one collection, or of all that you may read completely.
 
-        Only the owner account is told the path and the size of the store.
+        Only the owner account gets the path and the size of the store.
         """
         places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
         whole = [place for place in places if place.whole]
@@ -42,10 +42,10 @@ class MaintenanceService(Service):
         return replace(report, records=(*report.records, *told))
 
     async def reindex(self, *, collection: str = "default", progress: Progress | None = None) -> None:
-        """Rebuild the index of a collection from the records; the old index answers meanwhile.
+        """Rebuild the index of a collection from the records; queries use the old index until then.
 
-        Deletes indexes that are left of processes that were killed while they deleted a collection, or moved
-        one to another embedder.
+        Also deletes indexes that processes left when they were killed while they deleted or reembedded a
+        collection.
         """
         place = await self._context.place(collection, "owner", "build an index anew")
         opened = await self._core.open_indexes.current(place.collection)

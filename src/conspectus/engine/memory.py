@@ -186,7 +186,7 @@ class MemoryService(Service):
     ) -> Sequence[RecentMemory]:
         """Return the newest turns of a scope, oldest first, within a number of turns and of tokens.
 
-        The settings decide what is not given. A turn larger than all of the tokens is cut, with a mark.
+        Defaults come from the settings. A turn that exceeds the tokens is truncated, with a mark.
         """
         return await self._reader.recent(
             scope=scope, collection=collection, limit=limit, max_tokens=max_tokens, tokenizer=tokenizer
@@ -213,7 +213,7 @@ class MemoryService(Service):
     ) -> MemoryWindow:
         """Build the context window of the next turn: notes, the newest turns, and memories for the query.
 
-        It never exceeds `max_tokens`. The options are those of `recall`, which also says what is raised.
+        It never exceeds `max_tokens`. The options and errors are those of `recall`.
         """
         return await self._search.window(MemoryQuery(query, scope, **options), max_tokens, format=format)
 
@@ -298,7 +298,7 @@ class MemoryService(Service):
 
 
 NOWHERE = Source(SourceId(""), CollectionId(""), "")
-"""What a memory is checked against before there is a place for it."""
+"""The limits that a memory is checked against before its source exists."""
 Stored = Mapping[str, Sequence[Memory]]
 
 
@@ -394,7 +394,7 @@ class MemoryTransfer:
     async def _ids_elsewhere(
         self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
     ) -> dict[Reference, str]:
-        """The ids of memories that are named on these lines but stand on others, if they can be known."""
+        """The ids of memories that these lines name but other lines define, if they can be known."""
         named = {
             each
             for line in batch
@@ -412,7 +412,7 @@ class MemoryTransfer:
     async def _histories_of(
         self, batch: Sequence[Line], place: SourceRef, ids: Mapping[Reference, str]
     ) -> Stored:
-        """What is stored of the memories of these lines, by their ids."""
+        """The stored memories of these lines, by id."""
         names = {home_name(line.scope) for line in batch}
         homes = await self._reader.stored.homes(
             place, begins=min(names), below=beyond(max(names)), holds=lambda source: source.name in names

@@ -54,9 +54,9 @@ class MemoryReader:
         max_tokens: int | None = None,
         tokenizer: str = "o200k_base",
     ) -> list[RecentMemory]:
-        """The turns that were stored last, oldest first: so many at most, of so many tokens at most.
+        """The most recent turns, oldest first, within a number of turns and of tokens.
 
-        What is not given is as the settings say. One larger than all of the tokens is cut, with a mark.
+        Defaults come from the settings. A turn that exceeds the tokens is truncated, with a mark.
         """
         settings = self._parts.settings
         most = settings.recent_memory_turns if limit is None else limit
@@ -79,7 +79,7 @@ class MemoryReader:
         return found[0]
 
     async def memories(self, homes: MemorySources, documents: Sequence[Document]) -> list[Memory]:
-        """The memories that documents are; what is gone by now is left out."""
+        """The memories of documents; deleted ones are left out."""
         texts = await self._authorized.texts(documents)
         found = [in_homes(homes, each, texts[each.id]) for each in documents if each.id in texts]
         return await self.present(homes, found)

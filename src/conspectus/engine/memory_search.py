@@ -1,4 +1,4 @@
-"""Memories as they are recalled: what answers, what always stands, what was said last."""
+"""Search of memories: hits, notes and the most recent turns."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -31,7 +31,7 @@ from conspectus.text.times import render
 NOTE = "note"
 LAST = "recent_turn"
 ENDED = "fact_ended"
-"""Parts of scores. The first two put what they stand for before everything that was found."""
+"""Parts of scores. The first two rank notes and recent turns before all hits."""
 NOTE_SCORE, LAST_SCORE, ENDED_SCORE = 3.0, 2.0, -0.2
 MOST_NOTES = 200
 RECENT_SHARE = 0.5
@@ -40,7 +40,7 @@ RECENT_SHARE = 0.5
 
 @dataclass(frozen=True, slots=True)
 class PinnedNotes:
-    """What is in a window whatever is found: notes, and the last turns, oldest first."""
+    """The fixed part of a window: notes, and the most recent turns, oldest first."""
 
     notes: tuple[Memory, ...] = ()
     recent: tuple[RecentMemory, ...] = ()
@@ -57,7 +57,7 @@ class ResolvedMemoryQuery:
 
 
 class MemorySearch:
-    """Answers questions from memory."""
+    """Searches memories and builds windows of them."""
 
     def __init__(self, context: EngineContext, reader: MemoryReader, searcher: Searcher) -> None:
         self._parts = context.parts
@@ -92,7 +92,7 @@ class MemorySearch:
     async def window(
         self, query: MemoryQuery, max_tokens: int | Budget, *, format: str = "text"
     ) -> MemoryWindow:
-        """The context for the next turn: notes, the last turns, and what answers the query.
+        """The context for the next turn: notes, the most recent turns, and hits for the query.
 
         Never over the budget. Raises what `recall` does.
         """
@@ -132,7 +132,7 @@ class MemorySearch:
         return ResolvedMemoryQuery(query, homes, query.as_of or self._parts.clock(), embedded.vector)
 
     async def _answers(self, asked: ResolvedMemoryQuery, limit: int) -> Retrieval:
-        """What the search finds in the scope, what is no longer true a little further back."""
+        """The hits of the search in the scope; facts that have ended rank a little lower."""
         query, homes = asked.query, asked.homes
         graph = query.graph
         if graph is not None and graph.graphs is None:
@@ -213,7 +213,7 @@ class MemorySearch:
         return [seen[name] for name in dict.fromkeys((*order, *seen))]
 
     async def _hits_beside(self, standing: PinnedNotes) -> list[Hit]:
-        """What is in the window, as hits that come first; a turn that was cut with what is left of it."""
+        """The fixed part as hits that come first; a truncated turn with the rest of its text."""
         texts = {each.memory.id: each.text for each in standing.recent if each.cut}
         scores = {str(each.document.id): (NOTE, NOTE_SCORE) for each in standing.notes}
         scores |= {each.memory.id: (LAST, LAST_SCORE) for each in standing.recent}
@@ -227,7 +227,7 @@ class MemorySearch:
 
 
 async def _then(homes: MemorySources, notes: Sequence[Memory], instant: datetime) -> list[Memory]:
-    """What these notes said at an instant, as far as they were there and were notes."""
+    """The texts of these notes at an instant, of those that existed and were notes then."""
     found = []
     for history in await homes.histories([each.document for each in notes]):
         for memory in (in_homes(homes, document, text) for document, text in history):
@@ -253,7 +253,7 @@ def _recalled(memory: Memory, hit: Hit, is_last: bool, at: datetime) -> MemoryHi
 
 
 def _why(memory: Memory, through: Sequence[str], at: datetime) -> tuple[str, ...]:
-    """What has to be known of a memory beside its score."""
+    """The data of a memory that its score needs."""
     why = [f"found through {' → '.join(through)}"] if through else []
     if memory.valid_until is not None:
         by = f", ended by {memory.closed_by}" if memory.closed_by else ""

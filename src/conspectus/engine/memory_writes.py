@@ -39,7 +39,7 @@ from conspectus.text.hashing import edge_id
 from conspectus.text.times import canonical, parse_instant
 
 Told = Callable[[Memory], Awaitable[Memory]]
-"""What a memory becomes when more is said of it."""
+"""The result of an update of a memory."""
 
 
 class MemoryFacts:
@@ -142,9 +142,9 @@ class MemoryFacts:
         await self._tell(homes, memory, closing, kept=kept)
 
     async def _tell(self, homes: MemorySources, memory: str, told: Told, *, kept: bool) -> bool:
-        """Say more of a memory, found out anew where it changes meanwhile; whether it is there.
+        """Update a memory, again if it changes meanwhile; return whether it exists.
 
-        What it was is `kept` as a version, unless it was stored a moment ago.
+        The old text is `kept` as a version, unless it was stored a moment ago.
         """
         while True:
             stored = await self._reader.stored.documents(homes, [memory])
@@ -196,7 +196,7 @@ class MemoryFacts:
 COMPARED = 5
 """So many memories that share words with a new one are held against it."""
 MOST_COMPARED = 50
-"""Where more come at once, none is: storing them would take longer than embedding them."""
+"""With more memories at once, none is compared: storing them would take longer than embedding them."""
 
 
 class MemoryWriter:
@@ -279,9 +279,9 @@ class MemoryWriter:
     async def _remember_again(
         self, home: Source, place: SourceRef, new: NewMemory, known: Memory
     ) -> MemoryWritten:
-        """A memory whose key is stored: nothing where it says the same, else a new version.
+        """Store a memory whose key exists:
 
-        One that is forgotten meanwhile is stored anew.
+        as a new version if its text differs. If it is deleted meanwhile, it is stored again.
         """
         homes = await self._reader.homes(known.scope, place.collection.id)
         found: list[Memory] = [known]
@@ -337,7 +337,7 @@ def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
 
 
 def _said(new: NewMemory) -> tuple[object, ...]:
-    """All of a memory that can be told apart once it is stored."""
+    """All properties of a memory that identify it once it is stored."""
     times = tuple(period(getattr(new, each), field=each) for each in ("at", "valid_from", "valid_until"))
     what = (clean(new.text), new.role, new.speaker, new.kind, new.pinned, new.fact, tuple(new.entities))
     return (*what, *times, dict(new.metadata))

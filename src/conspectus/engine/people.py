@@ -37,7 +37,7 @@ class PeopleService(Service):
         return self._person
 
     async def create_user(self, name: str) -> User:
-        """Create a user. Only the owner account may. Raises InvalidInput or Conflict."""
+        """Create a user. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make accounts")
         account_name(name)
         if await self._authorized.begins_a_collection(f"{name}/"):
@@ -48,12 +48,12 @@ class PeopleService(Service):
         return user
 
     async def list_users(self) -> Sequence[User]:
-        """List all users by name. Only the owner account may."""
+        """List all users by name. Only the owner account may do this."""
         require_owner(self._person, "see accounts")
         return await self._parts.accounts.users()
 
     async def get_user(self, user: str) -> User:
-        """Return the user of that id or name. Only the owner account may. Raises NotFound."""
+        """Return the user of that id or name. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "see accounts")
         return await self._user(user)
 
@@ -66,8 +66,8 @@ class PeopleService(Service):
     async def delete_user(self, user: str, *, transfer_to: str | None = None) -> None:
         """Delete an account with its keys and grants; its collections and jobs go to `transfer_to`.
 
-        Only the owner account may. Raises NotFound, or Conflict if it owns collections and there is no
-        `transfer_to`, or that account has some of the same names.
+        Only the owner account may do this. Raises NotFound, or Conflict if it owns collections and there is
+        no `transfer_to`, or that account has some of the same names.
         """
         require_owner(self._person, "delete accounts")
         found = await self._other_than_owner(user)
@@ -77,7 +77,7 @@ class PeopleService(Service):
         await self._parts.accounts.delete_user(found.id, transfer_to=follower.id if follower else None)
 
     async def create_group(self, name: str) -> Group:
-        """Create a group. Only the owner account may. Raises InvalidInput or Conflict."""
+        """Create a group. Only the owner account may do this. Raises InvalidInput or Conflict."""
         require_owner(self._person, "make groups")
         account_name(name)
         group = Group(GroupId(str(uuid4())), name, self._parts.clock())
@@ -85,28 +85,28 @@ class PeopleService(Service):
         return group
 
     async def list_groups(self) -> Sequence[Group]:
-        """List all groups by name. Only the owner account may."""
+        """List all groups by name. Only the owner account may do this."""
         require_owner(self._person, "see groups")
         return await self._parts.accounts.groups()
 
     async def delete_group(self, group: str) -> None:
-        """Delete a group with its grants. Only the owner account may. Raises NotFound."""
+        """Delete a group with its grants. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "delete groups")
         await self._parts.accounts.delete_group((await self._group(group)).id)
 
     async def list_members(self, group: str) -> Sequence[User]:
-        """List the members of a group by name. Only the owner account may. Raises NotFound."""
+        """List the members of a group by name. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "see groups")
         return await self._parts.accounts.members((await self._group(group)).id)
 
     async def add_member(self, group: str, user: str) -> None:
-        """Add a user to a group. Only the owner account may. Raises NotFound."""
+        """Add a user to a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
         home, found = await self._group(group), await self._user(user)
         await self._parts.accounts.join(home.id, found.id)
 
     async def remove_member(self, group: str, user: str) -> None:
-        """Remove a user from a group. Only the owner account may. Raises NotFound."""
+        """Remove a user from a group. Only the owner account may do this. Raises NotFound."""
         require_owner(self._person, "change groups")
         home, found = await self._group(group), await self._user(user)
         await self._parts.accounts.leave(home.id, found.id)
@@ -219,7 +219,7 @@ class PeopleService(Service):
         return found
 
     async def _holder(self, user: str | None, action: str) -> UserId:
-        """Whose keys are meant: one's own, or for the owner account anyone's."""
+        """The user whose keys are meant: oneself, or for the owner account anyone."""
         require_scope(self._person, "admin", action)
         if user is None or user in {self._person.id, self._person.name}:
             return self._person.id

@@ -68,7 +68,7 @@ class RetentionRules:
     async def due(
         self, place: SourceRef, rules: Sequence[KeptRetention], scope: Scope | None
     ) -> Sequence[DocumentId]:
-        """What these rules do not let stay, where the person may delete it. Raises PermissionDenied."""
+        """The memories that these rules delete, if the person may delete them. Raises PermissionDenied."""
         scopes = [(read_from(each.begins), each.retention) for each in rules]
         begins = f"{MEMORIES}/"
         homes = await self._reader.stored.homes(
@@ -214,7 +214,7 @@ class RetentionService(Service):
         await self._retention_job(place, {RULES: names})
 
     async def _retention_job(self, place: SourceRef, arguments: dict[str, Json]) -> Job:
-        """The own job that waits or runs, or a new one."""
+        """The person's queued or running job, or a new one."""
         scope = JobScope((JobPlace(place.collection.id),), ("queued", "running"))
         async for page in pages(self._parts.work.job_store.jobs, scope):
             for job in page.jobs:

@@ -89,7 +89,7 @@ class Searcher:
         alone: bool = False,
         graphs: Sequence[SourceId] = (),
     ) -> Retrieval:
-        """Find the hits of one collection; `graphs` are expanded beside those that the query names."""
+        """Find the hits of one collection; `graphs` are expanded besides those of the query."""
         start = perf_counter()
         opened = await self._core.open_indexes.current(place.collection)
         updated = {"index_update": (perf_counter() - start) * 1_000}
@@ -284,8 +284,8 @@ class SearchService(Service):
     async def retrieve(self, /, query: str | Query, **options: Unpack[QueryOptions]) -> Retrieval:
         """Search a collection and return the best chunks, each with the parts of its score.
 
-        The options are the fields of Query; the collection `*` stands for all that you may read. Raises
-        NotFound for an unknown collection.
+        The options are the fields of Query; the collection `*` means all that you may read. Raises NotFound
+        for an unknown collection.
         """
         return await self._searcher.search(checked_query(query, options, self._parts.settings))
 

@@ -49,7 +49,7 @@ class StreamReader:
 
 
 def stream_of(source: Source, extent: Extent) -> Stream:
-    """The stream that a source is, which goes as far as its captions do."""
+    """The stream of a source; its extent is that of its captions."""
     title, zone = source.metadata.get(TITLE), source.metadata.get(ZONE)
     clock = clock_of(source)
     ends = [

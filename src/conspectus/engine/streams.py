@@ -69,7 +69,7 @@ SAME_NAME = "another file of that name was imported: give the folder above both,
 
 
 class StreamService(Service):
-    """Streams: captions by time, moments that answer a question, and new captions as they come."""
+    """Streams: captions by time, moments for a query, and subscriptions to new captions."""
 
     def __init__(
         self,

@@ -67,7 +67,7 @@ class LiveSummaries:
         return len(after) - last.full >= size
 
     async def fill(self, asked: ResolvedSummaryRequest, standing: SavedSummary) -> None:
-        """Have the full batches summarized, unless a job that waits will."""
+        """Summarize the full batches, unless a queued job will."""
         source = asked.source
         scope = JobScope((JobPlace(source.collection),), ("queued",))
         for job in (await self._parts.work.job_store.jobs(scope)).jobs:

@@ -66,7 +66,7 @@ from conspectus.text.times import StreamClock, clock_of
 
 SILENT: Final = (ChatRateLimited, ChatUnreachable, ChatTimedOut)
 PASSING: Final = (*SILENT, ChatBadAnswer)
-"""Errors after which the same question may be answered."""
+"""Errors after which the same prompt may be answered."""
 MOST_SILENCE: Final = 3
 """Questions in a row that a model may leave unanswered before it is asked nothing more."""
 AGAIN: Final = "Your last answer could not be used: {reason}. Answer again, in the form that is asked for."
@@ -74,7 +74,7 @@ AGAIN: Final = "Your last answer could not be used: {reason}. Answer again, in t
 
 @dataclass(frozen=True, slots=True)
 class SummaryBatch:
-    """Where summaries are kept: under which stream and request, and what its captions are now."""
+    """The place of summaries: their stream and request, and its current captions."""
 
     store: Summaries
     source: SourceId
@@ -84,9 +84,9 @@ class SummaryBatch:
 
 @dataclass(slots=True)
 class SummaryModel:
-    """Answers the questions of one request; `calls` and `used` say what that took.
+    """Answers the prompts of one request; `calls` and `used` count calls and tokens.
 
-    With `reading`, nothing is asked of the model.
+    With `reading`, the model is not called.
     """
 
     model: ChatModel
@@ -156,14 +156,14 @@ class SummaryModel:
             raise ChatBadAnswer(self.model.name, str(fault)) from fault
 
     def _name(self, question: SummaryPrompt) -> str:
-        """The same for the same question about the same captions to the same model."""
+        """The same for equal prompts about equal captions to the same model."""
         said = [(each.role, each.content) for each in question.messages]
         told = [self.paper.source, self.model.name, said, question.captions, question.parts]
         return stable_id("summary", json.dumps(told))
 
 
 def _with_reason(question: SummaryPrompt, fault: ChatError) -> SummaryPrompt:
-    """The question with what was wrong with its last answer, where there was one."""
+    """The prompt with the error of its last answer, if there was one."""
     if not isinstance(fault, ChatBadAnswer):
         return question
     last = question.messages[-1]
@@ -195,7 +195,7 @@ class ResolvedSummaryRequest:
 
 @dataclass(frozen=True, slots=True)
 class SummaryOptions:
-    """Whether only what is kept is read, whether only full batches count, and who is told how far it is."""
+    """Whether to read stored summaries only, whether to use full batches only, and a progress callback."""
 
     reading: bool = False
     filling: bool = False
@@ -235,7 +235,7 @@ class SummaryPipeline:
         return ResolvedSummaryRequest(ready, source, place, span, form)
 
     async def summarize(self, asked: ResolvedSummaryRequest, how: SummaryOptions) -> Summary:
-        """What is asked for, by the model where there is one; each request by one task at a time."""
+        """Make the requested summaries, with the model if there is one; one task at a time per request."""
         model = None if asked.request.extractive else self._parts.chat_model
         if model is None:
             return await self._extracted(asked)
@@ -357,7 +357,7 @@ def timed(batch: BatchSummary, clock: StreamClock) -> BatchSummary:
 
 
 def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, calls: int) -> Summary:
-    """What was made of it. Raises the first error where nothing was."""
+    """The outcome. Raises the first error if nothing was made."""
     whole = finished.whole
     done = [each for each in finished.batches if each.state == "done"]
     if finished.fault is not None and not done and isinstance(finished.fault, ChatError):
@@ -374,7 +374,7 @@ def reported(finished: Finished, model: str, form: JsonSchemaOutput | None, *, c
 
 
 def _counts(summary: Summary) -> Mapping[str, Json]:
-    """What a job reports: never the text, which has to go with its captions."""
+    """The report of a job: never the text, which is deleted with its captions."""
     failures: list[Json] = [{"batch": each.number, "code": each.code} for each in summary.failures]
     return {
         "outcome": summary.outcome,

@@ -36,7 +36,7 @@ OWN = frozenset(
 Word = TypeVar("Word", bound=str)
 
 PLACES = 6
-"""Similarities are told to so many places: beyond them, equal texts differ by how they were added up."""
+"""Similarities are rounded to so many digits: beyond them, equal texts differ by the order of additions."""
 
 
 def task_key(task_id: str) -> str:
@@ -142,7 +142,7 @@ def to_attachment(stored: Document, text: str) -> StoredAttachment:
 
 
 def is_task(stored: Document) -> bool:
-    """Whether a document is what this face writes, and not something that was put beside it."""
+    """Whether a document was written by this service, and not added by another."""
     task, attachment = stored.metadata.get("task_id"), stored.metadata.get("attachment_id")
     if not isinstance(task, str) or stored.kind != "task":
         return False
@@ -175,7 +175,7 @@ def to_result(hit: Hit, text: str) -> TaskResult:
 
 
 def nearness(hit: Hit) -> float:
-    """The similarity of a hit as it is told."""
+    """The rounded similarity of a hit."""
     return round(min(1.0, max(0.0, hit.similarity or 0.0)), PLACES)
 
 

@@ -1,7 +1,6 @@
-"""Tasks with attachments: written, searched by meaning, and rendered for a prompt.
+"""Tasks with attachments: storage, vector search and rendering for a prompt.
 
-A task is one document under the caller's own id. An attachment is a child of it, so that deleting the task
-deletes it too.
+A task is one document under the caller's id. An attachment is its child, so it is deleted with the task.
 """
 
 import asyncio
@@ -69,7 +68,7 @@ PAGE = 1_000
 READINGS = 20
 PIECES = 3
 FEWEST_PIECES = 50
-"""For each result so many pieces are looked at, as several may be of one text; then more, if need be."""
+"""The number of chunks read per result, as several may belong to one text; more are read if needed."""
 MOST_ALIKE = 300
 """So many texts that are just as near as the last one are put into the order of their tasks' ids."""
 
@@ -93,7 +92,7 @@ class TaskEngine(Protocol):
         ...
 
     def tokenizer(self, name: str = ...) -> CountTokens:
-        """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
+        """The tokenizer of that name. Raises UnknownTokenizer."""
         ...
 
 
@@ -265,9 +264,9 @@ class TaskService:
         return TaskContext(text, count(text) if text else 0, "found", shown, len(found) - len(shown))
 
     async def _put_batch(self, source: Source, batch: Sequence[Task]) -> Sequence[TaskWritten]:
-        """Write tasks in one go; where another wrote meanwhile, they are read again.
+        """Write tasks together; after a concurrent write they are read again.
 
-        With attachments that have to be written along with them, they may be too much for one transaction.
+        With their attachments they may be too large for one transaction.
         """
         tasks = {place_of(source, task_key(task.id)): task for task in batch}
         while True:
@@ -299,7 +298,7 @@ class TaskService:
         wait: bool,
         attachment: Attachment | None = None,
     ) -> TaskWritten:
-        """Write a task anew, with an attachment or without, as often as another is quicker."""
+        """Write a task, with an attachment or without, again after each concurrent write."""
         source, place = await self._source.place("task", task_id)
         name = None if attachment is None else attachment_key(task_id, attachment.id)
         while True:
@@ -337,7 +336,7 @@ def _is_too_much(documents: Sequence[NewDocument]) -> bool:
 
 
 def _where(status: str | None, priority: str | None) -> Filter:
-    """Tasks and attachments in that state, and nothing that others put beside them. Raises InvalidInput."""
+    """Tasks and attachments in that state, without documents that others added. Raises InvalidInput."""
     state = named_status(status)
     urgency = named_priority(priority)
     return And(
@@ -380,9 +379,9 @@ class TaskSource:
         children: Sequence[Document],
         attachment: Attachment | None = None,
     ) -> Sequence[NewDocument]:
-        """A task's document, with what has to be written along with it, so that all are in step.
+        """A task's document, with the documents that must be written in the same transaction.
 
-        Its number of attachments makes sure that none comes or goes unseen while the others are read.
+        The number of attachments reveals any that is added or deleted meanwhile.
         """
         number = len(children) + (attachment is not None)
         whole = [task_document(task, attachments=number, if_match=stored.fingerprint if stored else None)]
@@ -396,7 +395,7 @@ class TaskSource:
         return whole
 
     async def add(self, documents: Sequence[NewDocument]) -> Mapping[str, Written]:
-        """Write documents, and say what became of each by its id. Raises PreconditionFailed."""
+        """Write documents, and return the outcome of each by its id. Raises PreconditionFailed."""
         written = await self._engine.documents.add(
             documents, source=self._source, collection=self._collection
         )
@@ -426,7 +425,7 @@ class TaskSource:
         raise StorageBusy(f"document {document.id} changed while it was read; try again")
 
     async def whole(self, documents: Iterable[Document]) -> Sequence[tuple[Document, str]]:
-        """Those documents that are ours, with their texts, but for those that were deleted meanwhile."""
+        """Documents written by this service, with their texts, without those deleted meanwhile."""
         ours = {each.id: each for each in documents if is_task(each)}
         ids, texts = list(ours), dict[str, str]()
         for start in range(0, len(ids), PAGE):
@@ -452,7 +451,7 @@ class TaskSource:
         return [each async for page in found for each in page.documents]
 
     async def place(self, kind: str, name: str, key: str | None = None) -> tuple[Source, str]:
-        """Where a task is, or would be. Raises NotFound where there can be none."""
+        """The id of a task's document, whether it exists or not. Raises NotFound if there can be none."""
         source = await self.found()
         if source is None:
             raise NotFound(kind, name)
@@ -479,7 +478,7 @@ def place_of(source: Source, key: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TaskQuery:
-    """What is looked for in a source: `number` results that match `where`, at least so similar."""
+    """A search in a source: `number` results that match `where`, with at least that similarity."""
 
     text: str
     source: Source
@@ -489,10 +488,10 @@ class TaskQuery:
 
 
 async def nearest(engine: TaskEngine, question: TaskQuery) -> list[TaskResult]:
-    """The nearest tasks and attachments, nearest first, those equally near by the ids of their tasks.
+    """The nearest tasks and attachments, nearest first, ties by the ids of their tasks.
 
-    Raises ProviderError where they cannot be compared: the question cannot be embedded, or none of what
-    there is has been yet; InvalidInput where the collection holds words only.
+    Raises ProviderError if they cannot be compared: the query cannot be embedded, or nothing is embedded yet.
+    Raises InvalidInput if the collection has no embedding model.
     """
     try:
         best = await _best_pieces(engine, question)
@@ -546,7 +545,7 @@ def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: TaskQuery) -
 
 
 async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
-    """The result of a hit; None if it was deleted meanwhile."""
+    """The result of a hit; None if its document was deleted meanwhile."""
     if hit.chunk.end - hit.chunk.start == hit.document.characters:
         return to_result(hit, hit.chunk.text)
     try:
@@ -556,7 +555,7 @@ async def _result(engine: TaskEngine, hit: Hit) -> TaskResult | None:
 
 
 async def _require_nothing(engine: TaskEngine, question: TaskQuery) -> None:
-    """Raise ProviderUnavailable if there is something that could not be found."""
+    """Raise ProviderUnavailable if candidates exist but none is embedded."""
     home = question.source.collection
     there = await engine.documents.count(collection=home, filter=question.where)
     if there:

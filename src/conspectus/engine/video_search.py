@@ -42,12 +42,12 @@ from conspectus.time_expressions.points import shifted
 
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
-"""What is nearest to a time that something was before is the last, and not the first."""
+"""For a query for what came before a time, the last candidate is the nearest."""
 
 MOST_SHOWN = 5
 """So many streams, and stretches of them, are named to people."""
 LEFT_OUT = "skipped_streams"
-"""The part of a plan that says which streams have no such time as the question names."""
+"""The part of a plan that lists the streams without a time that the query names."""
 
 CENTURY = 36_525 * DAY
 IN_RANGE = "time_range"
@@ -56,7 +56,7 @@ IN_RANGE = "time_range"
 
 @dataclass(frozen=True, slots=True)
 class ParsedVideoQuery:
-    """A stream that is asked, and the stretch of it that is meant; `said` where the question names it."""
+    """A searched stream and its time range; `said` if the query names the range."""
 
     stream: Stream
     clock: StreamClock
@@ -66,7 +66,7 @@ class ParsedVideoQuery:
 
     @property
     def name(self) -> str:
-        """What it is called."""
+        """The name of the stream."""
         return self.stream.title or self.stream.source.name
 
     @property
@@ -87,7 +87,7 @@ class ParsedVideoQuery:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedStreams:
-    """What is left to search for, and where; `streams` by the ids of their sources."""
+    """The rest of the query and its range; `streams` by the ids of their sources."""
 
     query: StreamQuery
     place: SourceRef
@@ -102,7 +102,7 @@ class ResolvedStreams:
 
     @property
     def filter(self) -> Filter:
-        """What can be an answer: captions and events of the streams, each within its own stretch."""
+        """The filter of candidates: captions and events of the streams, each within its own range."""
         narrow = (SEEN,) if self.query.filter == EVERYTHING else (SEEN, self.query.filter)
         stretches = {name: inside(looked.span) for name, looked in self.streams.items()}
         if not any(stretches.values()):
@@ -112,7 +112,7 @@ class ResolvedStreams:
 
 
 def may_say_time(query: str, at: datetime) -> bool:
-    """Whether the question says a time on the clock of any stream: few do, and there may be many streams."""
+    """Whether the query names a time on the clock of any stream: few do, and there may be many streams."""
     faces = (
         ClockFace(StreamClock(), False, EPOCH, shifted(EPOCH, CENTURY), at, live=True),
         ClockFace(StreamClock(), True, shifted(at, -CENTURY), shifted(at, CENTURY), at, live=True),
@@ -136,14 +136,14 @@ def inside(span: Span) -> tuple[Filter, ...]:
 
 
 def narrowed(bounds: Span, start: datetime, end: datetime) -> Span:
-    """What of [start, end) lies within bounds."""
+    """The part of [start, end) within bounds."""
     first = start if bounds.start is None else max(start, bounds.start)
     last = end if bounds.end is None else min(end, bounds.end)
     return Span(first, max(first, last), bounds.contains, bounds.first, bounds.last)
 
 
 def ranges(streams: Mapping[str, ParsedVideoQuery]) -> str | None:
-    """The stretches for people: one, where it is the same for all, else that of each; None of no stream."""
+    """The ranges as text: one if it is the same for all streams, else that of each; None without streams."""
     names: dict[str | None, list[str]] = {}
     for looked in sorted(streams.values(), key=lambda each: each.name):
         names.setdefault(looked.range, []).append(looked.name)
@@ -155,9 +155,10 @@ def ranges(streams: Mapping[str, ParsedVideoQuery]) -> str | None:
 
 
 def telling(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQuery]:
-    """The streams on whose clocks the time is that a question names; all, where it is on none or names none.
+    """The streams whose clocks contain the time that a query names; all of them if none does or no time is
+    named.
 
-    A recording has no yesterday: nothing in it is known to be of then.
+    "Yesterday" is no time of a recording, whose clock has no date.
     """
     told = {name: looked for name, looked in streams.items() if looked.said is not None}
     return told or dict(streams)
@@ -170,7 +171,7 @@ def named(names: Sequence[str]) -> str:
 
 
 def joined(spans: Sequence[Span]) -> list[Span]:
-    """The same time in spans that do not overlap; all have the same bounds besides, and both ends."""
+    """The same time in spans that do not overlap; all have the same other bounds, and both ends."""
     found: list[Span] = []
     for span in sorted(spans, key=lambda each: (each.start or EPOCH, each.end or EPOCH)):
         start, end = span.start, span.end
@@ -182,7 +183,7 @@ def joined(spans: Sequence[Span]) -> list[Span]:
 
 
 def seen_of(asked: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, Seen]:
-    """The hits that have times as scored captions, by their documents: what stands beside is weighed anew."""
+    """The hits with times as scored captions, by document; neighbors are scored separately."""
     analyser = analyzer_for(asked.place.collection.language)
     terms = frozenset(analyser.terms(asked.text))
     found: dict[str, Seen] = {}
@@ -222,7 +223,7 @@ def moment_of(asked: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Ca
 
 
 def whole_ranges(asked: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
-    """What is in the stretches that are meant, as one moment of each stream, in the order of time."""
+    """The content of the selected ranges, as one moment per stream, in the order of time."""
     found: dict[str, list[Caption]] = {}
     for hit in hits:
         found.setdefault(hit.document.source, []).append(caption_of(asked, hit.document, hit.chunk.text))
@@ -237,21 +238,21 @@ def whole_ranges(asked: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
 
 
 UNKNOWN = Extent(0, None, None)
-"""How far a stream goes is only looked up where a time has to be understood."""
+"""The end of a stream is read only if a time has to be resolved."""
 FEW = 2
-"""For more streams it is found out first whether the question may say a time at all."""
+"""For more streams the query is first checked for a time at all."""
 CANDIDATES = 100
 """So many captions are looked at, at the least."""
 READ_AROUND = 3
-"""For each moment that is wanted the captions around so many hits are read."""
+"""For each requested moment the captions around so many hits are read."""
 SHORT = 20
-"""A window asks for one caption per so many tokens."""
+"""A window requests one caption per so many tokens."""
 AROUND = "adjacent"
 """The part of the score of a caption that only its moment brings along."""
 
 
 class VideoSearch:
-    """Answers questions to streams."""
+    """Searches streams."""
 
     def __init__(self, context: EngineContext, searcher: Searcher, reader: StreamReader) -> None:
         self._parts = context.parts
@@ -280,7 +281,7 @@ class VideoSearch:
     async def window(
         self, query: StreamQuery, max_tokens: int | Budget, *, format: str = "text"
     ) -> StreamWindow:
-        """The context for a question to streams, never over the budget."""
+        """The context for a query to streams, never over the budget."""
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         asked = await self._read(query)
         labels = {name: looked.name for name, looked in asked.streams.items()}
@@ -300,7 +301,7 @@ class VideoSearch:
         return StreamWindow(captions, tuple(streams.values()), asked.plan, window)
 
     async def _read(self, query: StreamQuery) -> ResolvedStreams:
-        """The question as it is meant: which streams, which stretch of each, and what to search for."""
+        """Resolve the query: which streams, which range of each, and what to search for."""
         checked_query(
             query.query,
             {"limit": query.limit, "min_similarity": query.min_similarity},
@@ -358,7 +359,7 @@ class VideoSearch:
         )
 
     async def _in_range(self, asked: ResolvedStreams, limit: int) -> Retrieval:
-        """The captions in the stretches that are meant, nearest first to what was said."""
+        """The captions in the selected ranges, nearest first to the time that the query names."""
         found: list[tuple[float, Hit]] = []
         for looked in asked.streams.values():
             last = looked.said is not None and looked.said.relation in NEARING
@@ -378,7 +379,7 @@ class VideoSearch:
         return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
 
     async def _with_moments(self, asked: ResolvedStreams, found: Retrieval, limit: int) -> Retrieval:
-        """What was found, moment by moment, each with the captions between those that were found."""
+        """Group hits into moments, each with the captions between its hits."""
         if not asked.text:
             return found
         by_document: dict[str, Hit] = {}
@@ -420,7 +421,7 @@ class VideoSearch:
         ]
 
     def _near(self, asked: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
-        """What is around hits, in the stretches that are meant, by stream."""
+        """The captions around hits, in the selected ranges, by stream."""
         near = timedelta(seconds=TYPICAL_SECONDS * (1.0 - BEFORE))
         found: dict[str, list[Span]] = {}
         for hit in hits:
@@ -433,7 +434,7 @@ class VideoSearch:
         return {name: joined(spans) for name, spans in found.items()}
 
     async def _members(self, asked: ResolvedStreams, names: Sequence[str]) -> dict[str, Caption]:
-        """Those that still exist and that the question's own filter leaves in."""
+        """Those that still exist and match the filter of the query."""
         kept = [each for each in await self._authorized.inside(asked.place, names) if _matches(asked, each)]
         texts = await self._authorized.texts(kept)
         return {each.id: caption_of(asked, each, texts[each.id]) for each in kept if each.id in texts}

@@ -73,9 +73,10 @@ class PendingWork:
             await asyncio.wait_for(self.woken.wait(), seconds)
 
     async def gathering(self, most: int = 1) -> bool:
-        """Let more come together, unless somebody waits: each batch costs writers the time of a commit.
+        """Wait for more work, unless a caller waits:
 
-        While more keeps coming this goes on, up to `most` times. Whether more came, which has to be read.
+        each batch costs writers the time of a commit. This repeats while more arrives, up to `most` times.
+        Returns whether more arrived, which must be read.
         """
         came = self.again
         for _ in range(most):
@@ -90,7 +91,7 @@ class PendingWork:
 
 @dataclass(frozen=True, slots=True)
 class BackgroundTask:
-    """What a worker does: whether anything waits, and all of it; more gathers up to `gathers` times."""
+    """The work of a worker: whether any is pending, and doing it; more is gathered up to `gathers` times."""
 
     waits: Callable[[], Awaitable[object]]
     do: Callable[[PendingWork], Awaitable[None]]
@@ -98,7 +99,9 @@ class BackgroundTask:
 
 
 class Workers:
-    """Starts, watches and stops the workers of one engine. `what` is said of one that an error stopped."""
+    """Starts, watches and stops the workers of one engine. `what` names the work in the message of one that
+    an error stopped.
+    """
 
     def __init__(self, turn: Turn, what: str) -> None:
         self._turn = turn
@@ -176,7 +179,9 @@ class Workers:
                 return
 
     async def _drain(self, work: PendingWork, chore: BackgroundTask) -> None:
-        """Whoever wakes a worker has written: only while another process has the turn is it looked again."""
+        """A wake-up follows a write here, so only while another process holds the lock is the store read
+        again.
+        """
         waits: object = True
         while waits:
             with suppress(LockLost):
@@ -195,11 +200,11 @@ class Workers:
 logger = logging.getLogger(__name__)
 
 LOOK: Final = 5.0
-"""Seconds between two looks at what there is to follow; one that failed is tried again at the next."""
+"""Seconds between two reads of the watch list; a failed one is repeated then."""
 
 Follow = Callable[[], Awaitable[None]]
 Wanted = Callable[[], Awaitable[Mapping[str, Follow]]]
-"""What there is to follow now, by name."""
+"""The connections to watch now, by name."""
 
 
 class Followers:
@@ -256,9 +261,9 @@ async def _followed(name: str, follow: Follow) -> None:
 
 
 BATCH = 288
-"""Three times what a hosted model takes at once, so that no rest waits for texts to share its batch."""
+"""Three batches of a hosted model, so that the rest does not wait for texts to fill its batch."""
 PORTION: Final = 4 * BATCH
-"""Documents that end within so many chunks are embedded by one process; another takes the next ones."""
+"""Documents that end within so many chunks are embedded by one process; another one takes the next."""
 
 
 async def embed_pending(
@@ -281,7 +286,7 @@ async def _embed_batch(
     report: Callable[[int], None],
     among: range | None = None,
 ) -> int:
-    """Embed what waits longest; how many texts were tried, 0 when none waits."""
+    """Embed the oldest pending chunks; return how many were tried, 0 if none is pending."""
     batch = await records.unembedded(collection.id, embedder.space, limit=BATCH, among=among)
     if not batch:
         return 0
@@ -332,9 +337,9 @@ class Backfill:
     def __init__(
         self, records: Records, turn: Turn, portions: Turns, *, follow: Callable[[CollectionId], None]
     ) -> None:
-        """Work is done under the lock `turn`, and on each of the `portions` under the lock of its name.
+        """The work needs the lock `turn`, and on each of the `portions` under the lock of its name.
 
-        `follow` updates the index of a collection with what was stored.
+        `follow` updates the index of a collection with new vectors.
         """
         self._records = records
         self._portions = portions
@@ -353,7 +358,7 @@ class Backfill:
         self._workers.of(collection).has_work = lacks_vectors
 
     def knows_of_work(self, collection: CollectionId) -> bool | None:
-        """What the last write saw, once: what other processes write later is not known."""
+        """The result of the last write, once: later writes of other processes are not known."""
         work = self._workers.of(collection)
         known, work.has_work = work.has_work, None
         return known
@@ -400,7 +405,7 @@ class Backfill:
     async def _embed_portion(
         self, portion: range, collection: Collection, embedder: Embedder, *, work: PendingWork
     ) -> bool:
-        """Embed what waits of the documents that end in a portion; False if another process does."""
+        """Embed the pending documents that end in a portion; False if another process does."""
 
         def report(stored: int) -> None:
             work.done += stored
@@ -418,18 +423,18 @@ class Backfill:
 
 READ_AT_ONCE = 100
 MOST_GATHERINGS = 10
-"""So many times in a row more may come before what came is looked through."""
+"""How many times in a row more passages may arrive before they are processed."""
 MOST_NAMES = 100
 """So many different names of a passage are kept; a longer list of them connects nothing."""
 LONGEST_TITLE = 8
-"""A title of more words says something, and is no name."""
+"""A title of more words is a statement, not a name."""
 
 _ASIDE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
 _ENDS = re.compile(r"[?!\n]")
 
 
 def title_names(title: str) -> list[Mention]:
-    """The name that a title is, with and without what is said in brackets after it."""
+    """The name that a title is, with and without the words in brackets after it."""
     if not title.strip() or len(title.split()) > LONGEST_TITLE or _ENDS.search(title):
         return []
     bare = _ASIDE.sub("", title)
@@ -448,7 +453,7 @@ class NameReader:
         self._refused: dict[str, ProviderError] = {}
 
     def extractor(self) -> EntityExtractor:
-        """What finds names here, made when it is first needed."""
+        """The entity extractor, created on first use."""
         if self._extractor is None:
             self._extractor = self._make()
         return self._extractor
@@ -463,11 +468,13 @@ class NameReader:
         )
 
     def problem(self, collection: CollectionId) -> ConspectusError | None:
-        """Why the last reader of the collection gave up, or a passage that could not be looked through."""
+        """Why the last worker of the collection stopped, or a passage could not be processed."""
         return self._workers.of(collection).error or self._refused.get(collection)
 
     async def wait_until_done(self, collection: CollectionId, progress: Progress | None = None) -> int:
-        """Wait until all passages are looked through; how many were. Raises what stopped the reader."""
+        """Wait until all passages are processed; return how many were. Raises the error that stopped the
+        worker.
+        """
         total = partial(self._names.count_unread, collection)
         read = await self._workers.wait_until_done(self.wake(collection), total, progress)
         if problem := self.problem(collection):
@@ -490,7 +497,7 @@ class NameReader:
                 return
 
     async def _found(self, collection: CollectionId, batch: Sequence[Unread]) -> list[list[Mention]]:
-        """The names of each; one whose text is refused has those of its title, and that is told."""
+        """The names in each; a refused text has only those of its title, and that is logged."""
         try:
             texts = await self.extractor().extract([each.text for each in batch])
         except ProviderUnavailable:

@@ -33,9 +33,9 @@ VIDEO: Final = "video"
 class CaptionImportOptions(TypedDict, total=False):
     """Options of an import of caption files.
 
-    With `sentences` (the default) cues are put together to sentences; without `replace` a caption that
-    is stored otherwise is an error. `wait` returns when all can be found by meaning. A file that holds no
-    captions of a known format is skipped in a folder, and anywhere with `skip_unsupported`.
+    With `sentences` (the default) cues are joined into sentences; without `replace` a caption that is stored
+    with other content is an error. `wait` returns when all are embedded. A file that holds no captions of a
+    known format is skipped in a folder, and anywhere with `skip_unsupported`.
     """
 
     sentences: bool
@@ -47,7 +47,7 @@ class CaptionImportOptions(TypedDict, total=False):
 
 @dataclass(slots=True)
 class CaptionCounts:
-    """What an import came to so far."""
+    """The result of an import so far."""
 
     streams: dict[str, int] = field(default_factory=dict)
     outcomes: dict[str, int] = field(default_factory=lambda: {"added": 0, "replaced": 0, "unchanged": 0})
@@ -159,9 +159,10 @@ def origin_of(value: datetime | str | None, zone: str | None) -> str | None:
 
 
 def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, list[NewCaption]]:
-    """The captions of a file by stream: the one that is named, that of each video in it, or of the file.
+    """The captions of a file by stream:
 
-    Each knows its file and its number in it, so that it is found again when the file is read anew.
+    the given one, one of each video in it, or that of the file. Each has its file and its number in it, so
+    that it is recognized when the file is read again.
     """
     found: dict[str, list[NewCaption]] = {}
     for number, each in enumerate(track.captions, 1):
@@ -177,7 +178,7 @@ def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, li
 
 
 def path_within(name: str) -> str:
-    """What somebody calls a file, as a path that stays where it is."""
+    """The caller's name of a file, as a path that does not change."""
     parts = (part for part in name.replace("\\", "/").split("/") if part not in {"", ".", ".."})
     return "/".join(parts) or "captions"
 

@@ -1,13 +1,13 @@
-"""One run that brings a collection in step with a wiki or any other store of documents.
+"""One run that syncs a collection with a wiki or another store of documents.
 
-Each space is a source, each page a document of it. What is stored already under the listed revision is not
-fetched; everything else is fetched and written, and the pipeline embeds only what really changed. The cursor
-is kept when all of its batch is written, and every step may be repeated, so a run that is killed anywhere
-is simply run again. A page that fails keeps its old text, is named in the report and is tried again by the
-next run: its entry travels beside the connector's cursor.
+Each space is a source, each page a document of it. Pages that are stored with the listed revision are not
+fetched. All others are fetched and written, and only changed text is embedded. The cursor is kept when all of
+its batch is written, and every step may be repeated, so a run that is killed anywhere is simply run again. A
+page that fails keeps its old text, is named in the report and is tried again by the next run: its entry is
+stored with the connector's cursor.
 
-A document's id is made from its source and key. So a page that moves inside its space keeps its id; one
-that moves to another space is added there and then deleted here, in the same run.
+A document's id is made from its source and key. So a page that moves inside its space keeps its id; one that
+moves to another space is added there and then deleted here, in the same run.
 """
 
 import json
@@ -27,14 +27,14 @@ from conspectus.ports.web import Connector
 T = TypeVar("T")
 
 PAGE_FAULTS = (InvalidInput, UnreadableFile, FetchFailed, Conflict)
-"""What is wrong with one page, and must not stop the others."""
+"""Errors of one page that must not stop the others."""
 MESSAGE_LENGTH = 500
 IN_VAIN = 10
-"""After so many passing failures without a page between them, the store is taken to be out of reach."""
+"""After so many temporary failures in a row, the store is taken to be unreachable."""
 
 
 class ConnectionStore(Protocol):
-    """What a run needs of the store: everything that one connection keeps there, and nothing else."""
+    """The part of the store that a run needs: all pages of one connection, and nothing else."""
 
     async def spaces(self) -> Sequence[str]:
         """The spaces that have a source."""
@@ -49,7 +49,7 @@ class ConnectionStore(Protocol):
         ...
 
     async def find(self, keys: Sequence[str]) -> Sequence[Document]:
-        """The stored pages of these keys, whatever space they are in."""
+        """The stored pages with these keys, in any namespace."""
         ...
 
     def stored(self) -> AsyncIterator[Document]:
@@ -241,7 +241,7 @@ class _Run:
             self.counts["deleted"] += len(some)
 
     async def _sweep(self) -> None:
-        """Everything that exists was listed: what is stored beside it goes."""
+        """Everything that exists was listed: other stored pages are deleted."""
         for space in await self.store.spaces():
             if space not in self.spaces:
                 await self._remove_space(space)
@@ -255,7 +255,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """What is stored of some entries and their parents: in the source they belong to, and elsewhere."""
+    """The stored pages of some entries and their parents: in the source they belong to, and in others."""
 
     source: Source
     here: dict[str, Document]

@@ -19,7 +19,7 @@ InputType = Literal["document", "query"]
 
 
 class BatchEmbedder(Protocol):
-    """What the queue sends its batches to; it asks once and leaves asking again to the queue."""
+    """The embedder that the queue sends batches to; it calls once and leaves retries to the queue."""
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -42,9 +42,10 @@ class BatchEmbedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class BatchSharing:
-    """How batches are shared: `texts` at most in one, sent after `wait` seconds even if it is not full.
+    """How batches are shared:
 
-    `at_once` batches of one input type may be under way; what comes meanwhile waits and shares the next.
+    at most `texts` in one, sent after `wait` seconds even if it is not full. At most `at_once` batches of one
+    input type are sent concurrently; later texts wait and share the next one.
     """
 
     texts: int = 96
@@ -54,7 +55,7 @@ class BatchSharing:
 
 @dataclass(slots=True, eq=False)
 class _Request:
-    """One call: the rows that have come, and the future that its caller waits for."""
+    """One call: its rows so far, and the future that its caller awaits."""
 
     answer: asyncio.Future[Vectors]
     rows: list[Vectors]
@@ -82,14 +83,14 @@ class _Text:
 class EmbedQueue:
     """An embedder that gathers the texts of many callers into full batches of one model.
 
-    A queue has one model and one size of vector, and documents and queries never share a batch, so whatever
-    travels together agrees in all three. Documents wait for company until a batch is full or the first of
-    them has waited long enough. Queries do not: a person is waiting, so they leave at once and share only
-    with what is already there.
+    A queue has one model and one size of vector, and documents and queries never share a batch, so all texts
+    of a batch agree in all three. Documents wait until a batch is full or the first of them has waited long
+    enough. Queries do not wait, as a person does: they are sent at once, together with queries that are
+    already in the queue.
 
     Each caller gets the rows of its own texts in its own order, or the error of its own texts: a batch that
-    is refused is halved until the refused text stands alone. A provider that is busy is asked again with
-    patience. Every other failure goes to all whose texts were in that batch, at once.
+    is refused is halved until the refused text stands alone. Calls to a busy provider are retried with
+    backoff. Every other failure goes to all whose texts were in that batch, at once.
     """
 
     def __init__(
@@ -179,7 +180,7 @@ class _Lane:
             task.add_done_callback(self._ended)
 
     def _next(self) -> Sequence[_Text]:
-        """A full batch, or if waiting is over what there is."""
+        """A full batch, or the queued texts if the wait is over."""
         size = self.sharing.texts
         if len(self.waiting) < size and not self.due:
             return ()
@@ -241,7 +242,7 @@ VECTORS: Final = "vectors:"
 
 
 class GivenVectors:
-    """What stands for the embedder of such a space; it embeds nothing."""
+    """Takes the place of an embedder of such a space; it embeds nothing."""
 
     def __init__(self, setting: str) -> None:
         size = setting.removeprefix(VECTORS)
@@ -264,7 +265,7 @@ class GivenVectors:
         raise self._refusal()
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
     def _refusal(self) -> InvalidInput:
         return InvalidInput("vector", "must be given: the collection has no embedder of its own")

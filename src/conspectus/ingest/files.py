@@ -32,7 +32,7 @@ class Pages(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class KnownFile:
-    """What is stored already: how to list it and how to delete from it."""
+    """Access to stored documents: listing and deleting."""
 
     pages: Pages
     delete: Callable[[Sequence[DocumentId]], Awaitable[object]]
@@ -40,7 +40,7 @@ class KnownFile:
 
 @dataclass(slots=True)
 class Root:
-    """One path that the user named: the source it goes to, and what was seen below it."""
+    """One path that the user named: its source, and the files found below it."""
 
     path: Path
     source: Source
@@ -69,7 +69,7 @@ class Intake:
     buffered: int = 0
 
     async def take(self, root: Root, found: FoundFile) -> None:
-        """Parse one file and buffer its documents; the run goes on after a file that fails or is skipped."""
+        """Parse one file and buffer its documents; errors and skipped files do not end the run."""
         name = root.prefix + found.name
         root.names.add(name)
         try:
@@ -165,7 +165,7 @@ async def take_in(intake: Intake, roots: Sequence[Root], kept: KnownFile, *, pru
 
 
 async def _gone(kept: KnownFile, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
-    """The stored documents of one source that are no longer in their files, or whose files are gone."""
+    """The stored documents of one source whose files were deleted or no longer contain them."""
     keys: dict[str, set[str]] = {}
     for root in roots:
         for name in root.parsed:

@@ -1,7 +1,8 @@
-"""How one job is run: its states, its tries, its progress, and what becomes of it.
+"""How one job is run:
 
-The row in the job store is the truth. A job that is started again after its process died goes on from its
-row; one that has its end there is left alone. So a runner may start a job twice, one after the other.
+its states, attempts, progress and result. The row in the job store is authoritative. A job that is started
+again after its process died continues from its row; one that has ended is not run. So a runner may start a
+job twice, one after the other.
 """
 
 import asyncio
@@ -38,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 _ENDED: Final = tuple(sorted(FINISHED))
 TURN: Final = 0.5
-"""Seconds between two tries to have a job's turn."""
+"""Seconds between two attempts to get the lock of a job."""
 PULSE: Final = 0.3
 """Seconds between two looks at the row of a running job, which is how it hears that it is cancelled."""
 MOST_STARTS: Final = 100
@@ -54,18 +55,18 @@ TraceStatus: TypeAlias = Literal["again", "cancelled", "failed"]
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a job came to: what it reports, and the error that it ends with all the same."""
+    """The result of a job: its report, and the error with which it ends all the same."""
 
     result: Metadata = field(default_factory=dict)
     fault: ConspectusError | None = None
 
 
 Work: TypeAlias = Callable[[Job, Tell], Awaitable[Outcome]]
-"""Does what a job asks for. Whatever it was through before may be done again."""
+"""Does the work of a job. Parts that an earlier attempt did may be done again."""
 
 
 def fate(fault: BaseException) -> TraceStatus:
-    """What an error means: try again, no use to try (cancelled), or failed."""
+    """The meaning of an error: retry, give up (cancelled), or failed."""
     match fault:
         case ForbiddenAddress():
             return "failed"
@@ -81,7 +82,7 @@ def fate(fault: BaseException) -> TraceStatus:
 
 @dataclass(slots=True)
 class Held:
-    """A job as this process last knew it, which may change the row while nobody else has begun an attempt."""
+    """A job as last read here; this process may change the row until another one begins an attempt."""
 
     job: Job
 
@@ -90,8 +91,8 @@ class Held:
 class Runner:
     """Runs jobs to their ends, as the `Run` of the port; `clean_up` is called for each that has ended.
 
-    `alone` opens a block in which no other process runs a job. One that lost its turn, as it stood still, is
-    told so by the job store: the number of attempts there is no longer the one that it began.
+    `alone` opens a block in which no other process runs a job. A process that lost its lock, as after a
+    pause, notices it in the job store: the number of attempts there is no longer its own.
     """
 
     job_store: JobStore
@@ -102,7 +103,7 @@ class Runner:
     alone: JobTurn
 
     async def __call__(self, job_id: JobId) -> None:
-        """From where the job stands to its end; interrupted, it goes back to those that wait."""
+        """Run a job from its stored state to its end; if interrupted, it is queued again."""
         while True:
             async with self.alone(job_id) as mine:
                 if mine:
@@ -152,7 +153,7 @@ class Runner:
         return await self._change(job, state="running", attempts=job.attempts + 1, started=started)
 
     async def _ended(self, job: Job) -> tuple[Outcome, BaseException | None] | None:
-        """What one try came to; None where the job was cancelled meanwhile."""
+        """The result of one attempt; None if the job was cancelled meanwhile."""
         if job.attempts > MOST_STARTS:
             return Outcome(), RuntimeError("was started {MOST_STARTS} times and never ended")
         progress = (job.done, job.total)
@@ -197,7 +198,7 @@ class Runner:
         await self._change(job, state=ended, result=outcome.result, finished=self.clock(), **told)
 
     async def _interrupted(self, job: Job) -> None:
-        """Give a job back, unless another process has it by now."""
+        """Return a job to the queue, unless another process has it by now."""
         try:
             gone = (await self._change(job, state="queued")).state in FINISHED
         except NotFound:
@@ -246,14 +247,14 @@ class InProcessJobs:
         self._run = run
 
     async def submit(self, job: JobId) -> None:
-        """Have a job run; one that waits or runs already is left alone."""
+        """Submit a job; one that is queued or running is unchanged."""
         if self._run is not None and job not in self._tasks:
             task = asyncio.create_task(self._execute(self._run, job))
             self._tasks[job] = task
             task.add_done_callback(lambda _: self._tasks.pop(job))
 
     async def cancel(self, job: JobId) -> None:
-        """Stop a job that waits or runs, and return when it has stopped."""
+        """Cancel a queued or running job, and return when it has stopped."""
         task = self._tasks.get(job)
         if task is not None:
             task.cancel()
@@ -297,17 +298,18 @@ PATIENCE: Final = 20.0
 """How many times longer than a look the pause after it is."""
 SWEEP: Final = 60.0
 ORPHANED: Final = timedelta(minutes=1)
-"""What was kept for a job that was never written down is deleted after so long without a change."""
+"""Files of a job that was never stored are deleted after so long without a change."""
 
 OpenJobs = Callable[[], Awaitable[Jobs]]
 """Makes the executor, which may be slow to import."""
 
 
 class JobWorker:
-    """The jobs of one open store. It starts with the first job or when told to.
+    """The jobs of one open store.
 
-    Of all processes that hold a store open, the one that has the turn runs the jobs of all. It looks into the
-    job store again and again, so a stored job is run, whatever process died since.
+    It starts with the first job or with `start`. Of all processes that have a store open, the one that holds
+    the lock runs all jobs. It polls the job store, so a stored job is run even if the process that stored it
+    has died.
     """
 
     def __init__(
@@ -325,7 +327,7 @@ class JobWorker:
         self._swept = float("-inf")
 
     async def start(self, run: Run) -> None:
-        """Run what waits, as soon as it is this process's turn. Raises what ended the service."""
+        """Run queued jobs as soon as this process holds the lock. Raises the error that ended the service."""
         if self._serving is None:
             self._serving = asyncio.create_task(self._serve(run))
         if self._serving.done() and not self._closing.is_set():
@@ -365,7 +367,7 @@ class JobWorker:
             await self._pause(POLL)
 
     async def _lead(self, run: Run) -> None:
-        """Run jobs until the end of the service, if it is this process's turn."""
+        """Run jobs until the end of the service, if this process holds the lock."""
         async with self._turn() as mine:
             if mine:
                 await self._execute(run)
@@ -384,7 +386,7 @@ class JobWorker:
             await jobs.close(grace=self._grace)
 
     async def _look(self, jobs: Jobs) -> None:
-        """See to it that every job that waits or runs, the oldest first, is in the hands of the executor."""
+        """Submit every queued or running job to the executor, the oldest first."""
         try:
             if time.monotonic() - self._swept > SWEEP:
                 await self._sweep()

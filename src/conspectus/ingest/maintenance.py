@@ -61,7 +61,7 @@ async def purge(records: Records, open_indexes: OpenIndexes, *, sweep: Callable[
 
 
 async def _purge_index(open_indexes: OpenIndexes, collection: CollectionId) -> None:
-    """Again where the index is deleted or replaced meanwhile. Raises NotFound for the collection."""
+    """Repeat if the index is deleted or replaced meanwhile. Raises NotFound for the collection."""
     for attempt in range(ATTEMPTS):
         try:
             await (await open_indexes.newest(collection)).index.purge()
@@ -80,10 +80,10 @@ async def move(
     *,
     progress: Progress | None = None,
 ) -> int:
-    """Make every vector of the new space, build an index over them, then let that space answer.
+    """Embed everything in the new space, build an index over it, then switch to it.
 
-    Vectors are kept as they come, so a run that was killed goes on where it was. Returns how many were made:
-    none in a space whose vectors callers hand in.
+    Vectors are stored as they are made, so a run that was killed continues where it stopped. Returns their
+    number: 0 in a space whose vectors callers supply.
     """
     made = 0
     if not isinstance(embedder, GivenVectors):

@@ -37,7 +37,7 @@ class Threading:
     _threads: dict[str, str] = field(default_factory=dict)
 
     def _recall(self, latest: Sequence[StoredChunk]) -> None:
-        """Hear what was said in the channel, given newest first."""
+        """Learn the earlier messages of the channel, given newest first."""
         for row in reversed(latest):
             document = row.document
             told = document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS)
@@ -45,7 +45,7 @@ class Threading:
             self._hear(document.key, _uttered(document, row.chunk.text), str(told or document.key))
 
     def guesses(self, batch: Sequence[NewMessage], stored: Mapping[str, Document]) -> bool:
-        """Whether it has to be found out what any message of a batch answers."""
+        """Whether the message that one of a batch answers must be inferred."""
         told = (each.reply_to or each.thread or _key(each.key) in stored for each in batch)
         return self.linker is not None and not all(told)
 
@@ -54,8 +54,8 @@ class Threading:
     ) -> list[NewDocument]:
         """The documents of a batch.
 
-        `stored` are those of its keys, and of what it answers, that exist; `said` is what was said before the
-        first batch, newest first.
+        `stored` are the existing messages with its keys and of those it answers; `said` are the messages
+        before the first batch, newest first.
         """
         self._recall(said)
         self._threads.update({key: each.thread or key for key, each in stored.items()})
@@ -89,7 +89,7 @@ class Threading:
     def _place(
         self, told: NewMessage, key: str, before: Document | NewDocument | None, said: Utterance
     ) -> tuple[str, str | None]:
-        """The thread of a message, and the key of the one it seems to answer where nobody says."""
+        """The thread of a message, and the key of the one that it seems to answer, if none is given."""
         thread, answered = _key(told.thread), _key(told.reply_to)
         if thread or answered:
             if not thread or thread == key:
@@ -108,13 +108,13 @@ class Threading:
         return (key, None) if answers is None else (self._threads.get(answers, answers), answers)
 
     def _begun(self, name: str, key: str) -> str:
-        """The thread of the message `name`; where that is not known, that of `key`, or one of that name."""
+        """The thread of the message `name`; if it is unknown, that of `key`, or one of that name."""
         if name not in self._threads:
             self._threads[name] = self._threads.get(key, name)
         return self._threads[name]
 
     def _hear(self, key: str, said: Utterance, answers: str) -> None:
-        """What is known needs no guess; a message that answers itself begins a conversation."""
+        """Known threads need no guess; a message that answers itself begins a thread."""
         if self.linker is not None:
             self.linker.link(key, said, answers=answers)
 
@@ -161,8 +161,8 @@ LONGEST_FILE_NAME = 200
 class MessageImportOptions(TypedDict, total=False):
     """How messages are stored.
 
-    `link` (true unless given) finds what a message seems to answer where nobody says; `wait` returns when
-    all are found by meaning too; `progress` is told how far it is.
+    `link` (default true) infers the message that a message answers if none is given; `wait` returns when all
+    are embedded; `progress` is called with the progress.
     """
 
     link: bool
@@ -208,7 +208,7 @@ def handed_in(upload: Upload, folder: Path) -> Path:
 
 @contextmanager
 def named(archive: str | Path | Upload) -> Iterator[None]:
-    """What is wrong with an upload is said of the name that it came with, not of where it was put."""
+    """Errors of an upload name its original file name, not the temporary path."""
     try:
         yield
     except UnreadableFile as fault:

@@ -31,7 +31,7 @@ async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
 
 
 def _continues(update: IndexUpdate, applied: int) -> bool:
-    """Whether an index can take the chunks of the update as they are, and is not better built anew."""
+    """Whether an index should take the chunks of the update as they are, instead of being rebuilt."""
     size = sum(change.last - change.first + 1 for change in update.changes)
     return update.chunks is not None and update.before == applied and size < BULK
 
@@ -57,7 +57,7 @@ class OpenIndex:
 
 
 class OpenIndexes:
-    """Opens indexes when they are first needed, and anew when a collection moves to another space."""
+    """Opens indexes on first use, and again when a collection moves to another space."""
 
     def __init__(self, records: Records, open_index: IndexOpener) -> None:
         self._records = records
@@ -88,10 +88,10 @@ class OpenIndexes:
         return await self.current(await self._found(collection))
 
     async def keep_up(self, collection: CollectionId, update: IndexUpdate | None = None) -> Collection | None:
-        """Index what was just written: behind a writer that ran ahead, every question would wait.
+        """Index the latest writes:
 
-        What is written is written, though: an index that does not answer follows when it does again, and the
-        collection is None where the records do not answer any more.
+        otherwise every query would wait behind a fast writer. Writes stay stored if the index is unavailable:
+        it is updated when it is available again. The collection is None if the records are unavailable.
         """
         found = None
         try:
@@ -105,7 +105,7 @@ class OpenIndexes:
         return found
 
     def follow(self, collection: CollectionId, update: IndexUpdate | None = None) -> None:
-        """Index what was just written while the writer goes on; a query meanwhile does it first."""
+        """Index the latest writes in the background; a query meanwhile does it first."""
         before = self._behind.get(collection)
         self._behind[collection] = asyncio.create_task(self._follow(collection, before, update))
 
@@ -119,7 +119,7 @@ class OpenIndexes:
         return OpenIndex(collection, space, reader, await self._open_index(collection, space, reader))
 
     async def drop(self, collection: Collection) -> None:
-        """Close the collection's index; the next call to `current` opens it anew."""
+        """Close the collection's index; the next call to `current` opens it again."""
         async with self._opening:
             opened = self._by_collection.pop(collection.id, None)
             if opened is not None:
@@ -144,7 +144,7 @@ class OpenIndexes:
     ) -> None:
         if before is not None:
             await before
-        # The next caller meets the same fault, and is told.
+        # The next caller gets the same error.
         with suppress(ConspectusError):
             await self.current(await self._found(collection) if update is None else update.collection, update)
 

@@ -47,7 +47,7 @@ SECTIONS = "cut at sections"
 
 @dataclass(frozen=True, slots=True)
 class DocumentLimits:
-    """What one document may hold; sizes in characters, metadata in bytes of JSON and levels."""
+    """The limits of one document; sizes in characters, metadata in bytes of JSON and levels."""
 
     characters: int
     metadata_bytes: int
@@ -61,7 +61,7 @@ class DocumentLimits:
 
 @dataclass(frozen=True, slots=True)
 class Preparation:
-    """Everything that preparing a document depends on besides the document."""
+    """Everything that preparing a document depends on, except the document."""
 
     source: Source
     limits: DocumentLimits
@@ -163,7 +163,7 @@ def _pieces(new: NewDocument, text: str, places: Sequence[TextPosition], by: Pre
 
 
 def _first_visible(text: str, piece: TextSpan, after: int) -> int:
-    """Where what a piece adds to those before it begins to be seen."""
+    """Where the new text of a chunk begins, after its overlap with those before it."""
     start = max(piece.start, after)
     return piece.end - len(text[start : piece.end].lstrip())
 
@@ -275,11 +275,11 @@ New = TypeVar("New", NewDocument, NewMessage, NewCaption, NewMemory)
 BATCH_DOCUMENTS = 500
 BATCH_CHARACTERS = 4_000_000
 SHORT = 2_000
-"""Texts of so many characters are prepared sooner than handed to another thread."""
+"""Texts of fewer characters are prepared faster than they are handed to a thread."""
 
 
 def batches(documents: Iterable[New]) -> Iterator[list[New]]:
-    """What is given, in its order, in batches bounded by number and by size of text."""
+    """The documents in their order, in batches bounded by number and by size of text."""
     batch: list[New] = []
     size = 0
     for document in documents:

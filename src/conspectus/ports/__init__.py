@@ -64,12 +64,12 @@ class Probe:
 
 @dataclass(frozen=True, slots=True)
 class Candidates:
-    """The union of both arms, sorted by chunk id, with the raw scores of both.
+    """The union of both retrievers, sorted by chunk id, with the raw scores of both.
 
-    `words` is BM25 (0 where no term matches), `cosine` is NaN where the chunk has no vector or the probe
-    had none. `terms` are the question's distinct terms in order of first appearance, `total` the number
-    of live chunks in the index, and `threads` whether any of those is in a thread, whatever the filter.
-    `exact` are the ids of chunks that hold a rare identifier of the query; an index leaves it empty.
+    `words` is BM25 (0 where no term matches), `cosine` is NaN where the chunk has no vector or the probe had
+    none. `terms` are the query's distinct terms in order of first appearance, `total` the number of live
+    chunks in the index, and `threads` whether any of those is in a thread, whatever the filter. `exact` are
+    the ids of chunks that hold a rare identifier of the query; an index leaves it empty.
     """
 
     ids: Ids
@@ -138,7 +138,7 @@ class Index(Protocol):
         ...
 
     async def rebuild(self, progress: Progress | None = None) -> None:
-        """Build everything anew from the records while the old state keeps answering."""
+        """Rebuild everything from the records while queries use the old state."""
         ...
 
     async def purge(self) -> None:
@@ -155,7 +155,7 @@ class Index(Protocol):
 
 
 class Embedder(Protocol):
-    """Texts to unit vectors of one space. Documents and questions may be embedded differently."""
+    """Texts to unit vectors of one space. Documents and queries may be embedded differently."""
 
     @property
     def space(self) -> EmbeddingSpace:
@@ -211,7 +211,7 @@ class Records(Timelines, Protocol):
     async def change_source(
         self, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
     ) -> Source:
-        """Change what is given. Raises NotFound, or Conflict if the name is taken in its collection."""
+        """Change the given fields. Raises NotFound, or Conflict if the name is taken in its collection."""
         ...
 
     async def delete_source(self, source: SourceId) -> Receipt:
@@ -273,7 +273,7 @@ class Records(Timelines, Protocol):
     async def delete(self, ids: Sequence[DocumentId], *, now: datetime | None = None) -> Receipt:
         """Delete documents with children, chunks and vectors in one transaction; unknown ids count 0.
 
-        That a memory was there is kept, with the time (`now`, None: the present), but nothing that it said.
+        Of a memory its id and the time are kept (`now`, None: the present), but none of its text.
         """
         ...
 
@@ -338,7 +338,7 @@ class Records(Timelines, Protocol):
     ) -> int:
         """Store little-endian float16 vectors of chunks of a collection and say how many.
 
-        Those of chunks that are not there, or that have one by now, are dropped.
+        Vectors of chunks that do not exist, or have one already, are ignored.
         """
         ...
 
@@ -359,7 +359,7 @@ class Records(Timelines, Protocol):
         ...
 
     async def check(self) -> Sequence[str]:
-        """What the database itself finds wrong with its files and references; empty if nothing."""
+        """The problems that the database finds in its files and references; empty if there are none."""
         ...
 
     async def begin_purge(self, collection: CollectionId) -> None:

@@ -22,7 +22,7 @@ class Accounts(Protocol):
     async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
         """Delete it with its keys, grants and memberships; its collections and jobs go to `transfer_to`.
 
-        Raises NotFound, or Conflict if it owns collections and there is no `transfer_to`.
+        Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
         """
         ...
 

@@ -50,9 +50,9 @@ class ChatModel(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Utterance:
-    """What is new of an answer: frames as clients get them, the number of the first, whether it is over.
+    """New frames of an answer as clients get them, the number of the first, and whether it is complete.
 
-    `documents` are those that it is made from, as far as that is known.
+    `documents` are its known sources.
     """
 
     stream: str
@@ -64,9 +64,10 @@ class Utterance:
 
 @dataclass(frozen=True, slots=True)
 class RemoteChatEvent:
-    """What there is of an answer: frames, how many in all, whether it is over, what it is made from.
+    """An answer so far:
 
-    `silent` is for how many seconds the process that makes it has not been heard of.
+    frames, their total number, whether it is complete, and its sources. `silent` is the number of seconds
+    since the last sign of the process that makes it.
     """
 
     frames: tuple[bytes, ...]
@@ -94,10 +95,10 @@ class ChatRegistry(Protocol):
     async def overhear(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
         """The frames of an answer of this person from a number on; None if there is no such answer.
 
-        The process that makes the answer sees from this call that it is still read.
+        This call tells the process that makes the answer that it is still read.
         """
         ...
 
     async def forget(self, streams: Sequence[str] = (), *, older: float | None = None) -> None:
-        """Delete answers, and with `older` all that were not written to for so many seconds."""
+        """Delete answers, and with `older` all that were not updated for so many seconds."""
         ...

@@ -27,12 +27,12 @@ SUBJECT = "subject"
 
 @dataclass(frozen=True, slots=True)
 class Adding:
-    """Nodes or edges that are ready to be stored: what they become, and which of them end others.
+    """Nodes or edges that are ready to be stored: their final form, and which of them end others.
 
     Ids and times are those given here; `single` are the ids of edges that end the open edges of the same
-    source and type which began no later and lead elsewhere. `keys` are the names of each node as names are
-    compared, `terms` the words by which it is found. `passing` are the ids of nodes that are only added where
-    they are missing, and that go with their last edge when the document goes that it was known by.
+    source and type that began no later and lead to another node. `keys` are the names of each node as names
+    are compared, `terms` the words by which it is found. `passing` are the ids of nodes that are only added
+    if they are missing, and that are deleted with their last edge when its document is deleted.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -52,11 +52,11 @@ class Graphs(Protocol):
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
         """Store nodes, then edges, all or nothing, in the order given.
 
-        An edge is told by its id. Given again, it keeps when it was recorded, and stays ended if another
-        edge ended it. A single one also is ended by the next single one that began later, so that facts may
-        come in any order. Each new `evidence` is kept beside those before; with the last of them the edge
-        goes, unless it was also given without any. Raises NotFound for a graph that is gone, DanglingEdges
-        naming every end that is no node of its graph.
+        An edge is identified by its id. If it is given again, it keeps the time when it was recorded, and
+        stays ended if another edge ended it. A single one also is ended by the next single one that began
+        later, so that facts may come in any order. Each new `evidence` is added to the earlier ones; the edge
+        is deleted with the last of them, unless it was also given without evidence. Raises NotFound for a
+        deleted graph, and DanglingEdges with every end that is not a node of its graph.
         """
         ...
 
@@ -101,10 +101,11 @@ class Graphs(Protocol):
         *,
         known: datetime | None = None,
     ) -> Sequence[Neighbor]:
-        """What is reached from any of the starts, nearest first and then by decay; the starts left out.
+        """The nodes that can be reached from any of the starts, nearest first and then by decay, without the
+        starts.
 
-        Each node once, by the way of the fewest steps and of these the one with the highest decay. With
-        `known`, only over nodes and edges that were recorded by then.
+        Each node occurs once, with the path of the fewest hops and of these the highest decay. With `known`,
+        only nodes and edges that were recorded by then.
         """
         ...
 
@@ -162,9 +163,10 @@ class Mentioned:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A passage in which no name was looked for yet; the first of a document comes with its title.
+    """A passage whose entities are not extracted yet; the first of a document comes with its title.
 
-    The first of a memory comes with what its fact is `about`, and the names that it was `told` to mention.
+    The first of a memory comes with the entities that its fact is `about`, and those that it was `told` to
+    mention.
     """
 
     chunk: ChunkId
@@ -175,7 +177,7 @@ class Unread:
 
 
 class MentionStore(Protocol):
-    """Which names passages mention: rows beside chunks, which go when their chunks go."""
+    """Mentions of entities in passages: rows that are deleted with their chunks."""
 
     async def of(self, chunks: Sequence[ChunkId]) -> Sequence[TextPassage]:
         """The names in these passages; those without any are left out."""
@@ -204,11 +206,11 @@ class MentionStore(Protocol):
         ...
 
     async def put(self, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
-        """Store what passages mention in the place of what they did, and say how many names that is.
+        """Replace the mentions of passages, and return their number.
 
-        Of a name the first mention in a passage is kept; those of the type `subject` are what it is about.
-        Chunks that are gone, or whose collection keeps no names any more, are left out. All up to the last
-        count as looked through.
+        The first mention of a name in a passage is stored; mentions of the type `subject` are what it is
+        about. Deleted chunks, and those of collections without entity extraction, are ignored. All up to the
+        last count as processed.
         """
         ...
 
@@ -221,9 +223,9 @@ class MentionStore(Protocol):
         ...
 
     async def keep(self, collection: CollectionId, on: bool) -> None:
-        """Have a collection's passages looked through from the first on, or no more. Raises NotFound.
+        """Turn entity extraction of a collection on, from its first passage on, or off. Raises NotFound.
 
-        Switched off, what is known of them is forgotten.
+        Turning it off deletes the mentions.
         """
         ...
 
@@ -233,7 +235,7 @@ class EntityExtractor(Protocol):
 
     @property
     def name(self) -> str:
-        """What it is called in settings and reports."""
+        """Its name in settings and reports."""
         ...
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:

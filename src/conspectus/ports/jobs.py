@@ -23,7 +23,7 @@ from conspectus.model.records import Metadata
 
 
 class Lock(Protocol):
-    """Whether it is this process's turn, for as long as the block of the turn lasts."""
+    """Whether this process holds the lock, for the duration of the block."""
 
     @property
     def fence(self) -> int:
@@ -31,19 +31,19 @@ class Lock(Protocol):
         ...
 
     def __bool__(self) -> bool:
-        """Whether this process was given the turn."""
+        """Whether this process holds the lock."""
         ...
 
     async def confirm(self) -> None:
-        """Raise LockLost if another process may have the turn by now, as after this one stood still."""
+        """Raise LockLost if another process may hold the lock by now, as after a pause of this one."""
         ...
 
 
 Turn: TypeAlias = Callable[[], AbstractAsyncContextManager[Lock]]
-"""Opens a block that has the turn, or not, and does not wait for it.
+"""Opens a block with or without the lock, and does not wait for it.
 
-What runs in a block whose turn is lost is cancelled, and the block raises LockLost; where nobody can say
-whose turn it is, opening it raises StorageError.
+If the lock is lost, work in the block is cancelled and the block raises LockLost. If the holder cannot be
+determined, opening raises StorageError.
 """
 
 Turns: TypeAlias = Callable[[str], AbstractAsyncContextManager[Lock]]
@@ -51,7 +51,7 @@ Turns: TypeAlias = Callable[[str], AbstractAsyncContextManager[Lock]]
 
 
 ASKING: Final[ContextVar[str | None]] = ContextVar("asking", default=None)
-"""The id of the user for whom a model provider is called; None for work that nobody waits for."""
+"""The id of the user for whom a model provider is called; None for background work."""
 
 
 @contextmanager
@@ -123,21 +123,21 @@ class JobStore(Protocol):
 
 
 Run: TypeAlias = Callable[[JobId], Awaitable[None]]
-"""Does a job's work from where it stands, and stores its end; raises only to be run again."""
+"""Runs a job from its stored state and stores its result; raises only to be run again."""
 
 JobTurn: TypeAlias = Callable[[JobId], AbstractAsyncContextManager[Lock]]
 """Opens a block that runs a job alone, as `Turn` does."""
 
 
 class Jobs(Protocol):
-    """Durable execution: what was submitted is run to its end exactly once, whatever is killed meanwhile."""
+    """Durable execution: a submitted job is run to its end exactly once, even if processes are killed."""
 
     async def start(self, run: Run) -> None:
         """Begin to run what is submitted, now and earlier. Called once."""
         ...
 
     async def submit(self, job: JobId) -> None:
-        """Have a job run; one that waits or runs is left alone, one that has ended runs again.
+        """Submit a job; a queued or running one is unchanged, one that has ended runs again.
 
         When this returns the job will run, even if the process dies, provided that unfinished jobs of the
         store are submitted again at each start. Raises StorageError.
@@ -145,7 +145,7 @@ class Jobs(Protocol):
         ...
 
     async def cancel(self, job: JobId) -> None:
-        """Stop a job that waits or runs; one that is finished stays so."""
+        """Cancel a queued or running job; one that has ended is unchanged."""
         ...
 
     async def close(self, *, grace: float) -> None:
@@ -154,14 +154,14 @@ class Jobs(Protocol):
 
 
 class JobFiles(Protocol):
-    """What a job needs besides its row: files given, and what must not be written where others look."""
+    """Data of a job besides its row: its files, and values that must not be stored elsewhere."""
 
     async def keep_secret(self, job: JobId, secret: Metadata) -> None:
         """Keep it where only the account of this process can read it."""
         ...
 
     async def secret(self, job: JobId) -> Metadata | None:
-        """What was kept; None if there is nothing, or nothing any more."""
+        """The stored value; None if there is none, or it was deleted."""
         ...
 
     async def keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
@@ -169,7 +169,7 @@ class JobFiles(Protocol):
         ...
 
     async def files(self, job: JobId) -> Sequence[Path]:
-        """Where they are, in the order in which they were kept; none any more once they were dropped."""
+        """The paths of the files, in the order in which they were stored; empty once they were deleted."""
         ...
 
     async def drop(self, job: JobId) -> None:
@@ -222,14 +222,14 @@ class IdempotencyStore(Protocol):
         ...
 
     def recording(self, person: str, key: str, *, at: datetime) -> AbstractContextManager[None]:
-        """A block in which whatever is stored counts as stored for the request that claimed the key then.
+        """A block whose writes belong to the request that claimed the key.
 
-        What is written there raises LockLost, and is undone, once another process has taken the claim over.
+        Once another process has taken over the claim, a write there is rolled back and raises LockLost.
         """
         ...
 
     def watching(self) -> AbstractContextManager[Commits]:
-        """A block that counts the transactions by which it, and whatever it starts, writes."""
+        """A block that counts the transactions with which it, and the tasks it starts, write."""
         ...
 
     async def finish(self, person: str, key: str, answer: Mapping[str, Any] | None) -> None:
@@ -241,16 +241,16 @@ class IdempotencyStore(Protocol):
         ...
 
     async def give_back(self) -> int:
-        """Free the claims that nobody renews any more, as their process ended; how many.
+        """Free the claims that are no longer renewed because their process ended; return how many.
 
-        Those of which something was stored are kept as such.
+        Claims with stored writes are kept as such.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class RateCount:
-    """Whether there was as much left as was asked for, and for how many seconds the minute goes on."""
+    """Whether the requested amount was left, and the number of seconds until the next minute."""
 
     granted: bool
     seconds: float

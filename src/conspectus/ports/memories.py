@@ -1,4 +1,4 @@
-"""What memories need beside Records: their order of storing, what was known when, and how long they stay."""
+"""Storage of memories besides Records: their order, past versions, and retention."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class HomeSpan:
-    """A source that has memories: how many, and when the first and the last of them were said."""
+    """A source with memories: their number, and the times of the first and the last one."""
 
     source: SourceId
     memories: int
@@ -70,9 +70,9 @@ class Memories(Protocol):
         limit: int,
         newest_first: bool = False,
     ) -> tuple[Sequence[tuple[Document, str]], str | None]:
-        """Memories by the time they were said, of equal times those stored first, with their texts.
+        """Memories by event time, those of equal times in the order of storing, with their texts.
 
-        The filter is applied before the limit. Raises InvalidInput for a cursor that no page gave.
+        The filter is applied before the limit. Raises InvalidInput for an unknown cursor.
         """
         ...
 
@@ -87,9 +87,9 @@ class Memories(Protocol):
     async def oldest(
         self, source: SourceId, *, before: datetime | None, beyond: int | None, pinned: bool, limit: int
     ) -> Sequence[DocumentId]:
-        """The turns of a source that were said before an instant, or that are not among its newest `beyond`.
+        """The turns of a source from before an instant, or not among its newest `beyond`.
 
-        Oldest first; pinned ones only where `pinned` says so, and notes only with them.
+        Oldest first; pinned ones only with `pinned`, and notes only with them.
         """
         ...
 

@@ -43,7 +43,7 @@ class Extent:
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where in time a caption or an event is, in microseconds since 1970."""
+    """The time range of a caption or an event, in microseconds since 1970."""
 
     document: DocumentId
     start: int
@@ -91,7 +91,7 @@ class Timelines(Protocol):
     async def mentions(
         self, source: SourceId, span: Span, *, called: Sequence[str]
     ) -> Sequence[EntityOccurrence]:
-        """Where any of these names is given, in no order."""
+        """The documents that have any of these entities, in no particular order."""
         ...
 
     async def extent(self, source: SourceId, *, counted: bool = True) -> Extent:
@@ -116,7 +116,7 @@ LONGEST_WAIT: Final = 600.0
 
 @dataclass(frozen=True, slots=True)
 class Behind:
-    """An alert that has not seen all changes; it waits for what has chunks after `since`."""
+    """An alert with unchecked changes; it needs those that have chunks after `since`."""
 
     alert: Alert
     since: int
@@ -124,7 +124,7 @@ class Behind:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A caption that is what an alert waits for, and why."""
+    """A caption that matches an alert, and why."""
 
     document: DocumentId
     source: SourceId
@@ -158,13 +158,13 @@ class AlertMatch:
 
     @property
     def id(self) -> str:
-        """What the receiver of a webhook knows it by, however often it is sent."""
+        """The id by which the receiver of a webhook recognizes it, also when it is sent again."""
         return f"{self.alert.id}-{self.number}"
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """What became of a webhook: with `due`, it is to be tried again then."""
+    """The result of a webhook: with `due`, it is sent again then."""
 
     state: DeliveryState
     attempts: int
@@ -173,13 +173,13 @@ class Delivery:
 
 
 class Alerts(Protocol):
-    """The rows of alerts and of what they told; every method is one transaction."""
+    """The rows of alerts and of their matches; every method is one transaction."""
 
     async def put(self, alert: Alert, *, most: int) -> Alert:
-        """Store it, or change the stored one of that id, which goes on where it was.
+        """Store an alert, or change the stored one of that id, which keeps its position.
 
-        A new one begins with the newest change, and waits for nothing that was written before. Raises
-        NotFound for an unknown collection, and TooLarge where its owner has `most` already.
+        A new one begins after the newest change, so earlier writes are not matched. Raises NotFound for an
+        unknown collection, and TooLarge if its owner has `most` already.
         """
         ...
 
@@ -192,7 +192,7 @@ class Alerts(Protocol):
         ...
 
     async def delete(self, alert: str) -> bool:
-        """Forget it with all that it told; whether there was one."""
+        """Delete it with all its matches; return whether it existed."""
         ...
 
     async def behind(self) -> Sequence[Behind]:
@@ -200,19 +200,18 @@ class Alerts(Protocol):
         ...
 
     async def record(self, checked: Sequence[Checked], *, now: datetime) -> int:
-        """Keep what alerts tell and how far they have come, all or nothing; how many events are new.
+        """Store the matches of alerts and their positions, all or nothing; return the number of new events.
 
-        Matches of one alert and stream that overlap, or lie no more than its gap apart, are one event; those
-        that belong to one that was told make it longer. One without times is an event of its own, once.
-        Captions that are gone by now are left out, and so is what is said of an alert that was checked
-        meanwhile.
+        Matches of one alert and stream that overlap, or lie no more than its gap apart, are one event;
+        matches that belong to a sent event extend it. A match without times is an event of its own, once.
+        Deleted captions are left out, and so are matches of an alert that was checked meanwhile.
         """
         ...
 
     async def events(
         self, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
     ) -> Sequence[AlertMatch]:
-        """What the alerts of a person, or one of them, told after a number, in order."""
+        """The matches of the alerts of a person, or of one of them, after a number, in order."""
         ...
 
     async def newest(self, owner: UserId) -> int:
@@ -236,7 +235,7 @@ class Poster(Protocol):
     """Sends what alerts tell to addresses outside."""
 
     def check(self, url: str) -> None:
-        """Raise InvalidInput for what is no address to send to, ForbiddenAddress for one that may not be."""
+        """Raise InvalidInput for an invalid address, and ForbiddenAddress for one that is not allowed."""
         ...
 
     async def post(self, url: str, body: bytes, *, id: str) -> None:
@@ -249,12 +248,12 @@ class Poster(Protocol):
 
 
 CaptionPlace: TypeAlias = tuple[float, str]
-"""Where a caption stands among those that have no index: its start, and its id to tell equal ones apart."""
+"""The position of a caption without an index: its start, and its id for equal starts."""
 
 
 @dataclass(frozen=True, slots=True)
 class SummaryBounds:
-    """Where a batch by time began and ended when it was summarized, and whether it was full then."""
+    """The begin and end of a batch by time when it was summarized, and whether it was full then."""
 
     first: CaptionPlace
     last: CaptionPlace
@@ -277,7 +276,7 @@ class NewSummary:
 
 @dataclass(frozen=True, slots=True)
 class SavedSummary:
-    """What a live stream is summarized by, and as whom."""
+    """The request of a live summary, and the user for whom it is made."""
 
     owner: UserId
     request: Metadata
@@ -299,7 +298,7 @@ class Summaries(Protocol):
         ...
 
     async def borders(self, source: SourceId, recipe: str) -> Sequence[SummaryBounds]:
-        """Where the batches of a request were cut, in order."""
+        """The boundaries of the batches of a request, in order."""
         ...
 
     async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]) -> None:
@@ -317,7 +316,7 @@ class Summaries(Protocol):
         ...
 
     async def standing(self, source: SourceId) -> SavedSummary | None:
-        """What a stream is summarized by as it grows."""
+        """The live summary of a stream, if one is set."""
         ...
 
     async def stand(self, source: SourceId, standing: SavedSummary | None) -> None:

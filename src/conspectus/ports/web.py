@@ -1,4 +1,4 @@
-"""The ports to the world outside: fetching, parsing, reranking, and stores to keep in step with."""
+"""The ports to the outside: fetching, parsing, reranking, and stores to sync with."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,8 +31,8 @@ class Fetcher(Protocol):
     ) -> Fetched:
         """One request with its redirects; any status is an answer.
 
-        Raises InvalidInput for what is no http(s) address or no method, ForbiddenAddress for a place that
-        must not be asked, TooLarge for an answer over a limit, FetchFailed where no answer came.
+        Raises InvalidInput for an invalid http(s) URL or method, ForbiddenAddress for an address that is not
+        allowed, TooLarge for a response over a limit, and FetchFailed without a response.
         """
         ...
 
@@ -42,7 +42,7 @@ class Fetcher(Protocol):
 
 
 class Reranker(Protocol):
-    """Judges how well texts answer a question."""
+    """Scores how relevant texts are to a query."""
 
     @property
     def model(self) -> str:
@@ -62,7 +62,7 @@ class Reranker(Protocol):
 
 
 class Connector(Protocol):
-    """A store elsewhere that a collection is kept in step with."""
+    """An external store that a collection is synced with."""
 
     def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
         """Batches of what changed since the cursor.
@@ -73,10 +73,10 @@ class Connector(Protocol):
         ...
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
-        """The page as it is now, or as it was listed last; empty text where it was emptied.
+        """The page as it is now, or as it was listed last; empty text if it was emptied.
 
-        For entries of this listing or of one before it, once `changes` was called. Raises NotFound where
-        the page is gone, UnreadableFile, TooLarge or FetchFailed where it cannot be had.
+        For entries of this listing or an earlier one, after `changes` was called. Raises NotFound if the page
+        was deleted, and UnreadableFile, TooLarge or FetchFailed if it cannot be read.
         """
         ...
 
