@@ -292,8 +292,7 @@ class GraphService(Service):
         collection: str = "default",
         reason: str = "",
     ) -> Node:
-        """Merge nodes into one, which keeps its id and gets the names of the others as aliases, and their
-        edges.
+        """Merge nodes into one, which keeps its id and gets the names and edges of the others.
 
         Raises NotFound, PermissionDenied, or InvalidInput if no other node is given.
         """

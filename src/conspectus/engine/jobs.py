@@ -50,9 +50,7 @@ class JobQueue:
         self._perform = perform
 
     async def start(self) -> None:
-        """Run queued jobs, here or in another process that has the store open. Calling it twice has no
-        further effect.
-        """
+        """Run queued jobs, here or in another process that has the store open; idempotent."""
         parts, settings = self._parts, self._parts.settings
         patience = RetryPolicy(settings.job_max_attempts, first_wait=settings.job_backoff_ms / 1_000)
         work = parts.work

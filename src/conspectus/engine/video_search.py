@@ -155,8 +155,7 @@ def ranges(streams: Mapping[str, ParsedVideoQuery]) -> str | None:
 
 
 def telling(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQuery]:
-    """The streams whose clocks contain the time that a query names; all of them if none does or no time is
-    named.
+    """The streams whose clocks contain the time that a query names; all of them if none does.
 
     "Yesterday" is no time of a recording, whose clock has no date.
     """

@@ -99,9 +99,7 @@ class BackgroundTask:
 
 
 class Workers:
-    """Starts, watches and stops the workers of one engine. `what` names the work in the message of one that
-    an error stopped.
-    """
+    """Starts, watches and stops the workers of one engine. `what` names the work in error messages."""
 
     def __init__(self, turn: Turn, what: str) -> None:
         self._turn = turn
@@ -179,9 +177,7 @@ class Workers:
                 return
 
     async def _drain(self, work: PendingWork, chore: BackgroundTask) -> None:
-        """A wake-up follows a write here, so only while another process holds the lock is the store read
-        again.
-        """
+        """A wake-up follows a write here; the store is read again only while another process has the lock."""
         waits: object = True
         while waits:
             with suppress(LockLost):
@@ -472,9 +468,7 @@ class NameReader:
         return self._workers.of(collection).error or self._refused.get(collection)
 
     async def wait_until_done(self, collection: CollectionId, progress: Progress | None = None) -> int:
-        """Wait until all passages are processed; return how many were. Raises the error that stopped the
-        worker.
-        """
+        """Wait until all passages are processed; return how many were. Raises the worker's error."""
         total = partial(self._names.count_unread, collection)
         read = await self._workers.wait_until_done(self.wake(collection), total, progress)
         if problem := self.problem(collection):

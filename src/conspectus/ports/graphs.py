@@ -101,8 +101,7 @@ class Graphs(Protocol):
         *,
         known: datetime | None = None,
     ) -> Sequence[Neighbor]:
-        """The nodes that can be reached from any of the starts, nearest first and then by decay, without the
-        starts.
+        """The nodes reachable from any of the starts, nearest first and then by decay, without the starts.
 
         Each node occurs once, with the path of the fewest hops and of these the highest decay. With `known`,
         only nodes and edges that were recorded by then.

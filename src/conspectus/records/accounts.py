@@ -110,7 +110,7 @@ def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool) -
 def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | None = None) -> None:
     """Delete it with its keys, grants, memberships and alerts; its collections and jobs go to `transfer_to`.
 
-    Raises NotFound, or Conflict if it owns collections and there is no `transfer_to`.
+    Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
     """
     leaving = _by_id(connection, user)
     follower = None if transfer_to is None else _by_id(connection, transfer_to)
@@ -262,7 +262,7 @@ def _to_key(row: Sequence[Any]) -> Key:
 
 
 class SqlAccounts(SqlStore):
-    """Every method of the port `Accounts` as one transaction; what each means is said there."""
+    """The methods of the port `Accounts`, each as one transaction; the port documents them."""
 
     add_user = writing(add_user)
     set_user_disabled = writing(set_user_disabled)

@@ -60,7 +60,7 @@ from conspectus.text.times import to_microseconds
 
 IS_PINNED = kind_of(documents.c.metadata, PINNED).is_not_distinct_from("true")
 STATES_A_FACT = kind_of(documents.c.metadata, FACT).is_not_distinct_from("object")
-"""Exactly what is said of the memory itself, whatever its caller's own metadata are called."""
+"""Exactly the properties of the memory itself, whatever the names of the caller's own metadata."""
 
 COUNTED: Final = ("memories", "versions", "chunks", "vectors", "edges")
 _IDS = given("ids")
@@ -124,7 +124,7 @@ def histories(
 
 
 def spans(connection: Connection, sources: Sequence[SourceId]) -> list[HomeSpan]:
-    """How many memories each source has that has any, and when the first and the last of them were said."""
+    """The number of memories of each source that has any, and the times of the first and the last one."""
     start = documents.c.occurred_start
     found = []
     for block in blocks(sources):
@@ -153,7 +153,7 @@ def _known(version: Document) -> tuple[str, datetime]:
 
 
 def _weighed(connection: Connection, memories: Sequence[DocumentId], *, pinned: bool) -> MemoryReceipt:
-    """All that would go with those of these memories that are there, and free to go."""
+    """All memories that deletion of these memories affects, as far as they exist and may be deleted."""
     chosen = _CHOSEN if pinned else _CHOSEN.where(~IS_PINNED)
     there = set(connection.execute(chosen, {"ids": as_list(memories)}).scalars())
     going = tuple(str(each) for each in dict.fromkeys(memories) if each in there)
@@ -423,7 +423,7 @@ def _ran(connection: Connection, id: str, at: datetime) -> None:
 
 
 class SqlMemories(SqlStore):
-    """Every method of the port `Memories` as one transaction; what each means is said there."""
+    """The methods of the port `Memories`, each as one transaction; the port documents them."""
 
     homes = reading(_homes)
 

@@ -188,11 +188,11 @@ async def open_records(
     connections: int = 8,
     row_security: bool = False,
 ) -> "SqlRecords":
-    """Open the store at a path or at a `postgresql://` URL, made or brought to the newest version if needed.
+    """Open the store at a path or at a `postgresql://` URL; create or migrate it if needed.
 
-    Several processes may open, read and write the same store at once; a writer waits up to `busy_seconds`
-    for another. To a server this process has at most `connections` connections, about half for writing; with
-    `row_security` it shows what is read for a person only where that person may see it.
+    Several processes may open, read and write the same store at once; a writer waits up to `busy_seconds` for
+    another. This process has at most `connections` connections to a server, about half for writing. With
+    `row_security` the server returns only rows that the person of a read may see.
 
     Raises:
         StorageTooNew: a newer program wrote it.
@@ -206,7 +206,7 @@ async def open_records(
 
 
 class SqlRecords(SqlStore):
-    """Every method of the port as one transaction; what each means is said there."""
+    """The methods of the port, each as one transaction; the port documents them."""
 
     def seen_by(self, person: UserId) -> "SqlRecords":
         """The same records, as a database with row security shows them to a person."""
@@ -256,7 +256,7 @@ class SqlRecords(SqlStore):
     counts = reading(counts)
 
     async def check(self) -> Sequence[str]:
-        """What is wrong with the file, its references, or what should always hold."""
+        """The problems of the file, its references, and its invariants."""
         own = self.transactions.database.problems
         return await self.transactions.read(lambda connection: own(connection) + problems(connection))
 

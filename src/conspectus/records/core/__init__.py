@@ -1,1 +1,1 @@
-"""Databases, documents, chunks and transactions: what every other part of the records stands on."""
+"""Databases, documents, chunks and transactions: the base of all other records."""

@@ -69,9 +69,9 @@ class ChangeRange:
 
 
 def allocate(connection: Connection, counter: str, amount: int, collection: str = SHARED) -> int:
-    """The first of `amount` consecutive numbers that nobody had before, greater than those before.
+    """The first of `amount` consecutive new numbers, greater than all before.
 
-    Holds back other writers of the collection; of all collections only where it needs another range.
+    It blocks other writers of the collection, and those of all collections only if it needs another range.
     """
     here = {"counter": counter, "of": collection}
     last: int | None = connection.execute(_TAKE, {**here, "amount": amount}).scalar()

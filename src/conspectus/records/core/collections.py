@@ -73,7 +73,7 @@ def change_collection(
 def change_source(
     connection: Connection, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
 ) -> Source:
-    """Change what is given. Raises NotFound, or Conflict if the name is taken in its collection."""
+    """Change the given fields. Raises NotFound, or Conflict if the name is taken in its collection."""
     told = None if metadata is None else to_json(metadata)
     _require_free(connection, sources, source, name)
     _change(connection, sources, source, {"name": name, "metadata": told})

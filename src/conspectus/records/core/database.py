@@ -38,13 +38,13 @@ PAUSE_SECONDS = 0.02
 
 
 class Database(Protocol):
-    """What differs between the databases that records may lie in.
+    """The differences between the databases that can store records.
 
     Transactions of `reading` have one unchanging view; those of `writing` also have the write lock, so that
-    they follow one after the other, in all processes. `beside` is for statements that need neither: each
-    counts by itself, and waits for no writer where the database allows that. Of this process, so many
+    they run one after the other, in all processes. `beside` is for statements that need neither: each is its
+    own transaction, and does not wait for writers if the database allows that. Of this process, so many
     `readers` and `writers` work at once; `locks_parts` says whether a lock can be of less than all. `inline`
-    reads without a thread, where the database allows that.
+    reads without a thread, if the database allows that.
     """
 
     name: str
@@ -64,7 +64,7 @@ class Database(Protocol):
         ...
 
     def prepare(self) -> None:
-        """What has to be done before the first transaction."""
+        """Prepare the database before the first transaction."""
         ...
 
     def migrating(self) -> AbstractContextManager[Connection]:
@@ -76,7 +76,7 @@ class Database(Protocol):
         ...
 
     def problems(self, connection: Connection) -> list[str]:
-        """What the database itself finds wrong."""
+        """The problems that the database itself finds."""
         ...
 
     def erase(self) -> None:
@@ -95,7 +95,7 @@ class Database(Protocol):
         ...
 
     def told(self, fault: StorageError, *, undone: bool) -> StorageError:
-        """The fault as the caller is told of it, with `undone` as above."""
+        """The error as the caller gets it, with `undone` as above."""
         ...
 
 
@@ -178,7 +178,7 @@ def version_of(connection: Connection) -> str | None:
 
 
 def bytes_of_database(connection: Connection) -> int:
-    """What a server keeps for the whole database, indexes included."""
+    """The size of the whole database on a server, indexes included."""
     return int(connection.execute(text("SELECT pg_database_size(current_database())")).scalar_one())
 
 
@@ -218,7 +218,7 @@ history = Table(
     Column("version_num", String(32), nullable=False),
     PrimaryKeyConstraint("version_num", name="alembic_version_pkc"),
 )
-"""Where Alembic looks for the version of a database, as it makes it."""
+"""The place where Alembic stores the version of a database."""
 
 
 def make_tables(connection: Connection) -> None:
@@ -231,7 +231,7 @@ def make_tables(connection: Connection) -> None:
 
 @cache
 def statements(dialect: str) -> tuple[str, ...]:
-    """What makes the tables and their indexes, always in one order; compiling takes longer than running."""
+    """The statements that create the tables and indexes, in a fixed order; compiling them is slow."""
     database = create_mock_engine(f"{dialect}://", lambda *_: None).dialect
     made: list[ExecutableDDLElement] = []
     for table in (*metadata.sorted_tables, history):

@@ -48,12 +48,12 @@ def listed(name: str) -> TableValuedAlias:
 
 
 def kind_of(text: ColumnElement[str], key: str) -> ColumnElement[str]:
-    """What stands under a key of an object as JSON: true, text, object and so on; NULL without the key."""
+    """The type under a key of a JSON object: true, text, object and so on; NULL without the key."""
     return _Kind(text, literal(key, literal_execute=True))
 
 
 def members(text: ColumnElement[str], key: str) -> TableValuedAlias:
-    """What is in the list under a key of an object as JSON, as rows that `text_of` reads."""
+    """The elements of the list under a key of a JSON object, as rows that `text_of` reads."""
     return _Members(text, literal(key, literal_execute=True)).table_valued(
         column("value", String), column("type", String)
     )
@@ -65,7 +65,7 @@ def text_of(member: TableValuedAlias) -> ColumnElement[str]:
 
 
 class _Construct(FunctionElement[str]):
-    """What each database writes for it; the arguments take the places of the numbers."""
+    """The SQL of each database; the arguments replace the numbers."""
 
     sqlite: ClassVar[str]
     postgresql: ClassVar[str]
@@ -115,7 +115,7 @@ class _TextOf(_Construct):
 
 
 FEW: Final = 50
-"""Of so many sources each is asked for."""
+"""Up to so many sources are read one by one."""
 
 
 def given(name: str) -> Select[Any]:

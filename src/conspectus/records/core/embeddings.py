@@ -142,7 +142,7 @@ def check_given(vector: bytes, space: EmbeddingSpace | None) -> None:
 
 
 def fail(connection: Connection, document: DocumentId, error: str) -> None:
-    """Mark a document as impossible to embed; one that was deleted meanwhile needs no mark."""
+    """Mark a document as impossible to embed, unless it was deleted meanwhile."""
     row = update(documents).where(documents.c.id == document)
     connection.execute(row.values(status="error", error=error))
 

@@ -206,7 +206,7 @@ def _compared_text(column: Column[Any], bound: Scalar, compare: Compare) -> Cond
 
 
 def _compared_number(column: Column[Any], bound: Scalar, compare: Compare) -> Condition:
-    """Whole numbers with any number: what is at least, or below, a fraction is so of the next whole one."""
+    """Comparisons of integers with any number: "at least" and "below" a fraction mean the next integer."""
     if isinstance(bound, bool) or not isinstance(bound, int | float):
         return _NONE
     if isinstance(bound, float) and math.isnan(bound):

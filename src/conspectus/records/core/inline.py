@@ -33,17 +33,17 @@ FAILURES: Final = (
     *(ConspectusError, SQLAlchemyError, sqlite3.Error),
     *(ValueError, KeyError, TypeError, AttributeError, OverflowError),
 )
-"""What a thread, which does the same again, tells as an error of ours."""
+"""Errors after which a thread repeats the read and raises our error."""
 OBJECT_BYTES: Final = 1_500
 """A chunk with its document, without its text."""
 
 
 class InlineReads:
-    """One more connection to a file, which never waits, and what was read while the file's version stays.
+    """One more connection to a file, which never waits, and a cache for one version of the file.
 
-    What is kept was read after the version was, and is given out only while the version is the same: it is
-    what a read would find that begins now. A version tells of commits by any process and thread. There is
-    none where it could not be told at once, or where the file was replaced.
+    Cached values were read after the version, and are returned only while the version is the same: a new read
+    would find the same. The version changes with commits of any process and thread. It is None if it cannot
+    be read at once, or if the file was replaced.
     """
 
     def __init__(self, path: Path, make_engine: Callable[[], Engine]) -> None:
@@ -64,7 +64,7 @@ class InlineReads:
             return self._current()
 
     def kept(self, version: Version, keys: Iterable[Key]) -> dict[Key, Any]:
-        """What was read of the keys at a version that was just told."""
+        """The cached values of the keys at a version that was just read."""
         found: dict[Key, Any] = {}
         with self._lock:
             if version != self._version:
@@ -77,7 +77,7 @@ class InlineReads:
         return found
 
     def keep(self, version: Version, found: Mapping[Any, object]) -> None:
-        """Keep what was read at a version, until another one is told."""
+        """Cache what was read at a version, until the version changes."""
         with self._lock:
             if version != self._version:
                 return
@@ -89,10 +89,10 @@ class InlineReads:
                 self._bytes -= self._kept.popitem(last=False)[1][1]
 
     def read(self, version: Version, work: Callable[[Connection], Result]) -> tuple[Result] | None:
-        """What the work finds at a version; None where it fails or would wait, or there is a newer one.
+        """The result of a read at a version; None if it fails, would wait, or the version has changed.
 
-        Each statement is a transaction of its own, so that no lock outlives it; the version tells whether
-        all of them saw the same.
+        Each statement is its own transaction, so that no lock outlives it; the version shows whether all of
+        them saw the same data.
         """
         with self._lock, suppress(*FAILURES):
             if self._connection is not None:

@@ -43,7 +43,7 @@ _PART = f"pg_advisory_xact_lock_shared({_WRITE_LOCK})"
 _SETTINGS: Final = {"standard_conforming_strings": "on", "array_nulls": "on", "extra_float_digits": "1"}
 """Limits, and the settings by which a database or a role may have a value written or read as another one."""
 _DIRECT: Final = "conspectus_direct"
-"""In the information of connections that no pooler stands before."""
+"""The key of connections without a pooler in front."""
 _PREPARE_AFTER, _PREPARED = 2, 400
 """How often a statement is run before it is prepared, and how many are kept: some for each index."""
 _KIND = "SELECT current_setting('server_encoding'), current_setting('server_version_num')::int"
@@ -52,7 +52,7 @@ _UNLIMITED = "SELECT set_config('statement_timeout', '0', true), set_config('loc
 
 
 class PostgresDatabase:
-    """One database of a server, which any number of processes and machines share.
+    """One database of a server, shared by any number of processes and machines.
 
     Args:
         url: `postgresql://USER:PASSWORD@HOST:PORT/NAME`; parameters of libpq may follow.
@@ -110,7 +110,7 @@ class PostgresDatabase:
         return translated_errors(self.name)
 
     def problems(self, connection: Connection) -> list[str]:
-        """What the server finds wrong with the schema: constraints and indexes that do not hold."""
+        """The problems that the server finds in the schema: constraints and indexes that are not valid."""
         broken = connection.exec_driver_sql(
             "SELECT quote_ident(n.nspname) || '.' || quote_ident(c.relname)"
             " FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid"
@@ -134,7 +134,7 @@ class PostgresDatabase:
         return isinstance(fault, Undone) or (isinstance(fault, Lost) and undone and attempt == 1)
 
     def told(self, fault: StorageError, *, undone: bool) -> StorageError:
-        """The fault, with what nobody knows where no answer came to what ends a transaction."""
+        """The error, or WriteOutcomeUnknown if the end of a transaction was not confirmed."""
         return fault.at_the_end() if isinstance(fault, Lost) and not undone else fault
 
 
@@ -221,7 +221,7 @@ _TAKEN: Final = "23505"
 _READ_ONLY: Final = "25006"
 _NO_CONNECTION: Final = "53300"
 _UNSUPPORTED: Final = "0A000"
-"""What a standby says to a transaction that is told at its beginning that it will write."""
+"""The state by which a standby refuses a transaction that declares that it will write."""
 _UNDONE: Final = frozenset({"40001", "40P01"})
 _AWAY: Final = ("08", "57P", "25P03")
 _BUSY: Final[Mapping[str, str]] = {
@@ -245,7 +245,7 @@ _REFUSED: Final = re.compile(
     r"(?!.*(the database system is|recovery|terminating|connect failed|query_wait))"
 )
 _FULL: Final = re.compile(r"FATAL: .*(too many|connection slots|no more connections allowed)")
-"""What a server or a pooler says to one who would connect, in words alone: the driver tells no state then."""
+"""Messages by which a server or a pooler refuses a connection; the driver has no state for them."""
 _MISSPELT: Final = re.compile(r"invalid (connection option|port number|\w+ value)")
 
 
@@ -306,7 +306,7 @@ def _translated(error: BaseException | None, name: str) -> ConspectusError:
 
 
 def _unanswered(error: BaseException | None, state: str, name: str, reason: str) -> ConspectusError:
-    """What has no row in the tables above: no connection, or an error that nobody thought of."""
+    """Errors without a row in the tables above: no connection, or an unexpected error."""
     if not state and _MISSPELT.search(reason):
         return InvalidInput("path", f"cannot connect: {reason}")
     if state.startswith(_AWAY) or (isinstance(error, psycopg.OperationalError) and not state):
@@ -344,7 +344,7 @@ _STATISTICS: Final = "pg_catalog.pg_statistic"
 _MAY_REWRITE: Final = (
     "SELECT pg_has_role(datdba, 'USAGE') FROM pg_database WHERE datname = current_database()"
 )
-"""Who is not the database's owner is refused the statistics with a warning."""
+"""A role that is not the database's owner gets a warning instead of the statistics."""
 _CLEAR: Final = f"""
 SELECT pg_clear_attribute_stats(schemaname, tablename, attname, inherited) FROM pg_stats
 WHERE (schemaname, tablename) IN (SELECT n.nspname, c.relname {_OURS})
@@ -369,7 +369,7 @@ def erase(connection: Connection, *, busy_seconds: float) -> None:
 
 
 def _wait_for_readers(connection: Connection, *, busy_seconds: float) -> None:
-    """Return once nobody sees what was deleted before this call. Raises StorageBusy."""
+    """Return when no transaction sees what was deleted before this call. Raises StorageBusy."""
     give_up = time.monotonic() + busy_seconds
     readers = _READERS.format(connection.exec_driver_sql(_NOW).scalar_one())
     while connection.exec_driver_sql(readers).scalar_one():
@@ -377,7 +377,7 @@ def _wait_for_readers(connection: Connection, *, busy_seconds: float) -> None:
 
 
 def _erase_statistics(connection: Connection, *, busy_seconds: float) -> None:
-    """What columns held most often is kept in plain words, and replaced as their tables are rewritten."""
+    """Rewrite the statistics: they store the most common values of columns in plain text."""
     if not connection.exec_driver_sql(_MAY_REWRITE).scalar_one():
         connection.exec_driver_sql(f"VACUUM (FULL, SKIP_LOCKED) {_STATISTICS}")
         return

@@ -352,7 +352,7 @@ _LAST = (
 def read_thread(
     connection: Connection, source: SourceId, thread: str, *, limit: int, around: Sequence[DocumentId] = ()
 ) -> StoredThread:
-    """A thread, or of a long one both ends and what stands around some of its documents."""
+    """A thread; of a long one both ends and the surroundings of some of its documents."""
     _require_positive(limit)
     wanted = {"source": source, "thread": thread}
     begun = connection.execute(_FROM_THE_FIRST, {**wanted, "most": limit + 1}).all()

@@ -34,7 +34,7 @@ BLOCK = 5_000
 """How many values one statement may name."""
 
 LEAST = -(2**63)
-"""What a missing place or time counts as in the order of a thread: before everything."""
+"""A missing position or time sorts before everything in a thread."""
 
 COLLECTION_COLUMNS = tuple(collections.c)
 SOURCE_COLUMNS = tuple(sources.c)
@@ -261,7 +261,7 @@ def _copy(connection: Connection, table: Table, rows: Sequence[Mapping[str, Any]
 
 
 def to_cursor(*place: int | str) -> str:
-    """Where a page ends, as a text to ask for the next one with."""
+    """The end of a page, as the cursor of the next one."""
     return base64.urlsafe_b64encode(json.dumps(place).encode()).decode()
 
 

@@ -82,7 +82,7 @@ class SqliteDatabase:
         return translated_errors(self.reading)
 
     def problems(self, connection: Connection) -> list[str]:
-        """What is wrong with the file."""
+        """The problems of the file."""
         return file_problems(connection)
 
     def erase(self) -> None:
@@ -100,12 +100,12 @@ class SqliteDatabase:
         return False
 
     def told(self, fault: StorageError, *, undone: bool) -> StorageError:
-        """The fault as it is: the end of a transaction waits for no answer from elsewhere."""
+        """The error as it is: the outcome of a local commit is always known."""
         return fault
 
 
 def sqlite_engine(path: Path, *, busy_seconds: float, connections: int) -> Engine:
-    """An engine whose transactions begin when told, and with the write lock where `WRITES` is set."""
+    """An engine whose transactions begin explicitly, and with the write lock if `WRITES` is set."""
     engine = create_engine(
         URL.create("sqlite", database=str(path)),
         connect_args={"check_same_thread": False, "timeout": busy_seconds, "cached_statements": 256},
@@ -138,9 +138,9 @@ def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
 
 @contextmanager
 def migrating(engine: Engine) -> Iterator[Connection]:
-    """The write lock with references unchecked, for a migration that has to make a table anew.
+    """The write lock with foreign keys off, for a migration that must recreate a table.
 
-    A table that is dropped would otherwise take all rows that refer to it along.
+    Otherwise dropping the table would delete all rows that refer to it.
     """
     with engine.execution_options(**{WRITES: True}).connect() as connection:
         driver = driver_of(connection)
@@ -153,7 +153,7 @@ def migrating(engine: Engine) -> Iterator[Connection]:
 
 
 def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
-    """Rewrite the database without its free pages, then empty the log; waits for readers to leave."""
+    """Rewrite the database without its free pages, then empty the log, after readers have ended."""
     give_up = time.monotonic() + busy_seconds
     with engine.connect() as connection:
         driver = driver_of(connection)
@@ -167,7 +167,7 @@ def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
 
 
 def file_problems(connection: Connection) -> list[str]:
-    """What SQLite finds wrong with its pages and references."""
+    """The problems that SQLite finds in its pages and references."""
     pages = [row[0] for row in connection.exec_driver_sql("PRAGMA integrity_check")]
     broken = connection.exec_driver_sql("PRAGMA foreign_key_check").all()
     references = [f"{table} row {row} refers to no {parent}" for table, row, parent, _ in broken]
@@ -223,13 +223,13 @@ def _connect(
         if is_read_only(path):
             connection: sqlite3.Connection = sqlite3.connect(_read_only_uri(path), uri=True, **options)
             return connection
-        # SQLite gives the files beside it the mode of this one.
+        # SQLite gives its other files the mode of this one.
         make_file(path)
     return None
 
 
 def _read_only_uri(path: Path) -> str:
-    """How to open a file without writing beside it. Raises StorageError where that would miss data."""
+    """How to open a file without writing files next to it. Raises StorageError if that would miss data."""
     log, shared = (path.with_name(path.name + end) for end in ("-wal", "-shm"))
     if log.exists() and shared.exists():
         return f"{path.absolute().as_uri()}?mode=ro"

@@ -32,9 +32,9 @@ Finish: TypeAlias = Callable[[Connection], None]
 _Ended: TypeAlias = tuple[Any, BaseException | None]
 
 MOST: Final = 32
-"""PostgreSQL keeps up to 64 savepoints of a transaction at hand for those who read meanwhile."""
+"""PostgreSQL caches up to 64 savepoints of a transaction for concurrent readers."""
 SECONDS: Final = 0.25
-"""After so long the rest is left to the next transaction, so that other processes have their turn."""
+"""After so long the rest is left to the next transaction, so that other processes can write."""
 
 
 @dataclass(slots=True, eq=False)
@@ -55,11 +55,11 @@ class _Waiting:
 
 
 class WriteQueue:
-    """Works in the order in which they came, those with different locks at the same time.
+    """Units of work in the order of their arrival; those with different locks run concurrently.
 
-    Works that wait at the same moment share a transaction. Each has a savepoint of its own, so that one that
-    fails is undone by itself. What a transaction costs besides its works (waiting for the locks, taking
-    changes into an index, the commit that reaches the disk) is paid once.
+    Units that wait at the same time share a transaction. Each has its own savepoint, so that one that fails
+    is rolled back alone. The fixed costs of a transaction (waiting for locks, the flush of the commit) are
+    paid once.
     """
 
     def __init__(self, database: Database) -> None:
@@ -73,7 +73,7 @@ class WriteQueue:
         self._closed = False
 
     def write(self, work: Work, *, lock: str | None, long: bool) -> "Future[Any]":
-        """Do it in a transaction that holds the lock, and that it shares with nobody if it is `long`.
+        """Run it in a transaction that holds the lock, alone if it is `long`.
 
         Raises RuntimeError when the queue is closed.
         """
@@ -84,7 +84,7 @@ class WriteQueue:
         return self._queue(_Waiting(lambda _: job(), None, True, Future(), transaction=False))
 
     def close(self) -> None:
-        """Let all that waits be done."""
+        """Run all queued work."""
         with self._mutex:
             self._closed = True
             left = [each.answer for each in (*self._waiting, *chain(*self._running))]
@@ -145,7 +145,7 @@ class WriteQueue:
         return [(transact(self._database, engine, partial(self._single, batch[0].work)), None)]
 
     def _done(self, batch: Sequence[_Waiting], job: "Future[list[_Ended]]") -> None:
-        """Tell what became of a batch; beside a fault of the program, each is done alone."""
+        """Report the results of a batch; after an unexpected error, each unit is run alone."""
         fault = job.exception()
         if fault is None:
             ended = job.result()
@@ -252,10 +252,10 @@ class Transactions:
         keys: Sequence[Key],
         find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
     ) -> Mapping[Key, Result]:
-        """What is found of the keys with one unchanging view of the data, few of them without a thread.
+        """The values of the keys in one consistent snapshot, a few of them without a thread.
 
-        Where the database tells that nothing was committed since, they come from memory: what is found must
-        not be changed, and depend on nothing but its key and the database.
+        If nothing was committed since, they come from a cache: values must not be changed, and must depend on
+        nothing but the key and the database.
         """
         self._require_same_process()
         inline = self.database.inline
@@ -280,7 +280,7 @@ class Transactions:
 
     @contextmanager
     def recording(self, record: Finish) -> Iterator[None]:
-        """Do the same in what this block, and whatever it starts, writes: to be known exactly if it was."""
+        """Do the same in all writes of this block and its tasks, so that their outcome is known exactly."""
         token = self._recorded.set(record)
         try:
             yield
@@ -289,7 +289,7 @@ class Transactions:
 
     @contextmanager
     def watching(self) -> Iterator[Commits]:
-        """Count the transactions by which this block, and whatever it starts, writes."""
+        """Count the transactions in which this block, and the tasks it starts, write."""
         commits = Commits()
         token = self._watching.set(commits)
         try:
@@ -300,10 +300,10 @@ class Transactions:
     async def write(
         self, work: Callable[[Connection], Result], *, lock: str | None = None, long: bool = False
     ) -> Result:
-        """Run with the write lock; committed when this returns, undone when it raises.
+        """Run with the write lock; committed when this returns, rolled back when it raises.
 
-        `lock` names all that the work looks at and changes, such as a collection: on a server, works with
-        other locks run beside it. None holds the whole database. Works that wait at the same moment share a
+        `lock` names everything that the work reads and changes, such as a collection: on a server, work with
+        other locks runs concurrently. None locks the whole database. Units that wait at the same time share a
         transaction, unless they are `long`; none may rely on being alone in it.
         """
         record = self._recorded.get()
@@ -317,7 +317,7 @@ class Transactions:
             raise
 
     async def beside(self, work: Callable[[Connection], Result]) -> Result:
-        """Run statements that count one by one, whatever this process or another writes meanwhile."""
+        """Run statements that are transactions of their own, concurrently with other writes."""
         job = partial(transact, self.database, self.database.beside, work)
         return await self._answer(partial(self._beside.submit, job))
 
@@ -350,7 +350,7 @@ class Transactions:
 
 
 class SqlStore:
-    """A store of which most methods are one transaction; what each means is said in the port."""
+    """A store of which most methods are one transaction; the port documents them."""
 
     def __init__(self, transactions: Transactions) -> None:
         self.transactions = transactions
@@ -423,7 +423,7 @@ def writing(
 def beside(
     work: Callable[Concatenate[Connection, P], Result],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
-    """A method of statements that count one by one, whatever is written meanwhile."""
+    """A method of statements that are transactions of their own, concurrently with other writes."""
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
@@ -503,13 +503,13 @@ $$""",
 
 
 def install_row_security(connection: Connection) -> None:
-    """Set up the role, the policies and what they ask, if that is not done. Raises InvalidInput.
+    """Create the role, the policies and their functions, if they do not exist. Raises InvalidInput.
 
-    The connection has to be that of the owner of the tables. A read takes on the role of a reader, which
-    owns nothing, with the person in a setting of its transaction; policies then say of every row what
-    `access/policy.py` says. It protects against a missing filter in our code, and restricts people who log in
-    to the database themselves: a login that is a member of the role, but not of the owner's, is always the
-    user of that name.
+    The connection must be that of the owner of the tables. A read takes the role of a reader, which owns
+    nothing, with the person in a setting of its transaction; policies then apply the rules of
+    `access/policy.py` to every row. It protects against a missing filter in our code, and restricts people
+    who log in to the database themselves: a login that is a member of the role, but not of the owner's, is
+    always the user of that name.
     """
     schema: str = connection.execute(text("SELECT quote_ident(current_schema())")).scalar_one()
     mark = hashlib.sha256(f"{_FUNCTIONS}{_SEEN}".encode()).hexdigest()
@@ -551,7 +551,7 @@ def _require_role(connection: Connection) -> None:
 
 
 def _attempt(connection: Connection, statement: str) -> bool:
-    """Whether the server did it, which it may refuse or have done for another process meanwhile."""
+    """Whether the server did it; it may refuse, or have done it for another process meanwhile."""
     try:
         with connection.begin_nested():
             connection.exec_driver_sql(statement)

@@ -70,7 +70,7 @@ Homes = Mapping[CollectionId, Collection]
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """What the store has of a document before it is written again."""
+    """The stored state of a document before it is written again."""
 
     number: int
     collection: CollectionId
@@ -90,7 +90,7 @@ class Stored:
         return before == (document.title, document.author, document.kind)
 
     def step(self, operation: Literal["put", "remove"]) -> Iterator[ChangeRange]:
-        """What happened to its chunks, if it has any."""
+        """The outcome of its chunks, if it has any."""
         if self.last_chunk is not None:
             yield ChangeRange(self.collection, operation, self.last_chunk - self.chunks + 1, self.last_chunk)
 
@@ -104,7 +104,7 @@ class Planned:
     outcome: Literal["added", "replaced", "updated", "unchanged"]
 
     def written(self) -> Written:
-        """What the caller is told."""
+        """The outcome that the caller gets."""
         return Written(self.prepared.document.id, self.outcome, len(self.prepared.chunks))
 
     def given(self, space: EmbeddingSpace | None) -> Given | None:
@@ -188,7 +188,7 @@ class Inserted:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What was done to the documents of a plan, whose collections were so before."""
+    """The outcomes of the documents of a plan, given the earlier state of their collections."""
 
     homes: Homes
     steps: Sequence[ChangeRange]
@@ -247,7 +247,7 @@ def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument
 
 
 def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[list[Planned], Homes]:
-    """What is to be done, and the collections in which."""
+    """The planned writes, and their collections."""
     ids = [prepared.document.id for prepared in part]
     known_rows = connection.execute(_STORED, {"ids": ids}).all()
     stored = {DocumentId(name): Stored(*fields) for name, *fields in known_rows}

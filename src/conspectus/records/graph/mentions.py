@@ -46,7 +46,7 @@ _OWNERS = (
 )
 _FIRST = chunks.c.position == 0
 _REMEMBERED = and_(_FIRST, documents.c.kind.in_(("memory", "version")))
-# As a value of its own it bounds the step in the index; joined, PostgreSQL goes through all that was read.
+# As a separate value it bounds the index scan; joined, PostgreSQL scans everything read so far.
 _READ_TO = select(collections.c.names_to).where(collections.c.id == bindparam("of")).scalar_subquery()
 _NOT_READ = (
     select(
@@ -237,7 +237,7 @@ def _count_unread(connection: Connection, collection: CollectionId) -> int:
 
 
 def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
-    """Have a collection's passages looked through for names from now on, or no more."""
+    """Turn entity extraction of a collection on or off."""
     state(connection, collection)
     if on:
         new = update(collections).where(_COLLECTION, collections.c.names_to.is_(None))

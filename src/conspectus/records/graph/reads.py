@@ -1,8 +1,9 @@
-"""Reads of graphs: nodes, edges, names, numbers, and walks over several hops.
+"""Reads of graphs:
 
-A walk goes layer by layer. What is nearest comes first, so a layer is only left for the next one when it is
-known as a whole and more is wanted; and of the last layer only the best are wanted. Every node's edges lie in
-an index by weight, so that of a node with very many edges only the first few are read.
+nodes, edges, names, counts, and traversals over several hops. A traversal goes layer by layer, nearest first:
+the next layer is read only after the whole layer before, and only if more nodes are needed; of the last layer
+only the best are needed. An index has every node's edges by weight, so that of a node with very many edges
+only the first few are read.
 """
 
 from collections.abc import Sequence
@@ -235,10 +236,9 @@ def valid(
 
 
 def resting_edges(connection: Connection, ids: Sequence[str]) -> list[int]:
-    """The numbers of edges that have no evidence but these documents, and so go with them.
+    """The numbers of edges that have no other evidence than these documents, and so are deleted with them.
 
-    What such an edge ended stays ended, since nobody said that it holds again; what ended it is not named
-    any more.
+    Edges that such an edge ended stay ended, since no evidence says that they are valid again.
     """
     going = set(ids)
     touched: set[int] = set()
@@ -341,12 +341,12 @@ class _Edges:
     decay: float
     back: bool
     last: tuple[float, str] | None
-    """What follows costs as much as this at least; None when nothing follows."""
+    """A lower bound of the cost of everything that follows; None if nothing follows."""
     read: int = 0
 
 
 class _Best:
-    """The best ways to the nodes of the next layer, of which only so many are wanted."""
+    """The best paths to the nodes of the next layer, up to a number."""
 
     def __init__(self, wanted: int) -> None:
         self._wanted = wanted
@@ -381,7 +381,7 @@ def walk(
     *,
     bounds: Bounds,
 ) -> list[Neighbor]:
-    """What is reached from any of the starts, nearest first and then by decay; at most the first `most`."""
+    """The nodes reachable from any of the starts, nearest first and then by decay; at most `most`."""
     wanted = min(asked.offset + asked.limit, bounds.most)
     walker = _Walker(connection, graphs, asked, bounds.known)
     layers = [walker.begin(starts)]

@@ -27,7 +27,7 @@ from conspectus.records.tables.graph import graph_nodes as nodes
 from conspectus.text.times import from_microseconds, to_microseconds
 
 HERE = 0
-"""What is in `aside` of nodes and edges that no merge took out."""
+"""The value of `aside` of nodes and edges that are not part of a merge."""
 EMPTY = "[]"
 
 NODE_COLUMNS = (

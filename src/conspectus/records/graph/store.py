@@ -1,8 +1,8 @@
 """Graphs on the same database as everything else, and merges of nodes by hand.
 
-A merge takes the other nodes out of the graph and leads their edges to the one that is kept. An edge that
-would then lead from the node to itself, or that is there already, is taken out with them. All of it stays
-beside the graph under the number of the merge, so that a split can put it back.
+A merge takes the other nodes out of the graph and moves their edges to the remaining one. An edge that would
+then be a loop or a duplicate is taken out with them. All of it stays stored under the number of the merge, so
+that a split can restore it.
 """
 
 import json
@@ -188,7 +188,7 @@ def _call(
     kept: Row[*tuple[Any, ...]],
     gone: Sequence[Row[*tuple[Any, ...]]],
 ) -> None:
-    """Have the kept node be found by what the others are called, and stay by itself."""
+    """Make the remaining node searchable by the names of the others, and independent of documents."""
     came = [
         alias
         for row in gone
@@ -283,7 +283,7 @@ class SqlGraphs(SqlStore):
         *,
         known: datetime | None = None,
     ) -> Sequence[Neighbor]:
-        """What is reached from any of the starts, nearest first and then by decay."""
+        """The nodes that can be reached from any of the starts, nearest first and then by decay."""
         bounds = reads.Bounds(self._most, known)
         return await self.transactions.read(
             partial(reads.walk, graphs=graphs, starts=starts, asked=walk, bounds=bounds)

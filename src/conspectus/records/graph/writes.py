@@ -113,7 +113,7 @@ def _stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str
 
 
 def _changes(known: Values, given: Values) -> Values:
-    """What is to be changed in a stored node; nothing where it is given as it is."""
+    """The changed columns of a stored node; empty if it is given as it is."""
     told = {name: given[name] for name in NODE_FIELDS if given[name] != known[name]}
     if known["passing"]:
         told["passing"] = 0
@@ -283,7 +283,7 @@ class _Desk:
         self._connection.execute(_CHANGE_EDGE.values(change), {"at": row["number"]})
 
     def flush(self) -> None:
-        """Write down what waits."""
+        """Write the queued rows."""
         if self._fresh:
             first = allocate(self._connection, "graph_edge", len(self._fresh))
             for place, row in enumerate(self._fresh):
@@ -296,7 +296,7 @@ class _Desk:
 
 
 def _told(known: Values, given: Values) -> Values:
-    """What is to be changed in a stored edge; one that another ended stays so where no end is given."""
+    """The changed columns of a stored edge; one that another ended stays ended if no end is given."""
     told = {name: given[name] for name in ("weight", "properties") if given[name] != known[name]}
     ends = given["valid_until"]
     if ends != known["valid_until"] and not (ends is None and known["closed_by"] is not None):
@@ -368,10 +368,10 @@ def delete_edges(connection: Connection, graph: SourceId, ids: Sequence[str]) ->
 
 
 def forget_edges(connection: Connection, numbers: Sequence[int]) -> None:
-    """Delete what graphs know from these documents alone, before the documents go.
+    """Delete what graphs have from these documents alone, before the documents are deleted.
 
-    Those are the edges without other evidence, and the nodes that only such edges led to. What a deleted edge
-    had ended stays ended: nobody said that it holds again, and to say so is one more edge.
+    These are the edges without other evidence, and the nodes that only such edges lead to. Edges that a
+    deleted edge ended stay ended: to make them valid again takes a new edge.
     """
     going: list[str] = []
     for block in blocks(numbers):

@@ -1,8 +1,7 @@
 """Locks between processes: leases in the database, and locked files beside a store in a folder.
 
-Times of leases are the database's, so that no machine's clock matters. A lease that is not renewed ends by
-itself; the next holder has a greater fence, by which one that stood still in between finds out that it is no
-longer its.
+Times of leases are the database's, so that the clocks of machines do not matter. A lease that is not renewed
+expires; the next holder has a greater fence, by which a process that paused finds out that it lost the lease.
 """
 
 import asyncio
@@ -41,7 +40,7 @@ class Leases:
         self._holder = f"{socket.gethostname()} {os.getpid()}"
 
     def turn(self, name: str) -> AbstractAsyncContextManager[Lock]:
-        """A block that has the lease of that name, if nobody else has it."""
+        """A block that holds the lease of that name, if no other process does."""
         return Lease(self._transactions, name, seconds=self._seconds, holder=self._holder)
 
 
@@ -59,7 +58,7 @@ class Lease:
         self._renewing: asyncio.Task[None] | None = None
 
     def __bool__(self) -> bool:
-        """Whether the lease was there to be had."""
+        """Whether the lease was free."""
         return self._renewing is not None
 
     async def confirm(self) -> None:
@@ -130,7 +129,7 @@ def _take(connection: Connection, name: str, seconds: float, holder: str) -> int
 
 
 def _prolong(connection: Connection, name: str, fence: int, seconds: float) -> bool:
-    """Hold it for longer; whether it is still held, which it is after its end too if nobody else came."""
+    """Renew the lease; return whether it is held, also after it expired if no other process took it."""
     held = update(leases).where(leases.c.name == name, leases.c.fence == fence)
     return connection.execute(held.values(until=time_in(seconds))).rowcount == 1
 
@@ -146,7 +145,7 @@ def _give_back(connection: Connection, name: str, fence: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class FileHold:
-    """A lock of a file, which the system keeps for a process until it dies, however long it stands still."""
+    """A lock of a file, which the system holds for a process until it ends, even while it is paused."""
 
     mine: bool
     fence: int = 0
@@ -156,7 +155,7 @@ class FileHold:
         return self.mine
 
     async def confirm(self) -> None:
-        """Nothing: it cannot be lost."""
+        """Do nothing: it cannot be lost."""
 
 
 @asynccontextmanager

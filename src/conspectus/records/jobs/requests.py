@@ -1,7 +1,8 @@
-"""What is kept of requests: answers by idempotency keys, chats, rates, and the log of calls to providers.
+"""Stored data of requests:
 
-No statement about chats or rates waits for a writer. Of a chat frames come first, and the row says how many
-of them there are, so that a client may go on with an answer at any process.
+answers by idempotency keys, chats, rates, and the log of calls to providers. Statements for chats and rates
+do not wait for writers. The frames of a chat are written first, then its row with their number, so that a
+client can resume an answer at any process.
 """
 
 import json
@@ -320,7 +321,7 @@ def _hear(connection: Connection, stream: str) -> None:
 
 
 def _forget_chats(connection: Connection, streams: Sequence[str] = (), *, older: float | None = None) -> None:
-    """Delete answers, and with `older` all that were not written to for so many seconds."""
+    """Delete answers, and with `older` all that were not updated for so many seconds."""
     chosen = list(streams)
     if older is not None:
         late = spoken.c.written < DatabaseTime() - int(older * MICROSECONDS)
@@ -330,7 +331,7 @@ def _forget_chats(connection: Connection, streams: Sequence[str] = (), *, older:
 
 
 class SqlChatRegistry(SqlStore):
-    """The port `ChatRegistry` by statements that wait for no writer; what each means is said there."""
+    """The port `ChatRegistry` with statements that do not wait for writers; the port documents them."""
 
     begin = beside(_begin_chat)
     say = beside(_say)
@@ -341,7 +342,7 @@ class SqlChatRegistry(SqlStore):
         return await self.transactions.beside(partial(_pulse, streams=streams)) if streams else {}
 
     async def overhear(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-        """What there is of an answer of this person from a frame on; None where there is none."""
+        """An answer of this person from a frame on; None if there is none."""
         read = partial(_overheard, stream=stream, person=person, first=first)
         found = await self.transactions.read(read)
         if found is not None:

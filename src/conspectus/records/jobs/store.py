@@ -1,7 +1,7 @@
 """Jobs and connections on the same database as everything else, with the files and secrets of jobs.
 
-Files are written in parts, each by a statement of its own that waits for no writer, and copied to a folder
-of the machine that runs the job. Parts whose job was never written down are found among the holders.
+Files are written in parts, each by its own statement that does not wait for writers, and copied to a folder
+of the machine that runs the job. Parts without a stored job are found among the holders.
 """
 
 import asyncio
@@ -239,7 +239,7 @@ class SqlJobFiles:
         await self._beside(partial(_insert, table=job_secrets, row=row))
 
     async def secret(self, job: JobId) -> Metadata | None:
-        """What was kept; None if there is nothing, or nothing any more."""
+        """The stored value; None if there is none, or it was deleted."""
         kept = await self._read(partial(_secret, job=job))
         return None if kept is None else json.loads(kept)
 

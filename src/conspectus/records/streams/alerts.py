@@ -1,4 +1,4 @@
-"""Standing alerts and what they told, on the same database as everything else."""
+"""Alerts and their matches, on the same database as everything else."""
 
 import json
 from collections.abc import Sequence
@@ -91,7 +91,7 @@ def _owned(connection: Connection, owner: UserId) -> list[Alert]:
 
 
 def _delete(connection: Connection, alert: str) -> bool:
-    """Forget it with all that it told; whether there was one."""
+    """Delete it with all its matches; return whether it existed."""
     return connection.execute(delete(alerts).where(alerts.c.id == alert)).rowcount > 0
 
 
@@ -104,7 +104,7 @@ def _behind(connection: Connection) -> list[Behind]:
 
 
 def _record(connection: Connection, checked: Sequence[Checked], *, now: datetime) -> int:
-    """Keep what alerts told and how far they have come; how many events are new."""
+    """Store the matches of alerts and their positions; return the number of new events."""
     rows: list[dict[str, Any]] = []
     for each in checked:
         stored = _alert(connection, each.alert.id)
@@ -184,7 +184,7 @@ def _row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:
 def _events(
     connection: Connection, owner: UserId, *, alert: str | None = None, after: int = 0, limit: int
 ) -> list[AlertMatch]:
-    """What the alerts of a person, or one of them, told after a number, in order."""
+    """The matches of the alerts of a person, or of one of them, after a number, in order."""
     chosen = _EVENT.where(alerts.c.owner == owner, events.c.number > after)
     if alert is not None:
         chosen = chosen.where(alerts.c.id == alert)

@@ -74,7 +74,7 @@ def _keep(connection: Connection, source: SourceId, summary: NewSummary) -> None
 
 
 def _borders(connection: Connection, source: SourceId, recipe: str) -> list[SummaryBounds]:
-    """Where the batches of a request were cut, in order."""
+    """The boundaries of the batches of a request, in order."""
     own = (summary_borders.c.source == source, summary_borders.c.recipe == recipe)
     ordered = select(summary_borders).where(*own)
     ordered = ordered.order_by(summary_borders.c.first, summary_borders.c.first_id)
@@ -129,7 +129,7 @@ def _vectors(
 
 
 def _standing(connection: Connection, source: SourceId) -> SavedSummary | None:
-    """What a stream is summarized by as it grows."""
+    """The live summary of a stream, if one is set."""
     own = standing_summaries.c.source == source
     row = connection.execute(select(standing_summaries).where(own)).first()
     if row is None:
@@ -154,7 +154,7 @@ def _stand(connection: Connection, source: SourceId, standing: SavedSummary | No
 
 
 class SqlSummaries(SqlStore):
-    """Every method of the port `Summaries` as one transaction; what each means is said there."""
+    """The methods of the port `Summaries`, each as one transaction; the port documents them."""
 
     text = reading(_text)
     keep = writing(_keep)

@@ -104,7 +104,7 @@ def timeline(
 def stretches(
     connection: Connection, source: SourceId, spans: Sequence[Span], *, limit: int, last: bool = False
 ) -> list[tuple[Document, str]]:
-    """What is in any of the spans, each once, in the order of time."""
+    """The documents in any of the spans, each once, in the order of time."""
     bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
     inside = or_(false(), *bounds)
     chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, SEEN, _DATED, inside)
@@ -114,7 +114,7 @@ def stretches(
 
 
 def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
-    """Where those are that lie in any of the spans; each span is a look into the index alone."""
+    """The rows that are in any of the spans; each span is one index lookup."""
     longest = connection.execute(_LONGEST, {"source": source}).scalar() or 0
     found: dict[str, tuple[int, int]] = {}
     for span in spans:
@@ -131,7 +131,7 @@ def _bound(moment: datetime | None, otherwise: int) -> int:
 
 
 def _lies(span: Span, times: tuple[int, int], number: int | None, *, within: tuple[int, int]) -> bool:
-    """What the database was not asked for."""
+    """Whether a document meets the conditions that the SQL query left out."""
     if span.contains and not (within[0] <= times[0] and times[1] <= within[1]):
         return False
     if span.first is not None and (number is None or number < span.first):
@@ -168,7 +168,7 @@ def _page(
 
 
 def numbered(span: Span) -> list[ColumnElement[bool]]:
-    """What has a number within the bounds of the span."""
+    """The documents with a number within the bounds of the span."""
     bounds = []
     if span.first is not None:
         bounds.append(documents.c.sequence >= span.first)
@@ -178,7 +178,7 @@ def numbered(span: Span) -> list[ColumnElement[bool]]:
 
 
 def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnElement[bool]]:
-    """What shares an instant with the span, or is in it; an instant counts as itself."""
+    """The documents that overlap the span, or are in it; an instant overlaps itself."""
     start, end = documents.c.occurred_start, documents.c.occurred_end
     bounds = []
     if span.end is not None:
@@ -204,7 +204,7 @@ _SHOWN = (documents.c.id, documents.c.occurred_start, documents.c.occurred_end)
 
 
 def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int]:
-    """In how many captions and events each name is among the entities, or that of the speaker."""
+    """The number of captions and events in which each name is an entity or the speaker."""
     given = _given(connection, source, span).subquery()
     chosen = select(given.c.name, func.count()).group_by(given.c.name).order_by(given.c.name)
     return {row.name: row[1] for row in connection.execute(chosen)}
@@ -213,7 +213,7 @@ def names(connection: Connection, source: SourceId, span: Span) -> dict[str, int
 def mentions(
     connection: Connection, source: SourceId, span: Span, *, called: Sequence[str]
 ) -> list[EntityOccurrence]:
-    """Where any of these names is given, as it is spelt."""
+    """The documents that have any of these names, in exactly this spelling."""
     given = _given(connection, source, span).subquery()
     chosen = select(given)
     found = []

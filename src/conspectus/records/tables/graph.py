@@ -1,8 +1,9 @@
-"""The tables of graphs: nodes, what they are called, edges with their evidence, and what was merged by hand.
+"""The tables of graphs:
 
-Nodes and edges have numbers in order of recording, by which rows refer to each other. What a merge took out
-of a graph stays with the number of the merge as `aside`; what is there has 0. An edge also knows the ids of
-its ends, so that the indexes by which graphs are walked hold all that a step needs, heaviest first.
+nodes, their names, edges with their evidence, and manual merges. Nodes and edges have numbers in the order of
+recording, by which rows refer to each other. Rows that a merge took out of a graph have the number of the
+merge as `aside`; all others have 0. An edge also has the ids of its ends, so that the indexes for traversals
+cover all columns that a hop needs, heaviest first.
 """
 
 from sqlalchemy import Column, Float, ForeignKey, Index, Integer, Table, UniqueConstraint, text
@@ -83,7 +84,7 @@ graph_edges = Table(
     Index(None, "source", "aside", "type"),
     Index("ix_graph_edges_closed_by", "closed_by", sqlite_where=ENDED),
 )
-"""`began` is when an edge is true from, or was recorded; `stands` says that it needs no document."""
+"""`began` is when an edge becomes true, or was recorded; `stands` means that it needs no document."""
 
 for _name, _near, _far in (("out", "source", "target"), ("in", "target", "source")):
     Index(
@@ -134,7 +135,7 @@ graph_moves = Table(
     Index(None, "edge"),
     sqlite_with_rowid=False,
 )
-"""Where an edge led before a merge."""
+"""The ends of an edge before a merge."""
 
 
 mentions = Table(
@@ -151,5 +152,6 @@ mentions = Table(
     Index(None, "collection", "key", "source", "chunk", "type"),
     sqlite_with_rowid=False,
 )
-"""`start` and `end` are those of the first mention. Collection and source, which never change, stand here
-again so that one index answers which passages of some sources mention a name, and as what."""
+"""`start` and `end` are those of the first mention. Collection and source, which never change, are repeated
+here, so that one index finds the passages of some sources that mention a name, and its type.
+"""

@@ -39,7 +39,7 @@ _OUTSIDE = "is not a backup of Conspectus"
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """What a file in a backup must be."""
+    """The attributes of a file in a backup."""
 
     bytes: int
     sha256: str
@@ -47,7 +47,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class TableSum:
-    """What a table in a backup must be."""
+    """The attributes of a table in a backup."""
 
     rows: int
     hash: str
@@ -55,7 +55,7 @@ class TableSum:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """All that is in a backup; `version` is that of the records, `moment` when they were so."""
+    """The content of a backup; `version` is that of the records, `moment` the time of the snapshot."""
 
     program: str
     version: str
@@ -70,7 +70,7 @@ class Manifest:
 
 
 def member_of(path: Path) -> Member:
-    """What a file is."""
+    """The attributes of a file."""
     digest, size = hashlib.sha256(), 0
     with path.open("rb") as file:
         while block := file.read(BLOCK):
@@ -183,7 +183,7 @@ _TOKEN = re.compile(r"'[^']*'|\w+|[^\w\s]")
 _STATISTICS = frozenset(
     {"CREATE TABLE sqlite_stat1(tbl,idx,stat)", "CREATE TABLE sqlite_stat4(tbl,idx,neq,nlt,ndlt,sample)"}
 )
-"""What SQLite's own ANALYZE makes."""
+"""The tables that SQLite's ANALYZE makes."""
 
 
 def is_expected(statement: str) -> bool:
@@ -214,9 +214,9 @@ def copy_online(
     at_moment: Callable[[], None],
     progress: Progress | None = None,
 ) -> None:
-    """Copy a database as it is at one moment; others read and write meanwhile.
+    """Copy a consistent snapshot of a database, while others read and write.
 
-    They wait only while `at_moment` runs, which sees other files of the store as they are at that moment.
+    They wait only while `at_moment` runs, which reads other files of the store at the same moment.
     """
     with _errors(source), _opened(source, "rw", busy_seconds) as given, closing(_new(target)) as taken:
         with _opened(source, "rw", busy_seconds) as lock:

@@ -95,7 +95,7 @@ PAGE_BYTES = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class KeyRange:
-    """All keys above one and up to another; None is no bound."""
+    """All keys above one and up to another; None means no bound."""
 
     after: Key | None = None
     upto: Key | None = None
@@ -115,7 +115,7 @@ class RowPage:
 
     @property
     def sum(self) -> Sum:
-        """What the page is compared by."""
+        """The values by which pages are compared."""
         return sum_of(self.hashes.values())
 
 
@@ -149,7 +149,7 @@ class KeyedTable:
             after, most = upto, _next_size(most, page.size)
 
     def total(self, connection: Connection, *, read: Callable[[int], None] | None = None) -> Sum:
-        """The sum of all rows; `read` is told of the rows of each page."""
+        """The sum of all rows; `read` is called with the number of rows of each page."""
         found = Sum()
         for page in self.pages(connection):
             found += page.sum

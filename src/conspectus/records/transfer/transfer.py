@@ -262,7 +262,7 @@ def changed_since(earlier: StoreSnapshot, connection: Connection) -> Sequence[Ch
 
 
 def _named(earlier: StoreSnapshot, now: StoreSnapshot) -> Iterable[Chunks | None]:
-    """Chunks that names were found in meanwhile; None where the history does not tell what happened."""
+    """Chunks whose entities were extracted meanwhile; None if the history does not have that."""
     for collection, (*then, names_then) in earlier.collections.items():
         *same, names_now = now.collections.get(collection, (None,))
         if same != then or (names_then or 0) > (names_now or 0):
@@ -297,9 +297,10 @@ class TableMoved:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a move did. The target is the source as it was at `moment`, after change `sequence`.
+    """The result of a transfer.
 
-    For `held_seconds` before that, writers of the source waited.
+    The target has the state of the source at `moment`, after change `sequence`. For `held_seconds` before
+    that, writers of the source waited.
     """
 
     tables: Sequence[TableMoved]
@@ -388,7 +389,7 @@ class Move:
         return Moved(tables, moment, sequence, held, rounds + 1, written, resumed)
 
     def _rounds(self) -> tuple[int, int]:
-        """Bring over what differs until so little changes meanwhile that writers can wait for the rest."""
+        """Transfer differences until so few changes arrive that writers can wait for the rest."""
         total = rounds = 0
         brought = LAST_ROWS + 1
         while brought > LAST_ROWS and rounds < MOST_ROUNDS:
@@ -430,7 +431,7 @@ class Move:
         return sum(move.rows for move in self._tables)
 
     def _counted(self, what: str, total: int, lock: Connection | None = None) -> Callable[[int], None]:
-        """What tells the progress of reading rows, for each page."""
+        """The callback of progress in reading rows, for each page."""
         done = 0
 
         def read(rows: int) -> None:
@@ -468,7 +469,7 @@ def _speak(lock: Connection) -> None:
 
 
 def _require_newest(connection: Connection, name: str) -> None:
-    """Raise NotFound, StorageTooNew or StorageError for what is no store that this program can move."""
+    """Raise NotFound, StorageTooNew or StorageError for a store that this program cannot transfer."""
     stored = version_of(connection)
     if stored is None:
         raise NotFound("store at", name)
