@@ -48,7 +48,7 @@ class PrintedAnswer:
 
     @property
     def sources(self) -> Sources:
-        """What it is made from."""
+        """The sources of the answer."""
         return self.last(Sources) or Sources("off")
 
     def last(self, kind: type[E]) -> E | None:

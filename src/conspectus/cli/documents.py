@@ -99,7 +99,7 @@ def files_table(report: FilesReport) -> RenderableType:
 
 
 def receipt_line(receipt: Receipt) -> str:
-    """What was deleted."""
+    """The deleted documents."""
     gone = f"deleted {receipt.documents} documents, {receipt.chunks} chunks, {receipt.vectors} vectors"
     return gone + ("; erased from disk" if receipt.purged else "")
 

@@ -1,4 +1,4 @@
-"""Where the program `conspectus` begins."""
+"""The entry point of the program `conspectus`."""
 
 import importlib
 import os
@@ -30,5 +30,5 @@ def main() -> None:
 
 
 def _end(_: int, __: FrameType | None) -> None:
-    """End at once: nothing is open, and some modules turn an interrupt of their import into another error."""
+    """End at once: nothing is open, and some modules turn an interrupted import into another error."""
     os._exit(INTERRUPTED)

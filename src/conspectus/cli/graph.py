@@ -112,7 +112,7 @@ class EdgeOptions:
 
 @dataclass(frozen=True, slots=True)
 class Deleted:
-    """What of a graph to delete; by default all of it."""
+    """The part of a graph to delete; by default all of it."""
 
     node: Annotated[list[str], typer.Option(help="Node to delete with its edges; repeatable.")] = field(
         default_factory=list

@@ -103,7 +103,7 @@ class Fields:
 
 @dataclass(frozen=True, slots=True)
 class Recalling:
-    """What a search of memories may return."""
+    """Filters and limits of a search of memories."""
 
     as_of: AsOf = None
     limit: Limit = 10
@@ -190,7 +190,7 @@ def recent_table(found: Sequence[RecentMemory]) -> RenderableType:
 
 
 def receipt_text(receipt: MemoryReceipt) -> str:
-    """What was deleted, or would be."""
+    """The memories that were deleted, or would be."""
     counts = [
         f"{number:,} {one if number == 1 else name}"
         for name, one in COUNTED.items()
@@ -201,7 +201,7 @@ def receipt_text(receipt: MemoryReceipt) -> str:
 
 
 def who(memory: Memory) -> Text:
-    """Who said it."""
+    """The speaker or role of a memory."""
     return cell(memory.document.author or memory.document.role or "")
 
 

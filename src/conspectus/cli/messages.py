@@ -40,7 +40,7 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="Key of a message on its
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a window may hold."""
+    """The limits of a context window."""
 
     max_tokens: MaxTokens = 4_000
     related: Annotated[bool, typer.Option("--related", help="Include related channels.")] = False

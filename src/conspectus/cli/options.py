@@ -35,7 +35,7 @@ Filter = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Common:
-    """Where the data are, and the output format. These options may also precede the command."""
+    """The store, and the output format. These options may also precede the command."""
 
     data_dir: Annotated[
         str | None, typer.Option(help="Data directory or database URL (default: CONSPECTUS_PATH).")
@@ -66,7 +66,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Searched(Selection):
-    """What a search may return."""
+    """Filters and limits of a search."""
 
     min_similarity: MinSimilarity = None
 

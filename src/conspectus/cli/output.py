@@ -1,4 +1,4 @@
-"""What goes to stdout (data) and to stderr (everything else)."""
+"""Output: data to stdout, everything else to stderr."""
 
 import json
 import math
@@ -84,7 +84,7 @@ def cell(text: str, *, limit: int = 0, style: str = "") -> Text:
 
 @contextmanager
 def progress(*more: "ProgressColumn") -> Iterator["Progress | None"]:
-    """A progress bar on stderr for each kind of work; none where stderr is no terminal."""
+    """A progress bar on stderr for each kind of work; none if stderr is not a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield None

@@ -36,7 +36,7 @@ FATES = {
 
 @dataclass(frozen=True, slots=True)
 class Reserve:
-    """What else the token budget covers, and how tokens are counted."""
+    """The other contents of the token budget, and the tokenizer."""
 
     tokenizer: Tokenizer = "o200k_base"
     system: Annotated[str, typer.Option(help="System prompt that counts against the budget.")] = ""
@@ -144,7 +144,7 @@ def bar(share: float) -> str:
 
 
 def hits_picture(found: Retrieval, query: str, sources: Mapping[str, str]) -> RenderableType:
-    """Each hit with its score beside the best one's, its document and location, and a snippet below.
+    """Each hit with its score and the ratio to the best one, its document and location, and a snippet below.
 
     `sources` are names of sources by their ids.
     """
@@ -192,7 +192,7 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
 
 
 def _scope(session: Session, searched: Connected) -> dict[str, Any]:
-    """What may be found, and where and when the query is asked, as the engine takes it."""
+    """The filters, and the place and time of the query, as the engine takes them."""
     return {
         "collection": session.collection,
         "filter": session.where(searched),
@@ -225,7 +225,7 @@ def _name(hit: Hit) -> Text:
 
 
 def _location(hit: Hit, source: str) -> Text:
-    """The key or path of the document, unless it is a random id or stands there already, and the source."""
+    """The key or path of the document, unless it is a random id or already shown, and the source."""
     location = "" if is_uuid(hit.document.location) or not hit.document.title else hit.document.location
     both = f"{location} ({source})" if location and source else location or source
     return cell(both, limit=80, style="dim")

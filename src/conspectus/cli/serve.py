@@ -45,7 +45,7 @@ NoAuth = Annotated[
 
 @dataclass(frozen=True, slots=True)
 class Fixed:
-    """What tool calls cannot change."""
+    """Options that tool calls cannot change."""
 
     user: Annotated[str | None, typer.Option(help="Restrict memories to this user.")] = None
     agent: Annotated[str | None, typer.Option(help="Restrict memories to this agent.")] = None

@@ -95,7 +95,7 @@ class Session:
     def where(self, chosen: Selection) -> Filter:
         """The filter of a selection, with the names of sources replaced by their ids.
 
-        Where all collections are asked, a name may be that of many sources, and stands for none.
+        In a search of all collections a name may belong to several sources, so names are not replaced.
         """
         known = (
             ()
@@ -176,7 +176,7 @@ NewMemorySession = Annotated[Session, Opening(new=True, usual=MEMORY)]
 def spread(command: Callable[..., None]) -> Callable[..., None]:
     """The command with each field of its dataclass parameters as a parameter of its own, for Typer.
 
-    Its session stands for the common options. A ConspectusError ends it with a message and an exit code.
+    Its session replaces the common options. A ConspectusError ends it with a message and an exit code.
     """
     hints = get_type_hints(command, include_extras=True)
     opening: Opening = next(iter(get_args(hints["session"])[1:]), Opening())

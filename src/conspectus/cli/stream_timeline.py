@@ -41,7 +41,7 @@ Span = tuple[float, float]
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What is drawn; by default all types of events and the most frequent entities."""
+    """The selection to draw; by default all types of events and the most frequent entities."""
 
     entity: Annotated[list[str], typer.Option(help="Entity; repeatable.")] = field(default_factory=list)
     type: Annotated[list[str], typer.Option(help="Type of events; repeatable.")] = field(default_factory=list)
@@ -49,7 +49,7 @@ class Shown:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """What one line shows: a name, and from when to when it is there, in seconds."""
+    """One line: a name, and the times in which it occurs, in seconds."""
 
     name: str
     spans: Sequence[Span]
@@ -67,7 +67,7 @@ class Picture:
     lanes: Sequence[Lane]
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
-        """The lines, as wide as there is room."""
+        """The lines, as wide as the terminal."""
         names = ["captions", *(each.name for each in self.lanes)]
         counts = [f"{len(each):,}" for each in (self.captions, *(lane.spans for lane in self.lanes))]
         label = min(LONGEST_LABEL, max(map(cell_len, names)))
@@ -91,7 +91,7 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Scale:
-    """Which seconds each cell of a line stands for."""
+    """The seconds of each cell of a line."""
 
     first: float
     last: float
@@ -99,11 +99,11 @@ class Scale:
 
     @property
     def seconds(self) -> float:
-        """How many seconds one cell stands for."""
+        """The number of seconds per cell."""
         return (self.last - self.first) / self.cells
 
     def place(self, second: float) -> float:
-        """Where a second is, in cells from the left."""
+        """The position of a second, in cells from the left."""
         return (second - self.first) / self.seconds
 
     def touched(self, span: Span) -> range:
@@ -153,7 +153,7 @@ def blocks(shares: Iterable[float], ramp: str = BLOCKS) -> str:
 
 
 def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple[str, str]:
-    """A ruler, and under it times that are as round as there is room for."""
+    """A ruler, and below it times that are as round as the width allows."""
     step = next((each for each in STEPS if _fits(each, scale, clock)), STEPS[-1])
     ruler, labels = ["-" if ascii_only else "─"] * scale.cells, ""
     for second in _ticks(step, scale, clock):

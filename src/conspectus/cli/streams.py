@@ -61,7 +61,7 @@ class Within:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a search may return."""
+    """Filters and limits of a search."""
 
     stream: Annotated[list[str], typer.Option(help="Stream (name or id); repeatable (default: all).")] = (
         field(default_factory=list)

@@ -114,7 +114,7 @@ def _decoded(line: str) -> object:
 
 
 def _json(text: str) -> Iterator[tuple[int, object]]:
-    """Each member of the list with its line, so that a bad one can be found."""
+    """Each member of the list with its line, for error messages."""
     whole = _decoded(text)
     if isinstance(whole, InvalidInput):
         raise InvalidInput("file", whole.reason)
@@ -182,7 +182,7 @@ PriorityOption = Annotated[str | None, typer.Option(help="low, medium, high or c
 
 @dataclass(frozen=True, slots=True)
 class Fields:
-    """Fields of a task besides its title."""
+    """Fields of a task other than its title."""
 
     description: Annotated[str | None, typer.Option(help="Description.")] = None
     tag: Annotated[list[str], typer.Option(help="Tag; repeatable.")] = field(default_factory=list)

@@ -76,11 +76,11 @@ def application(
     only_models: ToolOptions | None = None,
     counted: Path | None = None,
 ) -> FastAPI:
-    """An application that answers with this engine, which has to be that of the store's owner.
+    """An application that serves this engine, which must be that of the store's owner account.
 
-    It neither closes the engine nor has it run the jobs that wait. With `only_models` it has no API: models
-    are answered as these options say, and who runs the server is. `counted` is the folder for the metrics of
-    several processes that answer at one address.
+    It neither closes the engine nor starts its queued jobs. With `only_models` it serves MCP with these
+    options, health and metrics, and no API. `counted` is the folder for the metrics of several processes that
+    serve one address.
     """
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
@@ -117,7 +117,7 @@ def application(
 
 
 def _surround(app: Application, engine: Engine, settings: Settings, log: FilteringBoundLogger) -> None:
-    """What each request passes through, the innermost first."""
+    """The middleware of each request, the innermost first."""
     metrics = app.state.metrics
     app.add_middleware(Questions, routes=app.router.routes)
     app.add_middleware(
@@ -138,7 +138,7 @@ def _surround(app: Application, engine: Engine, settings: Settings, log: Filteri
 
 @dataclass(frozen=True, slots=True)
 class Running:
-    """What runs beside the requests."""
+    """The background tasks of the server."""
 
     engine: Engine
     readiness: Readiness
@@ -158,7 +158,7 @@ class Running:
             await self._tidy()
 
     async def _tidy(self) -> None:
-        """What a store that is away keeps from being done is done the next time."""
+        """Work that fails because the store is unavailable is done the next time."""
         try:
             await self.engine.idempotency.give_back()
             await self.engine.idempotency.forget(now() - timedelta(hours=self.settings.idempotency_hours))
@@ -226,14 +226,14 @@ HEADERS = {
 
 
 class ErrorMiddleware:
-    """Answers for whatever is raised before an answer began, and puts the headers on every answer."""
+    """Answers for errors before a response began, and puts the headers on every response."""
 
     def __init__(self, app: ASGIApp, log: FilteringBoundLogger) -> None:
         self._app = app
         self._log = log
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass the request on, and answer for what goes wrong."""
+        """Pass the request on, and answer for errors."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return

@@ -1,4 +1,4 @@
-"""Who is asking, settled before anything of a request's body is read."""
+"""Authentication, which is complete before anything of a request's body is read."""
 
 import asyncio
 import ipaddress
@@ -50,7 +50,7 @@ class Authentication:
         await self._app(scope, receive, send)
 
     async def _proven(self, headers: Headers, scope: Scope) -> Person:
-        """Who is asking; the address counts a failure, and the connection a success."""
+        """The caller; the address counts a failure, and the connection a success."""
         try:
             person = await self._person(headers)
         except Unauthenticated:

@@ -1,4 +1,4 @@
-"""JSON bodies that are large: parsed beside the event loop, in pieces that each take little time."""
+"""Large JSON bodies: parsed outside the event loop, in pieces that each take little time."""
 
 import asyncio
 import json
@@ -69,7 +69,7 @@ class BodyRoute(APIRoute):
     """A route whose requests are such."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """What answers a request."""
+        """The handler of a request."""
         answer = super().get_route_handler()
 
         async def answering(request: Request) -> Response:
@@ -79,7 +79,7 @@ class BodyRoute(APIRoute):
 
 
 def parsed(body: bytes) -> Any:
-    """What a JSON document says. Raises ValueError."""
+    """The value of a JSON document. Raises ValueError."""
     return Pieces().decode(body.decode(json.detect_encoding(body), "surrogatepass"))
 
 

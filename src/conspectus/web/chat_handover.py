@@ -1,7 +1,8 @@
-"""Answers that other processes may be asked to go on with: made known to them, and passed on from them.
+"""Answers that a client can resume at other processes:
 
-What is read where it is made stays there until it is over. Only when nobody reads it there, or somebody asks
-for it elsewhere, does what there is of it go through the database.
+announced to them, and passed on from them. An answer that is read where it is made stays there until it is
+complete. It goes through the database only if it is not read there, or a client asks for it at another
+process.
 """
 
 import asyncio
@@ -59,7 +60,7 @@ class Shared:
             self.held.close()
 
     def news(self) -> Utterance:
-        """What others cannot have yet."""
+        """The frames that other processes cannot have yet."""
         stream, written = self.stream, Frames(self.stream.id)
         over, first = stream.over, max(self.said, stream.first)
         frames = [written.event(first + place, each) for place, each in enumerate(stream.since(first))]
@@ -80,14 +81,14 @@ class ChatHandover:
         self._telling: asyncio.Task[None] | None = None
 
     async def share(self, stream: ChatStream) -> None:
-        """Let an answer be found elsewhere. Raises StorageError."""
+        """Announce an answer to other processes. Raises StorageError."""
         await self._spoken.begin(stream.id, stream.person)
         self._shared[stream.id] = Shared(stream)
         if self._telling is None:
             self._telling = asyncio.create_task(self._tell())
 
     def forget(self, stream: str) -> None:
-        """Let it be found no more."""
+        """Withdraw the announcement."""
         shared = self._shared.pop(stream, None)
         if shared is not None:
             shared.held.close()
@@ -154,7 +155,7 @@ class Elsewhere:
     patience: float
 
     async def frames(self, first: int) -> AsyncGenerator[bytes, None]:
-        """What there is from a number on, as it comes; nothing, again and again, where nothing comes."""
+        """The frames from a number on, as they come; an empty list each time that none come."""
         number = first
         while (found := await self.spoken.overhear(self.stream, self.person, number)) is not None:
             yield b"".join(found.frames)
@@ -203,10 +204,10 @@ SHARE_OF_GRACE: Final = 0.5
 
 
 class ChatStreams:
-    """The answers being made, and those made a short while ago; no more than the settings say.
+    """The answers in progress and the recent ones; no more than the settings allow.
 
-    `told` is called with how many are being made whenever that changes; `sharing` makes them known to other
-    processes, if there are any.
+    `told` is called with the number of answers in progress whenever it changes; `sharing` announces them to
+    other processes, if there are any.
     """
 
     def __init__(

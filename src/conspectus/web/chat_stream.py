@@ -19,12 +19,12 @@ from conspectus.web.logs import fault_facts
 LEFT: Final = Failure("left", "The answer was stopped, as nobody was reading it.")
 INTERNAL: Final = Failure("internal", "Something went wrong in the server; its log says what.")
 EVENT_BYTES: Final = 100
-"""About what an event takes beside its text."""
+"""The approximate size of an event without its text."""
 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Whose an answer is, how long the model goes on without a reader, and how many bytes of it are kept."""
+    """The user of an answer, the time that the model continues without a reader, and the buffer in bytes."""
 
     person: UserId
     leave: float
@@ -33,9 +33,10 @@ class Terms:
 
 
 class ChatStream:
-    """One answer: its events by number, as many of the newest as are kept, and whether it is over.
+    """One answer:
 
-    Where no more can be kept, the oldest are forgotten; until all who read have read them, the model waits.
+    its newest events by number, and whether it is complete. When the buffer is full, the oldest events are
+    dropped; until all readers have read them, the model waits.
     """
 
     def __init__(self, events: AsyncGenerator[ChatEvent, None], terms: Terms) -> None:
@@ -203,7 +204,7 @@ class Reader:
         self._stream = stream
 
     async def reaches(self, count: int) -> None:
-        """Wait until there were so many events, or there will be no more for this reader."""
+        """Wait until there are so many events, or there will be no more for this reader."""
         while self._stream.count < count and not self._stream.over and not self.gone:
             await self._stream.changed()
 

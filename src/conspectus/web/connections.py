@@ -52,7 +52,7 @@ class Connections(ServerState):
             next(iter(self._unproven if len(self._unproven) > 1 else self._idle), connection).drop()
 
     def rest(self, connection: "Connection") -> None:
-        """Note that a connection that has shown a valid key waits for its next request."""
+        """Note that a connection with a valid key waits for its next request."""
         self._idle[connection] = None
 
     def remove(self, connection: "Connection") -> None:
@@ -116,7 +116,7 @@ class Connection(H11Protocol):
         self._watch()
 
     def data_received(self, data: bytes) -> None:
-        """Read on; the time for the head goes on as well."""
+        """Continue to read; the time limit of the head continues as well."""
         if not self._refused:
             super().data_received(data)
             self._watch()
@@ -176,7 +176,7 @@ class Connection(H11Protocol):
 
 
 def network_of(client: tuple[str, int] | None) -> str:
-    """What counts as one client: an IPv4 address, or the /64 network of an IPv6 address."""
+    """The client by address: an IPv4 address, or the /64 network of an IPv6 address."""
     try:
         address = ipaddress.ip_address(client[0] if client else "")
     except ValueError:

@@ -1,4 +1,4 @@
-"""What routes depend on, as types: the engine of the person who asks, pages, preconditions.
+"""The dependencies of routes, as types: the engine of the caller, pages, preconditions.
 
 All are coroutines, as the framework calls a plain function in a thread.
 """
@@ -43,7 +43,7 @@ async def _unhurried(request: Request) -> None:
 
 
 async def without_limits(request: Request) -> None:
-    """Let a request that now only waits for a chat model take its time, and no other's place."""
+    """Let a request that only waits for a chat model take its time, without its request slot."""
     deadline: asyncio.Timeout = request.state.deadline
     place: RequestSlot = request.state.place
     if not deadline.expired():
@@ -108,7 +108,7 @@ RecordingOf = Annotated[Recording, Depends(_recording)]
 
 
 def tag_of(shown: BaseModel) -> str:
-    """The ETag of a representation: its fingerprint or that of its document, or else a hash of it."""
+    """The ETag of a representation: its fingerprint or that of its document, or a hash of it."""
     own = getattr(shown, "fingerprint", None)
     fingerprint = own or getattr(getattr(shown, "document", None), "fingerprint", None)
     return quoted(fingerprint or hashlib.sha256(shown.model_dump_json().encode()).hexdigest()[:32])

@@ -55,7 +55,7 @@ class IdempotencyOutbox:
                 del self._owed[claim]
 
     async def keep_telling(self) -> None:
-        """Tell whatever it has not heard, until this is cancelled."""
+        """Store the results of ended requests that could not be stored yet, until this is cancelled."""
         while True:
             await self._is_owed.wait()
             self._is_owed.clear()
@@ -67,7 +67,7 @@ class IdempotencyOutbox:
                 self._is_owed.set()
 
     async def keep_claims(self, seconds: float) -> None:
-        """Renew the leases of open claims, of so many seconds each, until this is cancelled."""
+        """Renew the leases of open claims, for so many seconds each, until this is cancelled."""
         while True:
             await asyncio.sleep(seconds / RENEWALS)
             try:
@@ -84,7 +84,7 @@ ASKED = re.compile(
     r"^/mcp$|^/api/v1/(chat(/completions)?|embeddings)$|/(search|search-and-rerank|rerank|context|explain|augment|count|texts"
     r"|streams/search|memories/recall|entities/extract|graphs/.+/(find|link))$"
 )
-"""What is asked by POST changes nothing, and is answered by what may be seen at that moment."""
+"""Searches by POST change nothing, and their answers depend on what the caller may read at that moment."""
 IN_MEMORY = 1 << 20
 PIECE = 1 << 16
 LONGEST_KEPT = 1_000_000

@@ -24,7 +24,7 @@ LIMITED = "/api/"
 
 
 def is_limited(scope: Scope) -> bool:
-    """Whether there are limits: only for the API and for models, so that health can always be told."""
+    """Whether there are limits: only for the API and MCP, so that health checks always work."""
     path = scope["path"] if scope["type"] == "http" else ""
     return path.startswith(LIMITED) or path == MODELS
 
@@ -192,15 +192,15 @@ class Shares:
 
 
 PORTIONS: Final = 20
-"""About so many times in a minute a process asks for more of what a key may have."""
+"""How many times in a minute, about, a process fetches more of a key's quota."""
 REMEMBERED: Final = 10_000
 
 
 @dataclass(slots=True)
 class Portion:
-    """What a process was given of a key's requests and has not used, until the minute is over.
+    """The rest of a process's share of a key's requests, until the minute is over.
 
-    `over` says that there are no more to be had.
+    `over` means that the quota is used up.
     """
 
     left: int
@@ -214,7 +214,7 @@ class Portion:
 
 
 class Rates:
-    """Turns away requests of keys that had as many as they may have. `most` of 0: nobody is counted."""
+    """Refuses requests of keys that reached their limit. `most` of 0 means no limit."""
 
     def __init__(self, app: ASGIApp, rate_counters: RateCounters, most: int) -> None:
         self._app = app

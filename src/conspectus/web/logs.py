@@ -40,7 +40,7 @@ def logger(level: str, stream: TextIO | None = None) -> FilteringBoundLogger:
 
 
 class Forwarding(logging.Handler):
-    """Passes on what libraries have to say, in our form; only our own words are said to hold no content."""
+    """Passes on messages of libraries in our format; only our own messages are known to have no content."""
 
     def __init__(self, log: FilteringBoundLogger) -> None:
         super().__init__(logging.WARNING)
@@ -66,7 +66,7 @@ def forwarded(log: FilteringBoundLogger) -> Iterator[None]:
 
 
 def fault_facts(error: BaseException) -> dict[str, Any]:
-    """What a log says of a fault: where it happened, and its message only where that holds no content."""
+    """The log fields of an error: where it happened, and its message only if that has no content."""
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
     told = {"message": str(error)} if isinstance(error, ConspectusError | OSError) else {}
@@ -76,7 +76,7 @@ def fault_facts(error: BaseException) -> dict[str, Any]:
 
 
 def route_of(scope: Scope) -> str:
-    """The template of the route that a request came to, whatever its parameters were."""
+    """The template of the request's route, without the values of its parameters."""
     path: str = getattr(scope.get("route") or scope.get("endpoint"), "path", UNMATCHED)
     return path
 
@@ -121,7 +121,7 @@ class RequestLog:
 
 
 class Seen:
-    """What is noted of one request while it passes: its id, its status (0: none was sent) and its sizes."""
+    """The data of one request while it passes: its id, its status (0: none was sent) and its sizes."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
         given = Headers(scope=scope).get(REQUEST_ID, "")

@@ -1,4 +1,4 @@
-"""What routes of memories have in common: whose memories are meant, and in which collection."""
+"""Common parts of routes of memories: the memory scope and its collection."""
 
 from dataclasses import dataclass
 from typing import Annotated, Final, TypedDict

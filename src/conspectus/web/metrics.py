@@ -21,7 +21,7 @@ MEDIA_TYPE = CONTENT_TYPE_PLAIN_0_0_4
 
 
 class Metrics:
-    """What is counted while requests are answered, by this process or, in a `folder`, by several."""
+    """The counters of requests, of this process or, in a `folder`, of several."""
 
     def __init__(self, version: str, folder: Path | None = None) -> None:
         self.registry = CollectorRegistry()
@@ -77,7 +77,7 @@ class Metrics:
         return generate_latest(whole)
 
     def _sum(self, name: str, meaning: str) -> Gauge:
-        """What is added up over the processes that live."""
+        """The metrics that are summed over the live processes."""
         return Gauge(name, meaning, registry=self.registry, multiprocess_mode="livesum")
 
 

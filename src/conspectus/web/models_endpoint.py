@@ -1,4 +1,4 @@
-"""The Model Context Protocol beside the API; its library is loaded at the first message."""
+"""The Model Context Protocol next to the API; its library is loaded at the first message."""
 
 import asyncio
 import importlib

@@ -24,7 +24,7 @@ SLOWEST: Final = 500
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 LINES: Final[dict[str, Any]] = {MEDIA_TYPE: {"schema": {"type": "string"}}}
 SENT_AS_LINES: Final = {"requestBody": {"content": LINES}}
-"""What the document says of routes that give and take them, too."""
+"""The OpenAPI entries of routes that accept or return lines."""
 
 P = TypeVar("P", bound=Page)
 L = TypeVar("L")
@@ -61,7 +61,7 @@ async def lines_in(
 
 
 async def sent_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], Iterable[str]]) -> Response:
-    """The lines of all pages, as they are read. What goes wrong with the first is answered as such."""
+    """The lines of all pages, as they are read. Errors of the first page are error responses."""
     parts = (
         "".join(f"{each}\n" for each in lines(page)).encode("utf-8", "replace") async for page in pages(read)
     )
@@ -76,10 +76,10 @@ async def sent_as_lines(read: Callable[..., Awaitable[P]], lines: Callable[[P], 
 
 
 class LineBatches(Generic[L]):
-    """Writes the lines of a body batch by batch, of which never more than one is held.
+    """Writes the lines of a body batch by batch, with one batch in memory.
 
-    `read` makes of a line, by its number, what is written of it, and tells its size in characters. `write`
-    writes a batch, with the numbers of its lines, and says what became of each: one of `outcomes`.
+    `read` converts a line with its number to a value and its size in characters. `write` writes a batch, with
+    the numbers of its lines, and returns the outcome of each: one of `outcomes`.
     """
 
     def __init__(
@@ -95,10 +95,10 @@ class LineBatches(Generic[L]):
         self._size = 0
 
     async def take(self, pieces: AsyncIterable[bytes], longest: int = LONGEST_LINE) -> Mapping[str, int]:
-        """Import all lines, and count what became of them.
+        """Import all lines, and count their outcomes.
 
-        Raises Refused, in whose problem are the number of the line at fault, or those of its batch, counted
-        from 1, and what is written of those before it.
+        Raises Refused. Its problem has the number of the wrong line, or those of its batch, counted from 1,
+        and the outcomes of the lines before it.
         """
         try:
             async for number, line in lines_in(pieces, longest):
@@ -115,7 +115,7 @@ class LineBatches(Generic[L]):
         return self._counts
 
     async def _write_waiting(self) -> None:
-        """Write what waits, whole or not at all. Raises Refused with the numbers of its lines."""
+        """Write the pending lines, all or none. Raises Refused with the numbers of its lines."""
         if not self._waiting:
             return
         numbers = [number for number, _ in self._waiting]

@@ -18,7 +18,7 @@ from conspectus.web.sse import DONE, frame
 
 @dataclass(frozen=True, slots=True)
 class CompletionRequest:
-    """What an answer is called, how many tokens it may have, what ends it, and whether to tell its usage."""
+    """The id of an answer, its most tokens, its stops, and whether to send its usage."""
 
     id: str
     model: str
@@ -39,7 +39,7 @@ class Until:
         self._held = ""
 
     def passed(self, text: str) -> str:
-        """What can be said after some more text came."""
+        """The text that can be sent after some more text arrived."""
         self._held += text
         found = [(place + len(stop), place) for stop in self._stops if (place := self._held.find(stop)) >= 0]
         if found:
@@ -48,7 +48,7 @@ class Until:
         return self._said(len(self._held) - self._begun())
 
     def rest(self) -> str:
-        """What was held back, as no more text comes."""
+        """The text that was held back, at the end."""
         return "" if self.found else self._said(len(self._held))
 
     def _begun(self) -> int:
@@ -63,7 +63,7 @@ class Until:
 
 
 class CompletionState:
-    """What was told of an answer so far."""
+    """The state of an answer so far."""
 
     def __init__(self, wanted: CompletionRequest) -> None:
         self.sources = Sources("off")
@@ -101,7 +101,7 @@ class CompletionState:
 
     @property
     def usage(self) -> CompletionUsageAnswer | None:
-        """The tokens, where the answer was let come to its own end."""
+        """The tokens, if the answer came to its own end."""
         used = self._usage
         if used is None:
             return None
@@ -121,11 +121,11 @@ class Chunks:
 
     @property
     def complete(self) -> bool:
-        """Whether one of the stops was said."""
+        """Whether one of the stops occurred."""
         return self._told.until.found
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """A chunk for what is told at once; the rest is told at the end."""
+        """A chunk that is sent at once; the rest is sent at the end."""
         text = self._told.take(event)
         match event:
             case Sources():
@@ -204,7 +204,7 @@ def text_of(events: Iterable[ChatEvent]) -> str:
 
 
 async def whole(stream: ChatStream, receive: Receive) -> ChatAnswer:
-    """The answer with everything that was told of it. Raises Refused where there is not all of it."""
+    """The answer with all of its events. Raises Refused if it is not complete."""
     async with stream.read_by(receive) as reader:
         events = await reader.rest()
     told = {type(event): event for event in events}

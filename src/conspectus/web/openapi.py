@@ -1,4 +1,4 @@
-"""The OpenAPI document: what every route may answer besides what it promises."""
+"""The OpenAPI document: the errors that every route may return besides its response."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
@@ -92,7 +92,7 @@ class DeferredRoute(Route):
 class Section(APIRouter):
     """Routes below `API` that are documented under one heading.
 
-    They are whole as they are, so that an application takes them over instead of making each anew.
+    They are complete, so that an application takes them over instead of creating each again.
     """
 
     def __init__(self, heading: str, *, prefix: str = "", **options: Any) -> None:
@@ -132,7 +132,7 @@ def whole_routes(routes: Iterable[BaseRoute]) -> list[BaseRoute]:
 
 
 def operation(route: APIRoute) -> str:
-    """What a route is called in the document."""
+    """The id of a route's operation in the document."""
     return route.name
 
 

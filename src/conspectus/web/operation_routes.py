@@ -83,7 +83,7 @@ def _add_route(section: Section, operation: Operation) -> None:
 
 
 def _signature(operation: Operation) -> inspect.Signature:
-    """What the framework reads from a request."""
+    """The values that the framework reads from a request."""
     signature = [_keyword("engine", EngineOf), *_headers(operation)]
     signature += [_apart(operation, each) for each in _leaves(operation) if each.location in _IN_ADDRESS]
     if (body := _body(operation)) is not None:
@@ -92,7 +92,7 @@ def _signature(operation: Operation) -> inspect.Signature:
 
 
 def _options(operation: Operation) -> dict[str, Any]:
-    """What the framework is told of a route."""
+    """The arguments with which a route is registered."""
     return {
         "methods": [operation.verb],
         "status_code": operation.status,
@@ -182,7 +182,7 @@ def _body(operation: Operation) -> type[BaseModel] | None:
 
 
 def _leaves(operation: Operation) -> Iterator[Parameter]:
-    """What a request has for the parameters of an operation."""
+    """The request members for the parameters of an operation."""
     return (leaf for each in operation.parameters for leaf in each.leaves)
 
 
@@ -199,7 +199,7 @@ def _kind(operation: Operation, parameter: Parameter) -> Any:
 
 
 def _member(kind: Any, parameter: Parameter) -> tuple[Any, Any]:
-    """The type and the default of a member of a body; null stands for the default of a dataclass."""
+    """The type and the default of a member of a body; null means the default of a dataclass."""
     if parameter.default is REQUIRED:
         return kind, ...
     if is_dataclass(parameter.default) and is_dataclass(parameter.hint):
@@ -249,7 +249,7 @@ def _taken(operation: Operation, told: Mapping[str, Any], body: BaseModel | None
 
 
 def _value(parameter: Parameter, named: Mapping[str, Any]) -> Any:
-    """What a method takes for a parameter; null stands for the default of one that is never None."""
+    """The argument of a method; null means the default of a parameter that is never None."""
     if parameter.is_spread:
         return gathered(record_of(parameter.hint), named)
     value = named[parameter.name]

@@ -61,7 +61,7 @@ from conspectus.web.schemas.search import (
 )
 
 MOST_PARTS: Final = 1_000_000
-"""Elements of a list, as far as reading goes; the settings decide how many are accepted."""
+"""Most elements of a list when it is parsed; the settings limit how many are accepted."""
 LONGEST_TIME: Final = 100
 Moment = Annotated[str, Limited(max_length=LONGEST_TIME, examples=["2026-03-02T08:00:00Z"])]
 When = Annotated[
@@ -280,7 +280,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
 
 
 def limited(owners: Iterable[str], name: str, hint: Any, text: Any = None) -> Any:
-    """What a request has for a parameter of a method, or for a field of a class."""
+    """The request type of a method's parameter, or of a field of a class."""
     places = [f"{owner}.{name}" for owner in owners]
     most = next((_MOST[each] for each in places if each in _MOST), MOST_PARTS)
     return next((_LIMITS[each] for each in places if each in _LIMITS), None) or requested(
@@ -304,7 +304,7 @@ _OBJECT_TEXT: Final = Annotated[
 
 
 def in_address(hint: Any) -> Any:
-    """The type of a parameter in the query: a text for an object, and where one may stand for a number."""
+    """The type of a query parameter: text for an object, and for a type that is also a number."""
     members = get_args(hint)
     if any(get_origin(each) is Mapping for each in members):
         return _OBJECT_TEXT | None
@@ -314,7 +314,7 @@ def in_address(hint: Any) -> Any:
 
 
 def requested(hint: Any, text: Any = None, *, most: int = MOST_PARTS) -> Any:
-    """What a request has for a value of this type; `text` is what it has for a string."""
+    """The request type for values of this type; `text` is the one for a string."""
     if hint is str and text is not None:
         return text
     if hint == Filter:
@@ -387,14 +387,14 @@ def given(hint: Any, value: Any) -> Any:
 
 
 def _holds(kind: Any, value: Any) -> bool:
-    """Whether a member of a union may be what a value stands for."""
+    """Whether a value can belong to this member of a union."""
     if isinstance(value, list):
         return get_origin(kind) in _LISTS
     return is_dataclass(kind) or not isinstance(value, BaseModel)
 
 
 def answered(hint: Any) -> Any:
-    """What an answer has for a value of this type."""
+    """The response type for values of this type."""
     if hint in _ANSWERED:
         return _ANSWERED[hint]
     origin, members = get_origin(hint), get_args(hint)

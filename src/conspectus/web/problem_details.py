@@ -98,13 +98,13 @@ CODES: Mapping[int, str] = {
     503: "not_ready",
     504: "timeout",
 }
-"""The codes of what goes wrong in the server itself."""
+"""The codes of internal errors of the server."""
 
 ENDED = {"stopping": 503, "internal": 500}
-"""The statuses of what ends an answer of the chat and is no error of the model."""
+"""The statuses of chat events that end an answer and are no errors of the model."""
 
 LIKE_OPENAI = frozenset({"/api/v1/chat/completions", "/api/v1/embeddings", "/api/v1/models"})
-"""Where errors have OpenAI's form."""
+"""The paths whose errors have OpenAI's format."""
 KINDS_OF_OPENAI = {401: "authentication_error", 403: "permission_error", 429: "rate_limit_error"}
 FOR_GOOD = {errors.ChatNotConfigured.code, errors.ChatAuthFailed.code, errors.ChatModelUnknown.code}
 """Codes after which it does not help to ask again, which clients of OpenAI do by themselves."""
@@ -121,7 +121,7 @@ RESERVED = {"type", "title", "status", "detail", "code"}
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One problem document; `facts` are the members beside those that every one has."""
+    """One problem document; `facts` are members besides the standard ones."""
 
     status: int
     code: str
@@ -210,7 +210,7 @@ def shown(problem: Problem, path: str) -> Response:
 
 
 def internal(request_id: str) -> Problem:
-    """What an unknown fault looks like from outside: where to look it up, and nothing else."""
+    """The response for an unexpected error: its request id, and nothing else."""
     detail = "something went wrong in the server; its log has more under this request id"
     return Problem(500, CODES[500], detail, {"request_id": request_id})
 
@@ -262,7 +262,7 @@ def may_be_done(scope: Scope) -> bool:
 
 
 def _of_framework(error: HTTPException, request: Request) -> Problem:
-    """What the framework refuses: an unknown route, a method, a body that cannot be parsed."""
+    """Errors of the framework: an unknown route or method, or a body that cannot be parsed."""
     if isinstance(error.__cause__, ConspectusError):
         return problem_of(error.__cause__)
     if error.status_code == HTTPStatus.BAD_REQUEST:

@@ -49,7 +49,7 @@ class Questions:
 
 
 async def _parsed(request: BodyRequest) -> Any:
-    """The parsed body; None where it is no JSON. Raises TooLarge."""
+    """The parsed body; None if it is not JSON. Raises TooLarge."""
     try:
         return await request.json()
     except (ValueError, RecursionError):
@@ -74,7 +74,7 @@ def _written(route: APIRoute, answer: Any) -> bytes:
 
 
 def _replayed(body: bytes, receive: Receive) -> Receive:
-    """What gives a body that was read once more."""
+    """A function that returns a body once more."""
     read: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
     async def again() -> Message:

@@ -70,9 +70,9 @@ async def serve(
 
 @asynccontextmanager
 async def at_work(engine: Engine, settings: Settings, log: FilteringBoundLogger) -> AsyncIterator[None]:
-    """Work in the background as the settings say, during the block; what ends that is told in the log.
+    """Run background work during the block, if the settings say so; an error that ends it is logged.
 
-    The block goes on: who answers questions is not missed for a job.
+    The block continues: a server keeps serving without background work.
     """
     await start_work(engine, settings)
     watching = asyncio.create_task(watch_work(engine, settings))
@@ -238,7 +238,7 @@ class Server(uvicorn.Server):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
 
     def leave(self) -> None:
-        """Take no new connection, as others do; end when nobody uses those that are there any more."""
+        """Accept no new connections, and end when the existing ones are closed."""
         if self._leaving is None:
             self._leaving = asyncio.create_task(self._leave())
 

@@ -92,7 +92,7 @@ async def _live() -> None:
 
 
 def _tell(word: bytes) -> None:
-    """Write a word at once; where nobody reads, `_obey` finds that out too."""
+    """Write a word at once; if nobody reads it, `_obey` notices that too."""
     try:
         os.write(sys.stdout.fileno(), word)
     except BrokenPipeError:

@@ -45,7 +45,7 @@ class Written(Protocol):
 
     @property
     def complete(self) -> bool:
-        """Whether there is no need for more of it."""
+        """Whether no more of it is needed."""
         ...
 
     def event(self, number: int, event: ChatEvent) -> bytes:
@@ -53,7 +53,7 @@ class Written(Protocol):
         ...
 
     def end(self, number: int) -> bytes:
-        """What comes after the last one."""
+        """The event after the last one."""
         ...
 
 
@@ -92,7 +92,7 @@ class Plain:
     headers: Mapping[str, str] = {}
 
     def event(self, number: int, event: ChatEvent) -> bytes:
-        """A piece of the answer, or a failure; what else is told is left out."""
+        """A piece of the answer, or a failure; other events are left out."""
         if isinstance(event, Failure):
             return frame(f"{event.code}: {event.message}", name="error")
         if not isinstance(event, Delta) or not event.text:
@@ -131,9 +131,9 @@ async def taken(piece: bytes, send: Send, settings: Settings) -> bool:
 
 
 class EventStream(Response):
-    """Sends events as they come, and a comment where none come for a while, until the client goes away.
+    """Sends events as they come, and a comment after a pause, until the client disconnects.
 
-    The head is sent when there are `head_after` events; what failed before that is answered by `refuse`.
+    The head is sent after `head_after` events; errors before that are answered by `refuse`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""What routes of streams have in common: how a stream is named, and which of its captions are meant."""
+"""Common parts of routes of streams: the stream's name and the range of captions."""
 
 from typing import Annotated, Final, TypedDict
 

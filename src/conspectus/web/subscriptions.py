@@ -38,7 +38,7 @@ FAILED: Final = "error"
 
 
 class Listeners:
-    """Those who listen now, no more than the settings say; all are let go when the server stops."""
+    """The current subscribers, limited by the settings; all are disconnected when the server stops."""
 
     def __init__(self, settings: Settings, log: FilteringBoundLogger) -> None:
         self.settings = settings
@@ -62,7 +62,7 @@ class Listeners:
 
     @asynccontextmanager
     async def ended(self, person: Person, receive: Receive) -> AsyncIterator["asyncio.Task[None]"]:
-        """A task that is done when a listener, counted meanwhile, has left or is let go."""
+        """A task that ends when a counted subscriber leaves or is disconnected."""
         ending = asyncio.create_task(self._end(receive))
         self._present[person.id] += 1
         try:
@@ -155,7 +155,7 @@ class LiveEvents(Response, Generic[T]):
         return coming.exception() if coming.done() else None
 
     def _last(self, fault: BaseException) -> bytes:
-        """What is sent at the end: nothing more where all is said, else the problem."""
+        """The end of the events: nothing if they are complete, else the problem."""
         match fault:
             case StopAsyncIteration():
                 return b""
@@ -176,7 +176,7 @@ LastEvent = Annotated[
 
 
 def streamed(*statuses: int, headers: Mapping[str, Any] | None = None) -> Responses:
-    """What a route that answers with events may answer."""
+    """The OpenAPI responses of a route that returns events."""
     event = {name: {"type": "string"} for name in ("id", "event", "data")}
     schema = {"type": "object", "properties": event, "required": ["data"]}
     sent = {"content": {MEDIA_TYPE: {"schema": schema}}} | ({"headers": headers} if headers else {})

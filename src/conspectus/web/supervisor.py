@@ -1,7 +1,8 @@
-"""Several processes that answer at one address: started, watched, replaced one at a time, and stopped.
+"""Several processes that serve one address:
 
-All accept from one socket that they inherit. So a connection that waits to be accepted belongs to none of
-them, and is not lost with one; each has a queue of its own where sockets only share a port.
+started, monitored, replaced one at a time, and stopped. All accept from one inherited socket. So a connection
+in the queue belongs to none of them, and is not lost with one, as it would be if each had its own socket for
+the same port.
 """
 
 import asyncio
@@ -70,7 +71,7 @@ class Worker:
 
     @classmethod
     async def start(cls, order: WorkerMessage) -> "Worker":
-        """Start one. Raises StorageError where the system has no room for it, or has lost the program."""
+        """Start one. Raises StorageError if the system has no resources for it, or the program is missing."""
         try:
             process = await asyncio.create_subprocess_exec(
                 *command(FOLDER, Path(order.counted)),
@@ -96,7 +97,7 @@ class Worker:
         return READY in self._said
 
     async def says(self, word: bytes) -> bool:
-        """Wait until it has said that; false if it ended before."""
+        """Wait until it has written that word; false if it ended before."""
         while not self._said & {word, END}:
             self._heard.clear()
             await self._heard.wait()
@@ -113,7 +114,7 @@ class Worker:
                 await stdin.drain()
 
     async def ended(self, seconds: float | None = None) -> int:
-        """Wait for its end, which is brought about after so many seconds; its exit code."""
+        """Wait for its end, and kill it after so many seconds; return its exit code."""
         try:
             async with asyncio.timeout(seconds):
                 await asyncio.shield(self._listening)
@@ -189,7 +190,7 @@ class Supervisor:
         return worker.wanted
 
     def _ask_to_stop(self) -> None:
-        """End those at once that nobody can have asked yet; asked a second time, all of them."""
+        """End those at once that serve no requests yet; at the second call, all of them."""
         for each in self._present:
             if self._stopping.is_set() or not each.serves:
                 each.kill()
@@ -229,7 +230,7 @@ class Supervisor:
             await asyncio.wait(watches)
 
     async def _another(self) -> Worker:
-        """A new one of them; if it comes while they are stopped, it is told so too. Raises StorageError."""
+        """Start a new one; if that happens during a stop, it is stopped too. Raises StorageError."""
         joins = any(each.is_ready for each in self._present)
         worker = await Worker.start(replace(self._order, joins=joins))
         self._present.append(worker)

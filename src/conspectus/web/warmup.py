@@ -7,9 +7,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def for_good() -> Iterator[None]:
-    """Nothing made in the block, or before it, is ever looked at for whether it is garbage.
+    """Exclude all objects made in the block or before it from garbage collection.
 
-    Looking again and again takes a fifth of a server's start, and later it would hold up requests.
+    Repeated collections take a fifth of a server's start, and would delay requests later.
     """
     gc.disable()
     try:

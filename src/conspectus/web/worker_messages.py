@@ -1,7 +1,7 @@
-"""What a server and its workers tell each other, over pipes: nobody else can read those.
+"""Messages between a server and its workers, over pipes, which no other process can read.
 
-A worker reads its order as a line of JSON, and then what it should do; the end of its input says that the
-server is gone. It writes how far it is, and once a second that it lives.
+A worker reads its configuration as a line of JSON, and then commands; the end of its input means that the
+server has ended. It writes its state, and once a second a heartbeat.
 """
 
 import json
@@ -31,9 +31,9 @@ main()
 
 @dataclass(frozen=True, slots=True)
 class WorkerMessage:
-    """What a worker is to serve: a store, at a socket that it inherits, with its numbers in a folder.
+    """The configuration of a worker:
 
-    It `joins` others that are ready.
+    a store, an inherited socket, and a folder for metrics. It `joins` others that are ready.
     """
 
     settings: Settings
@@ -48,7 +48,7 @@ class WorkerMessage:
 
     @classmethod
     def read(cls, line: bytes) -> "WorkerMessage":
-        """What `written` gave."""
+        """Read the result of `written`."""
         given = json.loads(line)
         return cls(**{**given, "settings": Settings(**given["settings"])})
 

@@ -27,7 +27,7 @@ async def subscribe_alerts(
     alert: OfAlert = None,
     last: LastEvent = None,
 ) -> Response:
-    """What alerts tell as events, from now on or after the event of Last-Event-ID."""
+    """Matches of alerts as events, from now on or after the event of Last-Event-ID."""
     listeners.require_room(request.state.person)
     if alert is not None:
         await engine.alerts.get(alert)

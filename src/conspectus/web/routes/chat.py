@@ -36,7 +36,7 @@ from conspectus.web.subscriptions import LastEvent, Listeners, streamed
 
 router = Section("chat")
 BEFORE_THE_HEAD = 2
-"""Events, of which the second is the model's first: until then, what goes wrong can have a status."""
+"""Events, of which the second is the model's first: errors before it can have a status."""
 LIKE_OPENAI: Responses = {"default": {"model": OpenAIProblem, "description": "An error in OpenAI's form."}}
 
 

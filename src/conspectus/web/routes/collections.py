@@ -18,7 +18,7 @@ router = Section("collections")
 
 
 class ReindexedAnswer(ResponseModel):
-    """The collection whose index was built anew."""
+    """The collection whose index was rebuilt."""
 
     collection: str
 
@@ -52,7 +52,7 @@ async def create_collection(body: CollectionBody, engine: EngineOf, response: Re
     dependencies=[Unhurried],
 )
 async def reindex(collection: CollectionName, engine: EngineOf) -> ReindexedAnswer:
-    """Rebuild the index of a collection from the records; the old index answers meanwhile."""
+    """Rebuild the index of a collection from the records; queries use the old index until then."""
     await engine.maintenance.reindex(collection=collection)
     return ReindexedAnswer(collection=collection)
 

@@ -1,4 +1,4 @@
-"""Graphs: the operations of the table, and by hand what is no JSON or has no name of its own."""
+"""Graphs: the operations of the table, and by hand routes without JSON or with a variable path."""
 
 from typing import Annotated, Final
 

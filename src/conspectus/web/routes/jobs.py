@@ -26,7 +26,7 @@ Wait = Annotated[
 
 @router.get("/jobs/{job}", response_model=answered(Job), responses=problems())
 async def get_job(job: IdInPath, engine: EngineOf, *, wait: Wait = 0.0) -> Job:
-    """A job as it is now, or when it has ended meanwhile."""
+    """Return a job, at once or when it has ended, after at most `wait` seconds."""
     return await engine.jobs.wait(job, timeout=wait) if wait else await engine.jobs.get(job)
 
 

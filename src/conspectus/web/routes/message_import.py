@@ -1,4 +1,4 @@
-"""Channels: messages, archives, and what a question in a channel needs."""
+"""Channels: messages, archives, and searches in a channel."""
 
 from tempfile import TemporaryDirectory
 from typing import Annotated

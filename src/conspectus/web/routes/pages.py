@@ -1,4 +1,4 @@
-"""What a server says of itself at `/`, and the manual of its API at `/docs`: a page that loads nothing."""
+"""The page of the server at `/`, and the manual of its API at `/docs`, which loads nothing."""
 
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -16,7 +16,7 @@ Operation = Mapping[str, Any]
 
 @router.get("/")
 async def index(request: Request) -> dict[str, str]:
-    """What this is, and where to go on."""
+    """A description of this server, with links."""
     return {
         "name": request.app.title,
         "version": request.app.version,

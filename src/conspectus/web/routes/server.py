@@ -1,4 +1,4 @@
-"""What those who run the server ask: outside the prefix of the API."""
+"""Routes for operators of the server: outside the prefix of the API."""
 
 from typing import Annotated, Literal
 

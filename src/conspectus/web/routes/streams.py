@@ -1,4 +1,4 @@
-"""Streams: captions as they come and by the file, what was when, and what a question finds in them."""
+"""Streams: live and imported captions, captions by time, and searches."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

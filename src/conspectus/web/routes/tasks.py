@@ -1,4 +1,4 @@
-"""Tasks: what is to be done, found by meaning."""
+"""Tasks with attachments, and vector search in them."""
 
 from collections.abc import Sequence
 from typing import Annotated
@@ -50,7 +50,7 @@ router = Section("tasks")
 ONE = "/tasks/{task:path}"
 ATTACHMENTS = f"{ONE}/attachments"
 ATTACHMENT = f"{ATTACHMENTS}/{{attachment:path}}"
-"""What stands below a task is looked for first, as the id of a task may hold a slash."""
+"""Routes below a task are matched first, as the id of a task may contain a slash."""
 
 
 async def _tasks(

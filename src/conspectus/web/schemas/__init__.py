@@ -1,1 +1,1 @@
-"""What requests hold and what answers hold, with their bounds."""
+"""Schemas of requests and responses, with their limits."""

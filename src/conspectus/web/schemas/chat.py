@@ -1,4 +1,4 @@
-"""A message to the chat model, and what is told while the answer is made."""
+"""A message to the chat model, and the events of its answer."""
 
 from typing import Annotated, Literal
 
@@ -30,7 +30,7 @@ Temperature = Annotated[Finite, Field(ge=0.0, le=2.0)]
 
 
 class TurnBody(RequestModel):
-    """One earlier turn of the conversation."""
+    """An earlier turn of the conversation."""
 
     role: Literal["user", "assistant"]
     content: Question
@@ -103,7 +103,7 @@ class ChatSourceAnswer(ResponseModel):
 
 
 class SourcesAnswer(ResponseModel):
-    """What was looked for and what the model is given; `notice` says what could not be."""
+    """The context of the answer; `notice` says what could not be searched."""
 
     outcome: Looked
     sources: list[ChatSourceAnswer]
@@ -113,7 +113,7 @@ class SourcesAnswer(ResponseModel):
 
 
 class CitationsAnswer(ResponseModel):
-    """What the answer cites, and the numbers that it made up."""
+    """The citations of the answer, and the unknown numbers in it."""
 
     cited: list[ChatSourceAnswer]
     unknown: list[str]
@@ -128,7 +128,7 @@ class UsageAnswer(ResponseModel):
 
 
 class FailureAnswer(ResponseModel):
-    """Why there is no answer, or no more of it."""
+    """Why there is no complete answer."""
 
     code: str
     message: str

@@ -12,7 +12,7 @@ from conspectus.ports import Embedder
 from conspectus.web.schemas.base import Count, ResponseModel
 
 MOST_INPUTS: Final = 2_048
-"""As OpenAI has it: its clients send as many at once; the size of a question bounds them together."""
+"""The limit of OpenAI, whose clients send as many; the size of a request bounds them together."""
 LONGEST_INPUT: Final = 50_000
 
 Input = Annotated[str, Field(min_length=1, max_length=LONGEST_INPUT)]

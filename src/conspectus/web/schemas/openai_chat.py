@@ -42,9 +42,9 @@ NOT_KNOWN: Final[Mapping[str, Sequence[object]]] = {
     "top_logprobs": (0,),
     "web_search_options": (),
 }
-"""What would change the answer and cannot be done, with values that ask for nothing. All else is ignored."""
+"""Unsupported fields that would change the answer, with the values that do not. Others are ignored."""
 LONGEST_ANSWER: Final = 4_096
-"""What an answer may cost where the client does not say, and the window has room for four of them."""
+"""The default limit of an answer, if the window has room for four of them."""
 MOST_TOOLS: Final = 128
 INSTRUCTING: Final = frozenset({"system", "developer"})
 
@@ -171,13 +171,13 @@ class ChatMessageBody(BaseModel):
 
 
 class StreamOptionsBody(BaseModel):
-    """What is told beside a streamed answer."""
+    """Extra data of a streamed answer."""
 
     include_usage: bool | None = False
 
 
 class ContextOptionsBody(RequestModel):
-    """What may be looked at for an answer, in a field of our own."""
+    """The collections and filter to search, in a field of our own."""
 
     collection: Name = EVERYWHERE
     filter: Where | None = None
@@ -284,7 +284,7 @@ class CallAnswer(ResponseModel):
 
 
 class CompletionMessageAnswer(ResponseModel):
-    """What the model says."""
+    """A message of the model."""
 
     role: Literal["assistant"] = "assistant"
     content: str | None
@@ -308,7 +308,7 @@ class CompletionUsageAnswer(ResponseModel):
 
 
 class GivenAnswer(SourcesAnswer):
-    """What the model was given, and what its answer cites of it."""
+    """The sources of the answer, and those that it cites."""
 
     cited: list[ChatSourceAnswer]
     unknown: list[str]
@@ -343,7 +343,7 @@ class ModelsAnswer(ResponseModel):
 
 
 class OpenAIError(ResponseModel):
-    """What went wrong, in OpenAI's form."""
+    """An error in OpenAI's format."""
 
     message: str
     type: str

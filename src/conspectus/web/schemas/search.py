@@ -22,7 +22,7 @@ MinSimilarity = Annotated[Finite, Field(ge=-1.0, le=1.0, description="Lowest cos
 
 
 class QueryContextBody(RequestModel):
-    """Where and when a question is asked; an instant has a zone, and without one it is now."""
+    """The place and time of a query; an instant has a zone, and the default is now."""
 
     channel: Name | None = None
     thread: Name | None = None

@@ -23,7 +23,7 @@ Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=NAME)]], Fie
 
 
 class TaskFields(RequestModel):
-    """What can be changed of a task. Metadata are replaced whole."""
+    """Changes of a task. Metadata are replaced as a whole."""
 
     description: Text = ""
     tags: Tags = Field(default=[])
@@ -78,7 +78,7 @@ class AttachmentBody(RequestModel):
 
 
 class SemanticSearchQuery(RequestModel):
-    """The parameters of a search by meaning."""
+    """The parameters of a vector search."""
 
     model_config = ConfigDict(strict=False)
 
@@ -109,7 +109,7 @@ class SemanticSearch:
 
 
 class TaskContextBody(RequestModel):
-    """A context to build from the nearest tasks; `max_tokens` counts o200k_base, null is no limit."""
+    """A context of the nearest tasks; `max_tokens` counts o200k_base, null means no limit."""
 
     query: str = Field(min_length=1, max_length=10_000, examples=["What is to do about the login?"])
     n_results: int = Field(3, ge=1, le=10)
