@@ -67,6 +67,7 @@ class NamesContract:
         """Nor kept: what was looked through while it was switched off is not stored."""
         assert await everything(store) == []
         assert await store.count_unread(SHELF) == 0
+        assert await store.has_unread(SHELF) is False
         assert await store.put(SHELF, {passages[0]: [name("Ada")]}) == 0
         assert await store.of(passages) == []
         with pytest.raises(NotFound):
@@ -89,8 +90,10 @@ class NamesContract:
         await records.write([prepared("d", "new")])
         assert [each.text for each in await everything(store)] == ["Ada!", "new"]
         assert await store.count_unread(SHELF) == 2
+        assert await store.has_unread(SHELF) is True
         await store.keep(SHELF, True)
         assert await store.count_unread(SHELF) == 2
+        assert await store.has_unread(SHELF) is True
 
     async def test_a_memory_comes_with_the_ends_of_its_fact_and_the_names_it_was_told(
         self, store: MentionStore, records: Records, passages: list[ChunkId]

@@ -81,6 +81,10 @@ class MemoryNames:
         """Passages in which no name was looked for yet, oldest first."""
         return (await self._unread(collection))[:limit]
 
+    async def has_unread(self, collection: CollectionId) -> bool:
+        """Whether `unread` has any to give."""
+        return bool(await self._unread(collection))
+
     async def count_unread(self, collection: CollectionId) -> int:
         """How many passages `unread` has still to give."""
         return len(await self._unread(collection))

@@ -165,7 +165,7 @@ class AuthorizedMentions:
 
     async def waits(self) -> bool:
         """Whether a passage waits to be looked through, for those who see all of the collection."""
-        return self._place.whole and bool(await self._names.unread(self._place.collection.id, limit=1))
+        return self._place.whole and await self._names.has_unread(self._place.collection.id)
 
 
 async def graphs_seen(

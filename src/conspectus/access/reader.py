@@ -118,7 +118,7 @@ class AuthorizedReader:
         require_scope(self.person, "read", "read")
         held = await self._held()
         whole = self.own_name(name)
-        found = await self._records.find_with_sources(list(dict.fromkeys((name, whole))), source)
+        found = await self._records.find_with_sources(tuple(dict.fromkeys((name, whole))), source)
         for each, called in sorted(found, key=lambda pair: (pair[0].id != name, pair[0].name != whole)):
             if sees(access := self._access(each, held)):
                 place = SourceRef(each, access)

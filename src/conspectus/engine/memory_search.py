@@ -1,6 +1,6 @@
 """Search of memories: hits, notes and the most recent turns."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
@@ -13,6 +13,7 @@ from conspectus.errors import require_range
 from conspectus.memory.documents import ended, recent, remembered, told_with
 from conspectus.memory.scopes import reaches, scope_of
 from conspectus.model.filter import And
+from conspectus.model.ids import DocumentId
 from conspectus.model.memory import (
     Memory,
     MemoryHit,
@@ -73,7 +74,7 @@ class MemorySearch:
         asked = await self._asked_of_memory(query)
         homes, at = asked.homes, asked.at
         found = await self._answers(asked, query.limit)
-        texts = await self._authorized.texts([hit.document for hit in found.hits])
+        texts = await self._texts(found.hits)
         last = {each.memory.id for each in await self._last(query, homes)}
         recalled: dict[str, MemoryHit] = {}
         hits = [hit for hit in found.hits if hit.document.id in texts]
@@ -88,6 +89,16 @@ class MemorySearch:
             timings=found.timings,
             since=None if query.as_of is None else await homes.since(query.as_of),
         )
+
+    async def _texts(self, hits: Sequence[Hit]) -> Mapping[DocumentId, str]:
+        """The whole texts of what was found, most of which are one chunk, but of those deleted meanwhile."""
+        short = {
+            each.document.id: each.chunk.text
+            for each in hits
+            if each.document.chunks == 1 and len(each.chunk.text) == each.document.characters
+        }
+        rest = [each.document for each in hits if each.document.id not in short]
+        return {**short, **await self._authorized.texts(rest)} if rest else short
 
     async def window(
         self, query: MemoryQuery, max_tokens: int | Budget, *, format: str = "text"

@@ -458,7 +458,7 @@ class NameReader:
         """Make sure that a reader is running that will see everything committed before this call."""
         if not self._workers.of(collection).runs:
             self._refused.pop(collection, None)
-        waits = partial(self._names.unread, collection, limit=1)
+        waits = partial(self._names.has_unread, collection)
         return self._workers.wake(
             collection, BackgroundTask(waits, partial(self._read, collection), MOST_GATHERINGS)
         )

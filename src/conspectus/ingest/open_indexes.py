@@ -1,7 +1,7 @@
 """The open indexes of an engine, each brought up to the records before it is asked."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -28,6 +28,13 @@ async def catch_up(index: Index, reader: Reader, sequence: int) -> None:
             if index.applied() > before:
                 continue
         await index.apply(changes)
+
+
+async def _apply(index: Index, updates: Sequence[IndexUpdate]) -> None:
+    """Apply what follows on what the index holds, in order, without reading it."""
+    for each in updates:
+        if _continues(each, index.applied()):
+            await index.apply(each.changes, each.chunks)
 
 
 def _continues(update: IndexUpdate, applied: int) -> bool:
@@ -64,21 +71,23 @@ class OpenIndexes:
         self._open_index = open_index
         self._by_collection: dict[str, OpenIndex] = {}
         self._behind: dict[str, asyncio.Task[None]] = {}
+        self._at_hand: dict[str, list[IndexUpdate]] = {}
         self._away: set[str] = set()
         self._opening = asyncio.Lock()
 
     async def current(self, collection: Collection, update: IndexUpdate | None = None) -> OpenIndex:
         """The collection's open index, holding every change committed before the collection was read.
 
-        Nothing is read where the `update` that made the collection what it is holds all that is missing.
+        Nothing is read where the `update` that made the collection what it is, and those that it was told to
+        follow, hold all that is missing.
         """
+        at_hand = [*self._at_hand.pop(collection.id, ()), *([] if update is None else [update])]
         opened = self._by_collection.get(collection.id)
         if opened is None or not opened.fits(collection):
             opened = await self._open(collection)
         if opened.index.applied() < collection.sequence:
             async with opened.lock:
-                if update is not None and _continues(update, opened.index.applied()):
-                    await opened.index.apply(update.changes, update.chunks)
+                await _apply(opened.index, at_hand)
                 await catch_up(opened.index, opened.reader, collection.sequence)
         self._away.discard(collection.id)
         return opened
@@ -106,6 +115,8 @@ class OpenIndexes:
 
     def follow(self, collection: CollectionId, update: IndexUpdate | None = None) -> None:
         """Index the latest writes in the background; a query meanwhile does it first."""
+        if update is not None:
+            self._at_hand.setdefault(collection, []).append(update)
         before = self._behind.get(collection)
         self._behind[collection] = asyncio.create_task(self._follow(collection, before, update))
 
@@ -146,7 +157,7 @@ class OpenIndexes:
             await before
         # The next caller gets the same error.
         with suppress(ConspectusError):
-            await self.current(await self._found(collection) if update is None else update.collection, update)
+            await self.current(await self._found(collection) if update is None else update.collection)
 
     async def _found(self, collection: CollectionId) -> Collection:
         found = await self._records.collection(collection)

@@ -35,7 +35,7 @@ from conspectus.model.memory import (
 from conspectus.model.records import Document, Json, NewDocument
 from conspectus.model.streams import ENTITIES
 from conspectus.ports import CountTokens
-from conspectus.text.analyzer import Analyzer
+from conspectus.text.analyzer import analyzer_for
 from conspectus.text.clean import graphemes_prefix, sentence_end_before
 from conspectus.text.times import canonical, parse_instant, render, validity
 
@@ -351,7 +351,7 @@ class Alike:
     """Compares texts by the set of their terms, and by every number and name in them."""
 
     def __init__(self, language: str | None) -> None:
-        self._analyzer = Analyzer(language)
+        self._analyzer = analyzer_for(language)
 
     def terms(self, text: str) -> frozenset[str]:
         """The terms of a text; none where it is not to be compared."""

@@ -217,6 +217,10 @@ class MentionStore(Protocol):
         """Passages of a collection that keeps names in which no name was looked for yet, oldest first."""
         ...
 
+    async def has_unread(self, collection: CollectionId) -> bool:
+        """Whether `unread` has any to give."""
+        ...
+
     async def count_unread(self, collection: CollectionId) -> int:
         """How many passages `unread` has still to give."""
         ...

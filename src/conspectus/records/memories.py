@@ -41,7 +41,7 @@ from conspectus.records.core.rows import (
     to_moment,
     to_source,
 )
-from conspectus.records.core.transactions import FEW, SqlStore, reading, writing
+from conspectus.records.core.transactions import FEW, SqlStore, kept, reading, writing
 from conspectus.records.deletion import delete_documents
 from conspectus.records.graph.reads import resting_edges
 from conspectus.records.tables.core import (
@@ -244,9 +244,9 @@ def _page(
         if len(rows) < PAGE:
             break
         place = (rows[-1].order_start, rows[-1].number)
-    kept = found[:limit]
-    cursor = to_cursor(kept[-1].order_start, kept[-1].number) if len(found) > limit else None
-    return with_texts(connection, [to_document(row) for row in kept]), cursor
+    page = found[:limit]
+    cursor = to_cursor(page[-1].order_start, page[-1].number) if len(found) > limit else None
+    return with_texts(connection, [to_document(row) for row in page]), cursor
 
 
 def _rows(
@@ -425,7 +425,7 @@ def _ran(connection: Connection, id: str, at: datetime) -> None:
 class SqlMemories(SqlStore):
     """The methods of the port `Memories`, each as one transaction; the port documents them."""
 
-    homes = reading(_homes)
+    homes = kept(_homes)
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
         """The turns that were stored last, newest first, with their texts."""

@@ -222,7 +222,7 @@ class SqlRecords(SqlStore):
     change_source = writing(change_source)
     delete_source = writing(delete_source, long=True)
     sources = reading(sources_of)
-    find_with_sources = reading(find_with_sources)
+    find_with_sources = kept(find_with_sources)
     write = writing(write, lock=only_collection)
     documents = reading(documents_by_id)
     list = reading(list_documents)

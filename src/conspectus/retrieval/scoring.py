@@ -33,6 +33,7 @@ ROLE = 0.1
 BEST_OF_THREAD = 3
 
 _WORD = re.compile(r"\w+")
+_LETTER = re.compile(r"[^\W_]")
 _ROLES = (["user"], ["assistant"], ["system"], ["tool"], ["agent"], ["bot"], ["human"], ["ai"])
 _NO_NAMES = frozenset().union(*STOP_WORDS.values(), *_ROLES)
 _QUESTION_MARKS = frozenset("?\uff1f\u061f\u037e")
@@ -53,16 +54,16 @@ def from_thread(scores: Floats, threads: Sequence[str | None], *, weight: float 
     not lift a thread as three do. Texts without a thread get 0. Bounded by weight times the range of scores.
     """
     shares = np.zeros(len(scores))
-    places: dict[str, list[int]] = {}
-    for place, thread in enumerate(threads):
-        if thread is not None:
-            places.setdefault(thread, []).append(place)
-    if not places:
+    numbers: dict[str, int] = {}
+    own = np.array([-1 if each is None else numbers.setdefault(each, len(numbers)) for each in threads])
+    if not numbers:
         return shares
     above = scores - np.median(scores)
-    for members in places.values():
-        best = np.sort(above[members])[::-1][:BEST_OF_THREAD]
-        shares[members] = weight * float(best.sum()) / BEST_OF_THREAD
+    order = np.lexsort((-above, own))
+    grouped = own[order]
+    best = (np.arange(len(own)) - np.searchsorted(grouped, grouped) < BEST_OF_THREAD) & (grouped >= 0)
+    sums = np.bincount(grouped[best], weights=above[order][best])
+    shares[own >= 0] = weight * sums[own[own >= 0]] / BEST_OF_THREAD
     return shares
 
 
@@ -116,8 +117,8 @@ def from_role(roles: Sequence[str | None], *, role: str = "user", weight: float 
 
 def asks(text: str) -> bool:
     """Whether a text ends in a question."""
-    last = next((each for each in reversed(text) if each.isalnum() or each in _QUESTION_MARKS), "")
-    return last in _QUESTION_MARKS
+    last = max(map(text.rfind, _QUESTION_MARKS))
+    return last >= 0 and not _LETTER.search(text, last)
 
 
 def _words(text: str) -> list[str]:

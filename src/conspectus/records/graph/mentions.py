@@ -27,7 +27,7 @@ from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import as_list, listed, one_of, parted, rare
 from conspectus.records.core.rows import blocks, insert_rows
-from conspectus.records.core.transactions import SqlStore, reading, writing
+from conspectus.records.core.transactions import SqlStore, kept, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
 from conspectus.records.tables.graph import mentions
 
@@ -103,6 +103,13 @@ def _of(connection: Connection, chunks: Sequence[ChunkId]) -> list[TextPassage]:
         for each in dict.fromkeys(chunks)
         if each in names
     ]
+
+
+def _of_keys(
+    connection: Connection, keys: Sequence[tuple[Any, ChunkId]]
+) -> dict[tuple[Any, ChunkId], TextPassage | None]:
+    found = {each.chunk: each for each in _of(connection, [chunk for _, chunk in keys])}
+    return {key: found.get(key[1]) for key in keys}
 
 
 def _passages(
@@ -229,6 +236,12 @@ def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> 
     ]
 
 
+def _has_unread(connection: Connection, collection: CollectionId) -> bool:
+    """Whether `unread` has any to give."""
+    one: Select[Any] = _NOT_READ.with_only_columns(literal_column("1"), maintain_column_froms=True).limit(1)
+    return connection.execute(one, {"of": collection}).first() is not None
+
+
 def _count_unread(connection: Connection, collection: CollectionId) -> int:
     """How many passages `unread` has still to give."""
     counted = _NOT_READ.with_only_columns(func.count(), maintain_column_froms=True)
@@ -250,10 +263,15 @@ def _keep(connection: Connection, collection: CollectionId, on: bool) -> None:
 class SqlNames(SqlStore):
     """Every method of the port `Names` as one transaction."""
 
-    of = reading(_of)
+    async def of(self, passages: Sequence[ChunkId]) -> list[TextPassage]:
+        keys = [(_of, each) for each in dict.fromkeys(passages)]
+        found = await self.transactions.lookup(keys, _of_keys)
+        return [names for each in keys if (names := found[each]) is not None]
+
     passages = reading(_passages)
     counts = reading(_counts)
     put = writing(_put, lock=lambda collection, found: collection)
     unread = reading(_unread)
+    has_unread = kept(_has_unread)
     count_unread = reading(_count_unread)
     keep = writing(_keep)
