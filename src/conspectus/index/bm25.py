@@ -20,7 +20,7 @@ from conspectus.model.index import IndexedChunk, TermStatistic
 from conspectus.ports import Floats, Ids, Probe, Vectors
 
 Analyse: TypeAlias = Callable[[str], Sequence[str]]
-"""A text to the occurrences of its terms, in order; one and the same for chunks and questions."""
+"""Splits a text into its terms, in order; the same function for chunks and queries."""
 
 MOST_OCCURRENCES = 65_535
 _SAMPLE = (
@@ -37,7 +37,7 @@ class Bm25:
     b: float = 0.75
 
     def contributions(self, weight: float, counts: Floats, lengths: Floats, average: float) -> Floats:
-        """What one term adds to the score of rows that have it `counts` times (at least once)."""
+        """The contribution of one term to the score of rows that have it `counts` times (at least once)."""
         return (weight * (self.k1 + 1.0)) * counts / (counts + self.norms(lengths, average))
 
     def norms(self, lengths: Floats, average: float) -> Floats:
@@ -52,7 +52,7 @@ class Bm25:
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """What BM25 must know of all live chunks: how many they are, and their mean length in terms."""
+    """The statistics that BM25 needs of all live chunks: their number, and their mean length in terms."""
 
     total: int
     length: int
@@ -69,7 +69,7 @@ class Corpus:
 
 
 def identity_of(analyse: Analyse, dimensions: int, bm25: Bm25) -> str:
-    """What rows are made with; the analysis is told by what it does to a text, not by its name."""
+    """The configuration of rows; the analysis is identified by its results, not by its name."""
     sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{sample[:16]} {dimensions} {bm25.k1} {bm25.b}"
 
@@ -84,7 +84,7 @@ def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], in
 
 
 def question_terms(probe: Probe, analyse: Analyse, dimensions: int) -> Mapping[str, int]:
-    """The distinct terms of a question in order of first appearance, and how often each is asked.
+    """The distinct terms of a query in order of first appearance, and their counts.
 
     Raises InvalidInput for a vector of another size than those of the index.
     """

@@ -42,7 +42,7 @@ def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
 
 
 def put_ranges(changes: Iterable[Change]) -> list[Range]:
-    """What to read again. Neighboring ranges are joined: reading more than was put does no harm."""
+    """The changes to read again. Neighboring ranges are joined: reading more than was put has no effect."""
     return merged(((c.first, c.last) for c in changes if c.operation == "put"), _GAP)
 
 
@@ -102,7 +102,7 @@ async def differences(
 
 
 async def untouched_since(sequence: int, found: Iterable[Disagreement], reader: Reader) -> list[Disagreement]:
-    """What no later change explains of what was found at this sequence, in the order of chunks."""
+    """The chunks found at this sequence that no later change explains, in order."""
     later: list[Range] = []
     while changes := await reader.changes_since(sequence, limit=_CHANGES):
         later = merged([*later, *touched_ranges(changes)])

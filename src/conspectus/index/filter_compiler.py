@@ -143,7 +143,7 @@ def _joined(word: str, parts: Sequence[str]) -> str:
 
 
 def _in_column(value: Scalar, field: FieldName) -> ColumnValue | None:
-    """What a column can be compared with; None where it can be nothing like the value."""
+    """The values that a column can be compared with; None if it can never match the value."""
     if field in TEXTS:
         return value if isinstance(value, str) else None
     return _number(value, field) if field in NUMBERS else None

@@ -21,12 +21,12 @@ def encoded(text: str) -> bytes:
 
 
 def exists(field: Field) -> int:
-    """The fact that there is a value other than null; it stands for the path, too."""
+    """The fact that there is a value other than null; it also represents the path."""
     return _fact(field, "exists")
 
 
 def is_value(field: Field, value: object) -> int:
-    """The fact that a value is this one, whatever it equals."""
+    """The fact that a value is equal to this one."""
     return _fact(field, *_canonical(value))
 
 

@@ -149,7 +149,7 @@ class BedrockEmbedder:
 
 
 def _rows(answer: Any) -> list[list[float]]:
-    """The vectors, which stand under the name of their type or, as older models answer, alone."""
+    """The vectors, under the name of their type or, in responses of older models, alone."""
     found = answer.get("embeddings") if isinstance(answer, dict) else None
     rows = found.get("float") if isinstance(found, dict) else found
     if not isinstance(rows, list) or not all(_is_vector(row) for row in rows):

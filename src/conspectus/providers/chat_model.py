@@ -104,7 +104,7 @@ COMPATIBLE: Final = {**WHOLE, "openai_chat_supports_max_completion_tokens": Fals
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which model is asked and where; `url` is that of another server with OpenAI's protocol."""
+    """The model and its address; `url` is that of another server with OpenAI's protocol."""
 
     vendor: str
     model: str
@@ -112,7 +112,7 @@ class Choice:
 
     @classmethod
     def of(cls, setting: str, url: str = "") -> "Choice":
-        """What a setting names. Raises InvalidInput for no known form, MissingExtra for a missing library."""
+        """Parse a setting. Raises InvalidInput for an unknown form, MissingExtra for a missing library."""
         vendor, _, model = setting.partition(":")
         if not model or vendor not in VENDORS:
             vendors = ", ".join(VENDORS)
@@ -133,7 +133,7 @@ class Choice:
 
     @property
     def needed(self) -> Vendor:
-        """What reaches the model: of another's server, what OpenAI's protocol needs."""
+        """The connection arguments of the model: for another server, those of OpenAI's protocol."""
         vendor = VENDORS[self.vendor]
         return Vendor("openai", "openai", vendor.key) if self.url else vendor
 
@@ -183,7 +183,7 @@ ANY_OBJECT: Final = {"type": "object", "properties": {}, "additionalProperties":
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question to a model."""
+    """One request to a model."""
 
     messages: Sequence[Message]
     settings: dict[str, Any]
@@ -261,7 +261,7 @@ def choice_of(options: ModelOptions) -> dict[str, Any]:
 
 
 def tool_calls(stream: Any) -> Iterator[ToolCall]:
-    """The calls of tools in an answer that has come to its end."""
+    """The tool calls in a complete answer."""
     for part in stream.get().parts:
         if part.part_kind == "tool-call":
             yield ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str())
@@ -270,18 +270,18 @@ def tool_calls(stream: Any) -> Iterator[ToolCall]:
 BROKEN_OFF: Final = frozenset({None, "error"})
 """How the library says that an answer had no end."""
 UNABLE_TO_BE_TOLD: Final = frozenset({"bedrock"})
-"""Vendors whose library is told about retries when it is made."""
+"""Vendors whose library gets the number of retries when the client is created."""
 
 
 class HostedChatModel:
-    """A vendor's chat model, connected to when it is first asked.
+    """A vendor's chat model, connected on first use.
 
-    `setting` is `vendor:model`; with `url` a server that speaks OpenAI's protocol is asked instead of the
-    vendor's own. `seconds` is the longest wait for each piece of an answer, the first included. Where the
-    connection is lost before the first piece, the request is made once more; nothing else is asked twice.
+    `setting` is `vendor:model`; with `url` it is a server with OpenAI's protocol instead of the vendor's own.
+    `seconds` is the longest wait for each piece of an answer, the first included. If the connection is lost
+    before the first piece, the request is made once more; nothing else is retried.
 
-    Raises `InvalidInput` for a setting of no known form, `MissingExtra` where the vendor's library is not
-    installed; nothing of it is imported before the first question.
+    Raises `InvalidInput` for an unknown form of a setting, and `MissingExtra` if the vendor's library is not
+    installed; it is imported at the first request.
     """
 
     def __init__(
@@ -330,7 +330,7 @@ class HostedChatModel:
         """Answer in pieces of at most `max_tokens` tokens in all, then the usage if the vendor reports it.
 
         Closing the generator closes the connection. Raises a ChatError, before or after pieces, and
-        InvalidInput without messages, for unknown roles, or for no room.
+        InvalidInput without messages, for unknown roles, or for no tokens.
         """
         if not messages or not all(map(sayable, messages)):
             raise InvalidInput(
@@ -354,7 +354,7 @@ class HostedChatModel:
                 yield piece
 
     async def close(self) -> None:
-        """Release the connections; a question after that makes new ones."""
+        """Close the connections; a later request opens new ones."""
         self._model = None
         await self._open.aclose()
 
@@ -447,7 +447,7 @@ class HostedChatModel:
 
 
 def _text(event: Any) -> str:
-    """What an event adds to the answer; thoughts and calls of tools are no part of it."""
+    """The text that an event adds to the answer; thoughts and tool calls are not part of it."""
     if event.event_kind == "part_start" and event.part.part_kind == "text":
         return str(event.part.content)
     if event.event_kind == "part_delta" and event.delta.part_delta_kind == "text":

@@ -4,10 +4,9 @@ A job is a workflow whose id and only argument are the job's id, so nothing else
 is a singleton of the process and works in threads; the jobs themselves run on the event loop that started
 them. Only its blocking functions are used: the others would make its threads those of that loop.
 
-Only one process at a time may execute the jobs of a database in a file. Of a database on a server many do:
-each is an executor of its own, which holds a turn for as long as it lives, and gives what an executor began
-whose turn is free back to the queue. No row is taken twice from there, and none is closed by an executor that
-it was taken from.
+Only one process at a time may execute the jobs of a database in a file. On a database server many may: each
+is an executor, which holds a lock as long as it lives, and returns the jobs of executors whose lock is free
+to the queue. No row is taken twice from there, and none is closed by an executor that it was taken from.
 """
 
 import asyncio
@@ -42,11 +41,11 @@ TAKING: Final = f"queue-worker-{QUEUE}"
 WRITING: Final = "dbos-executor-"
 """How DBOS calls the thread that takes jobs from the queue, and how all those that write begin."""
 VERSION: Final = "1"
-"""Of what is written to the database, not of the program: a new release goes on with the old jobs."""
+"""The version of the stored data, not of the program: a new release continues the old jobs."""
 POLL: Final = 0.1
-"""Seconds between two looks into the queue, and between two of a thread that a close waits for."""
+"""Seconds between two polls of the queue, and of a thread that a close waits for."""
 STOPPING: Final = 5.0
-"""Seconds that a close waits at most for threads of DBOS, as while its server is away."""
+"""Most seconds that a close waits for threads of DBOS, as while its server is unavailable."""
 PAUSE: Final = 1.0
 """Seconds before a job whose run failed from outside, as for a busy store, is run again."""
 ENDED: Final = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
@@ -115,7 +114,7 @@ def _server(url: str) -> Engine:
 
 
 def _quieten(log: logging.Logger) -> None:
-    """Where there is a handler already, DBOS adds none of its own, which would write to standard error."""
+    """With an existing handler DBOS adds none of its own, which would write to standard error."""
     log.setLevel(logging.CRITICAL)
     log.propagate = False
     if not log.handlers:
@@ -143,7 +142,7 @@ class DbosJobs:
     """The `Jobs` port. Make it with `claimed`, start it, and close it: the next one can be made then."""
 
     alone = True
-    """Whether nobody else takes jobs from the queue."""
+    """Whether no other process takes jobs from the queue."""
 
     def __init__(self, instance: DBOS, pause: float) -> None:
         self._instance = instance
@@ -164,7 +163,7 @@ class DbosJobs:
         await asyncio.to_thread(_guarded, self._launch)
 
     async def submit(self, job: JobId) -> None:
-        """Have a job run; one that waits or runs is left alone, one that has ended runs again.
+        """Submit a job; a queued or running one is unchanged, one that has ended runs again.
 
         Raises StorageError.
         """
@@ -179,7 +178,7 @@ class DbosJobs:
                 self._waiting.discard(job)
 
     async def cancel(self, job: JobId) -> None:
-        """Stop a job that waits or runs, and return when it has stopped. Raises StorageError."""
+        """Cancel a queued or running job, and return when it has stopped. Raises StorageError."""
         self._waiting.discard(job)
         task = self._running.get(job)
         if task is not None:
@@ -236,7 +235,7 @@ class DbosJobs:
             del self._running[job]
 
     def _launch(self) -> None:
-        """Launch, and forget what has ended: nobody asks for it here."""
+        """Launch, and delete ended workflows, which nothing reads here."""
         DBOS.launch()
         ended = DBOS.list_workflows(status=sorted(ENDED), load_input=False, load_output=False)
         if ended:
@@ -316,11 +315,11 @@ def _migrate(engine: Engine) -> None:
 
 
 def _stop(instance: DBOS) -> None:
-    """Destroy the instance when nothing is taken from the queue any more and what has ended is written down.
+    """Destroy the instance when no thread takes jobs from the queue or stores results any more.
 
-    It would end its loop first and wait for none of its threads. One that takes a job just then would give it
-    to that loop: an error there, or a wait without end. One that writes down an end would do so for nobody,
-    and hold a connection that is being closed.
+    DBOS itself would end its loop first and not wait for its threads. A thread that takes a job at that
+    moment would give it to the ended loop: an error, or an endless wait. One that stores a result would hold
+    a connection that is being closed.
     """
     until = time.monotonic() + STOPPING
     for event in instance.background_thread_stop_events:

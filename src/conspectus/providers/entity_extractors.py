@@ -1,7 +1,7 @@
 """Names in texts, found by a chat model, a GLiNER model or a spaCy pipeline.
 
-Models lie in a folder; nothing is ever downloaded. A chat model is asked for names and kinds; where they
-stand is looked up in the text.
+Models are in a local folder; nothing is downloaded. A chat model returns names and kinds; their positions are
+found in the text.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from conspectus.ports.chat import ChatModel
 from conspectus.providers.optional import optional
 
 KeyOf = Callable[[str], str]
-"""What names are compared by."""
+"""The form in which names are compared."""
 TYPES: Final = {
     "per": "person", "person": "person", "people": "person", "org": "organisation",
     "organization": "organisation", "organisation": "organisation", "company": "organisation",
@@ -43,7 +43,7 @@ class Labelled:
 
 
 def pieces(text: str, longest: int) -> Iterator[tuple[int, str]]:
-    """A text in pieces of so many characters at most, with their places, cut at spaces if there are any."""
+    """A text in pieces of limited length, with their positions, cut at spaces if there are any."""
     start = 0
     while start < len(text):
         end = min(len(text), start + longest)
@@ -97,7 +97,7 @@ _FENCED: Final = re.compile(r"```\w*\n(.*?)\n\s*```", re.DOTALL)
 
 
 class ChatNames:
-    """What a chat model says are the names of a text, as far as they are in it word for word."""
+    """The names that a chat model finds in a text, if they occur in it word for word."""
 
     def __init__(self, model: ChatModel, key_of: KeyOf) -> None:
         self._model = model
@@ -106,13 +106,13 @@ class ChatNames:
 
     @property
     def name(self) -> str:
-        """What it is called in settings and reports."""
+        """Its name in settings and reports."""
         return f"{CHAT}:{self._model.name}"
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """For each text its names, in order and without overlaps.
 
-        Raises ChatBadAnswer for what is no list of names, twice, and whatever the model raises.
+        Raises ChatBadAnswer if two answers are not lists of names, and the errors of the model.
         """
         tasks = [asyncio.ensure_future(self._of(text)) for text in texts]
         try:
@@ -123,7 +123,7 @@ class ChatNames:
             await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
-        """Nothing: the model is closed by its owner."""
+        """Do nothing: the model is closed by its owner."""
 
     async def _of(self, text: str) -> list[Mention]:
         spans: list[Labelled] = []
@@ -155,7 +155,7 @@ class ChatNames:
 
 
 def _read(answer: str) -> list[tuple[str, str]]:
-    """The names and kinds of an answer. Raises ValueError for what is no list of them."""
+    """The names and kinds of an answer. Raises ValueError if it is not a list of them."""
     fenced = _FENCED.search(answer)
     try:
         found: Any = json.loads((fenced[1] if fenced else answer).strip())
@@ -169,7 +169,7 @@ def _read(answer: str) -> list[tuple[str, str]]:
 
 
 def _places(piece: str, at: int, name: str, kind: str) -> Iterator[Labelled]:
-    """Where a name is in a piece, as whole words."""
+    """The positions of a name in a piece, as whole words."""
     if not name:
         return
     for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", piece):
@@ -177,11 +177,11 @@ def _places(piece: str, at: int, name: str, kind: str) -> Iterator[Labelled]:
 
 
 Label: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[Labelled]]]
-"""What a model finds in each of some texts."""
+"""A function that finds entities in each of some texts."""
 
 
 class LocalNames:
-    """What a model on this machine finds, by one call at a time."""
+    """The entities that a local model finds, by one call at a time."""
 
     def __init__(self, name: str, label: Label, key_of: KeyOf) -> None:
         self._name = name
@@ -191,7 +191,7 @@ class LocalNames:
 
     @property
     def name(self) -> str:
-        """What it is called in settings and reports."""
+        """Its name in settings and reports."""
         return self._name
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
@@ -200,7 +200,7 @@ class LocalNames:
             return await asyncio.to_thread(self._extract, texts)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
     def _extract(self, texts: Sequence[str]) -> list[list[Mention]]:
         labelled = self._label(texts)
@@ -230,7 +230,7 @@ def gliner_names(folder: Path, key_of: KeyOf) -> LocalNames:
 
 
 def by_gliner(model: Any, texts: Sequence[str]) -> list[list[Labelled]]:
-    """What a GLiNER model labels in each of some texts."""
+    """The labels of a GLiNER model in each of some texts."""
     return [list(_labelled(model, text)) for text in texts]
 
 

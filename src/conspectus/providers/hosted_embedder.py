@@ -143,14 +143,14 @@ Task = Literal["document", "query"]
 
 
 class GeminiEmbeddings:
-    """Vectors of length 1 from the Gemini API, for documents and for questions.
+    """Vectors of length 1 from the Gemini API, for documents and for queries.
 
     A text too long for the model is embedded in pieces, and its vector is their mean by length: nothing is
-    cut off. A busy service is asked again with `patience`. Without `api_key` it is that of the environment
-    (GOOGLE_API_KEY). Connections last as long as the event loop, or until `close`.
+    cut off. Calls to a busy service are retried with `patience`. The default of `api_key` is GOOGLE_API_KEY
+    of the environment. Connections last as long as the event loop, or until `close`.
 
-    Raises MissingExtra without the library, ProviderError for a refusal, and ProviderUnavailable for what may
-    be answered later; no message has the key.
+    Raises MissingExtra without the library, ProviderError for a refusal, and ProviderUnavailable if a retry
+    may succeed; no message has the key.
     """
 
     def __init__(
@@ -192,15 +192,15 @@ class GeminiEmbeddings:
         return EmbeddingSpace(f"google:{self._model}", self._dimensions)
 
     async def embed_document(self, text: str) -> list[float]:
-        """The vector of one text that is to be found."""
+        """The vector of one document text."""
         return (await self._lists([text], "document"))[0]
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of texts that are to be found, at most 100 in a request."""
+        """The vectors of document texts, at most 100 in a request."""
         return await self._lists(texts, "document")
 
     async def embed_query(self, text: str) -> list[float]:
-        """The vector of a question."""
+        """The vector of a query."""
         return (await self._lists([text], "query"))[0]
 
     async def close(self) -> None:

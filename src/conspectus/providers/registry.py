@@ -16,7 +16,7 @@ BEDROCK: Final = "bedrock"
 COHERE_ON_BEDROCK: Final = "cohere.embed-v4"
 COHERE: Final = "https://api.cohere.com"
 TOKENS_A_DOCUMENT: Final = 4096
-"""What the models of rerank 3.5 read of a text."""
+"""The tokens that the models of rerank 3.5 read of a text."""
 
 
 def embedder_of(setting: str, *, timeout: float, note: Note) -> BedrockEmbedder | HostedEmbedder:

@@ -97,14 +97,14 @@ def _counted(answer: Any) -> int | None:
 
 
 TEXTS_A_REQUEST: Final = 32
-"""What Text Embeddings Inference takes at once, unless its operator allows more."""
+"""The most texts of a request to Text Embeddings Inference, unless its operator allows more."""
 WRONG_FORM: Final = 422
 
 Ranking: TypeAlias = list[tuple[int, float]]
 
 
 class Service(Protocol):
-    """Where requests for rankings go; `provider` is what errors call it."""
+    """The address of rerank requests; `provider` is its name in errors."""
 
     @property
     def provider(self) -> str:
@@ -123,7 +123,7 @@ class Service(Protocol):
 class DocumentsReranker:
     """A service that takes `documents` and answers with `results`, each with a `relevance_score`.
 
-    `fields` are what a request says besides the query, the documents and how many are wanted.
+    `fields` are members of a request besides the query, the documents and the number of results.
     """
 
     def __init__(
@@ -152,7 +152,7 @@ class DocumentsReranker:
         await self._service.close()
 
     async def _ranked(self, query: str, texts: Sequence[str], wanted: int) -> Ranking:
-        """At least so many places with relevance, in any order."""
+        """At least so many positions with relevance, in any order."""
         body = {"documents": [sendable(text) for text in texts], "top_n": wanted, **self._fields}
 
         def read(answer: Any) -> Ranking:
@@ -166,7 +166,7 @@ class DocumentsReranker:
     async def _asked(
         self, query: str, texts: Sequence[str], body: Mapping[str, Any], read: Callable[[Any], Ranking]
     ) -> Ranking:
-        """What is read in the answer to one request, which is made again while the service is busy."""
+        """The result of one request, which is retried while the service is busy."""
 
         async def ask() -> Ranking:
             with self._calls.one("rerank", texts, query=query) as call:
@@ -180,10 +180,10 @@ class DocumentsReranker:
 class HttpReranker(DocumentsReranker):
     """Any service with a `/rerank`: Jina, vLLM, Infinity and others, or Text Embeddings Inference.
 
-    Two dialects are spoken. Most services take `documents` and answer with `results`, each with a
+    There are two dialects. Most services take `documents` and answer with `results`, each with a
     `relevance_score`; Text Embeddings Inference takes `texts`, few at a time, and answers with a list of
-    `score`s. Which it is need not be said: a service that does not understand the first (422) is asked in
-    the second, and what it understood is kept. A relevance is expected between 0 and 1.
+    `score`s. The dialect is detected: a service that refuses the first (422) gets the second, and the result
+    is remembered. A relevance is expected between 0 and 1.
     """
 
     _dialect: Literal["documents", "texts"] | None = None

@@ -45,7 +45,7 @@ class StaticEmbedder:
         return np.asarray(rows[0], dtype=np.float32)
 
     async def close(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: nothing is held open."""
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:

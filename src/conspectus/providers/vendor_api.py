@@ -1,4 +1,4 @@
-"""What every exchange with a model vendor has in common: what is sent, what answers mean, and the log."""
+"""Common parts of calls to model vendors: requests, the meaning of responses, and the log."""
 
 import asyncio
 import logging
@@ -28,14 +28,14 @@ _LONGEST_WAIT = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What a vendor answered, and the tokens that it counted in what it was told."""
+    """The response of a vendor, and the number of tokens that it counted in the request."""
 
     body: Any
     tokens: int | None
 
 
 def sendable(text: str) -> str:
-    """The text as vendors take it: lone surrogates as question marks, nothing at all as a full stop."""
+    """The text as vendors accept it: lone surrogates become question marks, an empty text a full stop."""
     return text.encode("utf-8", "replace").decode() if text.strip() else _BLANK
 
 
@@ -123,7 +123,7 @@ class Calls:
 
     @contextmanager
     def one(self, kind: RequestKind, texts: Sequence[str], *, query: str = "") -> Iterator[ProviderRequest]:
-        """Note what becomes of the request in the block, however it ends."""
+        """Log the outcome of the request in the block, however it ends."""
         call, created, start = ProviderRequest(), datetime.now(UTC), perf_counter()
         error: str | None = "failed"
         try:
@@ -177,7 +177,7 @@ class RequestNotes:
         self._closed = False
 
     def write_to(self, log: RequestLog) -> None:
-        """Where the notes go from now on."""
+        """Set the target of the log."""
         self._log = log
 
     def __call__(self, request: EmbeddingRequest) -> None:

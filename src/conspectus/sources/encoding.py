@@ -82,9 +82,10 @@ class Decoded:
 
 
 def decode(data: bytes, charset: str | None = None) -> Decoded | None:
-    """The text of a file in whatever encoding it is in; None where no encoding fits.
+    """The text of a file in its encoding; None if no encoding fits.
 
-    `charset` is what its sender says: it counts where the text has no mark of its own and is valid in it.
+    `charset` is the one declared by its sender: it is used if the text has no byte order mark and is valid in
+    it.
     """
     marked = any(data.startswith(mark) for mark, _ in MARKS)
     said = None if charset is None or marked else _strict(data, _labelled(charset))
@@ -189,7 +190,7 @@ def _sample(data: bytes) -> bytes:
 
 
 def _accented(data: bytes) -> bool:
-    """Whether bytes above ASCII stand alone, as accents in Latin text do and other letters do not."""
+    """Whether bytes above ASCII are isolated, as accents in Latin text are and other letters are not."""
     runs = ABOVE_ASCII.findall(data)
     return sum(len(run) == 1 and run in ALONE for run in runs) > 0.8 * len(runs)
 
@@ -203,7 +204,7 @@ def _kana(data: bytes, encoding: str) -> float:
 
 
 def _script(encoding: str) -> tuple[str, ...]:
-    """The usual encodings of the script that an encoding is for; none if it is no such encoding."""
+    """The usual encodings of the script of an encoding; none if it has no such script."""
     for script in SCRIPTS[1:]:
         if encoding in script:
             return script
@@ -249,9 +250,10 @@ class PlainText:
 
 
 def plain_text(data: bytes, name: str, *, known: bool, charset: str | None = None) -> PlainText:
-    """The text of a file; zero characters are replaced. `known` says that its name promises text.
+    """The text of a file; zero characters are replaced.
 
-    Raises UnreadableFile for what is no text, UnsupportedContent where it can say what it is instead.
+    `known` means that its name is that of a text file. Raises UnreadableFile for other content, and
+    UnsupportedContent if that content is recognized.
     """
     refuse_unsupported(name, data)
     decoded = decode(data, charset)

@@ -103,12 +103,12 @@ def word_in(value: object, *names: str) -> str:
 
 
 def listed(names: Iterator[str]) -> list[str]:
-    """Names in their order without repetitions, so many and so long as metadata can bear."""
+    """Names in their order without repetitions, within the limits of metadata."""
     return [name[:LONGEST_LISTED] for name in dict.fromkeys(names) if name][:MOST_LISTED]
 
 
 def counted(given: Iterable[tuple[str, object]]) -> dict[str, int]:
-    """How often each named thing was given; what is no number counts once."""
+    """The count of each name; values that are not numbers count once."""
     counts: dict[str, int] = {}
     for name, number in given:
         known = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MOST_COUNTED

@@ -112,9 +112,9 @@ class MilvusCaptions:
         await self._server.close()
 
     async def _extra_fields(self) -> set[str] | None:
-        """Which of METADATA and CREATED the collection takes; None where there is no collection.
+        """Those of METADATA and CREATED that the collection has; None if there is no collection.
 
-        Raises InvalidInput for a collection of something else, or of vectors of another size.
+        Raises InvalidInput for a collection without captions, or with vectors of another size.
         """
         told = await self._server.described(self._name)
         if told is None:

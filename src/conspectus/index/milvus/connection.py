@@ -29,7 +29,7 @@ MOST_RESULTS = 16_384
 LONGEST_TEXT = 65_535
 """The most bytes that a text of a row may have in Milvus."""
 MOST_BYTES = 8_000_000
-"""About as many bytes are sent at once; Milvus takes 64 MB unless it is told otherwise."""
+"""About as many bytes are sent at once; the default limit of Milvus is 64 MB."""
 LITE = ".db"
 PARTITIONS = 16
 """So many a collection with a partition key has; its keys are spread over them by hash."""
@@ -37,12 +37,12 @@ _SCHEMES = ("http", "https", "tcp", "unix")
 _GONE, _NOT_LOADED = (100, 1600), 101
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 _PASSING = (8, 103, 401, 503, 901, 902, 905)
-"""What a cluster says beyond its rate, and while shards or nodes of it are replaced."""
+"""Messages of a cluster about rate limits, and while shards or nodes of it are replaced."""
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _LONGEST_REASON = 300
 _CLOSED = "closed channel"
 _DROPPED = "WAL already closed"
-"""What Milvus Lite says where a collection is dropped while it is written to."""
+"""The message of Milvus Lite when a collection is dropped during a write."""
 _UNTIL_DROPPED = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
 """Seconds between the attempts to drop a collection that something else has its hands on."""
 _OWN_CONNECTION = {
@@ -51,9 +51,9 @@ _OWN_CONNECTION = {
     "grpc.keepalive_permit_without_calls": 0,
     "grpc.keepalive_time_ms": 360_000,
 }
-"""Otherwise a new connection would inherit how long gRPC waits before it looks whether a server is back, and
-Milvus Lite would hang up for the pings that the client sends by default: on one that nobody uses, and in the
-midst of a call of three minutes. Less than five minutes between pings are too many for a server of gRPC.
+"""Otherwise a new connection would inherit the reconnect backoff of gRPC, and Milvus Lite would close
+connections because of the client's default pings: idle ones, and during a call of three minutes. A gRPC
+server accepts at most one ping in five minutes.
 """
 _LOGGERS = ("pymilvus", "pymilvus.milvus_client", "pymilvus.bulk_writer", "milvus_lite")
 
@@ -83,12 +83,12 @@ class MilvusServer:
 
     @property
     def folder(self) -> Path | None:
-        """Where Milvus Lite keeps its files; None for a server."""
+        """The path of the files of Milvus Lite; None for a server."""
         return Path(self._uri) if self._uri.endswith(LITE) else None
 
     @property
     def address(self) -> str:
-        """Where it is, without what is secret."""
+        """The address without secrets."""
         if self.folder is not None:
             return self._uri
         parts = urlsplit(self._uri)
@@ -104,7 +104,7 @@ class MilvusServer:
         return list(await self._call("list_collections"))
 
     async def described(self, name: str) -> Row | None:
-        """What Milvus says of a collection; None if there is none of that name."""
+        """Milvus's description of a collection; None if there is none of that name."""
         if not await self._call("has_collection", collection_name=name):
             return None
         try:
@@ -119,7 +119,7 @@ class MilvusServer:
             await _to_its_end(self._made(name, schema, indexes))
 
     async def meaning(self, alias: str) -> str | None:
-        """The collection that an alias means; None if there is no such alias."""
+        """The collection of an alias; None if there is no such alias."""
         try:
             found = await self._call("describe_alias", alias=alias)
         except IndexReplaced:
@@ -127,7 +127,7 @@ class MilvusServer:
         return str(found["collection_name"])
 
     async def point(self, alias: str, name: str | None) -> None:
-        """Let an alias mean a collection from now on, all at once; with None there is no such alias."""
+        """Set the collection of an alias atomically; None drops the alias."""
         known = await self.meaning(alias) is not None
         if name is None:
             if known:
@@ -312,7 +312,7 @@ class MilvusServer:
 
 
 async def _to_its_end(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Even when cancelled, so that the turn is not given up while something is written."""
+    """Even when cancelled, so that the lock is not released during a write."""
     running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
@@ -350,7 +350,7 @@ def _code(fault: Exception) -> object:
 
 
 def _is_away(fault: Exception) -> bool:
-    """Whether there is no answer at all, or another thread closed the channel."""
+    """Whether there was no response at all, or another thread closed the channel."""
     if isinstance(fault, ValueError) or _code(fault) in _AWAY:
         return True
     reason = _reason(fault)
@@ -364,14 +364,14 @@ def _reason(fault: Exception) -> str:
 
 Work: TypeAlias = Literal["write", "build"]
 Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Lock]]
-"""Whether this process has the turn for a kind of work, until the block ends or the turn is lost."""
+"""Whether this process has the lock for a kind of work, until the block ends or the lock is lost."""
 
 _FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.25
 
 
 @asynccontextmanager
 async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Lock]:
-    """Wait until it is this process's turn, and hold it for the block."""
+    """Wait for the lock, and hold it for the block."""
     pause = _FIRST_WAIT
     while True:
         async with turn(work) as hold:
@@ -391,9 +391,9 @@ def tenant(source: object) -> str:
 
 
 def within(where: Filter) -> str | None:
-    """An expression that all rows satisfy that the filter admits; None where they may be anywhere.
+    """An expression that is true for all rows that match the filter; None if they may be in any partition.
 
-    Beyond so many sources every partition would have to be looked at anyhow.
+    With more sources every partition would have to be searched anyway.
     """
     sources = _sources(where)
     if sources is None or not 0 < len(sources) <= _WORTH_NAMING:

@@ -60,7 +60,7 @@ class Weights:
     average: float
 
     def encoded(self, counts: Mapping[int, int], length: int) -> dict[str, Any]:
-        """The columns that hold the counts of a row; a row without terms has one that no question has."""
+        """The columns with the counts of a row; a row without terms has one that no query has."""
         norm = self._norm(float(length))
         terms = {number: float(np.float32(count / (count + norm))) for number, count in counts.items()}
         large = {str(number): count for number, count in counts.items() if count > _EXACT_UP_TO}
@@ -84,7 +84,7 @@ class Weights:
 
 
 MOST_FACTS = 3_500
-"""Milvus takes arrays of at most 4,096 elements, and texts of as many bytes as so many facts need."""
+"""Milvus accepts arrays of at most 4,096 elements, and texts of the bytes that so many facts need."""
 LONGEST_VALUE = 10_000
 """Characters, or bits of a number, of a value that can be kept for ranges."""
 LONGEST_NAME = 1_000
@@ -95,7 +95,7 @@ MOST: Final = 2**62
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A distinct value at a path, as JSON, with the fact that stands for it."""
+    """A distinct value at a path, as JSON, with its fact."""
 
     path: str
     fact: int
@@ -308,7 +308,7 @@ def _number(value: int | None, *, odd: bool) -> int:
 
 EVERY, NONE = "version >= 0", "version < 0"
 Known: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
-"""For a field its distinct values, each with the fact that stands for it."""
+"""The distinct values of a field, each with its fact."""
 
 
 def ranged(condition: Filter) -> set[Field]:

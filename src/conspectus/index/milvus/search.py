@@ -68,9 +68,9 @@ class MilvusSnapshot:
 
 
 class MilvusQuery:
-    """What is asked of a view, under an expression that says which rows may be seen.
+    """Queries to a view, with an expression that selects the visible rows.
 
-    Answers are None where the view was no longer the current one when the last of its rows had been read.
+    Results are None if the view was no longer current when its last row had been read.
     """
 
     def __init__(
@@ -225,7 +225,7 @@ Ask: TypeAlias = Callable[[MilvusQuery], Awaitable[Candidates | None]]
 
 @dataclass(frozen=True, slots=True)
 class MilvusLocation:
-    """Where an index lies: the connection, its name there, whose turn it is, its vectors' size (0: none)."""
+    """The location of an index: the connection, its name there, its lock, its vectors' size (0: none)."""
 
     server: MilvusServer
     name: str
@@ -239,7 +239,7 @@ class MilvusLocation:
 
 
 class MilvusReader:
-    """Puts questions to a version; what it reads for them it keeps for the next question."""
+    """Queries a version; it caches what it reads for the next query."""
 
     def __init__(self, place: MilvusLocation, notes: Notes, reader: Reader) -> None:
         self._place = place
@@ -252,7 +252,7 @@ class MilvusReader:
     async def answer(
         self, state: MilvusState, where: Filter, terms: Mapping[str, int], *, vector: Vectors | None, ask: Ask
     ) -> Candidates | None:
-        """What a version answers; None if it is no longer the current one."""
+        """The result of a version; None if it is no longer the current one."""
         view, still = self._place.view(state), partial(self.still, state)
         if not state.generation:
             answer = MilvusQuery(view, EVERY, terms, None, still=still).candidates({}, {})

@@ -23,20 +23,19 @@ _ATTEMPTS = 20
 _KEPT_STATES = 8
 _RANDOM_BITS = 20
 VERSION_STEP = 1 << _RANDOM_BITS
-"""What lies between two versions that follow each other, about."""
+"""The approximate distance between two versions that follow each other."""
 
 
 @dataclass(frozen=True, slots=True)
 class MilvusState:
-    """A version of the index, which describes all that can be seen.
+    """A version of the index, which defines the visible rows.
 
     `generation` names the collections of rows (none yet: empty). Rows of all versions up to this one count
-    but those of `void` ones, which were begun and never became the state: whatever their writers still do,
-    should they wake, is not seen. `average` is the mean length that weights were made with, `last` the
-    largest chunk id ever, `blocks` the versions of the statistics of terms with the parts of each,
-    `replaced` how many rows went since the generation was built with `built` of them, and `dead` in how
-    many notes those are listed that this version replaced and may not have deleted yet. In Milvus Lite
-    facts are a text.
+    but those of `void` ones, which were begun and never became the state: later writes of their writers are
+    not visible. `average` is the mean length that weights were made with, `last` the largest chunk id ever,
+    `blocks` the versions of the statistics of terms with the parts of each, `replaced` how many rows were
+    removed since the generation was built with `built` of them, and `dead` in how many notes those are listed
+    that this version replaced and may not have deleted yet. In Milvus Lite facts are a text.
     """
 
     identity: str
@@ -162,7 +161,7 @@ class Notes:
         raise StorageBusy("another process is changing the index; try again")
 
     async def is_latest(self, state: MilvusState) -> bool:
-        """Whether nobody has begun another version since, so that what this one replaced may go."""
+        """Whether no other version was begun since, so that rows that this one replaced may be deleted."""
         rows = await self._states(self.collection(state.generation))
         versions = sorted(row["version"] for row in rows)
         if versions[-1:] != [state.version]:
@@ -213,7 +212,7 @@ class Notes:
         return replace(state, dead=len(pieces))
 
     async def visible(self, state: MilvusState) -> str | None:
-        """The expression of the rows that a state shows; None if it is no longer the current one."""
+        """The expression of the visible rows of a state; None if it is no longer the current one."""
         if self._visible[0] != state:
             dead = await self.dead(state)
             if dead is None:
@@ -279,7 +278,7 @@ class Block:
 
     @classmethod
     def from_bodies(cls, bodies: Sequence[str]) -> "Block":
-        """What `bodies` wrote."""
+        """Read the result of `bodies`."""
         pieces = [np.frombuffer(b64decode(body), "<u4").reshape(2, -1) for body in bodies]
         terms = np.concatenate([np.zeros(0, np.uint32), *(piece[0] for piece in pieces)])
         counts = np.concatenate([np.zeros(0, np.uint32), *(piece[1] for piece in pieces)])
@@ -375,7 +374,7 @@ class Distinct:
         await self._notes.put(generation, notes)
 
     def forget_written(self) -> None:
-        """What was written may not be there."""
+        """The written rows may be missing."""
         self._written.clear()
 
     def _turn_to(self, generation: str) -> None:

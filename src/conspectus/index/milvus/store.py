@@ -1,4 +1,4 @@
-"""The index in Milvus: searches one version, applies changes, and is rebuilt beside the old one."""
+"""The index in Milvus: searches one version, applies changes, and is rebuilt next to the old one."""
 
 import asyncio
 import random
@@ -38,7 +38,7 @@ class MilvusIndex:
 
     @classmethod
     async def open(cls, place: MilvusLocation, reader: Reader, analyse: Analyse) -> "MilvusIndex":
-        """See what is there; nothing is an empty index at sequence 0.
+        """Open the index; if there is none, it is empty at sequence 0.
 
         Raises:
             StorageBusy: Milvus does not answer, or its file is open in another process.
@@ -57,7 +57,7 @@ class MilvusIndex:
         if not changes:
             return
         for _ in range(_ATTEMPTS):
-            # A generation goes under the hands of a writer who was stopped until another had the turn.
+            # A generation is deleted under a writer that was paused until another one got the lock.
             with suppress(IndexReplaced, LockLost):
                 self._state = await self._taken_in(changes)
                 return
@@ -95,7 +95,7 @@ class MilvusIndex:
             self._state = await self._build(only_if_needed=True)
 
     async def rebuild(self, progress: Progress | None = None) -> None:
-        """Build everything anew in other collections, which then take the place of the old ones."""
+        """Rebuild everything in new collections, which then replace the old ones."""
         self._state = await self._build(progress)
 
     async def purge(self) -> None:
@@ -117,7 +117,7 @@ class MilvusIndex:
         )
 
     async def close(self) -> None:
-        """Nothing to do: the connection belongs to all indexes of an engine."""
+        """Do nothing: the connection belongs to all indexes of an engine."""
 
     def _new_writer(self) -> MilvusWriter:
         place = self._place
@@ -131,7 +131,7 @@ class MilvusIndex:
         )
 
     async def _build(self, progress: Progress | None = None, *, only_if_needed: bool = False) -> MilvusState:
-        """Build, again if another one who had the turn meanwhile has cleared away what was half built."""
+        """Build, again if another process got the lock meanwhile and deleted the unfinished build."""
         for _ in range(_BUILDS):
             writer = self._new_writer()
             writer.flush_from = _FLUSH_UNSEEN_FROM

@@ -56,7 +56,7 @@ _SUPERSEDED = ("key", "chunk", "length", "terms", "has_vector", "in_thread", "od
 
 @dataclass(slots=True)
 class _Added:
-    """What a new row adds to the statistics."""
+    """The contribution of a new row to the statistics."""
 
     terms: NDArray[np.uint32]
     length: int
@@ -118,7 +118,7 @@ class MilvusWriter:
             await self._server.create(self.collection(state, VECTORS), *layout)
 
     def draft(self, before: MilvusState) -> MilvusDraft:
-        """The beginning of the next version of a generation that nobody else knows of."""
+        """The start of the next version of a generation, which no other process knows yet."""
         weights = Weights(self._bm25, before.average)
         return MilvusDraft(before, weights, before.applied, version_after(before.version))
 
@@ -194,7 +194,7 @@ class MilvusWriter:
         return [preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks]
 
     async def folded(self, draft: MilvusDraft) -> MilvusState:
-        """The draft as a state of its own that nobody knows of yet, nor of what it replaced."""
+        """The draft as a state of its own, which no other process knows yet, like what it replaced."""
         counted = await self._counted(draft)
         if counted is None:
             raise IndexDamaged(self._notes.name, _NO_STATISTICS)
@@ -342,7 +342,7 @@ def _batches(rows: Sequence[Prepared]) -> Iterable[Sequence[Prepared]]:
 
 
 async def _steps(ranges: Iterable[Range], last: int) -> AsyncIterator[str]:
-    """Expressions for the ids of ranges up to the last one, each for so many that one answer holds them."""
+    """Expressions for the ids of ranges up to the last one, each for as many as fit in one response."""
     parts: list[str] = []
     ids = 0
     for first, end in ranges:
@@ -367,8 +367,8 @@ _USUAL_LENGTH = 50.0
 def needs_building(state: MilvusState) -> bool:
     """Whether there is nothing yet, the mean length has moved far from that of the weights, or much failed.
 
-    Questions would have to look ever deeper. It is looked at whenever the index has doubled, so that the
-    work is in proportion to what was written.
+    Queries would have to search ever deeper. This is checked whenever the index has doubled, so that the work
+    is proportional to the writes.
     """
     if not state.generation or len(state.void) > _MOST_VOID:
         return True
@@ -391,7 +391,7 @@ class Building:
     async def build(
         self, identity: str, progress: Progress | None, *, only_if_needed: bool = False
     ) -> MilvusState:
-        """Build everything anew; with `only_if_needed` not if another process has done so meanwhile."""
+        """Rebuild everything; with `only_if_needed` not if another process has done so meanwhile."""
         async with my_turn(self._place.turn, "build"):
             before = await self._notes.read()
             if only_if_needed and not needs_building(before):
@@ -431,7 +431,7 @@ class Building:
         return replace(state, built=state.total, replaced=0)
 
     async def _caught_up(self, state: MilvusState) -> MilvusState:
-        """With what changed meanwhile."""
+        """With the changes made meanwhile."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = self._writer.draft(state)
             await self._writer.take_in(draft, changes)
@@ -457,7 +457,7 @@ class Building:
 
 
 async def forget(place: MilvusLocation) -> None:
-    """Delete an index with all its collections, when nobody builds it any more."""
+    """Delete an index with all its collections, when no process builds it any more."""
     async with my_turn(place.turn, "build"):
         await place.server.point(place.name, None)
         for name in await place.server.collections():

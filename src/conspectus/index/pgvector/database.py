@@ -34,7 +34,7 @@ class Database(Protocol):
         ...
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run in a transaction that may change what the index owns; it waits for no writer of records."""
+        """Run in a transaction that may change the index's tables; it does not wait for other writers."""
         ...
 
     def lasting(self) -> AbstractAsyncContextManager[Run]:
@@ -148,7 +148,7 @@ def write_state(cursor: Rows, index: str, state: PgvectorState) -> None:
 
 
 def names_of_indexes(cursor: Rows, *, beside: str) -> list[str]:
-    """All that have a state, in the schema of that table: those in another one are of another store."""
+    """All indexes with a state, in the schema of that table: those in others belong to other stores."""
     if cursor.execute(_ARE_BESIDE, (STATES, beside)).fetchone() is None:
         return []
     return [name for (name,) in cursor.execute(f"SELECT name FROM {STATES}")]
@@ -181,7 +181,7 @@ DEEPEST_GRAPH = 4_000
 """Dimensions up to which pgvector links vectors of half precision to a graph."""
 _NEIGHBOURS, _CONSTRUCTION = 16, 64
 _GRAPH_MEMORY = "512MB"
-"""What linking may take; the server's own maintenance_work_mem if that is more."""
+"""The memory for linking; the server's own maintenance_work_mem if that is more."""
 _MEMORY = (
     "SELECT set_config('maintenance_work_mem', %s, true) WHERE"
     " pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes(%s)"
@@ -213,7 +213,7 @@ class Tables:
 
     @property
     def start(self) -> str:
-        """What the names of all tables of the generation begin with."""
+        """The prefix of the names of all tables of the generation."""
         return f"{self.index}_{self.generation:x}"
 
     @property
@@ -304,7 +304,7 @@ class Tables:
         self.finish_vectors(cursor)
 
     def follow_vectors(self, cursor: Rows, before: "Tables") -> int:
-        """Let the copy become as what it was made of is by now; how many vectors came."""
+        """Update the copy to the current state of its source; return the number of new vectors."""
         cursor.execute(
             f"DELETE FROM {self.vectors} v WHERE NOT EXISTS"
             f" (SELECT FROM {before.vectors} o WHERE o.row = v.row AND o.version = v.version)"
@@ -363,7 +363,7 @@ class PgvectorOptions:
     bm25: Bm25 = field(default_factory=Bm25)
 
     def has_graph(self, vectors: int) -> bool:
-        """Whether so many vectors are to be linked."""
+        """Whether there are enough vectors for a graph."""
         return 0 < self.dimensions <= DEEPEST_GRAPH and vectors >= self.graph_from
 
     def is_sound(self, state: PgvectorState) -> bool:
@@ -371,9 +371,9 @@ class PgvectorOptions:
         return bool(state.generation and state.rows <= 2 * state.total + _DEAD_ALLOWED)
 
     def is_linked(self, state: PgvectorState, *, quiet: bool) -> bool:
-        """Whether so few vectors are loose that looking at each is sooner done than linking all anew.
+        """Whether so few vectors are outside the graph that scanning them is faster than rebuilding it.
 
-        While many are written (not `quiet`) there may be as many as are linked: a graph at every doubling.
+        During many writes (not `quiet`) as many are allowed as are in it: a new graph at every doubling.
         """
         linked = max(0, state.vectors - state.loose)
         allowed = max(self.graph_from - 1, linked // _LOOSE_SHARE if quiet else linked)

@@ -40,7 +40,7 @@ class PgvectorSnapshot:
 
     @property
     def corpus(self) -> Corpus:
-        """What BM25 must know of all live chunks."""
+        """The statistics that BM25 needs of all live chunks."""
         return Corpus(self.state.total, self.state.length)
 
     @property
@@ -146,7 +146,7 @@ class _Listing:
     rows: RowNumbers | None
 
     def serves(self, state: PgvectorState) -> bool:
-        """Whether it is what it would be in this state; of many rows nothing is said but that."""
+        """Whether it is the same as in this state; for many rows nothing else is known."""
         if self.state.generation != state.generation:
             return False
         return self.state.version == state.version or (
@@ -155,7 +155,7 @@ class _Listing:
 
 
 class Listings:
-    """What the last few filters admitted, as permissions repeat; `most` rows are listed."""
+    """The results of the last filters, as permissions repeat; `most` rows are listed."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -181,7 +181,7 @@ class Listings:
 
 
 class Allowed:
-    """What a filter admits of a view. `listed` are the admitted rows if it is not all of them, and few."""
+    """The rows of a view that match a filter; `listed` are their numbers, if they are few."""
 
     def __init__(
         self, cursor: Rows, tables: Tables, view: PgvectorSnapshot, where: Filter, *, listings: "Listings"
@@ -255,7 +255,7 @@ class Allowed:
 MOST_NAMED = 100
 """Facts that are looked up in the index of facts; more are compared with those of each row."""
 _HASHED = "(held IN ({})) IS TRUE"
-"""The planner would join what is asked in plain `IN`, for each row anew."""
+"""The planner would join plain `IN`, again for each row."""
 
 
 @dataclass(slots=True)

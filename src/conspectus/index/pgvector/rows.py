@@ -141,12 +141,12 @@ def sent(vector: bytes) -> bytes:
 
 
 def as_literal(vector: np.ndarray[Any, Any]) -> str:
-    """A question's vector as pgvector reads it in a statement."""
+    """A query's vector as pgvector reads it in a statement."""
     return "[" + ",".join(map(repr, vector.astype(np.float16).astype(float).tolist())) + "]"
 
 
 def odd_row(body: bytes) -> Row:
-    """What a filter sees of a row that SQL cannot judge."""
+    """The fields that a filter reads of a row that SQL cannot evaluate."""
     row: dict[str, Any] = json.loads(body)
     occurred = row["occurred"]
     if occurred is not None:
@@ -212,7 +212,7 @@ class PgvectorPosting:
     end: int
 
     def up_to(self, end: int) -> "PgvectorPosting":
-        """As it was when there were only so many rows."""
+        """The same when there were only so many rows."""
         if end >= self.end:
             return self
         place = int(np.searchsorted(self.rows, end))

@@ -17,7 +17,7 @@ from conspectus.ports import Candidates, Floats, Ids, Vectors
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The terms of a question in a view, with their rows."""
+    """The terms of a query in a view, with their rows."""
 
     view: PgvectorSnapshot
     bm25: Bm25
@@ -77,7 +77,7 @@ class Words:
 
 
 class PgvectorQuery:
-    """A question to a view, asked over a cursor whose transaction sees what the view was read from."""
+    """A query to a view, over a cursor whose transaction sees the state from which the view was read."""
 
     def __init__(self, cursor: Rows, tables: Tables, words: Words, allowed: Allowed) -> None:
         self._cursor = cursor
@@ -105,7 +105,7 @@ class PgvectorQuery:
         return self._candidates(rows, {} if vector is None else self._vectors(rows), vector)
 
     def _by_words(self, limit: int) -> RowNumbers:
-        """The best by words: of those that are listed, or of all, and then those that are admitted."""
+        """The best rows by keyword score: of the listed ones, or of all, and then those that match."""
         listed = self._allowed.listed
         if listed is not None:
             scores = self._words.scores(listed)
@@ -227,7 +227,7 @@ class Near:
         return None
 
     def _offered(self, limit: int) -> Iterator[RowNumbers]:
-        """What the graph offers, nearest first, in batches."""
+        """The results of the graph, nearest first, in batches."""
         self.cursor.execute(
             f"DECLARE near NO SCROLL CURSOR FOR {self._ordered()}", {"query": as_literal(self.query)}
         )
@@ -272,7 +272,7 @@ class Near:
 
 
 def _lost(query: Vectors) -> float:
-    """What two products may differ by because the database has the question in half precision."""
+    """The largest difference of two products because the database has the query in half precision."""
     single = query.astype(np.float64)
     halved = query.astype(np.float16).astype(np.float64)
     return 2.0 * float(np.linalg.norm(single - halved)) + 2.0**-22 * len(query)

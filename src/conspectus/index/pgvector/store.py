@@ -67,7 +67,7 @@ class PgvectorIndex:
 
     @classmethod
     async def open(cls, place: PgvectorOptions, reader: Reader, analyse: Analyse) -> "PgvectorIndex":
-        """See what is there; nothing is an empty index at sequence 0.
+        """Open the index; if there is none, it is empty at sequence 0.
 
         Raises:
             StorageBusy: the database does not answer.
@@ -130,7 +130,7 @@ class PgvectorIndex:
             self._state = await self._building.build(self._identity, unless=_is_there)
 
     async def rebuild(self, progress: Progress | None = None) -> None:
-        """Build everything anew in other tables, which then take the place of the old ones."""
+        """Rebuild everything in new tables, which then replace the old ones."""
         self._state = await self._building.build(self._identity, progress)
 
     async def purge(self) -> None:
@@ -205,7 +205,7 @@ class PgvectorIndex:
         return ask(question) if state.generation else question.score(np.zeros(0, np.int64), None)
 
     async def _read(self, work: Callable[[Connection], Result]) -> Result:
-        """Read the tables of one state; where others dropped them meanwhile, those of a newer one."""
+        """Read the tables of one state; if others dropped them meanwhile, those of a newer one."""
         for _ in range(_ATTEMPTS):
             with suppress(IndexReplaced):
                 return await self._place.database.read(partial(_of_one_state, work))
@@ -234,7 +234,7 @@ def _commit_draft(
 def write_draft(
     cursor: Rows, place: PgvectorOptions, state: PgvectorState, draft: PgvectorDraft
 ) -> PgvectorState:
-    """The state with a draft that follows it; nobody else may write meanwhile."""
+    """The state with a draft that follows it; no other process may write meanwhile."""
     state = write(cursor, place.tables(state), state, draft)
     write_state(cursor, place.name, state)
     return state
@@ -352,7 +352,9 @@ class AtOnce:
         self._drafting = Drafting(analyse, place.dimensions)
 
     def state(self, connection: Connection) -> PgvectorState | None:
-        """Where the index is until this transaction writes it; None if there is none, or others write it."""
+        """The position of the index until this transaction changes it; None without one, or if others
+        write.
+        """
         cursor = rows_of(connection)
         if not is_free(cursor, f"write {self._place.name}"):
             return None

@@ -42,7 +42,7 @@ MERGED_FROM = 16
 
 @dataclass(slots=True)
 class PgvectorDraft:
-    """What is to be written: rows in place of all that was in certain ranges, up to a change."""
+    """A planned write: rows that replace all rows in certain ranges, up to a change."""
 
     applied: int
     ranges: Sequence[Range] = ()
@@ -78,7 +78,7 @@ def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDra
 
 
 def merge(cursor: Rows, tables: Tables) -> None:
-    """Make one batch of many, so that a question reads few; every row keeps its number."""
+    """Join many batches into one, so that a query reads few; every row keeps its number."""
     level = 0
     while True:
         cursor.execute(
@@ -125,7 +125,7 @@ def _taken_out(cursor: Rows, tables: Tables, ranges: Sequence[Range]) -> list[_O
 
 
 def _numbered(draft: PgvectorDraft, old: Mapping[int, _Old], end: int) -> tuple[dict[int, Prepared], int]:
-    """Each row under its number: that of the row it replaces if the words are the same, else a new one."""
+    """Each row under its number: that of the row it replaces if the terms are the same, else a new one."""
     numbered = {}
     for chunk in sorted(draft.rows):
         prepared, before = draft.rows[chunk], old.get(chunk)
@@ -253,10 +253,10 @@ class PgvectorDrafting:
         self._drafting = drafting
 
     async def draft(self, changes: Sequence[Change]) -> PgvectorDraft:
-        """All that these changes ask for.
+        """The rows that these changes require, in their current state.
 
-        Rows are read as they are now. They lack what was replaced meanwhile, and what came in its place: so
-        later changes are applied too, as long as something was removed.
+        Rows that were replaced meanwhile, and their replacements, are missing: so later changes are applied
+        too, as long as rows were removed.
         """
         draft = await self._read(changes)
         for _ in range(_ATTEMPTS):
@@ -304,7 +304,7 @@ class Building:
     async def build(
         self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
     ) -> PgvectorState:
-        """Build everything anew, unless what is there by then, as others build too, is as it should be."""
+        """Rebuild everything, unless another process has made an equal state meanwhile."""
         await self._place.database.write(self._prepared)
         async with self._place.database.lasting() as run:
             before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
@@ -326,9 +326,9 @@ class Building:
         return state
 
     async def link(self, identity: str, *, unless: Unless) -> PgvectorState:
-        """Link all vectors to a graph, unless what is there by then is as it should be.
+        """Link all vectors into a graph, unless another process has done so meanwhile.
 
-        They are copied for it, so that nobody who writes meanwhile waits, but for the last moment.
+        They are copied for it, so that writers wait only for the last moment.
         """
         async with self._place.database.lasting() as run:
             state: PgvectorState = await run(lambda connection: self._begun(connection, identity))
@@ -351,7 +351,7 @@ class Building:
         return state
 
     def _prepared(self, connection: Connection) -> None:
-        """What all indexes of the database share."""
+        """The objects that all indexes of the database share."""
         cursor = rows_of(connection)
         lock(cursor, "extensions")
         if self._place.dimensions:
@@ -390,7 +390,7 @@ class Building:
         return written
 
     async def _caught_up(self, run: Run, tables: Tables, state: PgvectorState) -> PgvectorState:
-        """With what changed meanwhile. Raises NotFound if the collection was deleted."""
+        """With the changes made meanwhile. Raises NotFound if the collection was deleted."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = await self._taking.draft(changes)
             state = await run(partial(_written, tables, state, draft))

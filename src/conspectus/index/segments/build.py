@@ -74,7 +74,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """What to build: new rows (`flush`), everything (`rebuild`), or what holds removed rows (`purge`)."""
+    """The kind of build: new rows (`flush`), everything (`rebuild`), or removed rows (`purge`)."""
 
     directory: str
     identity: str
@@ -88,7 +88,7 @@ class BuildRequest:
 
     @classmethod
     def from_json(cls, text: str) -> "BuildRequest":
-        """What `to_json` wrote."""
+        """Read the result of `to_json`."""
         content = json.loads(text)
         options = content.pop("options")
         bm25 = Bm25(**options.pop("bm25"))
@@ -96,7 +96,7 @@ class BuildRequest:
 
     @property
     def shape(self) -> Shape:
-        """What all segments have in common."""
+        """The configuration that all segments share."""
         return Shape(self.dimensions, self.options.bm25, self.options.codes_from, self.options.lists_from)
 
 
@@ -111,11 +111,11 @@ class BuildResult:
 async def build_segment(
     reader: Reader, request: BuildRequest, analyse: Analyse, *, progress: Progress | None = None
 ) -> BuildResult:
-    """Build what is asked for and replace the manifest; runs in any process, one at a time per directory.
+    """Build the segments and replace the manifest; runs in any process, one at a time per directory.
 
     Reads the records only. Killed at any moment it leaves an unfinished folder that the next one removes.
-    Raises InvalidInput when the analysis is not the one the request was made with; IndexDamaged; and
-    IndexReplaced where the index is deleted meanwhile.
+    Raises InvalidInput if the analysis differs from that of the request; IndexDamaged; and IndexReplaced if
+    the index is deleted meanwhile.
     """
     if request.identity != identity_of(analyse, request.shape.dimensions, request.shape.bm25):
         raise InvalidInput("identity", "the builder analyzes text differently than the index")
@@ -125,7 +125,7 @@ async def build_segment(
 
 @asynccontextmanager
 async def _turn(directory: Path) -> AsyncGenerator[None, None]:
-    """When nobody else builds here. Raises IndexReplaced where the collection or all files are deleted."""
+    """Build when no other process does. Raises IndexReplaced if the collection or all files are deleted."""
     with _told_as_replaced(directory), ExitStack() as lock:
         while not lock.enter_context(locked(directory)):
             lock.close()
@@ -147,7 +147,7 @@ def _told_as_replaced(directory: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """What a process has of an index: the segments of a manifest, in memory what came up to `sequence`."""
+    """The state of an index in a process: a manifest's segments, and newer rows up to `sequence`."""
 
     manifest: Manifest
     sequence: int
@@ -156,7 +156,7 @@ class Held:
 
 
 async def write_tail(reader: Reader, request: BuildRequest, held: Held) -> BuildResult | None:
-    """Write what is in memory as one segment more; None where another process has built meanwhile.
+    """Write the rows in memory as another segment; None if another process has built meanwhile.
 
     No record is read. The tail holds at most `MOST_ROWS` live rows. Raises IndexReplaced.
     """
@@ -165,7 +165,7 @@ async def write_tail(reader: Reader, request: BuildRequest, held: Held) -> Build
         if read_manifest(directory, request.identity) != held.manifest:
             return None
         until = await reader.last_sequence()
-        # Records that were begun anew, or restored, have nothing of what is in memory.
+        # Records that were recreated or restored have none of the rows in memory.
         return await _in_thread(_write_tail, request, held, until) if until >= held.sequence else None
 
 
@@ -245,7 +245,7 @@ class _Build:
             self._progress("index", output.count, 0)
 
     async def _renew(self, manifest: Manifest) -> tuple[list[_Named], AsyncIterator[Sequence[IndexedChunk]]]:
-        """Which segments stay, with their dead rows, and the chunks to write beside them."""
+        """The segments that stay, with their dead rows, and the chunks to write."""
         put, touched = await self._changes()
         views = [
             (
@@ -261,7 +261,7 @@ class _Build:
         return kept, _only(wanted, read(self._reader, merged(wanted, _GAP)))
 
     async def _changes(self) -> tuple[list[Range], list[Range]]:
-        """What was put and what was touched since the manifest, which is thereby covered."""
+        """The chunks that were put or touched since the manifest, which is thereby covered."""
         put: list[Range] = []
         touched: list[Range] = []
         while changes := await self._reader.changes_since(self._sequence, limit=_CHANGES):
@@ -318,7 +318,7 @@ class _Output:
 
 
 async def _in_thread(function: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
-    """Run it to its end even when cancelled, so that the lock is not let go while it writes."""
+    """Run it to its end even when cancelled, so that the lock is not released during the write."""
     running = asyncio.ensure_future(asyncio.to_thread(function, *arguments, **named))
     try:
         return await asyncio.shield(running)
@@ -345,7 +345,7 @@ async def _only(
 
 
 def replaced_by(views: Sequence[SegmentView], new: int, request: BuildRequest) -> list[SegmentView]:
-    """Segments to write anew with new rows: those with many dead rows, and small ones when there are many."""
+    """Segments to merge with new rows: those with many dead rows, and small ones when there are many."""
     purge = request.mode == "purge"
     chosen = [v for v in views if v.live and v.dead is not None and (purge or 2 * v.live < len(v.segment))]
     size = new + sum(view.live for view in chosen)
@@ -387,7 +387,7 @@ class LocalBuilder:
         return await build_segment(self._reader, request, self._analyse, progress=progress)
 
     async def close(self) -> None:
-        """Nothing to stop that cancelling does not stop."""
+        """Do nothing: cancelling stops everything."""
 
 
 class SubprocessBuilder:

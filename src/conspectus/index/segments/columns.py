@@ -240,7 +240,7 @@ def pack(strings: Sequence[bytes]) -> tuple[Bytes, NDArray[np.int64]]:
 
 
 class Strings(Sequence[bytes]):
-    """What `pack` made, as a sequence."""
+    """The values that `pack` stored, as a sequence."""
 
     __slots__ = ("_blob", "_offsets")
 

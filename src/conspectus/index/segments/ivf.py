@@ -272,7 +272,7 @@ def _calibrated(
 
 
 def _neighbors(vectors: Half, rows: RowNumbers, questions: Vectors) -> RowNumbers:
-    """The nearest rows of each question, best first."""
+    """The nearest rows of each query, best first."""
     scores = np.full((len(questions), 0), 0.0, np.float32)
     found = np.zeros((len(questions), 0), np.int64)
     for start in range(0, len(rows), _BLOCK):

@@ -36,7 +36,7 @@ class TermArrays(NamedTuple):
 
 
 class Kernels(Protocol):
-    """What the compiled module and `NumpyKernels` do. Raises IndexError where an array cannot be right."""
+    """The functions of the compiled module and of `NumpyKernels`. Raises IndexError for an invalid array."""
 
     def positions(self, blob: NDArray[np.uint8], offsets: Ids, names: tuple[bytes, ...], /) -> bytes:
         """The place of each name among the sorted strings of `pack`, -1 where it is not."""
@@ -148,7 +148,7 @@ def _bytes(rows: Ids, scores: Floats) -> RowsAndScores:
 
 
 def as_arrays(found: RowsAndScores) -> tuple[Ids, Floats]:
-    """What a kernel found, to be read only."""
+    """The result of a kernel, read-only."""
     rows, scores = found
     return np.frombuffer(rows, np.int64), np.frombuffer(scores, np.float64)
 

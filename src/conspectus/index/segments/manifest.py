@@ -70,7 +70,7 @@ def unpacked(text: str, rows: int) -> Mask | None:
 
 
 def stamp(directory: Path) -> Stamp | None:
-    """What changes whenever the manifest is replaced; None while there is none."""
+    """A value that changes whenever the manifest is replaced; None while there is none."""
     try:
         status = (directory / _MANIFEST).stat()
     except FileNotFoundError:
@@ -107,7 +107,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[bool]:
-    """Whether this is now the only builder of the directory; the lock goes with the process."""
+    """Whether this is now the only builder of the directory; the lock ends with the process."""
     make_folder(directory)
     descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, FILE)
     try:
@@ -146,9 +146,9 @@ def remove_unnamed(directory: Path, manifest: Manifest) -> None:
 
 
 def remove(directory: Path, *, wait_seconds: float = 0.0) -> bool:
-    """Delete an index; whether that is done, or somebody builds it and may leave files of it.
+    """Delete an index; false if a process builds it and may leave files.
 
-    The manifest goes first: who reads it finds an empty index, and none that is damaged.
+    The manifest is deleted first, so that readers find an empty index, not a damaged one.
     """
     give_up = time.monotonic() + wait_seconds
     while directory.is_dir():
@@ -270,7 +270,7 @@ def write_text(path: Path, text: str) -> None:
 
 
 def read_text(path: Path) -> str:
-    """What `write_text` wrote. Raises IndexDamaged when it is not that."""
+    """Read a file of `write_text`. Raises IndexDamaged if its checksum is wrong."""
     head, _, body = path.read_bytes().partition(b"\n")
     if head != b"%08x" % zlib.crc32(body):
         raise IndexDamaged(str(path), "its checksum is wrong")

@@ -55,7 +55,7 @@ class Merger:
         return by_row | _postings(self._parts, by_row["lengths"], bm25) | _columns(self._parts)
 
     def rows(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """What segments have for each of their rows, such as vectors, for the rows of the new one."""
+        """The per-row data of segments, such as vectors, for the rows of the new one."""
         joined = np.concatenate([each[part.live] for each, part in zip(values, self._parts, strict=True)])
         if self._order is None:
             return joined

@@ -90,7 +90,7 @@ def stored_postings(
 
 @dataclass(frozen=True, slots=True)
 class SegmentTerms:
-    """The terms of a question in one segment, sorted by name; `positions` are -1 for those that it lacks."""
+    """The terms of a query in one segment, sorted by name; `positions` are -1 for missing ones."""
 
     positions: NDArray[np.int64]
     documents: NDArray[np.int64]

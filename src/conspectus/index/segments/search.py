@@ -20,7 +20,7 @@ _NONE: Scored = (_NO_IDS, _NO_SCORES)
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that queries see. A new one replaces it whole; it never changes itself."""
+    """The data that queries read. It is replaced as a whole and never changed."""
 
     views: tuple[SegmentView, ...]
     applied: int
@@ -86,7 +86,7 @@ class SegmentsQuery:
         if probe.vector is not None:
             self.vector = np.ascontiguousarray(probe.vector, np.float32)
         self.permissions = [view.permission(probe.filter) for view in snapshot.views]
-        # Sums of scores are taken in the order of names, so that they round the same everywhere.
+        # Sums of scores are computed in the order of names, so that rounding is the same everywhere.
         asked = list(terms)
         order = sorted(range(len(asked)), key=asked.__getitem__)
         names = tuple(encoded(asked[place]) for place in order)

@@ -51,7 +51,7 @@ def analysed(chunks: Iterable[IndexedChunk], analyse: Analyse) -> list[Row]:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What must be the same in all segments of an index: the vectors' size (0: none) and BM25's numbers."""
+    """Values that are equal in all segments of an index: the vectors' size (0: none) and BM25's."""
 
     dimensions: int
     bm25: Bm25
@@ -117,7 +117,7 @@ def segment_in_memory(rows: Iterable[Row], shape: Shape) -> "Segment":
 
 
 def open_segment(path: Path, shape: Shape) -> "Segment":
-    """Map a segment's files. Raises IndexDamaged, also where they are deleted meanwhile."""
+    """Map a segment's files. Raises IndexDamaged, also if they are deleted meanwhile."""
     try:
         folder = open_folder(path)
         with decoding([path]):
@@ -188,7 +188,7 @@ _REMEMBERED = 16
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """What a filter allows in a segment, for words and for vectors."""
+    """The rows of a segment that a filter allows, for keyword and for vector search."""
 
     words: Allowed
     vectors: Allowed
@@ -267,7 +267,7 @@ class SegmentView:
         return int(np.count_nonzero(self.dead[rows]))
 
     def permission(self, where: Filter) -> Permission:
-        """What the filter allows; the last few filters are remembered, as permissions repeat."""
+        """The rows that the filter allows; results of the last filters are cached, as permissions repeat."""
         # Filters of equal values but unequal types, as of 1 and True, are equal to Python: their text is not.
         name = repr(where)
         with self._lock:

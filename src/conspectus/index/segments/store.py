@@ -110,12 +110,12 @@ class SegmentsState:
 
     @property
     def waiting(self) -> int:
-        """How much a flush would take in: rows of the tail, and ids touched."""
+        """The size of a flush: rows of the tail, and ids touched."""
         rows = sum(view.live for view in self.tail)
         return max(rows, len(self.steps) and sum(len(step.ranges) for step in self.steps))
 
     def snapshot(self) -> Snapshot:
-        """What queries see."""
+        """The snapshot that queries read."""
         return Snapshot((*self.disk, *self.tail), self.applied, self.shape.bm25)
 
     def after(self, sequence: int, ranges: Sequence[Range], rows: Sequence[Row]) -> "SegmentsState":
@@ -199,7 +199,7 @@ class SegmentsIndex:
         builder: Builder | None = None,
         options: Options | None = None,
     ) -> "SegmentsIndex":
-        """Map what is there; a missing or empty directory is an empty index at sequence 0.
+        """Map the segments; a missing or empty directory is an empty index at sequence 0.
 
         Args:
             dimensions: of the space's vectors; 0 for words only.
@@ -264,7 +264,7 @@ class SegmentsIndex:
         ]
 
     async def rebuild(self, progress: Progress | None = None) -> None:
-        """Build everything anew while the old state answers; returns when the new one does."""
+        """Rebuild everything while queries use the old state; return when the new one is in use."""
         await self._build("rebuild", progress)
 
     async def purge(self) -> None:
@@ -297,7 +297,7 @@ class SegmentsIndex:
         )
 
     async def close(self) -> None:
-        """Stop building and let go of the files."""
+        """Stop building and release the files."""
         if self._background is not None:
             self._background.cancel()
             await asyncio.wait([self._background])
@@ -309,7 +309,7 @@ class SegmentsIndex:
         self._snapshot = state.snapshot()
 
     async def _answer(self, ask: Callable[[Snapshot], Candidates]) -> Candidates:
-        """Ask the snapshot; where its files turn out to be damaged, rebuild them and ask again."""
+        """Query the snapshot; if its files are damaged, rebuild them and query again."""
         snapshot = self._snapshot
         at_once = snapshot.corpus.total <= _AT_ONCE and snapshot.paths == self._answered
         try:
@@ -383,11 +383,11 @@ class SegmentsIndex:
                 return
 
     async def _adopt(self, manifest: Manifest) -> None:
-        """What is in segments was read up to `read_until`: before showing it, take in as much.
+        """The segments have the records up to `read_until`:
 
-        Otherwise a document replaced meanwhile could be seen with neither its old nor its new chunks.
-        Of a manifest that is older than ours (it was begun anew), or that reaches as far as we do, nothing
-        that we hold in memory is needed.
+        apply the changes up to there before they are shown. Otherwise a document replaced meanwhile could be
+        visible with neither its old nor its new chunks. If a manifest is older than ours (it was recreated),
+        or has the same sequence, no rows in memory are needed.
         """
         state, applied = self._state, self._state.applied
         if manifest.sequence < state.manifest.sequence or manifest.sequence >= applied:
@@ -411,11 +411,11 @@ class SegmentsIndex:
                 await self._build("flush")
             except (ConspectusError, OSError) as error:
                 self._failure = str(error)
-                # Nothing may wait by now, where another process has built it: that is no reason to go on.
+                # Another process may have built everything pending: that is no reason to continue.
                 self._flush_from = max(2 * self._state.waiting, least)
             else:
                 self._failure = ""
-                # The records of a collection that was deleted and made anew have nothing of it to write.
+                # The records of a collection that was deleted and recreated have nothing of it to write.
                 stuck = self._state.manifest.sequence == written and self._state.waiting >= self._flush_from
                 self._flush_from = 2 * self._state.waiting if stuck else least
 
@@ -430,7 +430,7 @@ class SegmentsIndex:
             progress("index", result.chunks, result.chunks)
 
     async def _built(self, mode: Mode, progress: Progress | None) -> BuildResult:
-        """Raises NotFound where the collection was deleted meanwhile."""
+        """Raises NotFound if the collection was deleted meanwhile."""
         try:
             if mode == "flush" and (written := await self._tail_written()):
                 return written
@@ -440,7 +440,7 @@ class SegmentsIndex:
             raise
 
     async def _behind(self) -> Sequence[Change] | None:
-        """What is not in memory yet; None where that is as much as a build is worth."""
+        """The changes that are not in memory yet; None if they are as many as a build is worth."""
         limit = self._request.options.tail_chunks
         changes = await self._reader.changes_since(self._state.applied, limit=limit)
         return changes if sum(each.last - each.first + 1 for each in changes) < limit else None
@@ -465,7 +465,7 @@ def _asked(ask: Callable[[Snapshot], Candidates], snapshot: Snapshot) -> Candida
 
 
 def bytes_below(directory: Path) -> int:
-    """The size of all files; folders and files that go meanwhile, as when segments are merged, count 0."""
+    """The size of all files; those that are deleted meanwhile, as by a merge of segments, count 0."""
     size = 0
     for folder, _, names in os.walk(directory):
         for name in names:
@@ -475,9 +475,9 @@ def bytes_below(directory: Path) -> int:
 
 
 def damages(snapshot: Snapshot, directory: Path, identity: str) -> list[Disagreement]:
-    """Files whose content has changed since they were written, each told by its segment's first chunk.
+    """Files whose content has changed since they were written, each with its segment's first chunk.
 
-    Segments that a newer manifest does without may be gone by now, which is no damage.
+    Segments that a newer manifest does not have may be deleted by now, which is no damage.
     """
     found = []
     for view in snapshot.views:

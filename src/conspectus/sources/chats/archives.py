@@ -32,7 +32,7 @@ SUFFIXES: dict[ArchiveKind, tuple[str, ...]] = {
 
 
 def recognised(export: Export) -> ArchiveKind | None:
-    """The platform that the export is from; None if it cannot be said."""
+    """The platform of the export; None if it is unknown."""
     if is_slack(export):
         return "slack"
     kinds = (_kind(export, part) for part in export.parts[:HEADS])

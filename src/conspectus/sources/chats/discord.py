@@ -61,7 +61,7 @@ class _Place:
     title: str = ""
 
     def names(self) -> tuple[str, ...]:
-        """What the channel may be called, from the shortest name to the one that is surely its own."""
+        """Possible names of the channel, from the shortest to the one that is surely its own."""
         wider = " / ".join(filter(None, (self.category, self.name)))
         widest = " / ".join(filter(None, (self.guild, wider)))
         return self.name, wider, widest, f"{widest} ({self.identifier})"
@@ -189,7 +189,7 @@ class _Messages:
         return name, author.get("isBot") is True
 
     def _whole(self, value: Mapping[str, object], *, forwarded: bool = False) -> str:
-        """All that a message says, each part on lines of its own."""
+        """The text of a message, each part on lines of its own."""
         parts = [self._plain(text_in(value, "content"), value)]
         parts += map(_embedded, mappings(value.get("embeds")))
         files = (text_in(file, "fileName") for file in mappings(value.get("attachments")))
@@ -218,7 +218,7 @@ class _Messages:
 
 
 def _poll(poll: Mapping[str, object]) -> Iterator[str]:
-    """What is asked, and what may be answered."""
+    """The question of a poll, and its answers."""
     yield text_in(poll.get("question"), "text")
     for answer in mappings(poll.get("answers")):
         text = text_in(answer, "text")

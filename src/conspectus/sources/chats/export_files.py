@@ -272,7 +272,7 @@ def as_name(text: str) -> str:
 
 
 def as_key(text: str) -> str:
-    """A key that can be stored: one that is very long is cut, and told from others by a hash."""
+    """A key that can be stored: a very long one is cut, and made unique by a hash."""
     key = clean(text)
     return key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}~{content_hash(key)[:HASHED]}"
 

@@ -57,7 +57,7 @@ NAMED_DAY = re.compile(
 WRITTEN_DAY = re.compile(r"(?<!\d)(\d{4})([-_./]?)(\d\d)\2(\d\d)(?!\d)", re.ASCII)
 FIRST_YEAR, LAST_YEAR = 1988, 2100
 BACKWARDS = timedelta(hours=2)
-"""A clock that was put back goes back by less; by more, another day has begun."""
+"""A clock that is set back goes back by less; by more, another day has begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class IrcEntry:
 
 
 def parsed(line: str) -> IrcEntry | Header | None:
-    """What a line says; None if it has no shape known here."""
+    """The content of a line; None if its form is unknown."""
     plain = FORMATTING.sub("", line)
     header = HEADER.match(plain)
     if header:
@@ -140,7 +140,7 @@ class Calendar:
             return None
 
     def _in_year(self, month_day: tuple[int, int] | None) -> date | None:
-        """The day in the year that it is; in the next one where the months begin anew."""
+        """The day in the current year; in the next one if the months start again."""
         if self._day is None or month_day is None:
             return None
         begun_anew = self._day.month - month_day[0] > 6
@@ -171,7 +171,7 @@ def _entry(clock: Clock | None, rest: str) -> IrcEntry | None:
 
 
 def _from_clocked(clock: Clock, rest: str) -> IrcEntry | None:
-    """What is told only in lines that begin with a time: much else looks like it."""
+    """Events that are recognized only in lines that begin with a time: much else looks like them."""
     if found := NEWS.fullmatch(rest):
         return IrcEntry(clock, None, found["text"] or found["rest"], event=True)
     found = TOLD.fullmatch(rest)
@@ -282,7 +282,7 @@ def looks_like_irc(lines: Iterable[str]) -> bool:
 
 
 def _said(entry: IrcEntry) -> bool:
-    """Whether somebody surely said it: a tag of a markup language looks like a name."""
+    """Whether the line surely has a speaker: a tag of a markup language looks like a name."""
     named = NICK.fullmatch(entry.nick or "") is not None and entry.text != "" and not entry.action
     return entry.clock is not None or named
 

@@ -38,7 +38,7 @@ BAD_LINES = "lines that hold no message, left out"
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What the metadata of one message may hold: bytes of JSON, and levels."""
+    """The limits of the metadata of one message: bytes of JSON, and levels."""
 
     size: int
     depth: int
@@ -63,7 +63,7 @@ class _Fields:
     def moment(self) -> datetime | None:
         """The time in the first field that has one, or in a date and a time of day together.
 
-        A date whose time of day is said to be null is no instant.
+        A date with a time of day that is null is not an instant.
         """
         day, clock = self.value.get("date"), self.value.get("time")
         if isinstance(day, str) and isinstance(clock, str):

@@ -61,7 +61,7 @@ class SlackText:
         self._channels = channels
 
     def whole(self, message: Mapping[str, object]) -> str:
-        """All that a message says, each part on lines of its own."""
+        """The text of a message, each part on lines of its own."""
         said = self.plain(text_in(message, "text")) or self.blocks(message.get("blocks"))
         if "attachments" not in message and "files" not in message and "file" not in message:
             return said.strip()
@@ -115,7 +115,7 @@ class SlackText:
         return BETWEEN.get(kind, "").join(inner)
 
     def _own_text(self, block: Mapping[str, object], kind: str) -> str | None:
-        """What a block says that has no elements; None for one that may have some."""
+        """The text of a block without elements; None for one that may have some."""
         makers: Mapping[str, Callable[[], str]] = {
             "user": lambda: f"@{self.person(text_in(block, 'user_id'))}",
             "channel": lambda: f"#{self._channel(text_in(block, 'channel_id'))}",
@@ -498,7 +498,7 @@ def _load(export: Export, part: ExportFile, notices: Notices) -> list[object]:
 
 
 def _unlisted(folder: str, export: Export, notices: Notices) -> _Listed:
-    """A channel that no list names: nobody said that it is public."""
+    """A channel that no list names is imported as private."""
     name = folder or export.name
     notices.note("channels that no list names, imported as private", name)
     return _Listed("", name, private=True)

@@ -1,1 +1,1 @@
-"""Connectors: stores elsewhere that a collection is kept in step with."""
+"""Connectors: external stores that a collection is synced with."""

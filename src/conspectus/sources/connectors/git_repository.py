@@ -110,7 +110,7 @@ async def _resolved(url: Url, port: int, boundary: AddressPolicy, resolve: Resol
 
 
 def _curl(url: Url, addresses: Sequence[str]) -> tuple[str, ...]:
-    """git looks the name up again, so it is told the answer."""
+    """git resolves the name again, so it gets the checked address."""
     if literal(url.host) is not None:
         return ()
     places = ",".join(f"[{each}]" if ":" in each else each for each in addresses)
@@ -170,7 +170,7 @@ class Git:
     seconds: float = 300.0
 
     async def run(self, *arguments: str, given: bytes = b"", remote: Remote | None = None) -> bytes:
-        """What git prints. Raises FetchFailed if it is not installed, fails or takes too long."""
+        """The output of git. Raises FetchFailed if it is not installed, fails or takes too long."""
         code, output, errors = await self._run(arguments, given, remote)
         if code:
             lines = errors.decode("utf-8", "replace").strip()[-MESSAGE_LENGTH:]
@@ -246,9 +246,10 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Which part of which repository: `branch` None is the one that its HEAD names.
+    """A part of a repository:
 
-    Raises InvalidInput for a protocol that is not among `protocols`, and for what is no branch or folder.
+    `branch` None means the one that its HEAD names. Raises InvalidInput for a protocol that is not among
+    `protocols`, and for an invalid branch or folder.
     """
 
     address: str
@@ -318,7 +319,7 @@ class GitRepository:
         return await asyncio.to_thread(lambda: read_page(self._text(data, path), path))
 
     async def close(self) -> None:
-        """Nothing is held; the copy stays for the next run."""
+        """Do nothing; the copy stays for the next run."""
 
     async def _fetch(self) -> str:
         """Bring the copy up to the branch, and say which commit that is."""
@@ -383,7 +384,7 @@ class GitRepository:
         return contents
 
     def _file(self, path: str, blob: Blob, data: bytes) -> File:
-        """What a listing says of a file; one that cannot be read is listed, so that its fetch says why."""
+        """The entry of a file in a listing; an unreadable file is listed too, and its fetch fails."""
         try:
             text = self._text(data, path)
         except (InvalidInput, UnreadableFile):

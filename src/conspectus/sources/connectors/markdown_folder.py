@@ -1,11 +1,11 @@
-"""Folders of Markdown files as a wiki: which page is which, and what changed since a cursor.
+"""Folders of Markdown files as a wiki: the identity of pages, and the changes since a cursor.
 
-A page is known by the `id` of its front matter, else by the key that its path had in the last cursor. A path
-that vanished and one that appeared with the same content are one page that moved. The first folder is the
-space, that of files at the top is `.`; the page above a page is the nearest `index.md` of its space.
+A page is identified by the `id` of its front matter, else by the key that its path had in the last cursor. A
+path that vanished and one that appeared with the same content are one page that moved. The first folder is
+the space, that of files at the top is `.`; the page above a page is the nearest `index.md` of its space.
 
 Hidden files, links out of the folder and everything else that `LocalFiles` leaves out are left out here.
-Every listing reads every file, so that nothing depends on clocks; only what changed is parsed and fetched.
+Every listing reads every file, so that nothing depends on clocks; only changed files are parsed and fetched.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """What a cursor remembers of a path."""
+    """The entry of a path in a cursor."""
 
     key: str
     revision: str
 
     @property
     def content(self) -> str:
-        """The part of the revision that stands for the content alone."""
+        """The part of the revision that depends on the content alone."""
         return self.revision.partition("-")[0]
 
     @property
@@ -55,7 +55,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class PageIndexState:
-    """A cursor, read: the rows by path, the spaces they stand or stood in, and the connector's own mark."""
+    """A parsed cursor: the rows by path, their present and past spaces, and the connector's own mark."""
 
     rows: Mapping[str, Row] = field(default_factory=dict)
     spaces: frozenset[str] = frozenset()
@@ -69,7 +69,7 @@ class PageIndexState:
 
     @classmethod
     def read(cls, cursor: str | None) -> "PageIndexState | None":
-        """The state; nothing where there is no cursor, or none that can be read."""
+        """The state; empty if there is no readable cursor."""
         try:
             given = json.loads(cursor or "")
             if given["version"] != VERSION:
@@ -286,7 +286,7 @@ class MarkdownFolder:
             raise FetchFailed(str(self._root), "is not a folder", passing=True) from None
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
     def _listed(self, known: Mapping[str, Row]) -> dict[str, File]:
         if not self._root.is_dir():
@@ -300,7 +300,7 @@ class MarkdownFolder:
         return files
 
     def _file(self, found: FoundFile, known: Row | None) -> File | None:
-        """What a listing says of a file; one that cannot be read is listed, so that its fetch says why."""
+        """The entry of a file in a listing; an unreadable file is listed too, and its fetch fails."""
         try:
             text = self._text(found)
         except (InvalidInput, UnreadableFile) as fault:
@@ -387,7 +387,7 @@ def _tags(value: Json) -> Json:
 
 
 class _Strings(yaml.BaseLoader):
-    """Mappings, lists and strings, a few levels deep, each written out where it stands."""
+    """Mappings, lists and strings, a few levels deep, without anchors and aliases."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)

@@ -1,9 +1,9 @@
 """A wiki run by MediaWiki, read through its API: namespaces are the spaces, page ids the keys.
 
-The first listing names every page that is no redirect; from then on recent changes and the log of deletions,
-moves, imports and merges say which pages to look at. Because an event may become visible a little after its
-time, each run looks back a minute behind the one before, and leaves out what that one has listed already.
-What happened longer ago than wikis remember is found by listing everything again.
+The first listing has every page that is not a redirect; after that, recent changes and the log of deletions,
+moves, imports and merges give the pages to read. Because an event may become visible a little after its time,
+each run starts a minute before the end of the last one, and skips what that one has listed. Changes older
+than the wiki's history are found by listing everything again.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class MediaWikiApi:
         self._wait = wait
 
     async def query(self, **parameters: str | int) -> AsyncIterator[Answer]:
-        """The `query` part of every answer, until there is no more. Raises FetchFailed."""
+        """The `query` part of every response, until there is no more. Raises FetchFailed."""
         following: Mapping[str, str] = {}
         while True:
             answer = await self._ask({"action": "query", **parameters, **following})
@@ -88,7 +88,7 @@ class MediaWikiApi:
 
     @contextmanager
     def understood(self) -> Iterator[None]:
-        """Whatever is missing or of another type in an answer is a failure of the wiki."""
+        """A missing or wrongly typed member of a response is an error of the wiki."""
         try:
             yield
         except (LookupError, TypeError, ValueError, AttributeError) as fault:
@@ -156,7 +156,7 @@ class Contents:
         self._ahead = {}
 
     async def of(self, key: str) -> Answer:
-        """What the wiki says of a page, with its content if it exists. Raises FetchFailed or TooLarge."""
+        """The wiki's data of a page, with its content if it exists. Raises FetchFailed or TooLarge."""
         if key not in self._ahead:
             place = self._places.get(key)
             some = [key] if place is None else self._order[place : place + AHEAD]
@@ -271,7 +271,7 @@ class MediaWikiCursor:
 
     @classmethod
     def read(cls, cursor: str | None) -> "MediaWikiCursor | None":
-        """The state; nothing where there is no cursor, or none that can be read."""
+        """The state; empty if there is no readable cursor."""
         try:
             given = json.loads(cursor or "")
             if given["version"] != VERSION:
@@ -442,7 +442,7 @@ class MediaWiki:
         return found
 
     async def _changed(self, site: Site, before: MediaWikiCursor, recent: Recent) -> list[Listing]:
-        """What became of the pages something happened to, without what was listed as it is now."""
+        """The state of the pages with events, without those that were listed in their present state."""
         found = self._read(await self._api.pages("pageids", sorted(recent.ids), **INFO))
         found += self._read(await self._api.pages("titles", sorted(recent.titles), **INFO))
         pages = {page.key: page for page in found if not page.redirect and page.namespace in site.spaces}
@@ -491,14 +491,14 @@ class MediaWiki:
 def _matters(event: Answer, site: Site) -> bool:
     """Whether an event can have changed which pages there are in our namespaces, or where.
 
-    Of an event that was hidden from the public, only its kind is told.
+    Of an event that is hidden from the public, only the kind is known.
     """
     places = {event.get("ns"), _target(event).get("target_ns")}
     return event.get("type") in LOGGED and ("title" not in event or not places.isdisjoint(site.spaces))
 
 
 def _target(event: Answer) -> Answer:
-    """Where a page was moved or merged to."""
+    """The target of a move or a merge."""
     return event.get("params") or {}
 
 

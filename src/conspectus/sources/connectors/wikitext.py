@@ -1,7 +1,7 @@
-"""Wikitext to readable Markdown: headings, lists, tables and the words of links stay, machinery goes.
+"""Wikitext to readable Markdown: headings, lists, tables and the text of links stay, markup is removed.
 
 Templates, footnotes, comments, galleries, images and categories are dropped. Everything is read in a few
-passes whose time grows with the length of the text, whatever is left open or nested in it.
+passes whose time grows with the length of the text, even with unclosed or deeply nested markup.
 """
 
 import html
@@ -100,7 +100,7 @@ def _mark(name: str, attributes: str, inner: str, kept: list[str]) -> str:
 
 
 def _without_templates(text: str) -> str:
-    """Everything between double braces goes, nested or not; what is never closed is text."""
+    """Remove everything between double braces, nested or not; unclosed braces are text."""
     parts: list[str] = []
     opened: list[int] = []
     place = 0

@@ -252,7 +252,7 @@ def read_word(archive: Archive) -> Extract:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """What a style of paragraphs says of headings and lists."""
+    """The headings and lists that a paragraph style defines."""
 
     name: str = ""
     outline: int | None = None

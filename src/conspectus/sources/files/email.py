@@ -1,4 +1,4 @@
-"""E-mail: who wrote what to whom, the text of the message, and the names of what is attached."""
+"""E-mail: sender, recipients, the text of the message, and the names of attachments."""
 
 from collections.abc import Iterator
 from datetime import UTC
@@ -56,7 +56,7 @@ def _texts(message: Any, depth: int) -> Iterator[str]:
 
 
 def _alternatives(message: Any, depth: int) -> Iterator[str]:
-    """What the forms of a message say, plain text before the others."""
+    """The text of the alternatives of a message, plain text first."""
     parts = message.get_payload() if message.is_multipart() else []
     for part in sorted(parts, key=lambda part: part.get_content_type() != "text/plain"):
         yield "\n\n".join(filter(str.strip, _texts(part, depth - 1)))

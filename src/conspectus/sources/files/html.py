@@ -26,7 +26,7 @@ _BESIDES = re.compile(f"(?<!\\s)[^\\S{BESIDE}]*+{BESIDE}\\s*")
 
 
 def visible(data: bytes, encoding: str | None = None) -> "Visible":
-    """What a reader sees of a page, in the given encoding or the one it declares."""
+    """The visible text of a page, in the given encoding or the one it declares."""
     seen = Visible()
     parser = HTMLParser(target=seen, huge_tree=True, no_network=True, encoding=encoding)
     parser.feed(data)

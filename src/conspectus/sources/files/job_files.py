@@ -1,6 +1,6 @@
-"""What jobs need besides their rows, as files beside the store that only its own account can read.
+"""Data of jobs besides their rows, as files next to the store that only its account can read.
 
-`secrets/<job>` is JSON, `uploads/<job>/<n>` are files. Both go when their job ends.
+`secrets/<job>` is JSON, `uploads/<job>/<n>` are files. Both are deleted when their job ends.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class LocalJobFiles:
         await asyncio.to_thread(self._keep_secret, job, json.dumps(dict(secret)))
 
     async def secret(self, job: JobId) -> Metadata | None:
-        """What was kept; None if there is nothing, or nothing any more."""
+        """The stored value; None if there is none, or it was deleted."""
         return await asyncio.to_thread(self._secret, job)
 
     async def keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
@@ -41,7 +41,7 @@ class LocalJobFiles:
         await asyncio.to_thread(self._keep_files, job, uploads)
 
     async def files(self, job: JobId) -> Sequence[Path]:
-        """Where they are, in the order in which they were kept."""
+        """The paths of the files, in the order in which they were stored."""
         return await asyncio.to_thread(self._files, job)
 
     async def drop(self, job: JobId) -> None:
@@ -125,7 +125,7 @@ def _write(target: Path, pieces: Iterable[bytes]) -> None:
 
 
 def _changed(path: Path) -> float:
-    """When it was last written to; of one that is gone by now, long ago."""
+    """The time of the last write; for a deleted one, long ago."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -50,7 +50,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ParserLimits:
-    """What reading one file may cost, and how many bytes it may unpack to."""
+    """The limits of reading one file, and of the bytes it unpacks to."""
 
     seconds: int
     memory_bytes: int
@@ -61,8 +61,9 @@ class ParserLimits:
 class Children:
     """Children that read files of binary formats. They end with this object, or with the program.
 
-    A child is kept for the next file, because starting one takes longer than reading most files; it goes when
-    nothing comes for a while. One that dies, takes too long or says nonsense costs the file it was reading.
+    A child is reused for the next file, because starting one takes longer than reading most files; it ends
+    after a while without files. If one dies, takes too long or returns invalid output, only the file that it
+    was reading is lost.
     """
 
     limits: ParserLimits
@@ -90,7 +91,7 @@ class Children:
         _end_all(self._idle)
 
     def _candidates(self) -> "Iterator[_Child]":
-        """A child that waits, if there is one, then a new one: only what a new one says is final."""
+        """An idle child, if there is one, then a new one: only the result of a new one is final."""
         with self._lock:
             kept = self._idle.pop() if self._idle else None
         if kept is not None:
@@ -124,7 +125,7 @@ class _Child:
         self._ready = False
 
     def ask(self, kind: str, data: bytes) -> Answer | None:
-        """The answer for one file; None if there is none in time, whatever the reason."""
+        """The result for one file; None if there is none in time, for any reason."""
         limits = self._limits
         request = {"kind": kind, "size": len(data), "seconds": limits.seconds}
         request |= {"memory_bytes": limits.memory_bytes, "unpacked": limits.unpacked_bytes}
@@ -149,7 +150,7 @@ class _Child:
         return self._reason(code, complaints)
 
     def _within(self, seconds: int, act: Callable[[], Result]) -> Result:
-        """What the act gives; if it takes longer, the child is killed, and with it what the act waits for."""
+        """The result of the call; if it takes too long, the child is killed, which ends the call."""
         timer = threading.Timer(seconds, self._expire)
         timer.start()
         try:
@@ -226,10 +227,10 @@ PART: Final = re.compile(r"\[\^/\]\*|\[\^?\]?[^]]*\]|\\.|.", re.DOTALL)
 
 
 def committed(regex: str) -> str:
-    """The regular expression of the library without what it would try in vain.
+    """The regular expression of the library without backtracking.
 
     Each wildcard but the last matches only once: every part between two of them has a fixed size, so its
-    first place leaves the most room for the rest. So the time is proportional to the length of a path.
+    first match leaves the most text for the rest. So the time is proportional to the length of a path.
     """
     first, *rest = SEGMENT.sub(_committed_stars, regex).split(FOLDERS)
     if not rest:
@@ -273,7 +274,7 @@ class IgnoreRules:
 
 
 def spec_of(lines: Sequence[str]) -> GitIgnoreSpec:
-    """What these patterns ignore. Raises GitIgnorePatternError."""
+    """The files that these patterns ignore. Raises GitIgnorePatternError."""
     usual = GitIgnoreSpec.from_lines(lines, backend="simple").patterns
     quick = [
         GitIgnoreSpecPattern(re.compile(committed(each.regex.pattern)), each.include)
@@ -485,7 +486,7 @@ class _Walk:
 
 
 def _is_data_directory(folder: Path) -> bool:
-    """Whether a folder holds a store of Conspectus, whatever its name."""
+    """Whether a folder is a data directory of Conspectus, whatever its name."""
     try:
         with (folder / RECORDS).open("rb") as stream:
             return stream.read(len(SQLITE)) == SQLITE

@@ -1,4 +1,4 @@
-"""What a reader makes of a file, and the form it writes it in: blocks of Markdown and page breaks."""
+"""The output of a file reader: blocks of Markdown and page breaks."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -1,8 +1,8 @@
 """The program of a child that reads files of binary formats: `python -m …files.parser_process`.
 
-It says `ready`. For each file there is one line of JSON on its input, then the bytes; its answer is one line
-of JSON. Once its limits hold it can open no file and no connection, write nothing but answers, and use no
-more memory and time than it was told. Whatever else goes wrong with a file ends the child, and nothing else.
+It writes `ready`. For each file it reads one line of JSON from its input, then the bytes; its result is one
+line of JSON. With its limits set it can open no file and no connection, write only results, and use only the
+given memory and time. Any other failure of a file ends the child, and nothing else.
 """
 
 import codecs
@@ -34,7 +34,7 @@ ENCRYPTED = "EncryptedPackage"
 
 
 def main() -> None:
-    """Answer until there is no more input, or none for a while."""
+    """Process files until there is no more input, or none for a while."""
     source, target = sys.stdin.buffer, sys.stdout.buffer
     _load_encodings()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -69,7 +69,7 @@ def answered(source: BinaryIO, request: Mapping[str, Any]) -> Answer:
 
 
 def _hold_to(*, seconds: int, memory_bytes: int) -> None:
-    """Let this process live for so many more seconds of computing, in so much memory."""
+    """Limit the processor time of this process to so many more seconds, and its memory."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     until = int(usage.ru_utime + usage.ru_stime) + 1 + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))

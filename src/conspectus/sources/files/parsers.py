@@ -23,7 +23,7 @@ SHOWN = ("text/markdown", "text/plain")
 
 
 def notebook_text(text: str) -> str:
-    """The cells of a notebook as Markdown. Raises ValueError for what is no notebook."""
+    """The cells of a notebook as Markdown. Raises ValueError for an invalid notebook."""
     try:
         value = json.loads(text, parse_constant=str)
     except RecursionError:
@@ -75,7 +75,7 @@ def _blocks(cell: Mapping[str, Any], language: str) -> Iterator[str]:
 
 
 def _output(output: Mapping[str, Any]) -> str:
-    """What a reader sees of an output in words: printed text, a value, or what went wrong."""
+    """The text of an output: printed text, a value, or an error."""
     data = output.get("data")
     if isinstance(data, Mapping):
         return next((shown for name in SHOWN if (shown := _joined(data.get(name)))), "")
@@ -130,7 +130,7 @@ def is_known(name: str) -> bool:
 
 
 def media_type(name: str) -> str:
-    """The media type that the name of a file stands for."""
+    """The media type of a file name."""
     suffix = _suffix(name)
     plain = f"text/x-{suffix[1:] or 'source'}" if _is_code(name) else "text/plain"
     return MEDIA_TYPES.get(suffix, plain)
@@ -165,7 +165,7 @@ def extracted(extract: Extract, *, name: str, path: str) -> Parsed:
 
 
 def _with_facts(fields: Mapping[str, object], facts: Mapping[str, object]) -> Mapping[str, object]:
-    """Facts about the file beside a record's own fields, which are renamed where both have one."""
+    """Facts about the file besides a record's own fields, renamed if both have the same name."""
     kept = {f"record_{name}" if name in facts else name: value for name, value in fields.items()}
     return {**kept, **facts}
 

@@ -1,4 +1,4 @@
-"""PDF: the text of each page as it stands, with the bookmarks of the document as headings."""
+"""PDF: the text of each page, with the bookmarks of the document as headings."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -43,7 +43,7 @@ def read_pdf(data: bytes) -> Extract:
 
 
 def _notice(pages: Sequence[str | None]) -> str | None:
-    """What is missing."""
+    """The missing parts of the text."""
     counts = {"have no text; they may be scanned": pages.count(""), "are damaged": pages.count(None)}
     return "; ".join(f"{n} of {len(pages)} pages {what}" for what, n in counts.items() if n) or None
 
@@ -62,7 +62,7 @@ def _page_text(document: pypdfium2.PdfDocument, index: int) -> str | None:
 
 
 def _clean(text: str) -> str:
-    """Lines as they stand; words divided at the end of a line are put together."""
+    """The lines of a page; words that are hyphenated at the end of a line are joined."""
     lines = _HYPHEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     return "\n".join(_UNSEEN.sub("", line).rstrip() for line in lines).strip("\n")
 
@@ -84,7 +84,7 @@ def _bookmarks(document: pypdfium2.PdfDocument, pages: int) -> Iterator[tuple[in
 def _places(
     pages: Sequence[str], bookmarks: Sequence[tuple[int, tuple[str, ...]]]
 ) -> tuple[TextPosition, ...]:
-    """Where each page begins and, if its title stands on the page, where each bookmark leads."""
+    """The start of each page and, if its title is on the page, the target of each bookmark."""
     starts = [0]
     for page in pages:
         starts.append(starts[-1] + len(page) + len(BETWEEN))
@@ -104,7 +104,7 @@ def _places(
 
 
 def _position(page: str, title: str) -> int:
-    """Where a line of the page begins with the title, with or without its number; -1 if none does."""
+    """The start of the line that begins with the title, with or without its number; -1 if none."""
     words = [re.escape(word) for word in title.split()[:12]]
     found = re.search(r"^(?:[\dA-Z.]{1,8}\s+)?" + r"\s+".join(words), page, re.MULTILINE | re.IGNORECASE)
     return found.start() if found else -1

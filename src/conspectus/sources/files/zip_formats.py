@@ -225,7 +225,7 @@ def _relation_id(element: Any) -> str:
 
 
 def _placeholder(shape: Any) -> str | None:
-    """What the layout reserves the shape for; None for a shape of its own."""
+    """The role that the layout has for the shape; None for a shape of its own."""
     found = next((each for each in shape.iter() if local(each) == "ph"), None)
     return None if found is None else attribute(found, "type")
 

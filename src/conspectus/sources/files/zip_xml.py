@@ -63,7 +63,7 @@ class Archive:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """What a part of an office document refers to by an id."""
+    """The relations of a part of an office document, by id."""
 
     kind: str
     target: str
@@ -71,7 +71,7 @@ class Relation:
 
 
 def relations(archive: Archive, part: str) -> Mapping[str, Relation]:
-    """What a part refers to, by id; targets are names of parts, or addresses where they are external."""
+    """The targets of a part's relations, by id: names of parts, or URLs if they are external."""
     folder, name = posixpath.split(part)
     found = {}
     for each in archive.xml(posixpath.join(folder, "_rels", f"{name}.rels")):
@@ -114,13 +114,13 @@ def root(data: bytes, name: str) -> Any:
 
 
 def local(element: Any) -> str:
-    """The name of an element without its namespace; empty for what is no element."""
+    """The name of an element without its namespace; empty for other nodes."""
     tag = element.tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
 def attribute(element: Any, name: str, default: str = "") -> str:
-    """The attribute of that name in whatever namespace."""
+    """The attribute of that name in any namespace."""
     for key, value in element.attrib.items():
         if key.rpartition("}")[2] == name:
             return str(value)

@@ -1,5 +1,6 @@
-"""Files of captions: one module for each format, and what is done with the cues of any of them.
+"""Files of captions: one module for each format, and the processing of cues.
 
 Own code, because pysubs2, webvtt-py and pycaption drop cues that players show, or mix notes and inner times
-into the text (measured on the parsers' own test files); here whatever is left out is counted in a notice.
+into the text (measured on the parsers' own test files); here everything that is left out is counted in a
+notice.
 """

@@ -267,12 +267,12 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 def read_caption_file(text: str, name: str, *, sentences: bool = False) -> CaptionTrack:
     """The captions of a decoded file, in whatever format it is; rolling ones with each line once.
 
-    With `sentences`, cues are put together to sentences: each lasts from the start of the cue in which it
-    begins to the end of the cue in which it ends, and its metadata `cues` is a list of [offset, start, end].
+    With `sentences`, cues are joined into sentences: each lasts from the start of the cue in which it begins
+    to the end of the cue in which it ends, and its metadata `cues` is a list of [offset, start, end].
     Captions that have keys of their own, such as an export of a stream, stay as they are.
 
     Raises:
-        UnreadableFile: the file is in no format that is known here, damaged, or has no captions at all.
+        UnreadableFile: the format of the file is unknown, the file is damaged, or it has no captions.
     """
     reading = _read(text, name)
     cues = reading.cues
@@ -292,7 +292,7 @@ def captions(text: str, name: str, title: str) -> tuple[tuple[NewDocument, ...],
 
 
 def _read(text: str, name: str) -> ParsedCues:
-    """What the reader of the format found, made fit to be stored."""
+    """The cues that the reader of the format found, cleaned for storage."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not plain.strip():
         return ParsedCues(left=Counter({"empty files": 1}))

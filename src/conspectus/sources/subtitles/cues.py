@@ -57,7 +57,7 @@ class ParsedCues:
     left: Counter[str] = field(default_factory=Counter)
 
     def notice(self) -> str | None:
-        """One line for people, None where nothing is to be said."""
+        """One line for people, None if there is nothing to report."""
         return "; ".join(f"{reason}: {count}" for reason, count in self.left.items() if count) or None
 
 
@@ -102,7 +102,7 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}")
 
 
 def spoken(raw: str) -> Iterator[tuple[str | None, str]]:
-    """What each voice says, with its name; one part without a name where there is no voice."""
+    """The text of each voice with its name; one part without a name if there is no voice."""
     first, *rest = _VOICE.split(raw)
     speaker: str | None = None
     text = first
@@ -121,6 +121,6 @@ def plain(raw: str) -> str:
 
 
 def without_comments(text: str) -> str:
-    """A text of SGML or XML without its comments; one that is not closed goes to the end."""
+    """A text of SGML or XML without its comments; an unclosed one extends to the end."""
     first, *rest = text.split("<!--")
     return first + "".join(part.partition("-->")[2] for part in rest)

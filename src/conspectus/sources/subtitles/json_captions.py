@@ -66,7 +66,7 @@ def has_times(value: object) -> bool:
 
 
 class _Times:
-    """The times of an item; `readable` turns false where something is in them that is no time."""
+    """The times of an item; `readable` turns false if it has invalid ones."""
 
     def __init__(self, item: Item) -> None:
         self._item = item
@@ -206,7 +206,7 @@ def is_captions(text: str) -> bool:
 
 
 def _events(value: object) -> ParsedCues | None:
-    """YouTube's own form: events with pieces of text; those that only break the line are no captions."""
+    """YouTube's own format: events with pieces of text; events that only break the line are not captions."""
     events = list(mappings(mapping(value).get("events")))
     if not any(isinstance(event.get("segs"), list) for event in events):
         return None
@@ -238,7 +238,7 @@ def _listed(value: object) -> ParsedCues | None:
 
 
 def _list_in(value: object) -> tuple[list[object] | None, str]:
-    """The list of captions in a JSON value, or one level deeper, and the name it stands under."""
+    """The list of captions in a JSON value, or one level deeper, and the name of its member."""
     if isinstance(value, list):
         return value, ""
     outer = mapping(value)

@@ -1,8 +1,8 @@
-"""Captions put together to sentences over the borders of cues, each with the exact times of its cues.
+"""Captions joined into sentences across cues, each with the exact times of its cues.
 
-A sentence ends at a full stop of its language (unless a small letter goes on), where somebody else speaks,
-before a pause, and before it grows too long. Where sentences are not marked, as automatic captions do not,
-shorter pauses and lengths cut. Nothing but white space is added or lost.
+A sentence ends at a full stop of its language (unless a lower case letter follows), at a change of speaker,
+before a pause, and before it grows too long. Text without punctuation, as of automatic captions, is cut at
+shorter pauses and lengths. Nothing but white space is added or lost.
 """
 
 import re
@@ -97,9 +97,9 @@ def goes_on(text: str, script: Script) -> bool:
 
 
 def turns(text: str, script: Script) -> Iterator[tuple[str, bool]]:
-    """The lines of a caption joined, but for those that somebody else says: then the second is true.
+    """The joined lines of a caption, without those of another speaker:
 
-    A line in brackets stands alone: it is no speech.
+    then the second value is true. A line in brackets is separate, as it is not speech.
     """
     joined: list[str] = []
     other = False
@@ -144,7 +144,7 @@ def space_between(before: str, after: str) -> str:
 
 
 def _is_short(text: str, end: int) -> bool:
-    """Whether the full stop there is that of an abbreviation or an initial."""
+    """Whether the full stop at that position belongs to an abbreviation or an initial."""
     before = text[max(0, end - _LOOK_BACK) : end]
     if not before.endswith("."):
         return False
@@ -264,7 +264,7 @@ def _pieces(cue: Cue, script: Script, limits: SentenceLimits) -> Iterator[tuple[
 
 
 def _cut(text: str, most: int) -> Iterator[str]:
-    """The text in parts of at most so many characters, cut at white space where there is any."""
+    """The text in parts of at most so many characters, cut at white space if there is any."""
     begin = 0
     while len(text) - begin > most:
         space = text.rfind(" ", begin + 1, begin + most + 1)
@@ -276,6 +276,6 @@ def _cut(text: str, most: int) -> Iterator[str]:
 
 
 def _common(metadata: list[Mapping[str, object]]) -> Mapping[str, object]:
-    """What all of several cues have alike."""
+    """The values that several cues have in common."""
     first, *others = metadata
     return {name: value for name, value in first.items() if all(one.get(name) == value for one in others)}

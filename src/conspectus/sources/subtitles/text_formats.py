@@ -32,15 +32,16 @@ class Block:
 
 
 def never(line: str) -> bool:
-    """No line begins something that is no caption."""
+    """No line begins a block that is not a caption."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class CueFormat:
-    """How a format writes times, and what times look like that cannot be read.
+    """The form of times in a format, and of unreadable times.
 
-    `is_aside` tells by its first line that a block is no caption; `named` that a name may stand above times.
+    `is_aside` tells by its first line whether a block is not a caption; `named` means that a name may precede
+    the times.
     """
 
     timing: re.Pattern[str]
@@ -52,7 +53,7 @@ class CueFormat:
 def read_blocks(text: str, form: CueFormat) -> tuple[list[Block], int]:
     """All cues of a text with the number of lines that belong to none.
 
-    A block without times goes on with the cue before it, unless it looks like a cue of its own.
+    A block without times continues the cue before it, unless it looks like a cue of its own.
     """
     cues: list[Block] = []
     stray = 0
@@ -173,7 +174,7 @@ _UNTITLED = frozenset({"<untitled>", "default aegisub file", "default file"})
 
 @dataclass(slots=True)
 class _Script:
-    """What is known at a line: its section, and the fields of an event."""
+    """The state at a line: its section, and the fields of an event."""
 
     reading: ParsedCues = field(default_factory=ParsedCues)
     section: str = ""
@@ -263,7 +264,7 @@ class _Track:
 
 @dataclass(slots=True)
 class _Sami:
-    """Where the reading stands: the time of the last SYNC, the class of the last P, and all tracks."""
+    """The state of the parser: the time of the last SYNC, the class of the last P, and all tracks."""
 
     languages: dict[str, str]
     reading: ParsedCues

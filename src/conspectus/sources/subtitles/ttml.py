@@ -32,7 +32,7 @@ class Clock:
 
     @classmethod
     def of(cls, root: Mapping[str, str]) -> "Clock":
-        """What the attributes of the root element say; what cannot be read is as if it were missing."""
+        """The attributes of the root element; unreadable ones count as missing."""
         rate = _number(root.get("frameRate", ""), 30)
         parts = (root.get("frameRateMultiplier", "")).replace(":", " ").split()
         up, down = (_number(part, 1) for part in parts) if len(parts) == 2 else (1, 1)
@@ -59,7 +59,7 @@ class Clock:
         return Interval(start, _earlier(end, outer.end)), True
 
     def seconds(self, text: str, unit: str = "s") -> Fraction | None:
-        """The seconds of a time; `unit` is that of a number without one. None if it cannot be read."""
+        """The seconds of a time; `unit` is the default unit. None if it cannot be read."""
         if clock := _CLOCK.fullmatch(text.strip()):
             hours, minutes, seconds, fraction, frames = clock.groups(default="0")
             whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
@@ -104,7 +104,7 @@ def is_ttml(text: str) -> bool:
 
 
 def read_ttml(text: str) -> ParsedCues:
-    """The captions of an XML text. Raises ValueError (or LxmlError) for what is no such XML."""
+    """The captions of an XML text. Raises ValueError (or LxmlError) for other text."""
     if _ENTITY.search(text):
         raise ValueError("declares entities, which are not expanded")
     parser = etree.XMLParser(encoding="utf-8", resolve_entities=False, no_network=True, load_dtd=False)
@@ -136,7 +136,7 @@ class _Words:
 
 
 class _Document:
-    """One walk through a document; what is open stands on a stack, so that depth costs no recursion."""
+    """One pass through a document; open elements are on a stack, so that depth needs no recursion."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock

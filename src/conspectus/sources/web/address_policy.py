@@ -1,8 +1,8 @@
-"""Which places on the network may be asked, judged by the address that is really connected to.
+"""Policy of network addresses that requests may connect to, checked with the address of the connection.
 
-The networks are those of the IANA registries of special addresses, and of clouds that keep their
-metadata behind a public one. Of IPv6, only what is handed out to the public counts as public; addresses
-that stand for an IPv4 address are judged by that one, and tunnels are refused.
+The networks are those of the IANA registries of special addresses, and of clouds that keep their metadata
+behind a public one. Of IPv6, only globally assigned addresses are public; addresses that embed an IPv4
+address are checked as that one, and tunnels are refused.
 """
 
 import asyncio
@@ -58,7 +58,7 @@ def is_inside_name(name: str) -> bool:
 
 
 def literal(host: str) -> Address | None:
-    """The address that a host is, if it is no name."""
+    """The IP address that a host is; None for a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -67,9 +67,10 @@ def literal(host: str) -> Address | None:
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """What may be asked: the public internet, and the names and networks that the operator allows.
+    """The allowed targets:
 
-    An allowed name may lead anywhere; a name of the local network needs an allowed network otherwise.
+    the public internet, and the names and networks that the operator allows. An allowed name may resolve to
+    any address; other names need an allowed network for local addresses.
     """
 
     names: frozenset[str] = frozenset()

@@ -37,7 +37,7 @@ class Unreadable(Exception):
 
 
 class Unpacker:
-    """The content codings of one answer, undone in turn. Raises Unreadable for codings not known here."""
+    """The content codings of one response, undone in turn. Raises Unreadable for unknown codings."""
 
     def __init__(self, codings: Sequence[str], limit: int) -> None:
         known = [coding for coding in codings if coding not in {"", "identity"}]
@@ -46,7 +46,7 @@ class Unpacker:
         self._layers = [_Layer(coding, limit) for coding in reversed(known)]
 
     def feed(self, data: bytes) -> bytes:
-        """What these bytes unpack to. Raises TooLarge or Unreadable."""
+        """Unpack these bytes. Raises TooLarge or Unreadable."""
         for layer in self._layers:
             data = layer.feed(data)
         return data
@@ -58,7 +58,7 @@ class Unpacker:
 
 
 class _Layer:
-    """One coding. Several gzip members in a row are one body; whatever else follows the end is padding."""
+    """One coding. Several gzip members in a row are one body; anything else after the end is padding."""
 
     def __init__(self, coding: str, limit: int) -> None:
         self._window = WINDOWS[coding]
@@ -153,12 +153,12 @@ class _Request:
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """The authorities of this machine, read once: there are many, and every fetcher would read them anew."""
+    """The certificate authorities of this machine, read once: there are many, and each fetcher needs them."""
     return httpx.create_ssl_context()
 
 
 class _HttpClient:
-    """Requests to addresses within a boundary, in at most so many seconds."""
+    """Requests to allowed addresses, in at most so many seconds."""
 
     def __init__(
         self,
@@ -245,8 +245,8 @@ class WebFetcher(_HttpClient):
     ) -> Fetched:
         """One request with its redirects; any status is an answer.
 
-        Raises InvalidInput for what is no http(s) address, no method or no header, ForbiddenAddress for a
-        place that must not be asked, TooLarge for an answer over a limit, FetchFailed where no answer came.
+        Raises InvalidInput for an invalid http(s) URL, method or header, ForbiddenAddress for an address that
+        is not allowed, TooLarge for a response over a limit, and FetchFailed without a response.
         """
         request = _Request(_checked_method(method), _checked_url(url), _checked_headers(headers or {}))
         async with self._in_time(request.url.shown):
@@ -306,7 +306,7 @@ def _checked_url(text: str) -> Url:
 
 
 def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers, if they can be sent as they are; what their values are is never said."""
+    """The headers, if they can be sent as they are; error messages never have their values."""
     for name, value in headers.items():
         if not TOKEN.fullmatch(name):
             raise InvalidInput("headers", f"{name[:80]!r} cannot be the name of a header")
@@ -398,7 +398,7 @@ class WebhookPoster(_HttpClient):
         super().__init__(connections, seconds, certificates, most=POST_CONNECTIONS, kept=0)
 
     def check(self, url: str) -> None:
-        """Raise InvalidInput for what is no address to send to, ForbiddenAddress for one that may not be."""
+        """Raise InvalidInput for an invalid address, and ForbiddenAddress for one that is not allowed."""
         self._checked(url)
 
     async def post(self, url: str, body: bytes, *, id: str) -> None:
