@@ -1,4 +1,4 @@
-"""Conversations: what each part of a score is worth, on each set, as a table for docs/benchmarks.md."""
+"""Conversations: the effect of each part of a score on each set, as a table for docs/benchmarks.md."""
 
 import argparse
 import asyncio
@@ -24,7 +24,7 @@ _HITS = 120
 
 
 def rankings() -> dict[str, str | None]:
-    """What the table compares: names of rows with those of profiles; None: questions have no situation."""
+    """The compared profiles, by the names of the rows; None: queries without a query context."""
     parts = part_names("default")
     others = {part: [each for each in parts if each != part] for part in parts}
     return {

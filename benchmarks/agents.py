@@ -57,7 +57,7 @@ Engine = conspectus.Engine | conspectus.RemoteEngine
 
 @dataclass
 class Agent:
-    """One agent with what it knows that it was told to keep, by conversation, in order."""
+    """One agent with the memories that it expects, by conversation, in order."""
 
     name: str
     engine: Engine
@@ -72,7 +72,7 @@ class Agent:
         return Scope(self.name, "bench", conversation)
 
     async def work(self, until: float) -> None:
-        """One thing after the other, whatever comes to mind."""
+        """Run random operations one after the other until the time is over."""
         acts = (
             [self.store] * 5 + [self.ask] * 3 + [self.change, self.forget, self.window, self.walk, self.read]
         )
@@ -86,7 +86,7 @@ class Agent:
         self.took.setdefault(act.__name__, []).append((time.perf_counter() - start) * 1_000)
 
     async def store(self, conversation: str) -> None:
-        """A turn that no other is like; some state where the agent lives."""
+        """Store a unique turn; some also state where the agent lives."""
         self.turn += 1
         text = f"{self.name} says {self.turn}: {self.chance.choice(WORDS)} and {self.chance.choice(WORDS)}"
         place = self.chance.choice(PLACES)
@@ -98,7 +98,7 @@ class Agent:
             self.wrong.append(f"{self.name} stored {text!r}, and last was {[each.text for each in last]}")
 
     async def ask(self, conversation: str) -> None:
-        """What was stored is found by its own words, among the agent's own."""
+        """Check that a stored memory is found by its own words, among the agent's own."""
         if not self.kept[conversation]:
             return
         wanted = self.chance.choice(list(self.kept[conversation].values()))
@@ -109,7 +109,7 @@ class Agent:
             self.wrong.append(f"{self.name} asked for {wanted!r} and was given {texts}")
 
     async def window(self, conversation: str) -> None:
-        """Never over the budget, and nobody else's."""
+        """Check that a window is within the budget and has no text of other agents."""
         window = await self.engine.memory.window(
             self.chance.choice(WORDS), scope=self.scope(conversation), max_tokens=400
         )
@@ -160,7 +160,7 @@ class Agent:
             self.wrong.append(f"{self.name} has {len(self.kept[conversation])}, and {count} were counted")
 
     def mine(self, text: str) -> None:
-        """Nothing of anybody else."""
+        """Check that a text has nothing of other agents."""
         if others := set(re.findall(r"user\d+x", text)) - {self.name}:
             self.wrong.append(f"{self.name} was shown words of {others}: {text[:200]!r}")
 
@@ -194,7 +194,7 @@ def in_thread(folder: Path, agent: Agent, until: float) -> threading.Thread:
 
         try:
             asyncio.run(alone())
-        except Exception as fault:  # noqa: BLE001 - whatever it is, it is what went wrong
+        except Exception as fault:  # noqa: BLE001 - any error is a result
             agent.wrong.append(f"{agent.name} ended with {fault!r}")
 
     thread = threading.Thread(target=run, name=agent.name)
@@ -231,7 +231,7 @@ async def run(folder: Path, minutes: float) -> list[Agent]:
 
 
 async def all_at_work(folder: Path, agents: list[Agent], until: float) -> None:
-    """Until the time is over, and then until everybody has looked at what is there."""
+    """Run until the time is over, and then until every agent has checked its memories."""
     threads = [in_thread(folder, each, until) for each in agents[:THREADS]]
     work = [asyncio.create_task(each.work(until)) for each in agents[THREADS:]]
     while any(not each.done() for each in work):

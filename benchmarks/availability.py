@@ -72,7 +72,7 @@ async def guess(port: int) -> None:
 
 
 async def again(client: Callable[[int], Awaitable[None]], port: int) -> None:
-    """Connect anew whenever the connection ends."""
+    """Reconnect whenever the connection ends."""
     while True:
         with suppress(OSError, asyncio.IncompleteReadError):
             await client(port)

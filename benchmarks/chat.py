@@ -37,7 +37,7 @@ CONSOLE = Console()
 
 
 class Speaking:
-    """Says as many words as it may, with a pause of so many seconds as its temperature is before each."""
+    """Answers with as many words as allowed, each after a pause of so many seconds as the temperature."""
 
     name, window, tokenizer = "speaking:model", 8_192, "o200k_base"
 
@@ -56,7 +56,7 @@ class Speaking:
         yield Usage(len(messages), max_tokens)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: nothing is held."""
 
 
 @dataclass
@@ -69,7 +69,7 @@ class Times:
     seconds: float = 0.0
 
     def at(self, share: int) -> float:
-        """What so many of a hundred stayed below."""
+        """The percentile of sorted values."""
         return float(np.percentile(self.first, share)) if self.first else float("nan")
 
 
@@ -107,7 +107,7 @@ class Client:
 
 
 async def one_by_one(client: Client) -> Times:
-    """Chats without any beside them, whose model says one word."""
+    """One chat at a time, whose model answers with one word."""
     for number in range(WARM):
         await client.chat(number, Times(), words=1)
     times = Times()
@@ -125,7 +125,7 @@ async def at_once(client: Client, number: int, pause: float) -> Times:
 
 
 async def going_on(client: Client, number: int, pause: float, seconds: float) -> Times:
-    """So many clients, of whom each begins a chat when its last one is over."""
+    """So many clients, each of which begins a chat when its last one is complete."""
     times, start = Times(), time.perf_counter()
 
     async def work(place: int) -> None:

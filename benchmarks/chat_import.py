@@ -1,4 +1,4 @@
-"""How fast chats come in, and how soon a message is found: python benchmarks/chat_import.py.
+"""Speed of chat imports, and the time until a message can be found: python benchmarks/chat_import.py.
 
 A Slack export is made up from a seed: messages of a few words to a few sentences in common and rare words,
 with threads and mentions. Measured are reading it alone, importing it until its last message is found by
@@ -99,7 +99,7 @@ def _messages(speech: Speech, number: int) -> Iterator[dict[str, object]]:
 
 @asynccontextmanager
 async def fresh() -> AsyncIterator[Engine]:
-    """A new store that is searched by words, gone at the end of the block."""
+    """A new store with keyword search, deleted at the end of the block."""
     with tempfile.TemporaryDirectory() as folder:
         async with conspectus.open(Path(folder), settings=WORDS) as engine:
             yield engine

@@ -1,8 +1,8 @@
-"""Many machines that embed one collection: python benchmarks/embedding.py --machines 1 2 4 8.
+"""Several machines embed one collection: python benchmarks/embedding.py --machines 1 2 4 8.
 
-Texts wait in one collection on PostgreSQL. Processes, each with a cache as on a machine of its own,
-make their vectors with a model elsewhere: its answer to a batch takes `--answer` seconds and none of the two
-cores here. Measured is the time until no text waits, and whether any was asked for twice.
+Texts wait in one collection on PostgreSQL. Processes, each with a cache as on a machine of its own, make
+their vectors with a model elsewhere: its answer to a batch takes `--answer` seconds and none of the two cores
+here. Measured is the time until no text waits, and whether any was asked for twice.
 """
 
 import argparse
@@ -29,7 +29,7 @@ SETTINGS = replace(Settings(), run_background_jobs="off", log_level="critical")
 
 
 class Elsewhere(HashedEmbedder):
-    """A model that answers after a while; how many texts it was asked for is kept."""
+    """A model that answers after a delay, and counts the texts of its requests."""
 
     def __init__(self, answer: float) -> None:
         super().__init__(DIMENSIONS)
@@ -55,7 +55,7 @@ class Measured:
 
 
 async def work(url: str, cache: str, answer: float) -> None:
-    """What one machine does: it says when it is ready, begins when it is told, and says what it asked for."""
+    """The work of one machine: it reports that it is ready, waits for the start, and reports its requests."""
     model = Elsewhere(answer)
     async with conspectus.open(url, settings=replace(SETTINGS, cache=cache), embedder=model) as engine:
         print("ready", flush=True)
@@ -65,7 +65,7 @@ async def work(url: str, cache: str, answer: float) -> None:
 
 
 async def measured(url: str, folder: Path, machines: int, texts: int, *, answer: float) -> Measured:
-    """Fill the store, let so many machines embed it, and look how long they took."""
+    """Fill the store, let so many machines embed it, and measure the time."""
     filling = conspectus.open(
         url, settings=replace(SETTINGS, cache=str(folder / "filling")), embedder=Elsewhere(0.0)
     )
@@ -113,7 +113,7 @@ def measure(arguments: argparse.Namespace) -> list[Measured]:
 
 
 def show(found: Sequence[Measured], texts: int) -> None:
-    """Print the table, each beside the first."""
+    """Print the table, each row compared with the first."""
     table = Table("machines", "texts a second", "of the first", "each text asked for")
     for each in found:
         rate, ratio = texts / each.seconds, found[0].seconds / each.seconds

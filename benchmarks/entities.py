@@ -1,4 +1,4 @@
-"""Entities: how well mentions are found and linked, beside what plain matching of strings does."""
+"""Entities: quality of mentions and links, compared with plain string matching."""
 
 import argparse
 import json
@@ -130,7 +130,7 @@ _MOST: Final = 100
 
 
 def own(text: str) -> list[tuple[int, int]]:
-    """Where a text speaks of something that is the speaker's own."""
+    """Positions where a text refers to something of the speaker."""
     return [found.span() for found in _OWN.finditer(text)][:_MOST]
 
 
@@ -155,9 +155,9 @@ def meant_by(
 
 Linked = dict[Span, str]
 STOPPED: Final = 300
-"""So many of the most common words are no names."""
+"""So many of the most common words are not names."""
 LIKELY: Final = 0.35
-"""What meant an entity at least so often where it was learnt, is taken for it."""
+"""A spelling that meant an entity at least so often in the training turns is linked to it."""
 _ASIDE: Final = regex.compile(r"\s*\([^)]*\)$")
 _PLACED: Final = regex.compile(r"([^,]+), [^,]+")
 _GRAPH: Final = Source(SourceId("titles"), CollectionId("titles"), "titles", kind="graph")
@@ -166,14 +166,14 @@ _NOW: Final = datetime(2000, 1, 1, tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class Learnt:
-    """What spellings meant in other turns: entities by spelling, and spellings that mostly meant none."""
+    """The meanings of spellings in other turns: entities by spelling, and spellings without entity."""
 
     meant: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     unlikely: Set[str] = frozenset()
 
 
 class TitleLinker:
-    """Links what is said to entities that are known by their titles alone, or by what was learnt of them."""
+    """Links texts to entities that are known by their titles alone, or also by the training turns."""
 
     def __init__(self, titles: Sequence[str], learnt: Learnt = Learnt()) -> None:
         self._learnt = learnt
@@ -217,7 +217,7 @@ def spellings_of(title: str) -> list[str]:
 
 
 def learnt_from(turns: Sequence[ChatTurn], titles: Sequence[str]) -> Learnt:
-    """What spellings meant in these turns, as shares of all the times that they were said."""
+    """The meanings of spellings in these turns, as shares of their occurrences."""
     meant: dict[str, Counter[str]] = defaultdict(Counter)
     for turn in turns:
         for (start, end), title in turn.links.items():
@@ -250,7 +250,7 @@ def acronyms(names: Mapping[str, str]) -> dict[str, str]:
 
 
 class StringMatch:
-    """The plain way: whole words that are a title, the longest first, whatever their case."""
+    """The baseline: whole words that are a title, the longest first, ignoring case."""
 
     def __init__(self, titles: Sequence[str]) -> None:
         self._titles = {title.replace("_", " ").lower(): title for title in titles}
@@ -303,12 +303,12 @@ _OF_DOCUMENT: Final = Source(SourceId("document"), CollectionId("document"), "do
 
 
 def runs_of_capitals(document: NamedDocument) -> Spans:
-    """The plain way without any name known: words with a capital that stand together, and numbers."""
+    """The baseline without known names: adjacent capitalized words, and numbers."""
     return {found.span() for found in _CAPITALS.finditer(document.text)}
 
 
 def by_rules(document: NamedDocument) -> Spans:
-    """What the product's rules find in a text alone, plain numbers with it."""
+    """The entities that the product's rules find in a text alone, with plain numbers."""
     return {(each.start, each.end) for each in names_in(document.text, with_numbers=True)}
 
 
@@ -339,7 +339,7 @@ class EveryName:
 
 
 def same_string(document: NamedDocument) -> dict[Span, str]:
-    """The plain way of telling which mentions are one: those that are written alike, whatever their case."""
+    """The baseline of coreference: mentions with equal spelling, ignoring case."""
     return {span: document.text[span[0] : span[1]].lower() for span in document.entities}
 
 

@@ -37,14 +37,14 @@ PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"
 
 
 def environment(url: str, folder: Path, embedder: str) -> dict[str, str]:
-    """What the processes are told; the URL is not among the arguments, which anyone on a machine may read."""
+    """The environment of the processes; the URL is not an argument, which any user can read."""
     given = {"PATH": url, "CACHE": folder, "EMBEDDER": embedder, "LOG_LEVEL": "warning"}
     return {**os.environ, **{f"CONSPECTUS_{name}": str(value) for name, value in given.items()}}
 
 
 @asynccontextmanager
 async def running(arguments: Sequence[str], told: dict[str, str], log: Path) -> AsyncIterator[str]:
-    """A process of Conspectus; what it says when it is ready."""
+    """A process of Conspectus, and the output that shows that it is ready."""
     with log.open("wb") as errors:
         process = await asyncio.create_subprocess_exec(
             *PROGRAM, *arguments, env=told, stdout=asyncio.subprocess.DEVNULL, stderr=errors
@@ -87,7 +87,7 @@ async def founded(url: str, settings: Settings, clients: int) -> tuple[str, list
 
 
 def begun(fleet: Fleet, clients: int) -> None:
-    """What is so before anybody asks: users see what they write to, and nothing else."""
+    """The initial state: users see the sources that they write to, and nothing else."""
     fleet.numbers = clients
     places = [*range(clients), *(MEMORIES + user for user in range(USERS))]
     for user in range(USERS):
@@ -148,7 +148,7 @@ def shown(tally: Tally, seconds: float) -> None:
 
 
 async def fleet_of(arguments: argparse.Namespace, url: str, folder: Path, stack: AsyncExitStack) -> Fleet:
-    """The servers, when they are ready, and a worker beside them."""
+    """The servers, when they are ready, and a worker."""
     settings = replace(Settings(), embedder=arguments.embedder, cache=str(folder / "here"))
     owner, users, keys = await founded(url, settings, arguments.clients)
     places = []

@@ -1,4 +1,4 @@
-"""The clients of a fleet of servers: what each does, and what must be true of the answers."""
+"""The clients of a fleet of servers: their operations, and the checks of the answers."""
 
 import json
 import random
@@ -19,7 +19,7 @@ WORDS = ("gulls", "lamps", "ropes", "nets", "crates", "anchors", "sails", "storm
 MARK = re.compile(r"q(\d+)v(\d+)s(\d+)")
 OVERLOAD = frozenset({429, 503})
 MEMORIES = 1_000
-"""Numbers of sources from here on stand for the memories of a user."""
+"""Source numbers from here on are those of a user's memories."""
 KINDS: dict[str, int] = {
     "retrieve": 34, "context": 14, "add": 14, "update": 8, "delete": 5, "remember": 7, "recall": 7,
     "grant or revoke": 8, "new key": 3,
@@ -36,7 +36,7 @@ def written(mark: Mark) -> str:
 
 @dataclass
 class Truth:
-    """What is surely so, and since when; what is being changed at this moment is nowhere."""
+    """The known state, with times; data that are being changed are in none of the fields."""
 
     revoked: dict[tuple[int, int], float] = field(default_factory=dict)
     granted: dict[tuple[int, int], float] = field(default_factory=dict)
@@ -56,13 +56,13 @@ class Truth:
         return shown
 
     def since(self, user: int, mark: Mark) -> tuple[float, float]:
-        """Since when the text has been there, and the user could see it."""
+        """The time since which the text exists and the user may read it."""
         return self.there.get(mark, np.inf), self.granted.get((user, mark[2]), np.inf)
 
 
 @dataclass
 class Tally:
-    """What the requests came to."""
+    """The results of the requests."""
 
     times: dict[str, list[float]] = field(default_factory=lambda: defaultdict(list))
     statuses: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
@@ -85,7 +85,7 @@ class Fleet:
     async def ask(
         self, kind: str, method: str, path: str, key: str, *, expected: int = 0, **content: Any
     ) -> httpx.Response | None:
-        """An answer of any of the servers; None where it could not be had."""
+        """The response of any of the servers; None if there is none."""
         server = random.choice(self.servers)
         begun = time.perf_counter()
         try:
@@ -128,7 +128,7 @@ class Client:
             await doing[kind]()
 
     async def retrieve(self) -> None:
-        """Look for one text that should be found, or for what all of them have."""
+        """Search for one text that must be found, or for a word that all of them have."""
         truth, begun = self.fleet.truth, time.monotonic()
         mark = self._any_text() if random.random() < 0.7 else None
         before = (np.inf, np.inf) if mark is None else truth.since(self.user, mark)
@@ -144,7 +144,7 @@ class Client:
             truth.wrongs.append(f"retrieve did not show user {self.user} {mark}, which was there")
 
     async def context(self) -> None:
-        """A window over what can be seen."""
+        """Check a window over the readable texts."""
         begun = time.monotonic()
         query = f"{COMMON} {random.choice(WORDS)}"
         body = {"query": query, "collection": HOME, "max_tokens": 600}
@@ -196,7 +196,7 @@ class Client:
         truth.gone[mark] = time.monotonic()
 
     async def remember(self) -> None:
-        """Something that nobody else may be told."""
+        """Store a memory that no other user may see."""
         mark = self._next(MEMORIES + self.user)
         body = {"memories": [{"text": written(mark)}], "collection": f"m{self.user}", "user": "me"}
         answer = await self.fleet.ask("remember", "POST", "/memories", self.key, json=body)
@@ -207,7 +207,7 @@ class Client:
         self.fleet.truth.there[mark] = time.monotonic()
 
     async def recall(self) -> None:
-        """What was remembered, one of it by its name."""
+        """Check the memories, one of them by its name."""
         if not self.remembered:
             return
         mark, begun = random.choice(self.remembered), time.monotonic()
@@ -219,7 +219,7 @@ class Client:
                 truth.wrongs.append(f"recall did not show user {self.user} {mark}, which was remembered")
 
     async def regrant(self) -> None:
-        """Let a user see a source, or no more."""
+        """Grant a user a source, or revoke it."""
         user, source = random.randrange(USERS), random.randrange(self.fleet.numbers)
         pair, truth = (user, source), self.fleet.truth
         if source % USERS == user or pair in self.fleet.changing:
@@ -257,7 +257,7 @@ class Client:
                 fleet.truth.wrongs.append(f"a key of user {self.user} let in after it was revoked")
 
     def _any_text(self) -> Mark | None:
-        """A text that somebody wrote lately, whoever may see it."""
+        """A recently written text, readable or not."""
         lately = [each for each in list(self.fleet.truth.there)[-500:] if each[2] < MEMORIES]
         return random.choice(lately) if lately else None
 
@@ -269,5 +269,5 @@ class Client:
 
 
 def _found(answer: httpx.Response) -> str:
-    """The passages of an answer, without the question that it may repeat."""
+    """The passages of an answer, without the query that it may repeat."""
     return json.dumps([hit["chunk"]["text"] for hit in answer.json()["hits"]])

@@ -1,4 +1,4 @@
-"""How fast a graph of a million edges is walked, in the store and in memory: python benchmarks/graph.py.
+"""Traversal speed of a graph of a million edges, in the store and in memory: python benchmarks/graph.py.
 
 Who is linked with whom follows a power law, so a few nodes have tens of thousands of edges, and two steps
 from most nodes lead over one of them. The store is asked through the engine, permission and all. Beside it
@@ -80,7 +80,7 @@ def stored(engine: Engine, walk: Traversal) -> Ask:
 
 
 def further(steps: Steps, layer: dict[str, float], best: dict[str, float]) -> dict[str, float]:
-    """What is one step from a layer, with the best product of weights."""
+    """The nodes one hop from a layer, with the best product of weights."""
     fresh: dict[str, float] = {}
     for here, decay in layer.items():
         for there, weight in steps(here):
@@ -138,7 +138,7 @@ def in_networkx(known: Links) -> Steps:
 
 
 async def measured(ask: Ask, starts: Sequence[str]) -> tuple[list[float], list[Reached]]:
-    """Milliseconds of each question, sorted, and the answers."""
+    """Milliseconds of each query, sorted, and the results."""
     times, answers = [], []
     for start in starts:
         began = time.perf_counter()
@@ -159,7 +159,7 @@ def row(table: Table, what: str, times: Sequence[float], *more: str, beside: flo
 
 
 async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str]) -> Table:
-    """The store and the peers on the same questions; raises where they do not agree."""
+    """The store and the peers on the same queries; raises if they do not agree."""
     table = Table(title=f"two hops in both directions, the best {SHOWN}, {len(known):,} edges")
     for column in ("", "p50 ms", "p95 ms", "most ms", "p95 / store", "ready after s", "memory MB"):
         table.add_column(column, justify="left" if not column else "right")
@@ -183,7 +183,7 @@ async def compare(engine: Engine, nodes: int, known: Links, starts: Sequence[str
 
 
 async def others(engine: Engine, starts: Sequence[str], hubs: Sequence[str]) -> Table:
-    """Other questions to the store."""
+    """Other queries to the store."""
     table = Table(title="other questions to the store")
     for column in ("", "p50 ms", "p95 ms", "most ms", "p95 / first"):
         table.add_column(column, justify="left" if not column else "right")

@@ -47,13 +47,13 @@ class Axis:
 
     @classmethod
     def over(cls, values: Sequence[float], start: float, length: float) -> "Axis":
-        """The least axis that has room for all values."""
+        """The shortest axis that includes all values."""
         known = [value for value in values if value > 0] or [1.0]
         low, high = math.floor(math.log10(min(known))), math.ceil(math.log10(max(known)))
         return cls(low, max(high, low + 1), start, length)
 
     def at(self, value: float) -> float:
-        """Where a value stands."""
+        """The position of a value."""
         return self.start + self.length * (math.log10(value) - self.low) / (self.high - self.low)
 
 

@@ -1,4 +1,4 @@
-"""How fast texts come in, and what questions notice of it: python benchmarks/ingest.py.
+"""Speed of ingestion, and its effect on queries: python benchmarks/ingest.py.
 
 Texts searchable by words (writing, and the first answer that must know them all), with and without the
 shipped model embedding them at the same time; texts with vectors beside the speed of the embedder alone; and
@@ -61,7 +61,7 @@ async def with_vectors(texts: list[str]) -> tuple[float, float]:
 
 
 async def while_building(texts: list[str]) -> tuple[list[float], list[float]]:
-    """Milliseconds of each question before and during a rebuild of the whole index."""
+    """Milliseconds of each query before and during a rebuild of the whole index."""
     asked = questions(texts, 200)
     async with fresh(WORDS) as engine:
         await engine.add(NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))
@@ -76,7 +76,7 @@ async def while_building(texts: list[str]) -> tuple[list[float], list[float]]:
 
 
 async def while_writing(texts: list[str]) -> list[float]:
-    """Milliseconds of each question asked without a pause behind a bulk writer in the same process."""
+    """Milliseconds of each query, sent without a pause behind a bulk writer in the same process."""
     asked = questions(texts, 200)
     async with fresh(WORDS) as engine:
         news = (NewDocument(text=text, key=str(place)) for place, text in enumerate(texts))

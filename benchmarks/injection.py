@@ -1,4 +1,4 @@
-"""Hostile texts that were retrieved: whether they can be more than text in what a chat model is sent."""
+"""Hostile texts in retrieved passages: whether they can be more than text in the prompt of a chat model."""
 
 import argparse
 import asyncio
@@ -268,7 +268,7 @@ class KindReport(TypedDict):
 
 
 class HarmlessReport(TypedDict):
-    """How many texts that attack nobody there were, and how many of them are changed nevertheless."""
+    """The number of harmless texts, and how many of them are changed nevertheless."""
 
     texts: int
     changed: int
@@ -290,7 +290,7 @@ class InjectionReport(TypedDict):
 
 @dataclass(slots=True)
 class Listener:
-    """A chat model that says nothing and remembers what it was asked last."""
+    """A chat model without output that records its last prompt."""
 
     name: str = "none:listener"
     window: int = 2 * MOST_TOKENS
@@ -310,7 +310,7 @@ class Listener:
         yield Usage(0, 0)
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 async def injection(
@@ -345,7 +345,7 @@ async def _all_faults(
 async def faults_by_attack(
     engine: Engine, listener: Listener, texts: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
-    """What is wrong with the prompts that hold each of the attacks."""
+    """The errors in the prompts with each of the attacks."""
     found: dict[str, tuple[str, ...]] = {}
     for form in FORMS:
         written = await engine.add([_report(text, number, form) for number, text in enumerate(texts)])

@@ -68,7 +68,7 @@ async def opened(path: Path, embedder: Given) -> AsyncIterator[Engine]:
 
 
 async def fill(path: Path, texts: Sequence[str], known: Mapping[str, Vectors]) -> dict[str, float]:
-    """Write texts, give them vectors, build the index anew; seconds of each step."""
+    """Write texts with vectors, and rebuild the index; seconds of each step."""
     embedder = Given(known)
     took: dict[str, float] = {}
     start = time.perf_counter()
@@ -126,7 +126,7 @@ def resident_megabytes() -> float:
 
 
 async def sample(engine: Engine) -> list[str]:
-    """Texts of some stored documents, to take questions from."""
+    """Texts of some stored documents, as a source of queries."""
     page = await engine.documents.list(limit=1_000)
     return [await engine.documents.get_text(document.id) for document in page.documents]
 

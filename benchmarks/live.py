@@ -43,7 +43,7 @@ CONSOLE = Console(stderr=True)
 
 @dataclass
 class Seen:
-    """What came of it."""
+    """The results."""
 
     asked: list[float] = field(default_factory=list)
     away: int = 0
@@ -71,7 +71,7 @@ class Server:
             raise SystemExit(f"the server did not start: {line}")
 
     def kill(self) -> None:
-        """At once, in the middle of whatever it does."""
+        """Kill the process at once."""
         assert self._process is not None
         self._process.send_signal(signal.SIGKILL)
         self._process.wait()
@@ -115,7 +115,7 @@ async def send(remote: RemoteEngine, due: list[tuple[float, NewCaption]], speed:
 
 
 async def ask(remote: RemoteEngine, due: list[tuple[float, NewCaption]], seen: Seen) -> None:
-    """What was just sent can be found, and is found where it was."""
+    """Check that the last captions can be found, at their times."""
     chance = random.Random(4)
     while True:
         await asyncio.sleep(ASK_EVERY)
@@ -150,7 +150,7 @@ async def listen(remote: RemoteEngine, seen: Seen) -> None:
 
 
 async def kill(server: Server, duration: float, seen: Seen) -> None:
-    """Three times, at moments that nobody expects."""
+    """Kill the server three times, at random moments."""
     chance = random.Random(5)
     for number in range(KILLS):
         await asyncio.sleep(duration / (KILLS + 1) * chance.uniform(0.7, 1.1))
@@ -162,7 +162,7 @@ async def kill(server: Server, duration: float, seen: Seen) -> None:
 
 
 async def export(engine: conspectus.Engine | RemoteEngine) -> list[str]:
-    """The stream as lines that can be taken in again."""
+    """The stream as lines that can be imported again."""
     lines: list[str] = []
     after = None
     while True:

@@ -1,4 +1,5 @@
-"""How fast an agent's memory is, beside others: python benchmarks/memory.py --memories 0 10000 100000.
+"""Speed of agent memory, compared with other libraries: python benchmarks/memory.py --memories 0 10000
+100000.
 
 One memory is stored at a time, and one question asked at a time, in stores that hold more and more. Everyone
 works in a process of its own, one after the other. What is measured and how is in benchmarks/README.md.
@@ -37,7 +38,7 @@ Figures: TypeAlias = Mapping[str, Any]
 
 
 def work(folder: Path, number: int) -> Path:
-    """The memories and the questions, which are runs of words out of the first user's memories."""
+    """The memories and the queries, which are runs of words of the first user's memories."""
     path = folder / f"work-{number}-{KEPT_BACK}.json"
     if not path.exists():
         texts = list(map(clean, paragraphs(number + KEPT_BACK)))
@@ -62,7 +63,7 @@ def environment(folder: Path) -> Path:
 
 
 def measure(folder: Path, peer: str, number: int, conversations: int) -> Figures:
-    """One memory that holds so many, in a fresh store and a fresh process."""
+    """One memory library with so many memories, in a new store and a new process."""
     CONSOLE.print(f"{peer}: {number:,} memories")
     store = folder / "memory" / peer
     shutil.rmtree(store, ignore_errors=True)

@@ -23,7 +23,7 @@ _ESCAPE = re.compile(r"\\(?=[^\w\s]|_)")
 
 
 class FormatReport(TypedDict):
-    """What was found in the files of one format, from 0 to 100; failures are by name."""
+    """The results for the files of one format, from 0 to 100; failures are by name."""
 
     files: int
     mean: float

@@ -1,4 +1,5 @@
-"""The same work beside other embedded engines, in one run: python benchmarks/peers.py --chunks 100000.
+"""Comparison with other embedded engines on the same work, in one run: python benchmarks/peers.py --chunks
+100000.
 
 Real paragraphs, stand-in vectors (the same for everyone), the same questions. Each engine works in a process
 of its own, one after the other, on the same cores. What is measured and how is in benchmarks/README.md.
@@ -63,11 +64,11 @@ class Run:
 
     @property
     def data(self) -> Path:
-        """The work, kept between runs."""
+        """The work, stored between runs."""
         return self.folder / "data"
 
     def store(self, peer: str) -> Path:
-        """Where an engine keeps its rows."""
+        """The folder of an engine's rows."""
         return self.folder / peer
 
     def step(self, peer: str, step: str, efforts: object = None) -> Any:
@@ -83,7 +84,7 @@ class Run:
 
 
 def prepare(run: Run) -> None:
-    """Make the work, once for each size: texts, their vectors and the questions with theirs."""
+    """Create the work, once for each size: texts, their vectors and the queries with theirs."""
     if complete(run.data):
         return
     CONSOLE.print(f"reading {run.chunks:,} paragraphs and making their vectors")
@@ -150,7 +151,7 @@ def judged(judge: Judge, swept: dict[str, Any]) -> dict[str, Any]:
 
 
 def chosen(found: dict[str, Any], ours: dict[str, Any]) -> dict[str, dict[str, Effort]]:
-    """What to time: the defaults, and the setting whose recall is nearest ours."""
+    """The settings to time: the defaults, and the setting whose recall is nearest ours."""
     matched = {kind: nearest(found[kind], default_recall(ours[kind]))[0] for kind in ("vectors", "filtered")}
     matched["hybrid"] = matched["vectors"]
     return {

@@ -1,4 +1,4 @@
-"""What a program does with Milvus alone: captions, times and vectors, searched under a filter of time."""
+"""Milvus alone: captions, times and vectors, searched with a filter of time."""
 
 from collections.abc import Sequence
 from types import TracebackType
@@ -48,7 +48,7 @@ class PlainMilvus:
         return self._client.query(NAME, filter=_inside(start, end), output_fields=FIELDS)
 
     def nearest(self, vector: Sequence[float], start: float, end: float) -> object:
-        """The ten that are nearest to a question, in a range."""
+        """The ten captions nearest to a query, in a range."""
         return self._client.search(NAME, [vector], filter=_inside(start, end), limit=10, output_fields=FIELDS)
 
 

@@ -34,7 +34,7 @@ def texts(count: int, name: str) -> list[NewDocument]:
 
 
 async def written(engine: Engine, stop: asyncio.Event) -> list[float]:
-    """How long each write took until told to stop."""
+    """Milliseconds of each write until stopped."""
     took: list[float] = []
     while not stop.is_set():
         begun = time.perf_counter()

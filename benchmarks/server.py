@@ -1,9 +1,9 @@
-"""How many requests a second the server answers, and how fast files go in: python benchmarks/server.py.
+"""Requests per second of the server, and speed of file uploads: python benchmarks/server.py.
 
 The server is `conspectus serve` in a process of its own, over loopback, with a key; the clients are
-connections that are kept open, each sending its next request when the last one is answered. The peer is
-the same engine without HTTP, asked by as many tasks at once. "search" asks every query once, so that each
-is embedded; "search again" asks `REPEATED` queries in turn, whose vectors are kept.
+connections that are kept open, each sending its next request when the last one is answered. The peer is the
+same engine without HTTP, asked by as many tasks at once. "search" asks every query once, so that each is
+embedded; "search again" asks `REPEATED` queries in turn, whose vectors are kept.
 """
 
 import argparse
@@ -41,7 +41,7 @@ Ask = Callable[[], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a number of clients got: requests a second, and milliseconds that half and 95 % stayed below."""
+    """The results of a number of clients: requests per second, and the median and 95 % milliseconds."""
 
     rate: float
     median: float
@@ -53,7 +53,7 @@ class Load:
 
 
 class Connection:
-    """A kept connection that sends JSON and reads the answer, and does as little else as it can."""
+    """A minimal persistent connection that sends JSON and reads the answer."""
 
     def __init__(self, port: int, key: str) -> None:
         self._port, self._key = port, key
@@ -184,7 +184,7 @@ def served(port: int, workers: int) -> subprocess.Popen[bytes]:
 
 
 async def peps(port: int, key: str) -> tuple[int, float, float]:
-    """Files sent, seconds until all are found by words, and until all are embedded."""
+    """The number of files, seconds until keyword search finds all, and until all are embedded."""
     files = sorted(PEPS.glob("*.rst"))
     start = time.perf_counter()
     async with conspectus.connect(f"http://127.0.0.1:{port}", api_key=key) as engine:

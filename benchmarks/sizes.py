@@ -1,7 +1,7 @@
-"""What a thousand chunks take: on the disk, by what takes it, and of memory.
+"""The size of a thousand chunks: on disk, by kind of data, and in memory.
 
-python benchmarks/sizes.py --chunks 5000                        a folder
-python benchmarks/sizes.py --chunks 5000 --postgresql           a PostgreSQL server of its own
+python benchmarks/sizes.py --chunks 5000 a folder python benchmarks/sizes.py --chunks 5000 --postgresql a
+PostgreSQL server of its own
 """
 
 import argparse
@@ -28,7 +28,7 @@ LOG = "SELECT (pg_current_wal_lsn() - '0/0')::bigint"
 
 
 def main() -> None:
-    """Measure as the arguments say."""
+    """Measure according to the arguments."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

@@ -1,4 +1,4 @@
-"""How long programs take to start: each figure is of whole processes, beside bare Python and two libraries.
+"""Start times of programs: whole processes, compared with bare Python and two libraries.
 
 python benchmarks/startup.py --runs 9
 """
@@ -36,7 +36,7 @@ def run(*command: str, environment: Mapping[str, str]) -> Cost:
 
 
 def serve(store: Path, *, environment: Mapping[str, str]) -> Cost:
-    """Start a server and stop it as soon as it says that it is ready; its processor time includes the end."""
+    """Start a server and stop it when it reports that it is ready; the processor time includes the stop."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]

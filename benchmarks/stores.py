@@ -1,8 +1,8 @@
-"""Every store beside the others: python benchmarks/stores.py --store pgvector --chunks 10000.
+"""Comparison of the stores: python benchmarks/stores.py --store pgvector --chunks 10000.
 
-How fast texts are taken in, how fast a window is, what the vectors' lists miss under filters, and how much
-lies on disk. Each pair of a store and a size is measured once and kept in .benchmarks/stores (`--again`
-measures anew); the table and docs/figures/stores.svg show all that is kept.
+Speed of ingestion and of windows, recall of vector search with filters, and size on disk. Each pair of a
+store and a size is measured once and kept in .benchmarks/stores (`--again` measures anew); the table and
+docs/figures/stores.svg show all that is kept.
 """
 
 import argparse
@@ -56,7 +56,7 @@ FIGURE = Path(__file__).resolve().parents[1] / "docs" / "figures" / "stores.svg"
 
 @dataclass(slots=True)
 class Cell:
-    """What was measured of one store at one size: seconds, milliseconds, shares, bytes."""
+    """The measurements of one store at one size: seconds, milliseconds, shares, bytes."""
 
     store: str
     chunks: int
@@ -76,7 +76,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a store is opened, and how."""
+    """The location and options of a store."""
 
     path: str
     settings: Settings
@@ -101,7 +101,7 @@ def placed(stack: ExitStack, store: str, folder: Path) -> Place:
         settings = replace(settings, milvus_uri=stack.enter_context(milvus_server(folder / "milvus")).uri)
     if records == "postgresql":
         server = stack.enter_context(postgres_server(folder))
-        # The server of the tests does not wait for the disk; one that keeps anything does.
+        # The server of the tests does not wait for the disk; a production server does.
         for name in ("fsync", "synchronous_commit", "full_page_writes"):
             server.run(f"ALTER SYSTEM SET {name} = on")
         server.run("ALTER SYSTEM SET max_wal_size = '4GB'")
@@ -144,7 +144,7 @@ async def built(engine: Engine) -> float:
 
 
 async def builds(engine: Engine) -> bool:
-    """Whether the index says that it does."""
+    """Whether the index reports that it does."""
     (collection,) = (await engine.maintenance.status()).collections
     return "building" in collection.index.details
 
@@ -187,7 +187,7 @@ async def judge(
 
 
 def on_disk(place: Place) -> int:
-    """Bytes of everything that the store keeps: its folder, its database, what Milvus has of it."""
+    """The bytes of all data of the store: its folder, its database, and its data in Milvus."""
     folders = [place.folder / name for name in ("data", "milvus", "cache")]
     files = sum(each.stat().st_size for folder in folders for each in folder.rglob("*") if each.is_file())
     if not place.path.startswith("postgresql"):
@@ -221,7 +221,7 @@ def kept(folder: Path) -> list[Cell]:
 
 
 def show(cells: Sequence[Cell]) -> None:
-    """Print the table as it stands in the documents."""
+    """Print the table in the form of the documentation."""
     names = ["store", "chunks", "words, a second", "with vectors", "window p50", "p95", "bytes a chunk"]
     names += [f"recall@10 of {share} %" for share in SHARES]
     rows = [names, ["---"] * len(names)]

@@ -1,4 +1,4 @@
-"""Links between messages: how well they are found where a platform has no threads."""
+"""Links between messages: their quality on platforms without threads."""
 
 import argparse
 import json
@@ -310,7 +310,7 @@ def threads(directory: str | Path, *, progress: Progress | None = None) -> Threa
 
 
 def linked(said: Sequence[Utterance], linker: Linker | None = None) -> Links:
-    """What each message answers by place, itself where it begins a conversation."""
+    """The position of the message that each message answers, its own where it begins a conversation."""
     linker = linker or Linker()
     found = (linker.link(str(place), utterance) for place, utterance in enumerate(said))
     return {place: place if answers is None else int(answers) for place, answers in enumerate(found)}
@@ -381,7 +381,7 @@ def _placed(names: Sequence[str], links: Sequence[Mapping[int, Set[int]]]) -> di
 
 
 def _numbered(labels: Sequence[Sequence[object]]) -> list[tuple[int, object]]:
-    """The labels of all channels, told apart by the channel's number."""
+    """The labels of all channels, with the channel's number."""
     return [(number, label) for number, each in enumerate(labels) for label in each]
 
 

@@ -1,4 +1,4 @@
-"""A day of captions in one stream: how fast ranges and questions are: python benchmarks/video.py.
+"""A day of captions in one stream, and the speed of ranges and queries: python benchmarks/video.py.
 
 20,000 real captions, one every 4.32 seconds. A range is five minutes, chosen anywhere; a question is words of
 a caption, with a time range of an hour. The documents' vectors are made beforehand (see `vectors.py`);
@@ -72,7 +72,7 @@ async def ask_range(engine: Engine, chance: random.Random) -> object:
 
 
 def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
-    """What was said, in an hour that the question names."""
+    """A query for a caption, within an hour that the query names."""
 
     async def ask(engine: Engine, chance: random.Random) -> object:
         place = chance.randrange(len(said))
@@ -89,7 +89,7 @@ def ask_question(said: Sequence[str], *, budget: int | None) -> Ask:
 
 
 async def post(engine: Engine, chance: random.Random) -> object:
-    """One caption, until a question by its words finds it."""
+    """Milliseconds from adding one caption until a query by its words finds it."""
     word = f"zanzibar{chance.randrange(10**9)}"
     at = chance.uniform(0, DAY)
     await engine.streams.add_captions(
@@ -114,7 +114,7 @@ async def timed(engine: Engine, ask: Ask, number: int) -> list[float]:
 async def measure(
     folder: Path, settings: Settings, said: Sequence[str], known: Matrix, questions: int
 ) -> dict[str, list[float]]:
-    """Take in a day, then ask."""
+    """Add a day of captions, then search."""
     async with conspectus.open(folder, settings=settings, embedder=OnnxEmbedder(threads=1)) as engine:
         start = time.perf_counter()
         await engine.streams.add_captions(captions(said, known), stream=STREAM, wait=True)

@@ -1,9 +1,9 @@
-"""Many who write at once: python benchmarks/writers.py --processes 1 4 --writers 1 16 --collections 16.
+"""Many concurrent writers: python benchmarks/writers.py --processes 1 4 --writers 1 16 --collections 16.
 
-Each process has so many writers, each of which adds one document after the other to one of eight sources
-of its collection: on PostgreSQL, or in a folder with `--folder`. With `--commit-ms` a commit takes the server
-so long, as on a disk elsewhere. Measured is how many documents all store in a second, each found by words
-when it is acknowledged, and how long one takes. No vectors are made.
+Each process has so many writers, each of which adds one document after the other to one of eight sources of
+its collection: on PostgreSQL, or in a folder with `--folder`. With `--commit-ms` a commit takes the server so
+long, as on a disk elsewhere. Measured is how many documents all store in a second, each found by words when
+it is acknowledged, and how long one takes. No vectors are made.
 """
 
 import argparse
@@ -31,7 +31,7 @@ SOURCES = 8
 
 
 async def work(place: str, cache: str, writers: range, homes: int, seconds: float) -> None:
-    """What one process does: it says that it is ready, begins when told, and says how long each took."""
+    """The work of one process: it reports that it is ready, waits for the start, and reports its times."""
     async with conspectus.open(place, settings=replace(SETTINGS, cache=cache)) as engine:
         took: list[float] = []
 
@@ -63,7 +63,7 @@ async def said(process: Process) -> str:
 async def measured(
     place: str, folder: Path, given: argparse.Namespace, processes: int, writers: int
 ) -> Sequence[float]:
-    """How long each document took that so many processes stored in so many seconds."""
+    """The time of each document that so many processes stored in so many seconds."""
     homes: int = given.collections
     async with conspectus.open(place, settings=replace(SETTINGS, cache=str(folder / "founding"))) as engine:
         for home in range(homes):
@@ -114,7 +114,7 @@ def main() -> None:
 
 
 def slow_down(server: PostgresProcess, milliseconds: int) -> None:
-    """Have the server flush its log for at least so long, for all who commit meanwhile at once."""
+    """Make the server take at least so long to flush its log, for all commits at the same time."""
     for setting in ("fsync = on", "commit_siblings = 0", f"commit_delay = {1_000 * milliseconds}"):
         server.run(f"ALTER SYSTEM SET {setting}")
     server.run("SELECT pg_reload_conf()")

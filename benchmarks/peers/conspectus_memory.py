@@ -34,7 +34,7 @@ class GivenEmbedder:
         return np.array(self._embedded(text), dtype=np.float32)
 
     async def close(self) -> None:
-        """Nothing to release."""
+        """Do nothing: there is nothing to release."""
 
 
 class ConspectusMemory:
@@ -44,7 +44,7 @@ class ConspectusMemory:
         self._engine = engine
 
     async def fill(self, memories: Sequence[Said]) -> None:
-        """Conversation by conversation, until all are embedded and looked through for names."""
+        """Conversation by conversation, until all are embedded and entities are extracted."""
         of_one = sorted(memories, key=_place)
         for (user, conversation), said in groupby(of_one, key=_place):
             scope = Scope(user, None, conversation)
@@ -67,7 +67,7 @@ class ConspectusMemory:
         return len((await self._engine.memory.recall(question, scope=ASKING, limit=TOP)).memories)
 
     async def window(self, question: str) -> int:
-        """Context of so many tokens."""
+        """A context of so many tokens."""
         return (await self._engine.memory.window(question, BUDGET, scope=ASKING)).tokens
 
 

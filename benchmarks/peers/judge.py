@@ -1,4 +1,4 @@
-"""What answers are worth: recall against exact search, and the setting nearest to a given recall."""
+"""Quality of results: recall against exact search, and the setting nearest to a given recall."""
 
 import re
 from collections.abc import Sequence
@@ -39,7 +39,7 @@ class Judge:
         return found / (TOP * len(answers))
 
     def sources(self, answers: Answers) -> float | None:
-        """The share of questions whose run of words stands in one of the texts found."""
+        """The share of queries whose run of words is in one of the texts found."""
         if answers is None:
             return None
         found = [

@@ -33,7 +33,7 @@ def build(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def sweep(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
-    """What each setting finds, and what hybrid search finds at the defaults: recall is judged elsewhere."""
+    """The results of each setting, and of hybrid search with the defaults; recall is computed elsewhere."""
     with opened(peer, arguments.store):
         vectors = [[effort, _found(peer.vectors, arguments, effort)] for effort in [{}, *peer.efforts]]
         filtered = [
@@ -47,7 +47,7 @@ def sweep(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def ask(peer: Peer, arguments: argparse.Namespace) -> dict[str, Any]:
-    """Open and ask all questions of every kind at every given setting: milliseconds of each answer."""
+    """Open and send all queries of every kind with every given setting: milliseconds of each answer."""
     asked = load_questions(arguments.data)
     start = time.perf_counter()
     kinds = json.loads(arguments.efforts)

@@ -168,7 +168,7 @@ class Mem0Memory:
         self._memory.embedding_model = self
 
     def embed(self, text: str, action: str | None = None) -> list[float]:
-        """What mem0 asks of an embedder."""
+        """The embedder interface of mem0."""
         return embedded(text)
 
     async def fill(self, memories: Sequence[Said]) -> None:

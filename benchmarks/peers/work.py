@@ -1,4 +1,4 @@
-"""The work that every engine is given: the same rows, vectors and questions, read from one folder."""
+"""The work of every engine: the same rows, vectors and queries, read from one folder."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -69,7 +69,7 @@ class Peer(Protocol):
     filter_efforts: Sequence[Effort]
 
     def build(self, store: Path, rows: Rows) -> None:
-        """Make a store in which all rows can be found by words and vectors, and leave it on disk."""
+        """Create a store in which hybrid search finds all rows, and leave it on disk."""
         ...
 
     def open(self, store: Path) -> None:
@@ -77,7 +77,7 @@ class Peer(Protocol):
         ...
 
     def hybrid(self, question: Question, effort: Effort) -> Hits | None:
-        """The best by words and vectors together; None where the engine cannot."""
+        """The best hits of hybrid search; None if the engine has none."""
         ...
 
     def vectors(self, question: Question, effort: Effort) -> Hits:
@@ -89,7 +89,7 @@ class Peer(Protocol):
         ...
 
     def insert(self, rows: Rows) -> None:
-        """Add rows to an open store; when it returns they may or may not be found yet."""
+        """Add rows to an open store; they need not be searchable when it returns."""
         ...
 
     def close(self) -> None:
@@ -98,7 +98,7 @@ class Peer(Protocol):
 
 
 def save(folder: Path, texts: list[str], vectors: Vector, questions: list[str], asked: Vector) -> None:
-    """Write the work down; the last file written says that it is complete."""
+    """Write the work to files; the last file means that it is complete."""
     folder.mkdir(parents=True, exist_ok=True)
     np.save(folder / "vectors.npy", vectors.astype(np.float16))
     np.save(folder / "questions.npy", asked.astype(np.float16))
@@ -112,7 +112,7 @@ def complete(folder: Path) -> bool:
 
 
 def load_rows(folder: Path) -> Rows:
-    """All rows, those kept back for single inserts included (at the end)."""
+    """All rows, including those reserved for single inserts (at the end)."""
     texts = json.loads((folder / "texts.json").read_text(encoding="utf-8"))
     buckets = np.random.default_rng(5).integers(0, BUCKETS, len(texts)).tolist()
     vectors = np.load(folder / "vectors.npy").astype(np.float32)
@@ -120,7 +120,7 @@ def load_rows(folder: Path) -> Rows:
 
 
 def load_questions(folder: Path) -> list[Question]:
-    """The questions, in order."""
+    """The queries, in order."""
     texts = json.loads((folder / "questions.json").read_text(encoding="utf-8"))
     vectors = np.load(folder / "questions.npy").astype(np.float32)
     return [Question(text, vector) for text, vector in zip(texts, vectors, strict=True)]

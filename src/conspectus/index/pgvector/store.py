@@ -352,9 +352,7 @@ class AtOnce:
         self._drafting = Drafting(analyse, place.dimensions)
 
     def state(self, connection: Connection) -> PgvectorState | None:
-        """The position of the index until this transaction changes it; None without one, or if others
-        write.
-        """
+        """The position of the index until this transaction changes it; None if it has none."""
         cursor = rows_of(connection)
         if not is_free(cursor, f"write {self._place.name}"):
             return None

@@ -265,7 +265,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_caption_file(text: str, name: str, *, sentences: bool = False) -> CaptionTrack:
-    """The captions of a decoded file, in whatever format it is; rolling ones with each line once.
+    """The captions of a decoded file, in any known format; rolling ones with each line once.
 
     With `sentences`, cues are joined into sentences: each lasts from the start of the cue in which it begins
     to the end of the cue in which it ends, and its metadata `cues` is a list of [offset, start, end].
