@@ -119,6 +119,14 @@ def test_search_shows_the_best_first(filled: Shell) -> None:
     assert (found["outcome"], len(found["hits"])) == ("found", 2)
 
 
+@pytest.mark.parametrize("command", ["search", "context", "explain"])
+def test_below_the_minimum_confidence_nothing_is_shown_and_said_why(filled: Shell, command: str) -> None:
+    room = ("--max-tokens", "200") if command == "context" else ()
+    done = filled(command, "backup of the third emperor", "--min-confidence", "1", *room)
+    assert done.code == 3
+    assert "is below the minimum 1.00" in " ".join(done.err.split())
+
+
 def test_search_without_a_relevant_hit_says_so(filled: Shell) -> None:
     done = filled("search", "zebra")
     assert done.code == 3

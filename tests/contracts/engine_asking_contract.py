@@ -19,6 +19,7 @@ QUESTIONS: list[tuple[str | Query, dict[str, Any]]] = [
     ("", {}),
     ("who is on call", {"retrievers": ("keyword",), "filter": Eq("thread", "t")}),
     ("backup", {"collection": "*", "min_similarity": 0.1}),
+    ("how old is the emperor", {"min_confidence": 0.99}),
     ("backup", {"filter": Overlaps(parse_instant(0), parse_instant(90))}),
     (
         Query("the tests", limit=3, min_similarity=0.2, filter=Eq("kind", "page")),

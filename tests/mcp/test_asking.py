@@ -43,6 +43,14 @@ async def test_nothing_relevant_is_no_error_and_a_collection_that_is_none_is(eng
         )
 
 
+async def test_below_the_minimum_confidence_nothing_is_found(engine: Engine, shelf: dict[str, str]) -> None:
+    async with client(engine) as asked:
+        for tool in ("search", "context", "explain"):
+            told = await said(asked, tool, query="Who was the third emperor?", min_confidence=0.99)
+            assert "is below the minimum 0.99" in told
+            assert shelf["Ferry"] not in told
+
+
 @pytest.mark.parametrize("form", ["text", "xml", "guarded"])
 async def test_context_is_numbered_and_says_what_it_is_from(
     engine: Engine, shelf: dict[str, str], form: str

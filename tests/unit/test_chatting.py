@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Settings
 from conspectus.chat.request import NOTHING_FOUND
-from conspectus.engine.chat import FAILED, NOT_KEPT, PARTLY
+from conspectus.engine.chat import FAILED, NOT_KEPT, PARTLY, UNSURE
 from conspectus.errors import (
     ChatRateLimited,
     InvalidInput,
@@ -184,6 +184,17 @@ async def test_a_question_that_cannot_be_embedded_is_looked_for_by_its_words(ope
         sources = await sources_of(engine, ChatRequest("heron"))
     assert (sources.outcome, len(sources.sources)) == ("found", 1)
     assert sources.notice == PARTLY
+
+
+@pytest.mark.parametrize("form", ["passages", "tasks"])
+async def test_a_chat_says_that_nothing_answers_it_with_enough_confidence(opened: Opening, form: str) -> None:
+    async with opened() as engine:
+        await engine.add(NewDocument(HERON.text, kind="task"), wait=True)
+        sure = await sources_of(engine, ChatRequest("heron", format=form, min_similarity=None))
+        request = ChatRequest("the heron of the emperor", min_confidence=0.99, format=form)
+        unsure = await sources_of(engine, replace(request, min_similarity=None))
+    assert (sure.outcome, sure.notice) == ("found", None)
+    assert (unsure.outcome, unsure.sources, unsure.notice) == ("no_match", (), UNSURE)
 
 
 @pytest.mark.parametrize(

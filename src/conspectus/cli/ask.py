@@ -75,6 +75,7 @@ def ask(
         collection=session.collection,
         filter=session.where(searched),
         min_similarity=FLOOR if searched.min_similarity is None else searched.min_similarity,
+        min_confidence=searched.min_confidence,
         use_context=not no_context,
         allocation=Allocation(context=max_tokens, answer=max_answer_tokens),
     )
@@ -144,6 +145,7 @@ def _passages(session: Session, request: ChatRequest, sources: Sources) -> None:
         collection=request.collection,
         filter=request.filter,
         min_similarity=request.min_similarity,
+        min_confidence=request.min_confidence,
     )
     if session.json:
         dump({"answer": None, "sources": sources, "citations": None, "usage": None, "passages": window.text})

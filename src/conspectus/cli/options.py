@@ -21,6 +21,9 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation pr
 Purge = Annotated[bool, typer.Option("--purge", help="Wait until the text is erased from disk.")]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be deleted. Delete nothing.")]
 MinSimilarity = Annotated[float | None, typer.Option(help="Minimum cosine similarity (0 to 1).")]
+MinConfidence = Annotated[
+    float, typer.Option(min=0, max=1, help="Minimum probability that the results hold the answer (0 to 1).")
+]
 Tokenizer = Annotated[str, typer.Option(help="o200k_base, cl100k_base, hf:PATH or an estimator.")]
 Format = Annotated[
     Literal["text", "xml", "json", "messages", "guarded"], typer.Option("--format", help="Output format.")
@@ -69,6 +72,7 @@ class Searched(Selection):
     """Filters and limits of a search."""
 
     min_similarity: MinSimilarity = None
+    min_confidence: MinConfidence = 0.0
 
 
 @dataclass(frozen=True, slots=True)

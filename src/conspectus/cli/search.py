@@ -197,6 +197,7 @@ def _scope(session: Session, searched: Connected) -> dict[str, Any]:
         "collection": session.collection,
         "filter": session.where(searched),
         "min_similarity": searched.min_similarity,
+        "min_confidence": searched.min_confidence,
         "query_context": searched.query_context(),
         **searched.fields(),
     }

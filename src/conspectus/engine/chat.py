@@ -21,7 +21,7 @@ from conspectus.model.chat import ChatEvent, ChatRequest, ChatSource, Failure, S
 from conspectus.model.filter import And, Eq
 from conspectus.model.query import EVERYWHERE, Budget, Query
 from conspectus.model.records import Source
-from conspectus.model.results import Citation, Hit
+from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.text.clean import clean, graphemes_prefix
 from conspectus.text.prompt_escaping import disarm, framed, marks, passages
 
@@ -29,6 +29,7 @@ MOST_TASKS = 20
 SNIPPET = 200
 FAILED = "The stored documents could not be searched; the answer does without them."
 PARTLY = "Not everything that is stored could be looked at; the answer may miss something."
+UNSURE = "What is stored probably does not answer this."
 NOT_KEPT = "Message and answer could not be kept in the channel."
 NO_ROOM = "No tokens are left for context; the answer does without it."
 
@@ -159,8 +160,8 @@ class ChatService(Service):
             tokens -= draft.added_by(window.text) - draft.room.context
         texts = dict(passages(window.text))
         sources = tuple(_passage(each, texts[each.number]) for each in window.citations)
-        notices = window.notices
-        return _given(draft, window.text, sources, found=window.outcome == "found", partly=bool(notices))
+        remark = _remark(request, window)
+        return _given(draft, window.text, sources, found=window.outcome == "found", remark=remark)
 
     async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _Given:
         query = _query(request, draft)
@@ -179,7 +180,14 @@ class ChatService(Service):
                 break
             tokens -= draft.added_by(context) - draft.room.context
         sources = tuple(_task(line, best[line.document]) for line in shown)
-        return _given(draft, context, sources, found=bool(lines), partly=bool(found.notices))
+        return _given(draft, context, sources, found=bool(lines), remark=_remark(request, found))
+
+
+def _remark(request: ChatRequest, found: Retrieval | ContextWindow) -> str | None:
+    """What the answer says about the search."""
+    if found.outcome == "no_match" and 0.0 < found.confidence < request.min_confidence:
+        return UNSURE
+    return PARTLY if found.notices else None
 
 
 def _query(request: ChatRequest, draft: PreparedChat) -> Query:
@@ -188,12 +196,13 @@ def _query(request: ChatRequest, draft: PreparedChat) -> Query:
         collection=request.collection,
         filter=request.filter,
         min_similarity=request.min_similarity,
+        min_confidence=request.min_confidence,
         query_context=request.query_context,
     )
 
 
 def _given(
-    draft: PreparedChat, context: str, sources: tuple[ChatSource, ...], *, found: bool, partly: bool
+    draft: PreparedChat, context: str, sources: tuple[ChatSource, ...], *, found: bool, remark: str | None
 ) -> _Given:
     if not found and draft.fits(NOTHING_FOUND):
         context = NOTHING_FOUND
@@ -202,9 +211,7 @@ def _given(
         sources=sources,
         question=draft.question,
         tokens=draft.added_by(context),
-        notice=_said(
-            draft.room.notice, PARTLY if partly else None, NO_ROOM if found and not sources else None
-        ),
+        notice=_said(draft.room.notice, remark, NO_ROOM if found and not sources else None),
     )
     return _Given(context, told)
 

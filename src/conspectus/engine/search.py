@@ -71,7 +71,7 @@ class Searcher:
         """Run a query; the chunks of `also` are ranked whether a retriever finds them or not."""
         with asking(self._person.id):
             found = await self._find(query, also)
-            found = _with_highest(query, found)
+            found = _sure_enough(query, _with_highest(query, found))
             return await self.finish(query, found)
 
     async def finish(self, query: Query, found: Retrieval) -> Retrieval:
@@ -365,6 +365,20 @@ class SearchService(Service):
         """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25."""
         given: QueryOptions = {"collection": EVERYWHERE, "min_similarity": MIN_SIMILARITY, **options}
         return await self.window(query, max_tokens, **given)
+
+
+def _sure_enough(query: Query, found: Retrieval) -> Retrieval:
+    """The hits if their confidence is at least the minimum; else none, with a notice of both."""
+    if not query.min_confidence:
+        return found
+    plan = {**found.plan, "min_confidence": f"{query.min_confidence:.2f}"}
+    if not found.hits or found.confidence >= query.min_confidence:
+        return replace(found, plan=plan)
+    notice = (
+        f"the stored texts probably do not answer the query: the confidence {found.confidence:.2f}"
+        f" is below the minimum {query.min_confidence:.2f}"
+    )
+    return replace(found, outcome="no_match", hits=(), plan=plan, notices=(*found.notices, notice))
 
 
 def _with_highest(query: Query, found: Retrieval) -> Retrieval:

@@ -170,6 +170,9 @@ class QueryArguments(Arguments):
         description="More conditions: field=value (kind, author, thread, metadata.KEY) or a JSON filter.",
     )
     as_of: Instant | None = Field(None, description="As known at this time.")
+    min_confidence: float = Field(
+        0.0, ge=0.0, le=1.0, description="Find nothing if an answer is less probable than this."
+    )
     graph_weight: float | None = Field(
         None,
         ge=0.0,
@@ -180,6 +183,8 @@ class QueryArguments(Arguments):
     async def asked(self, call: ToolCall) -> dict[str, Any]:
         """What the engine is asked, beside the question itself."""
         fields: dict[str, Any] = {"collection": self.collection, "filter": await self._where(call)}
+        if self.min_confidence:
+            fields["min_confidence"] = self.min_confidence
         if self.as_of is not None:
             fields["as_of"] = parse_instant(self.as_of)
         if self.graph_weight is not None:

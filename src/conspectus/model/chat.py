@@ -81,10 +81,10 @@ class ChatRequest(Validated):
     """A message to a chat model, with earlier turns, oldest first (roles user and assistant).
 
     `use_context` says whether context is retrieved, and `format` is its format (None: as in the settings);
-    `instructions` replace the default ones. `collection`, `filter`, `min_similarity` and `query_context` are
-    those of Query. `store_in` is a channel of the collection (for `*`, of the default collection), in which
-    message and answer are stored when the answer is complete. `since` are the tool calls after the message
-    with their results; the last one is to be answered.
+    `instructions` replace the default ones. `collection`, `filter`, `min_similarity`, `min_confidence` and
+    `query_context` are those of Query. `store_in` is a channel of the collection (for `*`, of the default
+    collection), in which message and answer are stored when the answer is complete. `since` are the tool
+    calls after the message with their results; the last one is to be answered.
     """
 
     message: str
@@ -95,6 +95,7 @@ class ChatRequest(Validated):
     instructions: str | None = None
     allocation: Allocation = field(default_factory=Allocation)
     min_similarity: float | None = 0.25
+    min_confidence: float = 0.0
     query_context: QueryContext | None = None
     format: ContextForm | None = None
     temperature: float | None = None

@@ -37,7 +37,8 @@ class Query(Validated):
 
     `query` is the text that is searched for and `vector` its embedding, where the caller has it already;
     `min_similarity` is the lowest raw cosine similarity of a hit (-1 to 1, None: no limit) and `limit` the
-    maximum number of hits. `rerank` applies the reranker of the settings, if there is one. `query_context`
+    maximum number of hits. There are no hits if the probability that they hold the answer is below
+    `min_confidence` (0 to 1). `rerank` applies the reranker of the settings, if there is one. `query_context`
     adds the parts of a score that depend on where and when a query is asked; `thread_messages` is the maximum
     number of messages of its thread that are added to a hit. `as_of` asks for the state known at that instant
     (None: now). `graph` adds scores of entities in passages and of the graphs that connect them (None: none).
@@ -49,6 +50,7 @@ class Query(Validated):
     filter: Filter = EVERYTHING
     limit: int = 10
     min_similarity: float | None = None
+    min_confidence: float = 0.0
     retrievers: tuple[Retriever, ...] = ("keyword", "vector")
     vector: tuple[float, ...] | None = None
     rerank: bool = True
@@ -65,6 +67,7 @@ class QueryOptions(TypedDict, total=False):
     filter: Filter
     limit: int
     min_similarity: float | None
+    min_confidence: float
     retrievers: tuple[Retriever, ...]
     vector: tuple[float, ...] | None
     rerank: bool

@@ -60,6 +60,8 @@ class Retrieval:
     before the search; `notices` name what the result does not cover (for instance texts not embedded yet);
     `timings` are milliseconds per step; `threads` are those that messages were added from; `terms` are those
     of the query, by the ids of collections; `nearest` are the similarities of the sentences of chunks to it.
+    `confidence` is the probability (0 to 1) that the hits hold the answer, and `signals` are what it follows
+    from; with a minimum confidence above it there are no hits.
     """
 
     outcome: Outcome
@@ -69,6 +71,8 @@ class Retrieval:
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
     threads: tuple[ThreadOutline, ...] = ()
+    confidence: float = 0.0
+    signals: Mapping[str, float] = field(default_factory=dict)
     terms: Mapping[str, QueryTerms] = field(default_factory=dict, compare=False, repr=False)
     nearest: Mapping[int, tuple[float, ...]] = field(default_factory=dict, compare=False, repr=False)
 
@@ -142,6 +146,8 @@ class ContextWindow:
     """Rendered context of exactly `tokens` ≤ `max_tokens` tokens, with its citations and its trace.
 
     `messages` is set by the format `messages` only; in all other formats, `tokens` are those of `text`.
+    `confidence` is the probability (0 to 1) that the best hits hold the answer, `signals` what it follows
+    from.
     """
 
     outcome: Outcome
@@ -154,6 +160,8 @@ class ContextWindow:
     messages: tuple[Message, ...] = ()
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    confidence: float = 0.0
+    signals: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

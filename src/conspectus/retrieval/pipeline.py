@@ -1,9 +1,16 @@
-"""The retrieval pipeline, step by step: plan, collect candidates, rank, select, merge, rerank."""
+"""The retrieval pipeline, step by step: plan, collect candidates, rank, select, rerank, merge.
+
+The confidence of a search is a logistic regression over signals that it has in hand: how much of the best
+possible BM25 score is reached, the best cosine, and how the best passages cover the query.
+"""
 
 import math
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
+from itertools import groupby, pairwise
 from time import perf_counter
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -29,7 +36,7 @@ from conspectus.retrieval.ranking import (
 )
 from conspectus.retrieval.scoring import Product, fuse, kept_by_threads, profile_named
 from conspectus.settings import Settings
-from conspectus.text.analyzer import Analyzer, analyzer_for
+from conspectus.text.analyzer import STOP_WORDS, Analyzer, analyzer_for
 from conspectus.text.clean import clean
 from conspectus.text.vectors import unit
 
@@ -162,6 +169,7 @@ def _check_choices(whole: Query, settings: Settings) -> None:
     require_range("thread_messages", whole.thread_messages, 0, settings.max_thread_messages)
     if whole.min_similarity is not None and not -1.0 <= whole.min_similarity <= 1.0:
         raise InvalidInput("min_similarity", "must be a cosine similarity from -1 to 1")
+    require_range("min_confidence", whole.min_confidence, 0, 1)
 
 
 SHARE = 0.3
@@ -257,6 +265,8 @@ def _selected(
     )
     above = [hit for hit in hits if KEPT in hit.parts or not _below(hit, plan.min_similarity)]
     best = above[: query.limit] + [hit for hit in above[query.limit :] if hit.chunk.id in also]
+    read = [Passage(hit.document.title, hit.chunk.text) for hit in best[:READ]]
+    known = signals(query.query, ranked.candidates, read) if best else {}
     return Retrieval(
         outcome="found" if best else "no_match",
         hits=tuple(best),
@@ -266,6 +276,8 @@ def _selected(
         plan={**plan.described(), "keyword_weight": f"{ranked.words_weight:.2f}", **ranked.plan},
         notices=(*plan.notices, *ranked.notices),
         timings=timings,
+        confidence=probability(known) if best else 0.0,
+        signals=known,
     )
 
 
@@ -320,6 +332,115 @@ def _hits(ranked: Ranked, places: Sequence[int]) -> list[Hit]:
 def _below(hit: Hit, floor: float | None) -> bool:
     """A chunk without a vector has no similarity that a floor could judge; its words speak for it."""
     return floor is not None and hit.similarity is not None and hit.similarity < floor
+
+
+READ: Final = 3
+"""So many of the best passages are compared with the query."""
+LONGEST: Final = 64
+"""So many words of the query are looked for."""
+_EMPTY_WORDS: Final = frozenset().union(*STOP_WORDS.values())
+_WORD: Final = re.compile(r"\w+")
+_IN_BRACKETS: Final = re.compile(r"\([^)]*\)")
+
+
+class Passage(NamedTuple):
+    """What is read of a hit: the title of its document, and its text."""
+
+    title: str
+    text: str
+
+
+class Weight(NamedTuple):
+    """The weight of a signal in the log odds, per unit above its `mean`."""
+
+    weight: float
+    mean: float
+
+
+INTERCEPT: Final = -0.175
+WEIGHTS: Final[Mapping[str, Weight]] = {
+    "best_cosine": Weight(2.091, 0.567),
+    "bm25_reached": Weight(1.067, -0.254),
+    "terms_covered": Weight(0.693, 0.662),
+    "pairs": Weight(0.366, 0.271),
+    "pairs_with_one_stop_word": Weight(0.752, 0.216),
+    "names": Weight(0.589, 0.680),
+    "titles": Weight(0.628, 0.085),
+}
+"""Learnt by `scripts/train_confidence.py` on public sets, each question once with its answers removed."""
+
+
+def probability(given: Mapping[str, float]) -> float:
+    """The probability of an answer for signals by name; those that are missing count as their mean."""
+    odds = INTERCEPT + sum(
+        each.weight * (given[name] - each.mean) for name, each in WEIGHTS.items() if name in given
+    )
+    return 1.0 / (1.0 + math.exp(min(max(-odds, -50.0), 50.0)))
+
+
+def signals(query: str, found: Candidates, best: Sequence[Passage]) -> dict[str, float]:
+    """The signals of a search by name, as far as it has them."""
+    cosine = float(np.fmax.reduce(found.cosine, initial=-1.0))
+    texts = [_spoken(_WORD.findall(f"{each.title} {each.text}")) for each in best[:READ]]
+    words = _WORD.findall(query)[:LONGEST]
+    return {
+        **({"best_cosine": cosine} if cosine > -1.0 else {}),
+        **_covered(found, texts),
+        **_held("pairs", _pairs(words, most=0), texts),
+        **_held("pairs_with_one_stop_word", _pairs(words, most=1), texts),
+        **_held("names", _names(words), texts),
+        "titles": float(_titles(words, best[:READ])),
+    }
+
+
+def _covered(found: Candidates, texts: Sequence[str]) -> dict[str, float]:
+    """The BM25 score reached of what all terms could add, and the share of their idf in the texts."""
+    whole = sum(each.idf for each in found.terms)
+    if not whole:
+        return {}
+    reached = float(found.words.max(initial=0.0)) / sum(each.weight for each in found.terms)
+    covered = sum(each.idf for each in found.terms if any(each.term in text for text in texts))
+    return {
+        "bm25_reached": math.log(0.05 + reached),
+        "terms_covered": covered / whole,
+    }
+
+
+def _held(name: str, wanted: Set[str], texts: Sequence[str]) -> dict[str, float]:
+    """The share of what is wanted that any of the texts holds; nothing where nothing is wanted."""
+    held = sum(any(f" {each} " in text for text in texts) for each in wanted)
+    return {name: held / len(wanted)} if wanted else {}
+
+
+def _pairs(words: Sequence[str], *, most: int) -> set[str]:
+    """Adjacent words, of which at most so many are stop words."""
+    folded = [word.casefold() for word in words]
+    return {
+        f"{one} {two}"
+        for one, two in pairwise(folded)
+        if (one in _EMPTY_WORDS) + (two in _EMPTY_WORDS) <= most
+    }
+
+
+def _names(words: Sequence[str]) -> set[str]:
+    """Runs of capitalised words after the first word."""
+    runs = (
+        " ".join(run).casefold()
+        for is_name, run in groupby(words[1:], lambda word: word[0].isupper())
+        if is_name
+    )
+    return {run for run in runs if run not in _EMPTY_WORDS}
+
+
+def _titles(words: Sequence[str], best: Sequence[Passage]) -> int:
+    """How many of the passages have a title that the query names, without what is in brackets; at most 2."""
+    asked = _spoken(words)
+    titles = (_WORD.findall(_IN_BRACKETS.sub("", each.title)) for each in best)
+    return min(sum(bool(title) and _spoken(title) in asked for title in titles), 2)
+
+
+def _spoken(words: Sequence[str]) -> str:
+    return f" {' '.join(words)} ".casefold()
 
 
 MOST = 50
@@ -388,6 +509,7 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
     ranked = _compared(query, answers) if comparable else _by_rank(answers)
     hits = tuple(sorted(ranked, key=lambda hit: (-hit.score, hit.chunk.id))[: query.limit])
     steps = {name for answer in answers for name in answer.timings}
+    surest = max(answers, key=lambda answer: answer.confidence, default=Retrieval("no_match", ()))
     return Retrieval(
         outcome="found" if hits else "no_match",
         hits=hits,
@@ -400,6 +522,8 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
         notices=tuple(dict.fromkeys(notice for answer in answers for notice in answer.notices)),
         terms={name: terms for answer in answers for name, terms in answer.terms.items()},
         timings={name: sum(answer.timings.get(name, 0.0) for answer in answers) for name in sorted(steps)},
+        confidence=surest.confidence,
+        signals=surest.signals,
     )
 
 

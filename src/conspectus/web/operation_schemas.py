@@ -131,6 +131,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "Query.query": Question,
     "Query.limit": Annotated[_HITS | None, Limited(description="Maximum number of hits.")],
     "Query.min_similarity": MinSimilarity | None,
+    "Query.min_confidence": Share,
     "Query.retrievers": Annotated[list[Retriever], Limited(max_length=2)] | None,
     "Query.vector": _VECTOR,
     "Query.rerank": Annotated[bool, Limited(description="Rerank the hits, where a reranker is set.")],

@@ -61,6 +61,8 @@ def build_window(
         messages=packed.rendered.messages,
         notices=retrieval.notices,
         timings=retrieval.timings,
+        confidence=retrieval.confidence,
+        signals=retrieval.signals,
     )
 
 

@@ -16,6 +16,7 @@ from conspectus.web.schemas.base import (
     Question,
     RequestModel,
     ResponseModel,
+    Share,
     Where,
 )
 from conspectus.web.schemas.search import MOST_TOKENS, MinSimilarity, QueryContextBody
@@ -57,6 +58,7 @@ class ChatBody(RequestModel):
     instructions: Question | None = Field(None, description="What the model is told instead of the usual.")
     budget: AllocationBody = Field(default_factory=AllocationBody)
     min_similarity: MinSimilarity | None = 0.25
+    min_confidence: Share = 0.0
     query_context: QueryContextBody | None = None
     format: ContextForm | None = Field(
         None, description="How context is written; by default as the server is set."
@@ -79,6 +81,7 @@ class ChatBody(RequestModel):
             instructions=self.instructions,
             allocation=Allocation(**self.budget.model_dump()),
             min_similarity=self.min_similarity,
+            min_confidence=self.min_confidence,
             query_context=None if self.query_context is None else self.query_context.taken(),
             format=self.format,
             temperature=self.temperature,

@@ -1,0 +1,96 @@
+"""Confidence: the signals of a search, the probability they give, and the minimum."""
+
+import numpy as np
+import pytest
+
+import conspectus
+from conspectus.engine import Engine
+from conspectus.errors import InvalidInput
+from conspectus.model.index import TermStatistic
+from conspectus.model.query import EVERYWHERE
+from conspectus.ports import Candidates
+from conspectus.retrieval.pipeline import INTERCEPT, WEIGHTS, Passage, probability, signals
+
+TEXTS = (
+    "The release train leaves every Tuesday at nine in the morning.",
+    "Lunch is served in the canteen on the second floor.",
+    "Badges are printed at the reception desk near the entrance.",
+)
+NOWHERE = "Who was the third emperor of the Tang dynasty?"
+
+
+@pytest.fixture
+async def engine(tmp_path: object) -> Engine:
+    async with conspectus.open(str(tmp_path)) as opened:
+        await opened.add([conspectus.NewDocument(text) for text in TEXTS])
+        await opened.documents.wait_until_embedded()
+        yield opened
+
+
+def _found(cosine: float, words: float) -> Candidates:
+    terms = (TermStatistic("castl", 1, 2.0), TermStatistic("moat", 3, 1.0))
+    ids = np.array([1, 2], dtype=np.int64)
+    return Candidates(ids, np.array([words, 0.0]), np.array([cosine, np.nan]), terms, 10, threads=False)
+
+
+def test_signals_tell_what_the_best_passages_cover() -> None:
+    best = [Passage("Bodiam Castle (Sussex)", "Bodiam Castle has a wide moat.")]
+    told = signals("Is the wide moat at Bodiam Castle deep", _found(0.5, 3.0), best)
+    assert told["best_cosine"] == 0.5
+    assert told["terms_covered"] == pytest.approx(1.0)
+    assert told["pairs"] == pytest.approx(2 / 3)
+    assert told["names"] == 1.0
+    assert told["titles"] == 1.0
+
+
+def test_a_word_inside_another_is_no_name() -> None:
+    told = signals("about Ann", _found(0.5, 3.0), [Passage("", "An annual meeting")])
+    assert told["names"] == 0.0
+
+
+def test_missing_signals_count_as_their_mean() -> None:
+    told = signals("", Candidates(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), (), 0, threads=False), [])
+    assert told == {"titles": 0.0}
+    typical = {name: each.mean for name, each in WEIGHTS.items()}
+    assert probability({}) == pytest.approx(probability(typical))
+    assert probability({}) == pytest.approx(1 / (1 + np.exp(-INTERCEPT)))
+
+
+def test_more_of_any_signal_is_more_probable() -> None:
+    usual = probability({})
+    assert all(probability({name: each.mean + 0.1}) > usual for name, each in WEIGHTS.items())
+
+
+async def test_a_question_without_an_answer_has_less_confidence(engine: Engine) -> None:
+    good = await engine.retrieve("When does the release train leave?")
+    bad = await engine.retrieve(NOWHERE)
+    assert good.confidence > 0.6 > 0.3 > bad.confidence > 0
+    assert good.signals.keys() <= WEIGHTS.keys()
+    window = await engine.window(NOWHERE, 500)
+    assert (window.confidence, window.signals) == (bad.confidence, bad.signals)
+
+
+@pytest.mark.parametrize("collection", ["default", EVERYWHERE])
+async def test_below_the_minimum_nothing_is_found_and_says_why(engine: Engine, collection: str) -> None:
+    found = await engine.retrieve(NOWHERE, min_confidence=0.5, collection=collection)
+    assert (found.outcome, found.hits) == ("no_match", ())
+    assert found.plan["min_confidence"] == "0.50"
+    assert f"{found.confidence:.2f} is below the minimum 0.50" in found.notices[-1]
+    window = await engine.window(NOWHERE, 500, min_confidence=0.5, collection=collection)
+    assert (window.outcome, window.text, window.notices) == ("no_match", "", found.notices)
+    kept = await engine.retrieve(TEXTS[0], min_confidence=0.5, collection=collection)
+    assert (len(kept.hits), kept.notices) == (3, ())
+
+
+async def test_an_empty_store_has_no_confidence(tmp_path: object) -> None:
+    async with conspectus.open(str(tmp_path)) as empty:
+        await empty.collections.get_or_create()
+        found = await empty.retrieve("anything", min_confidence=0.9)
+    assert (found.confidence, found.signals, found.outcome) == (0.0, {}, "no_match")
+    assert not any("confidence" in notice for notice in found.notices)
+
+
+@pytest.mark.parametrize("given", [-0.1, 1.1, float("nan")])
+async def test_a_minimum_is_a_probability(engine: Engine, given: float) -> None:
+    with pytest.raises(InvalidInput, match="min_confidence"):
+        await engine.retrieve("when", min_confidence=given)
