@@ -283,6 +283,35 @@ def test_evaluations_run(shell: Shell, tmp_path: Path) -> None:
     (tmp_path / "queries.jsonl").write_text('{"id": "q", "text": "whale"}\n', encoding="utf-8")
     (tmp_path / "qrels.tsv").write_text("qid\tdocid\tgrade\nq\td1\t1\n", encoding="utf-8")
     done = shell("eval", "retrieval", tmp_path, "--json", CONSPECTUS_EMBEDDER="minilm")
-    assert done.json["hybrid"] == {"ndcg@10": 100.0, "recall@10": 100.0, "recall@100": 100.0}
+    best = {"ndcg@10": 1.0, "recall@10": 1.0, "recall@100": 1.0}
+    figures = dict.fromkeys(best, 100.0)
+    assert done.json["hybrid"] == {**figures, "by_question": {"q": best}}
     missing = shell("eval", "conversation", tmp_path / "none", "--json")
     assert (missing.code, missing.json["error"]["code"]) == (2, "invalid_input")
+
+
+def test_a_set_is_made_of_a_store_evaluated_and_compared(shell: Shell, notes: Path, tmp_path: Path) -> None:
+    long = "# Moles\n\n## Tunnels\n\nThe patient mole digs long tunnels under every garden in spring.\n"
+    (notes / "moles.md").write_text(long, encoding="utf-8")
+    shell("add", notes)
+    made = tmp_path / "set"
+    told = shell("eval", "init", made, "--json").json
+    assert told["documents"] == 7 and told["queries"] >= 2
+    written = {each.name: each.read_bytes() for each in made.iterdir()}
+    assert shell("eval", "init", made).code == 2
+    shell("eval", "init", tmp_path / "again")
+    assert {each.name: each.read_bytes() for each in (tmp_path / "again").iterdir()} == written
+    first = shell("eval", "retrieval", made, "--json", "--fail-under", "hybrid.recall@10=90")
+    assert (first.code, first.json["hybrid"]["by_question"].keys() >= {"q1", "q2"}) == (0, True)
+    assert shell("eval", "evidence", made, "--fail-under", "questions.512=101").code == 1
+    (tmp_path / "a.json").write_text(first.out, encoding="utf-8")
+    same = shell("eval", "compare", tmp_path / "a.json", tmp_path / "a.json", "--json").json
+    assert (same["hybrid.ndcg@10"]["difference"], same["hybrid.ndcg@10"]["high"]) == (0.0, 0.0)
+    assert "hybrid.ndcg@10" in shell("eval", "compare", tmp_path / "a.json", tmp_path / "a.json").out
+    assert "by_question" not in shell("eval", "retrieval", made).out
+
+
+@pytest.mark.parametrize("text", ["", "[]", "not JSON", "{}"])
+def test_a_comparison_needs_two_outputs(shell: Shell, tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.json").write_text(text, encoding="utf-8")
+    assert shell("eval", "compare", tmp_path / "a.json", tmp_path / "a.json").code == 2

@@ -65,6 +65,10 @@ async def test_documents_are_ranked_by_their_best_chunk_under_the_filter(tmp_pat
         "ndcg@10": 100.0,
         "recall@10": round(50 * (1 + 10 / 60), 2),
         "recall@100": 100.0,
+        "by_question": {
+            "q": {"ndcg@10": 1.0, "recall@10": 1.0, "recall@100": 1.0},
+            "f": {"ndcg@10": 1.0, "recall@10": 10 / 60, "recall@100": 1.0},
+        },
     }
     assert report["hybrid"] == report["keyword"]
 
@@ -73,10 +77,14 @@ async def test_with_the_graph_both_ways_are_told(tmp_path):
     report = await retrieval(retrieval_set(tmp_path), graph=GraphExpansion(), settings=WORDS_ONLY)
     assert list(report) == ["hybrid", "hybrid with graph"]
     plain = (await retrieval(retrieval_set(tmp_path), settings=WORDS_ONLY))["hybrid"]
-    assert report["hybrid"] == {**plain, "recall@5": round(50 * (1 + 5 / 60), 2)}
+    each = {
+        name: {**plain["by_question"][name], "recall@5": share} for name, share in (("q", 1.0), ("f", 5 / 60))
+    }
+    assert report["hybrid"] == {**plain, "recall@5": round(50 * (1 + 5 / 60), 2), "by_question": each}
     assert report["hybrid with graph"].keys() == report["hybrid"].keys()
     told = await conversation(conversation_set(tmp_path), graph=GraphExpansion(), settings=WORDS_ONLY)
     assert told["questions"] == 2
+    assert told["by_question"].keys() == {"1", "2"}
 
 
 async def test_a_document_of_many_chunks_does_not_crowd_out_the_others(tmp_path):

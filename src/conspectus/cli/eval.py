@@ -1,7 +1,9 @@
-"""eval retrieval, evidence, conversation, turns, moments and similarity."""
+"""eval init, compare, retrieval, evidence, conversation, turns, moments and similarity."""
 
 import asyncio
-from collections.abc import Callable, Coroutine, Mapping
+import json
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
@@ -9,32 +11,90 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 import typer
 from rich.console import RenderableType
 
-from conspectus.cli.options import MaxTokens
-from conspectus.cli.output import plain_table, progress, similarity_table
+from conspectus.cli.errors import FAILED
+from conspectus.cli.options import MaxTokens, Selection
+from conspectus.cli.output import note, plain_table, progress, similarity_table
 from conspectus.cli.session import Session
+from conspectus.errors import InvalidInput
 from conspectus.evals import run
 from conspectus.evals.asked import profile_without
 from conspectus.evals.asked import similarity as measure_similarity
-from conspectus.evals.evidence import BUDGETS
+from conspectus.evals.compare import BY_QUESTION, compared, too_low
+from conspectus.evals.evidence import BUDGETS, questions_about, write_evidence_set
 from conspectus.evals.evidence import evidence as measure_evidence
 from conspectus.evals.moments import moments as measure_moments
 from conspectus.evals.turns import turns as measure_turns
+from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
+from conspectus.model.records import NewDocument
 
 if TYPE_CHECKING:
     from conspectus.ports import Progress
 
 T = TypeVar("T")
+SCALARS = (str, int, float)
 MaxQueries = Annotated[
     int | None, typer.Option("--limit", "-n", min=1, help="Maximum number of queries per kind.")
 ]
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="Directory of the evaluation set.")]
 
 
+FailUnder = Annotated[
+    list[str] | None,
+    typer.Option(metavar="MEASURE=VALUE", help="Fail if a measure is below this value; repeatable."),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Scored:
+    """The score profile."""
+
+    profile: Annotated[
+        str | None, typer.Option(help="Score profile; queries then have a channel and a time.")
+    ] = None
+    without: Annotated[
+        list[str] | None, typer.Option(metavar="PART", help="Score part to disable; repeatable.")
+    ] = None
+
+    def chosen(self) -> str | None:
+        """The profile without the disabled parts."""
+        return profile_without(self.profile or "default", self.without) if self.without else self.profile
+
+
+def init(
+    directory: Annotated[Path, typer.Argument(metavar="DIR", help="Directory to write the set to.")],
+    session: Session,
+    selection: Selection,
+    *,
+    limit: MaxQueries = 100,
+) -> None:
+    """Make an evaluation set from the stored documents."""
+    given = questions_about(list(_stored(session, session.where(selection))), limit)
+    write_evidence_set(given, directory)
+    made = {"directory": str(directory), "documents": len(given.documents), "queries": len(given.questions)}
+    session.show(made, figures_table(made))
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="FIRST", help="Output of eval with --json.")],
+    second: Annotated[Path, typer.Argument(metavar="SECOND", help="The same with other settings.")],
+    session: Session,
+) -> None:
+    """Compare two evaluations, with confidence intervals."""
+    found = compared(_report(first), _report(second))
+    table = plain_table("measure", "first", "second", "difference", "95 % interval", "queries")
+    for name, each in found.items():
+        interval = f"{each['low']:+.1f} to {each['high']:+.1f}"
+        means = (f"{each['first']:.1f}", f"{each['second']:.1f}", f"{each['difference']:+.1f}")
+        table.add_row(name, *means, interval, str(each["questions"]))
+    session.show(found, table)
+
+
 def retrieval(
     directory: Directory,
     session: Session,
     *,
+    fail_under: FailUnder = None,
     graph: Annotated[
         bool, typer.Option("--graph", help="Compare results with and without the graph.")
     ] = False,
@@ -42,6 +102,7 @@ def retrieval(
     """Measure ranking: nDCG and recall."""
     figures = _measured(session, lambda bars: run.retrieval(directory, graph=_ask(graph), progress=bars))
     session.show(figures, ways_table(figures) if graph else figures_table(figures))
+    _require(figures, fail_under)
 
 
 def evidence(
@@ -55,11 +116,13 @@ def evidence(
     pages: Annotated[
         str | None, typer.Option(metavar="FIELD", help="Field by which to join documents to pages.")
     ] = None,
+    fail_under: FailUnder = None,
 ) -> None:
     """Measure how often windows contain the answer."""
     measure = partial(measure_evidence, directory, budgets=max_tokens or BUDGETS, limit=limit, pages=pages)
     figures = _measured(session, lambda bars: measure(progress=bars))
     session.show(figures, ways_table(figures))
+    _require(figures, fail_under)
 
 
 def conversation(
@@ -67,19 +130,17 @@ def conversation(
     session: Session,
     *,
     max_tokens: MaxTokens = 2048,
-    profile: Annotated[
-        str | None, typer.Option(help="Score profile; queries then have a channel and a time.")
-    ] = None,
-    without: Annotated[
-        list[str] | None, typer.Option(metavar="PART", help="Score part to disable; repeatable.")
-    ] = None,
+    scored: Scored,
     graph: Annotated[bool, typer.Option("--graph", help="Include graph retrieval.")] = False,
+    fail_under: FailUnder = None,
 ) -> None:
     """Measure recall of evidence in conversations."""
-    chosen = profile_without(profile or "default", without) if without else profile
-    measure = partial(run.conversation, directory, max_tokens=max_tokens, profile=chosen, graph=_ask(graph))
+    measure = partial(
+        run.conversation, directory, max_tokens=max_tokens, profile=scored.chosen(), graph=_ask(graph)
+    )
     figures = _measured(session, lambda bars: measure(progress=bars))
     session.show(figures, figures_table(figures))
+    _require(figures, fail_under)
 
 
 def turns(directory: Directory, session: Session) -> None:
@@ -107,6 +168,41 @@ def similarity(
     session.show(figures, similarity_table(figures))
 
 
+def _stored(session: Session, where: Filter) -> Iterator[NewDocument]:
+    """All documents that match, with their text, under their ids."""
+    after: str | None = None
+    while True:
+        documents = session.engine.documents
+        page = documents.list(collection=session.collection, filter=where, after=after, limit=1_000)
+        texts = documents.get_texts([each.id for each in page.documents])
+        for each in page.documents:
+            if text := texts.get(each.id):
+                facts = {name: one for name, one in each.metadata.items() if isinstance(one, SCALARS)}
+                yield NewDocument(text, title=each.title, key=each.id, metadata=facts, syntax=each.syntax)
+        after = page.next
+        if after is None:
+            return
+
+
+def _report(path: Path) -> Mapping[str, object]:
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError) as error:
+        raise InvalidInput(path.name, f"is not JSON ({error})") from error
+    if not isinstance(found, dict):
+        raise InvalidInput(path.name, "is not the output of eval with --json")
+    return found
+
+
+def _require(figures: Mapping[str, object], minimums: Sequence[str] | None) -> None:
+    """End with exit code 1 if a measure is below its minimum."""
+    below = too_low(figures, minimums or ())
+    for each in below:
+        note(each)
+    if below:
+        raise typer.Exit(FAILED)
+
+
 def _measured(session: Session, measure: Callable[["Progress | None"], Coroutine[Any, Any, T]]) -> T:
     """The figures that are measured on this machine, with progress bars."""
     session.require_here()
@@ -119,7 +215,9 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
     table = plain_table("measure", "value")
     for name, value in figures.items():
         inner = value if isinstance(value, Mapping) else {"": value}
-        for part, figure in inner.items():
+        for part, figure in () if name == BY_QUESTION else inner.items():
+            if part == BY_QUESTION:
+                continue
             table.add_row(
                 f"{name} {part}".strip(), f"{figure:.1f}" if isinstance(figure, float) else str(figure)
             )
@@ -129,7 +227,7 @@ def figures_table(figures: Mapping[str, object]) -> RenderableType:
 def ways_table(figures: Mapping[str, Mapping[str, object]]) -> RenderableType:
     """The same figures of several methods, side by side."""
     table = plain_table("measure", *figures)
-    for name in dict.fromkeys(name for report in figures.values() for name in report):
+    for name in dict.fromkeys(name for report in figures.values() for name in report if name != BY_QUESTION):
         values = (report.get(name, "") for report in figures.values())
         table.add_row(name, *(f"{each:.1f}" if isinstance(each, float) else str(each) for each in values))
     return table

@@ -95,6 +95,7 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "restore": "maintenance.restore", "ingest": "jobs.ingest",
     }),
     "eval": ("Measure quality on an evaluation set.", {
+        "init": "eval.init", "compare": "eval.compare",
         "retrieval": "eval.retrieval", "evidence": "eval.evidence", "conversation": "eval.conversation",
         "turns": "eval.turns", "moments": "eval.moments", "similarity": "eval.similarity",
     }),

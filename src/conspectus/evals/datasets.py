@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import isfinite
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, cast, get_args
 
 from conspectus.errors import InvalidInput
 from conspectus.model.filter import And, Eq, Filter, In
-from conspectus.model.records import NewDocument
+from conspectus.model.records import NewDocument, Syntax
 from conspectus.text.times import parse_instant
 
 T = TypeVar("T")
@@ -196,8 +196,17 @@ def _document(row: Row) -> NewDocument:
         key=row.id("id"),
         title=row.optional("title") or "",
         text=row.text("text"),
-        metadata=row.scalars(without=frozenset({"id", "title", "text"})),
+        metadata=row.scalars(without=frozenset({"id", "title", "text", "syntax"})),
+        syntax=_syntax(row),
     )
+
+
+def _syntax(row: Row) -> Syntax:
+    name = row.optional("syntax") or "plain"
+    for known in get_args(Syntax):
+        if name == known:
+            return cast(Syntax, known)
+    raise InvalidInput(row.place, f"'syntax' must be one of {', '.join(get_args(Syntax))}")
 
 
 def _query(row: Row, grades: Mapping[str, float]) -> JudgedQuery:

@@ -1,5 +1,6 @@
 """Evaluate whether a window holds the evidence of an answer."""
 
+import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -134,8 +135,63 @@ def _about(document: NewDocument) -> Iterator[EvidenceQuestion]:
             key = document.key or ""
             asked = " ".join([document.title, *heading.headings[-1:]])
             yield EvidenceQuestion(HEADING, asked, ((key, prose[0]),))
-            words = list(dict.fromkeys(_WORD.findall(document.text[slice(*prose[-1])])))
-            yield EvidenceQuestion(WORDS, " ".join(words[::2]), ((key, prose[-1]),))
+            yield _by_words(document, prose[-1])
+
+
+def _by_words(document: NewDocument, sentence: Span) -> EvidenceQuestion:
+    words = list(dict.fromkeys(_WORD.findall(document.text[slice(*sentence)])))
+    return EvidenceQuestion(WORDS, " ".join(words[::2]), ((document.key or "", sentence),))
+
+
+def questions_about(documents: Sequence[NewDocument], limit: int | None = None) -> EvidenceSet:
+    """A set of questions made of the documents' own headings and sentences, the same on every run.
+
+    With a limit, so many questions of each kind, evenly spread. A document without headings counts as one
+    section under its title. Raises InvalidInput where no sentence can be asked for.
+    """
+    made = [each for document in documents for each in (list(_about(document)) or list(_whole(document)))]
+    questions = tuple(each for asked in by_kind(made, limit).values() for each in asked)
+    if not questions:
+        raise InvalidInput("documents", "have no sentence that a question could be made of")
+    return EvidenceSet(tuple(documents), questions)
+
+
+def _whole(document: NewDocument) -> Iterator[EvidenceQuestion]:
+    prose = list(_prose(document.text, (0, len(document.text)), ()))
+    if prose and document.title:
+        yield EvidenceQuestion(HEADING, document.title, ((document.key or "", prose[0]),))
+    if prose:
+        yield _by_words(document, prose[-1])
+
+
+def write_evidence_set(given: EvidenceSet, directory: Path) -> None:
+    """Write `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, which both other evaluations read.
+
+    Raises InvalidInput if one of them is there, so that edited questions are never lost.
+    """
+    corpus, queries, grades = (directory / name for name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv"))
+    if there := [each.name for each in (corpus, queries, grades) if each.exists()]:
+        raise InvalidInput("directory", f"{directory} already has {', '.join(there)}")
+    directory.mkdir(parents=True, exist_ok=True)
+    texts = (
+        {**each.metadata, "id": each.key, "title": each.title, "text": each.text, "syntax": each.syntax}
+        for each in given.documents
+    )
+    numbered = [(f"q{number}", each) for number, each in enumerate(given.questions, 1)]
+    asked = (
+        {
+            "id": name,
+            "text": each.text,
+            "kind": each.kind,
+            "spans": [{"doc": key, "start": start, "end": end} for key, (start, end) in each.spans],
+        }
+        for name, each in numbered
+    )
+    corpus.write_text("".join(f"{json.dumps(each)}\n" for each in texts), encoding="utf-8")
+    queries.write_text("".join(f"{json.dumps(each)}\n" for each in asked), encoding="utf-8")
+    judged = dict.fromkeys((name, key) for name, each in numbered for key, _ in each.spans)
+    rows_of_grades = ["qid\tdocid\tgrade", *(f"{name}\t{key}\t1" for name, key in judged), ""]
+    grades.write_text("\n".join(rows_of_grades), encoding="utf-8")
 
 
 def _prose(text: str, section: Span, code: Sequence[Span]) -> Iterator[Span]:

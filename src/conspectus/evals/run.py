@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence, Set
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NotRequired, TypedDict
+from typing import NotRequired, TypeAlias, TypedDict, cast
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
@@ -33,9 +33,17 @@ RETRIEVERS: Mapping[str, tuple[Retriever, ...]] = {
     "hybrid": ("keyword", "vector"),
 }
 WITH_GRAPH = "hybrid with graph"
+Figures: TypeAlias = dict[str, dict[str, float]]
+"""The measures of each question, from 0 to 1."""
 RetrievalReport = TypedDict(
     "RetrievalReport",
-    {"ndcg@10": float, "recall@5": NotRequired[float], "recall@10": float, "recall@100": float},
+    {
+        "ndcg@10": float,
+        "recall@5": NotRequired[float],
+        "recall@10": float,
+        "recall@100": float,
+        "by_question": Figures,
+    },
 )
 ConversationReport = TypedDict(
     "ConversationReport",
@@ -45,6 +53,7 @@ ConversationReport = TypedDict(
         "evidence_in_budget": float,
         "session_hit@1": float,
         "questions": int,
+        "by_question": Figures,
     },
 )
 
@@ -58,9 +67,10 @@ async def retrieval(
 ) -> dict[str, RetrievalReport]:
     """nDCG@10, recall@10 and recall@100 from 0 to 100, for `words`, `vectors` and `hybrid`.
 
-    Documents are ranked by their best chunk. Without an embedder `vectors` is left out. With a `graph`,
-    `hybrid` is compared with `hybrid with graph`, and recall@5 is told as well. Raises InvalidInput for a
-    directory without `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, or with something unreadable in them.
+    `by_question` has the same of each question, from 0 to 1. Documents are ranked by their best chunk.
+    Without an embedder `vectors` is left out. With a `graph`, `hybrid` is compared with `hybrid with graph`,
+    and recall@5 is told as well. Raises InvalidInput for a directory without `corpus.jsonl`, `queries.jsonl`
+    and `qrels.tsv`, or with something unreadable in them.
     """
     chosen = settings or Settings.from_environment()
     given = read_retrieval_set(Path(directory))
@@ -93,8 +103,8 @@ async def conversation(
 
     `turn_recall@10` is the share of evidence among the ten best turns, `evidence_in_budget` the share in
     a window of `max_tokens` tokens of o200k_base, `session_hit@1` how often the best turn's session holds
-    evidence; all are means over questions. Raises InvalidInput for an unknown profile, a directory
-    without such a set, or something unreadable in it.
+    evidence; all are means over questions, and `by_question` has each, from 0 to 1. Raises InvalidInput for
+    an unknown profile, a directory without such a set, or something unreadable in it.
     """
     if max_tokens < 0:
         raise InvalidInput("max_tokens", "must not be negative")
@@ -180,7 +190,7 @@ async def _names_known(engine: Engine, progress: Progress | None) -> None:
 async def _judge(
     run: _Run, given: RetrievalSet, name: str, *, graph: GraphExpansion | None = None, deep: bool = False
 ) -> RetrievalReport:
-    rankings = []
+    by_question: Figures = {}
     for done, judged in enumerate(given.queries, start=1):
         asked = Query(
             judged.text,
@@ -188,18 +198,20 @@ async def _judge(
             retrievers=RETRIEVERS.get(name, RETRIEVERS["hybrid"]),
             graph=graph,
         )
-        rankings.append((judged, [run.keys[hit.document.id] for hit in await run.hits(asked, depth=100)]))
+        ranking = [run.keys[hit.document.id] for hit in await run.hits(asked, depth=100)]
+        by_question[judged.id] = {
+            "ndcg@10": ndcg(ranking, judged.grades, depth=10),
+            **{
+                f"recall@{depth}": recall(ranking, judged.grades.keys(), depth=depth)
+                for depth in ((5, 10, 100) if deep else (10, 100))
+            },
+        }
         run.report(f"asking by {name}", done, len(given.queries))
-
-    def recalled(depth: int) -> float:
-        return percent([recall(ranking, judged.grades.keys(), depth=depth) for judged, ranking in rankings])
-
-    report: RetrievalReport = {
-        "ndcg@10": percent([ndcg(ranking, judged.grades, depth=10) for judged, ranking in rankings]),
-        "recall@10": recalled(10),
-        "recall@100": recalled(100),
+    means = {
+        name: percent([each[name] for each in by_question.values()])
+        for name in next(iter(by_question.values()))
     }
-    return {**report, "recall@5": recalled(5)} if deep else report
+    return cast(RetrievalReport, {**means, "by_question": by_question})
 
 
 async def _answer(
@@ -227,6 +239,14 @@ def _summary(questions: Sequence[CitedQuestion], answers: Sequence[_Answer]) -> 
         "evidence_in_budget": percent([answer.in_budget for answer in answers]),
         "session_hit@1": percent([answer.session_hit for answer in answers]),
         "questions": len(questions),
+        "by_question": {
+            question.id: {
+                "turn_recall@10": answer.turn_recall,
+                "evidence_in_budget": answer.in_budget,
+                "session_hit@1": answer.session_hit,
+            }
+            for question, answer in zip(questions, answers, strict=True)
+        },
     }
 
 

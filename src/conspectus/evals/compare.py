@@ -1,0 +1,106 @@
+"""Compare two evaluations question by question, and check figures against minimums."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, TypedDict
+
+import numpy as np
+
+from conspectus.errors import InvalidInput
+
+BY_QUESTION: Final = "by_question"
+RESAMPLES: Final = 10_000
+SEED: Final = 0
+
+
+class Comparison(TypedDict):
+    """Means of one measure, from 0 to 100, and the 95 % confidence interval of their difference."""
+
+    first: float
+    second: float
+    difference: float
+    low: float
+    high: float
+    questions: int
+
+
+def compared(first: Mapping[str, object], second: Mapping[str, object]) -> dict[str, Comparison]:
+    """Every measure that two reports have for the same questions, by its name.
+
+    The interval is that of a paired bootstrap: 10,000 samples of the questions, with a fixed seed. Raises
+    InvalidInput if no measure is in both.
+    """
+    others = dict(_by_question(second))
+    found: dict[str, Comparison] = {}
+    for name, values in _by_question(first):
+        both = [each for each in values if each in others.get(name, {})]
+        if both:
+            found[name] = _paired([values[each] for each in both], [others[name][each] for each in both])
+    if not found:
+        raise InvalidInput("reports", "have no measure of the same question")
+    return found
+
+
+def _paired(first: Sequence[float], second: Sequence[float]) -> Comparison:
+    differences = 100 * (np.array(second) - np.array(first))
+    chance = np.random.default_rng(SEED)
+    count = len(differences)
+    means = [differences[chance.integers(count, size=count)].mean() for _ in range(RESAMPLES)]
+    low, high = np.percentile(means, (2.5, 97.5))
+    return {
+        "first": round(100 * float(np.mean(first)), 2),
+        "second": round(100 * float(np.mean(second)), 2),
+        "difference": round(float(differences.mean()), 2),
+        "low": round(float(low), 2),
+        "high": round(float(high), 2),
+        "questions": count,
+    }
+
+
+def _by_question(report: object, above: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, float]]]:
+    """The values of each measure by question, wherever the report has them."""
+    if not isinstance(report, Mapping):
+        return
+    for name, value in report.items():
+        if name != BY_QUESTION:
+            yield from _by_question(value, (*above, str(name)))
+        elif isinstance(value, Mapping):
+            yield from _turned(value, above)
+
+
+def _turned(
+    questions: Mapping[str, object], above: tuple[str, ...]
+) -> Iterator[tuple[str, dict[str, float]]]:
+    measures: dict[str, dict[str, float]] = {}
+    for question, values in questions.items():
+        for name, value in values.items() if isinstance(values, Mapping) else ():
+            if isinstance(value, int | float):
+                measures.setdefault(".".join((*above, name)), {})[question] = float(value)
+    yield from measures.items()
+
+
+def too_low(report: Mapping[str, object], minimums: Sequence[str]) -> list[str]:
+    """What is below `MEASURE=VALUE`, in words; a measure is named as in the report, with dots between levels.
+
+    Raises InvalidInput for a minimum that is not such, and for an unknown measure, with those there are.
+    """
+    known = dict(_means(report))
+    below = []
+    for minimum in minimums:
+        name, _, value = minimum.rpartition("=")
+        try:
+            least = float(value)
+        except ValueError:
+            raise InvalidInput("fail_under", f"{minimum!r} is not MEASURE=VALUE") from None
+        if name not in known:
+            raise InvalidInput("fail_under", f"{name!r} is unknown; expected one of {', '.join(known)}")
+        if not known[name] >= least:
+            below.append(f"{name} is {known[name]:g}, less than {least:g}")
+    return below
+
+
+def _means(report: Mapping[str, object], above: tuple[str, ...] = ()) -> Iterator[tuple[str, float]]:
+    for name, value in report.items():
+        if isinstance(value, Mapping) and name != BY_QUESTION:
+            yield from _means(value, (*above, name))
+        elif isinstance(value, int | float):
+            yield ".".join((*above, name)), float(value)
