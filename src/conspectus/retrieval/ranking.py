@@ -49,11 +49,15 @@ QUOTED = "phrase"
 PHRASE: Final = 1.0
 QUOTING = 10
 """So many of the best by words are read to see whether they hold the question's words in a row."""
+MOST_QUOTING: Final = 60
+ALL_TERMS: Final = 0.7
+"""So much of the terms' weight scores a text of up to twice the mean length that holds them all."""
 SHORTEST: Final = 5
 """Fewer words in a row than these are no quotation, but for a whole question of at least three."""
 FEWEST, MOST = 3, 64
 _EMPTY: Final = frozenset().union(*STOP_WORDS.values())
-_WORD: Final = re.compile(r"\w+")
+_WORD: Final = re.compile(r"\w{2,}")
+"""A word of one character (an article, the number of a line) neither makes nor breaks a run."""
 _SAID: Final = frozenset({"message", "memory"})
 
 
@@ -150,6 +154,13 @@ async def rank(
     rows = await _rows(context, best)
     if len(rows) < len(best):
         return None
+    quoted = _quoted(asked, [rows[each] for each in quoting.tolist()])
+    if max(quoted.values(), default=PHRASE) < PHRASE:
+        further = _quoting(asked, union, further=True)
+        read = rows | await _rows(context, np.setdiff1d(further, best))
+        held = _quoted(asked, [read[each] for each in further.tolist() if each in read])
+        late = {each: share for each, share in held.items() if share}
+        quoted, rows = quoted | late, rows | {each: read[each] for each in late}
     if standing is not None and isinstance(standing.profile, Product):
         ranked: Ranked | None = _multiplied(_ranked(union, fused, rows), standing)
     else:
@@ -158,7 +169,7 @@ async def rank(
             ranked = await _rank_threads(context, index, asked, union, rows=rows, links=links)
         else:
             ranked = _added(_ranked(union, fused, rows), standing)
-    return None if ranked is None else _with_phrases(ranked, asked, quoting)
+    return None if ranked is None else _with_phrases(ranked, quoted)
 
 
 def phrase_words(question: str) -> tuple[str, ...]:
@@ -201,24 +212,32 @@ def longest_run(words: Sequence[str], text: str) -> tuple[int, int]:
     return found if found[1] - found[0] >= least else (0, 0)
 
 
-def _quoting(asked: Probe, union: Candidates) -> Ids:
-    """The candidates that may hold the question's words in a row: the best by words."""
+def _quoting(asked: Probe, union: Candidates, *, further: bool = False) -> Ids:
+    """The candidates that may hold the question's words in a row: the best by words.
+
+    `further` ones have all terms: many texts may be ahead of one that holds common words in a row.
+    """
     if not phrase_words(asked.words or ""):
         return np.zeros(0, dtype=np.int64)
-    best = np.lexsort((union.ids, -union.words))[:QUOTING]
-    return np.sort(union.ids[best][union.words[best] > 0.0])
+    first, end = (QUOTING, MOST_QUOTING) if further else (0, QUOTING)
+    best = np.lexsort((union.ids, -union.words))[first:end]
+    least = ALL_TERMS * sum(term.weight for term in union.terms) if further else 0.0
+    return np.sort(union.ids[best][(union.words[best] > 0.0) & (union.words[best] >= least)])
 
 
-def _with_phrases(ranked: Ranked, asked: Probe, quoting: Ids) -> Ranked:
-    """With a part for those of these texts that hold the question's words in a row."""
-    rows = [ranked.rows[each] for each in quoting.tolist()]
-    shares = from_phrases(
-        phrase_words(asked.words or ""), [passage(row.document, row.chunk.text) for row in rows]
-    )
-    if not shares.any():
+def _quoted(asked: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
+    """What each text holds of the question's words in a row."""
+    texts = [passage(row.document, row.chunk.text) for row in rows]
+    shares = from_phrases(phrase_words(asked.words or ""), texts).tolist()
+    return dict(zip((row.chunk.id for row in rows), shares, strict=True))
+
+
+def _with_phrases(ranked: Ranked, quoted: Mapping[int, float]) -> Ranked:
+    """With a part for the texts that hold the question's words in a row."""
+    if not any(quoted.values()):
         return ranked
     part = np.zeros(len(ranked.candidates.ids))
-    part[np.searchsorted(ranked.candidates.ids, quoting)] = shares
+    part[np.searchsorted(ranked.candidates.ids, list(quoted))] = list(quoted.values())
     return replace(ranked, parts={**ranked.parts, QUOTED: part})
 
 

@@ -25,6 +25,8 @@ TEXT = "The quick, brown fox\njumps over the lazy dog; the quick cat sleeps."
         ("lazy cat sleeps", ""),
         ("ick brown fox jumps over", ""),
         ("jumps over lazy dog the quick", ""),
+        ("fox 7 jumps over a lazy the lazy", ""),
+        ("brown fox a jumps over the", "brown fox jumps over the"),
     ],
 )
 def test_the_longest_run_counts(question: str, run: str) -> None:
@@ -39,15 +41,18 @@ def test_questions_of_another_length_hold_no_run(words: int) -> None:
 
 
 @given(
-    st.lists(st.sampled_from("abc"), max_size=30), st.lists(st.sampled_from("abc"), min_size=3, max_size=12)
+    st.lists(st.sampled_from(["aa", "bb", "cc", "x"]), max_size=30),
+    st.lists(st.sampled_from(["aa", "bb", "cc"]), min_size=3, max_size=12),
 )
 def test_a_run_is_the_longest_that_there_is(text: list[str], words: list[str]) -> None:
     starts = range(len(words))
+    spoken = " ".join(text)
+    text = [word for word in text if word != "x"]
     runs = [words[start:end] for start in starts for end in range(start + 1, len(words) + 1)]
     held = [len(run) for run in runs if any(text[at : at + len(run)] == run for at in range(len(text)))]
     longest = max(held, default=0)
     expected = longest if longest >= min(SHORTEST, len(words)) else 0
-    start, end = longest_run(words, " ".join(text))
+    start, end = longest_run(words, spoken)
     assert end - start == expected
 
 
@@ -70,3 +75,16 @@ async def test_a_quotation_comes_before_the_same_words_in_another_order(tmp_path
         found = (await engine.retrieve(quoted)).hits
     assert [hit.document.key for hit in found] == ["a", "b"]
     assert (found[0].parts["phrase"], found[1].parts["phrase"]) == (1.0, 0.0)
+
+
+async def test_a_quotation_of_common_words_is_found_behind_many_better_texts(tmp_path: Path) -> None:
+    quoted = "the plugins of a host can also hook into that"
+    better = [NewDocument("plugins hook host also that " * 3, key=f"b{each}") for each in range(25)]
+    rest = [NewDocument(f"{quoted}. " + "Rain fell on the sea. " * 3, key="a")]
+    rest += [NewDocument(f"Number {each} says nothing that was not said before. " * 2) for each in range(99)]
+    async with conspectus.open(tmp_path, settings=SETTINGS) as engine:
+        await engine.add([*better, *rest], wait=True)
+        found = (await engine.retrieve(quoted, retrievers=("keyword",))).hits
+        alone = (await engine.retrieve("hook plugins host that also the", retrievers=("keyword",))).hits
+    assert (found[0].document.key, found[0].parts["phrase"]) == ("a", 1.0)
+    assert all(hit.document.key != "a" for hit in alone)
