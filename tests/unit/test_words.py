@@ -40,7 +40,7 @@ unstemmed = Analyzer(None)
         ("학교에서", ["학교", "교에", "에서"]),
         ("한국 K팝", ["한국", "k", "팝"]),
         ("ไทย", ["ไท", "ทย"]),
-        ("हिन्दी", ["हिन्दी"]),
+        ("हिन्दी", ["हिन्द"]),
         ("co\u00adoperate ﬁne", ["cooper", "fine"]),
         ("word\x00word", ["word", "word"]),
     ],
@@ -140,3 +140,25 @@ def test_threads_share_one_analyser():
     shared = Analyzer()
     with ThreadPoolExecutor(8) as pool:
         assert all(found == expected for found in pool.map(shared.terms, [text] * 16))
+
+
+@pytest.mark.parametrize(
+    ("language", "one", "other"),
+    [
+        ("arabic", "الكتاب", "كتاب"),
+        ("russian", "книгами", "книга"),
+        ("hindi", "लड़कियाँ", "लड़की"),
+        ("greek", "ανθρώπους", "άνθρωπος"),
+        ("tamil", "புத்தகங்கள்", "புத்தகம்"),
+        ("armenian", "քաղաքներ", "քաղաքի"),
+    ],
+)
+def test_a_word_in_another_script_is_stemmed_in_the_language_of_its_script(language, one, other):
+    assert english.terms(one) == english.terms(other) == Analyzer(language).terms(one)
+    assert Analyzer(None).terms(one) != Analyzer(None).terms(other)
+
+
+def test_a_language_stems_the_words_of_its_own_script_itself():
+    word = "књигама"
+    assert Analyzer("serbian").terms(word) != Analyzer("russian").terms(word) == english.terms(word)
+    assert Analyzer("russian").terms("running") == ["running"]

@@ -25,7 +25,7 @@ Analyse: TypeAlias = Callable[[str], Sequence[str]]
 MOST_OCCURRENCES = 65_535
 _SAMPLE = (
     "Searching the 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example https://x.example/y_z the running"
-    " ΣΊΣΥΦΟΣ Straße ёлка 東京都 ไทย १२ don't C++ 👩‍👩‍👧 1,000.5 __init__ re-open"
+    " ΣΊΣΥΦΟΣ Straße ёлка المكتبات लड़कियाँ 東京都 ไทย १२ don't C++ 👩‍👩‍👧 1,000.5 __init__ re-open"
 )
 
 

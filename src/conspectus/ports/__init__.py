@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,6 +172,15 @@ class Embedder(Protocol):
 
     async def close(self) -> None:
         """Release what the embedder holds."""
+        ...
+
+
+@runtime_checkable
+class LanguageAware(Protocol):
+    """An embedder that tells for which texts its vectors mean something."""
+
+    def knows(self, text: str) -> bool:
+        """Whether the model was trained on the language of a text, as far as its letters tell."""
         ...
 
 

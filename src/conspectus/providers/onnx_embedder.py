@@ -3,6 +3,7 @@
 import asyncio
 import json
 import os
+import re
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -25,6 +26,8 @@ WINDOW = 256
 BATCH_TOKENS = 512
 """A text alone is as fast as a batch from about 64 tokens on; over 1,000 tokens a batch is slower."""
 _MARKERS = 2
+_LETTER = re.compile(r"[^\W\d_]")
+_LATIN = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]")
 _TEXTS_A_SLICE = 256
 
 _Ids = NDArray[np.int32]
@@ -100,6 +103,11 @@ class OnnxEmbedder:
         if len(self._recent) > self._most:
             self._recent.popitem(last=False)
         return vector
+
+    def knows(self, text: str) -> bool:
+        """Whether at least half of the letters of a text are Latin: the model was trained on English."""
+        letters = _LETTER.findall(text)
+        return 2 * len(_LATIN.findall("".join(letters))) >= len(letters)
 
     async def close(self) -> None:
         """Wait for the batches that are running, start no others."""

@@ -21,7 +21,7 @@ from conspectus.model.ids import ChunkId
 from conspectus.model.index import passage
 from conspectus.model.query import RETRIEVERS, Query, QueryContext, QueryOptions
 from conspectus.model.results import Hit, QueryTerms, RankedHit, Reranking, Retrieval
-from conspectus.ports import Candidates, Embedder, Index, Probe, Vectors
+from conspectus.ports import Candidates, Embedder, Index, LanguageAware, Probe, Vectors
 from conspectus.ports.web import Reranker
 from conspectus.retrieval.ranking import (
     DEPTH,
@@ -34,11 +34,14 @@ from conspectus.retrieval.ranking import (
     spread,
     widened,
 )
-from conspectus.retrieval.scoring import Product, fuse, kept_by_threads, profile_named
+from conspectus.retrieval.scoring import LEARNT, WORDS_ONLY, Product, fuse, kept_by_threads, profile_named
 from conspectus.settings import Settings
 from conspectus.text.analyzer import STOP_WORDS, Analyzer, analyzer_for
 from conspectus.text.clean import clean
 from conspectus.text.vectors import unit
+
+FUSION = "fusion"
+"""The part of a plan that says that keyword scores decide alone."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +54,19 @@ class QueryPlan:
     min_similarity: float | None = None
     notices: tuple[str, ...] = ()
     profile: str | None = None
+    words_only: bool = False
 
     def described(self) -> dict[str, str]:
         """The plan in words, for the trace."""
         used = [name for name in RETRIEVERS if getattr(self, name)]
         lowest = {} if self.min_similarity is None else {"min_similarity": f"{self.min_similarity:.2f}"}
         profile = {} if self.profile is None else {"profile": self.profile}
-        return {"retrievers": " and ".join(used) or "none", "depth": str(self.depth), **lowest, **profile}
+        fusion = {FUSION: "keyword scores alone"} if self.words_only else {}
+        return {
+            "retrievers": " and ".join(used) or "none",
+            "depth": str(self.depth),
+            **(lowest | profile | fusion),
+        }
 
 
 class Stopwatch:
@@ -83,6 +92,8 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
     unembeddable = context.embedder if isinstance(context.embedder, str) else None
     embedder = None if isinstance(context.embedder, str) else context.embedder
     decided, asked = await _asked(query, context.filter, embedder, unembeddable)
+    if decided.words_only:
+        context = replace(context, fusion=WORDS_ONLY)
     watch.lap("embed_query")
     more = decided.min_similarity is not None or context.standing is not None
     keep = Keep(query.limit, tuple(also), more=more)
@@ -235,6 +246,8 @@ async def _asked(
 ) -> tuple[QueryPlan, Probe]:
     """What to look for; a question that cannot be embedded is still asked by its words, and says so."""
     decided = plan(query, unembeddable=unembeddable)
+    if decided.keyword and decided.vector and embedder is not None:
+        decided = _for_language(decided, query.query, embedder)
     try:
         return decided, await probe(query, decided, where, embedder)
     except ProviderError as fault:
@@ -242,6 +255,15 @@ async def _asked(
             raise
         decided = plan(query, unembeddable=f"the question could not be embedded: {fault}")
         return decided, await probe(query, decided, where, None)
+
+
+def _for_language(decided: QueryPlan, query: str, embedder: Embedder) -> QueryPlan:
+    """The plan with words alone deciding where the vectors of such a query mean nothing."""
+    if not isinstance(embedder, LanguageAware) or embedder.knows(query):
+        return decided
+    model = embedder.space.model
+    notice = f"ranked by keywords: {model} does not know the language of the query; another embedder may"
+    return replace(decided, words_only=True, notices=(*decided.notices, notice))
 
 
 def _selected(
@@ -539,7 +561,9 @@ def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
     hits = [hit for answer in answers for hit in answer.hits]
     words = np.array([hit.bm25 or 0.0 for hit in hits], dtype=np.float64)
     cosine = np.array([np.nan if hit.similarity is None else hit.similarity for hit in hits])
-    again = fuse(words, cosine, terms=len(set(Analyzer(language=None).terms(query.query))))
+    words_only = any(FUSION in answer.plan for answer in answers)
+    terms = len(set(Analyzer(language=None).terms(query.query)))
+    again = fuse(words, cosine, terms=terms, profile=WORDS_ONLY if words_only else LEARNT)
     shares = [_share(query, hit) for hit in hits]
     return [
         _scored(hit, {**hit.parts, "keyword": share * float(by_words), "vector": share * float(by_vectors)})

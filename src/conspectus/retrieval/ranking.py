@@ -66,8 +66,9 @@ class SearchContext:
     """Where a search looks: a collection, an index that holds all its records, how to bring it up to them
     again, the rows behind chunk ids, the embedder of the space that answers (or why there is none), and the
     filter, what the person may see included; `standing` is where and when the question is asked, if anybody
-    said so. `alone` leaves out what the texts beside one in its thread say for it. With `graph`, what is
-    connected with the `question` and with what is found has a say.
+    said so. `fusion` replaces the usual weights of words and vectors. `alone` leaves out what the texts
+    beside one in its thread say for it. With `graph`, what is connected with the `question` and with what is
+    found has a say.
     """
 
     collection: Collection
@@ -77,6 +78,7 @@ class SearchContext:
     embedder: Embedder | str
     filter: Filter
     standing: RankingContext | None = None
+    fusion: FusionProfile | None = None
     alone: bool = False
     query: str = ""
     graph: GraphExpansion | None = None
@@ -148,7 +150,7 @@ async def rank(
     None when a row vanished meanwhile.
     """
     standing = context.standing
-    fused = _fused(union, standing, LEARNT)
+    fused = _fused(union, context, LEARNT)
     quoting = _quoting(asked, union)
     best = np.union1d(keep.of(union, fused.score + from_identifiers(union.ids, union.exact)), quoting)
     rows = await _rows(context, best)
@@ -258,7 +260,7 @@ async def _rank_threads(
         return None
     rows = rows | read
     profile = CONVERSATION if _people_talk(rows.values()) else LEARNT
-    ranked = _ranked(union, _fused(union, context.standing, profile), rows)
+    ranked = _ranked(union, _fused(union, context, profile), rows)
     ids, in_order = ranked.candidates.ids, ranked.in_order
     score = ranked.parts["keyword"] + ranked.parts["vector"]
     weights = _weights(context.standing, ranked)
@@ -268,9 +270,10 @@ async def _rank_threads(
     return _added(replace(ranked, parts=ranked.parts | spoken), context.standing)
 
 
-def _fused(union: Candidates, standing: RankingContext | None, usual: FusionProfile) -> Fused:
-    own = standing.profile.fusion if standing is not None else None
-    return fuse(union.words, union.cosine, terms=len(union.terms), profile=own or usual)
+def _fused(union: Candidates, context: SearchContext, usual: FusionProfile) -> Fused:
+    own = context.standing.profile.fusion if context.standing is not None else None
+    profile = own or context.fusion or usual
+    return fuse(union.words, union.cosine, terms=len(union.terms), profile=profile)
 
 
 def _weights(standing: RankingContext | None, ranked: Ranked) -> Weights:

@@ -340,6 +340,8 @@ def _words_weight(words: Floats, cosine: Floats, best: float, terms: int, profil
 
 WITHOUT = " without "
 _VECTORS_ONLY = FusionProfile(intercept=-50.0)
+WORDS_ONLY = FusionProfile(intercept=50.0)
+"""Words decide where any match: for a query in a language that the embedder does not know."""
 
 
 @dataclass(frozen=True, slots=True)

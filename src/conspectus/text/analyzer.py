@@ -49,6 +49,16 @@ _ACCENTS = regex_pattern(
     r"(?:(?<=[\u0438\u0443])(?!\u0306)|(?<=\u0456)(?!\u0308)|(?<=[[\p{Latin}\p{Greek}\p{Cyrillic}]--[\u0438\u0443\u0456]]))\p{Mn}++",
     regex.VERSION1,
 )
+_LETTERS_ONLY = regex_pattern(r"[\p{L}\p{M}]++")
+_SCRIPTS = (
+    ("\u0370", "\u03ff", ("greek",)),
+    ("\u0400", "\u052f", ("russian", "serbian")),
+    ("\u0530", "\u058f", ("armenian",)),
+    ("\u0600", "\u077f", ("arabic",)),
+    ("\u0900", "\u097f", ("hindi", "nepali")),
+    ("\u0b80", "\u0bff", ("tamil",)),
+)
+"""Scripts by their first and last letter, each with the languages of Snowball that use it."""
 _INVISIBLE = regex_pattern(r"[\u00AD\u200C\u200D\uFE0F]|\p{EMod}")
 _LETTERS = str.maketrans(
     {
@@ -73,10 +83,11 @@ _SEPARATORS = ("@", "::", ":", "-", ".", "'")
 class Analyzer:
     """Turns a text into index terms.
 
-    Words are compatibility-normalised, case-folded, stripped of accents and stemmed. An ordinary
-    word gives one term; an identifier, number, version or address gives itself and its parts; scripts
-    written without spaces give overlapping pairs of characters; an emoji is a term. No term is
-    longer than 64 characters. One analyser may be used by several threads.
+    Words are compatibility-normalised, case-folded, stripped of accents and stemmed. A word in a script that
+    the language does not use is stemmed in the main language of that script. An ordinary word gives one term;
+    an identifier, number, version or address gives itself and its parts; scripts written without spaces give
+    overlapping pairs of characters; an emoji is a term. No term is longer than 64 characters. One analyser
+    may be used by several threads.
 
     Args:
         language: a Snowball language ("english", "german", …), or None for no stemming.
@@ -92,7 +103,7 @@ class Analyzer:
         "_identified",
         "_known",
         "_lock",
-        "_stemmer",
+        "_stemmers",
         "_stems",
         "_stop_words",
         "language",
@@ -107,7 +118,7 @@ class Analyzer:
         self._stop_words = STOP_WORDS.get(language or "", frozenset()) if stop_words else frozenset()
         self._everything = Analyzer(language, stop_words=False) if self._stop_words else None
         self._lock = threading.Lock()
-        self._stemmer = None if language is None else Stemmer.Stemmer(language)
+        self._stemmers: dict[str, Stemmer.Stemmer] = {}
         self._stems = _Remembered(self._stem)
         self._known = _Remembered(self._analyse)
         self._identified = _Remembered(self._identify)
@@ -243,11 +254,14 @@ class Analyzer:
         return (self._stems[folded],)
 
     def _stem(self, folded: str) -> str:
-        if len(folded) > LONGEST_TERM or self._stemmer is None or not folded.isalpha():
+        if len(folded) > LONGEST_TERM or self.language is None or not _LETTERS_ONLY.fullmatch(folded):
             return _bounded(folded)
+        language = _language_of(folded[0], self.language)
         # A Snowball stemmer keeps its working buffer between calls and must not be shared unguarded.
         with self._lock:
-            stem: str = self._stemmer.stemWord(folded)
+            if language not in self._stemmers:
+                self._stemmers[language] = Stemmer.Stemmer(language)
+            stem: str = self._stemmers[language].stemWord(folded)
         return stem
 
 
@@ -273,6 +287,12 @@ class _Remembered(dict[str, _Value]):
                 self.clear()
             self[key] = value
         return value
+
+
+def _language_of(letter: str, usual: str) -> str:
+    """The language in which a word that begins with this letter is stemmed."""
+    using = next((languages for first, last, languages in _SCRIPTS if first <= letter <= last), (usual,))
+    return usual if usual in using else using[0]
 
 
 def _normalized(text: str) -> str:

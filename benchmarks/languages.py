@@ -1,0 +1,96 @@
+"""Questions in several languages, by keywords, by vectors and by both: python benchmarks/languages.py.
+
+Paragraphs and questions are those of XQuAD (`corpus.jsonl`, `queries.jsonl`). Every language has a collection
+of its own, and `mixed` holds all of them. Recall at 1, of whole questions and of their two longest words; the
+last column is what both lack beside the better arm.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+import conspectus
+from conspectus import Engine, NewDocument, Settings
+from conspectus.model.query import Retriever
+
+XQUAD = Path(os.environ.get("CONSPECTUS_EVAL", "../shared/eval")) / "xquad"
+ARMS: dict[str, tuple[Retriever, ...]] = {
+    "keywords": ("keyword",),
+    "vectors": ("vector",),
+    "both": ("keyword", "vector"),
+}
+MIXED = "mixed"
+
+Records = Sequence[dict[str, Any]]
+
+
+def records(name: str) -> Records:
+    """The lines of a file of the set."""
+    return [json.loads(line) for line in (XQUAD / name).read_text(encoding="utf-8").splitlines()]
+
+
+def shortened(question: str) -> str:
+    """Its two longest words."""
+    words = re.findall(r"\w+", question)
+    return " ".join(sorted(words, key=len, reverse=True)[:2])
+
+
+async def fill(engine: Engine, languages: Sequence[str], corpus: Records) -> None:
+    """A collection for each language, and one for all."""
+    for collection in (*languages, MIXED):
+        own = [each for each in corpus if collection in (MIXED, each["id"].split("-")[0])]
+        batch = [NewDocument(each["text"], key=each["id"], title=each["title"]) for each in own]
+        await engine.add(batch, collection=collection, source="xquad", wait=True)
+
+
+async def recall(engine: Engine, asked: Records, collection: str, *, short: bool) -> Iterator[float]:
+    """Percent of the questions whose paragraph is first, for each arm."""
+    found = dict.fromkeys(ARMS, 0)
+    for each in asked:
+        query = shortened(each["text"]) if short else each["text"]
+        for arm, retrievers in ARMS.items():
+            hits = (await engine.retrieve(query, collection=collection, limit=1, retrievers=retrievers)).hits
+            found[arm] += bool(hits) and hits[0].document.key == f"{each['lang']}-{each['pid']}"
+    return (100 * count / len(asked) for count in found.values())
+
+
+async def measure(number: int, folder: str) -> Table:
+    """The table of all languages."""
+    corpus, queries = records("corpus.jsonl"), records("queries.jsonl")
+    languages = sorted({each["lang"] for each in queries})
+    table = Table("questions", "collection", *ARMS, "both - better arm", title="XQuAD, recall at 1")
+    async with conspectus.open(folder, settings=replace(Settings(), log_level="critical")) as engine:
+        await fill(engine, languages, corpus)
+        for language, own, short in product(languages, (True, False), (False, True)):
+            asked = [each for each in queries if each["lang"] == language]
+            asked = asked[:: max(1, len(asked) // number)]
+            collection = language if own else MIXED
+            words, vectors, both = await recall(engine, asked, collection, short=short)
+            figures = (f"{each:.1f}" for each in (words, vectors, both))
+            name = f"{language}, {'two words' if short else 'whole'}"
+            table.add_row(name, collection, *figures, f"{both - max(words, vectors):+.1f}")
+    return table
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--questions", type=int, default=1_190, help="of each language, at most")
+    number = parser.parse_args().questions
+    with tempfile.TemporaryDirectory() as folder:
+        Console().print(asyncio.run(measure(number, folder)))
+
+
+if __name__ == "__main__":
+    main()

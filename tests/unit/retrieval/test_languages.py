@@ -1,0 +1,79 @@
+"""Queries in a language that the embedder does not know."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from tests.support.embedders import StatedEmbedder
+
+import conspectus
+from conspectus import Engine, Settings
+from conspectus.providers.onnx_embedder import OnnxEmbedder
+
+BOOKS = "الكتب في المكتبة"
+"""The books are in the library."""
+FISH = "السمك في البحر cosine 0.9"
+"""The fish are in the sea."""
+NOTICE = "does not know the language of the query"
+
+
+class LatinOnly(StatedEmbedder):
+    """Knows Latin letters alone, and puts every query next to the fish."""
+
+    def knows(self, text: str) -> bool:
+        """Whether it is ASCII."""
+        return text.isascii()
+
+
+@pytest.fixture
+async def engine(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with conspectus.open(tmp_path, settings=Settings(), embedder=LatinOnly()) as opened:
+        await opened.add([BOOKS, FISH], wait=True)
+        yield opened
+
+
+@pytest.mark.parametrize("collection", ["default", "*"])
+async def test_words_alone_decide_where_they_match(engine: Engine, collection: str) -> None:
+    found = await engine.retrieve("مكتبة", collection=collection)
+    assert [hit.chunk.text for hit in found.hits] == [BOOKS, FISH]
+    assert found.hits[0].parts["vector"] == 0.0
+    assert found.hits[1].parts["vector"] == 0.0
+    assert any(NOTICE in each for each in found.notices)
+
+
+async def test_vectors_decide_where_no_word_matches(engine: Engine) -> None:
+    found = await engine.retrieve("سفينة")
+    assert [hit.chunk.text for hit in found.hits] == [FISH, BOOKS]
+
+
+async def test_a_query_in_a_known_language_is_as_before(engine: Engine) -> None:
+    found = await engine.retrieve("fish")
+    assert [hit.chunk.text for hit in found.hits] == [FISH, BOOKS]
+    assert found.notices == ()
+    assert "fusion" not in found.plan
+
+
+@pytest.mark.parametrize("retrievers", [("keyword",), ("vector",)])
+async def test_one_retriever_alone_says_nothing_of_languages(
+    engine: Engine, retrievers: tuple[str, ...]
+) -> None:
+    found = await engine.retrieve("مكتبة", retrievers=retrievers)
+    assert found.notices == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        ("how do we restore a backup?", True),
+        ("Wie stellt man die Größe ein?", True),
+        ("", True),
+        ("404 + 12.5", True),
+        ("MiniLM の設定", True),
+        ("كيف نستعيد النسخة الاحتياطية", False),
+        ("Как восстановить копию", False),
+        ("如何恢复备份 v2", False),
+        ("\uff26\uff35\uff2c\uff2c width", True),
+    ],
+)
+def test_the_built_in_model_knows_latin_letters(text: str, known: bool) -> None:
+    assert OnnxEmbedder(threads=1).knows(text) is known
