@@ -192,8 +192,8 @@ async def test_many_keys_do_not_fill_the_memory(keys: Keys, accounts: CountingAc
     await keys.person(secret)
     [key] = await accounts.keys()
     for number in range(REMEMBERED + 5):
-        await keys._note(replace(key, id=KeyId(str(number))), NOON, None)
-    assert len(keys._noted) == REMEMBERED
+        await keys._record_use(replace(key, id=KeyId(str(number))), NOON, None)
+    assert len(keys._last_written) == REMEMBERED
     assert (await keys.person(secret)).id == ANNA
 
 

@@ -40,7 +40,7 @@ class Keys:
     def __init__(self, accounts: Accounts, clock: Clock) -> None:
         self._accounts = accounts
         self._clock = clock
-        self._noted: OrderedDict[KeyId, datetime | None] = OrderedDict()
+        self._last_written: OrderedDict[KeyId, datetime | None] = OrderedDict()
         self._slow_checks = asyncio.Semaphore()
 
     async def made(self) -> tuple[KeyId, str, str]:
@@ -62,7 +62,7 @@ class Keys:
         now = self._clock()
         if user.disabled or not key.valid(now):
             raise Unauthenticated
-        await self._note(key, now, hash_of(secret) if stored.startswith(SLOW) else None)
+        await self._record_use(key, now, hash_of(secret) if stored.startswith(SLOW) else None)
         return person_of(user, key)
 
     async def _fits(self, secret: str, stored: str) -> bool:
@@ -71,14 +71,14 @@ class Keys:
         async with self._slow_checks:
             return await asyncio.to_thread(_fits_slowly, secret, stored)
 
-    async def _note(self, key: Key, now: datetime, better_hash: str | None) -> None:
+    async def _record_use(self, key: Key, now: datetime, better_hash: str | None) -> None:
         """Write down that a key is used, if that was not done lately, and a better hash of its secret."""
-        noted = self._noted.setdefault(key.id, key.last_used)
-        self._noted.move_to_end(key.id)
-        if len(self._noted) > REMEMBERED:
-            self._noted.popitem(last=False)
+        noted = self._last_written.setdefault(key.id, key.last_used)
+        self._last_written.move_to_end(key.id)
+        if len(self._last_written) > REMEMBERED:
+            self._last_written.popitem(last=False)
         if better_hash is not None or noted is None or now - noted >= NOTED_EVERY:
-            self._noted[key.id] = now
+            self._last_written[key.id] = now
             await self._accounts.used(key.id, now, secret_hash=better_hash)
 
 

@@ -79,12 +79,12 @@ def ask(
         use_context=not no_context,
         allocation=Allocation(context=max_tokens, answer=max_answer_tokens),
     )
-    told = _told(session, request, aloud=not session.json)
-    failure = told.last(Failure)
+    printed = _print_answer(session, request, aloud=not session.json)
+    failure = printed.last(Failure)
     if failure is None:
-        _finish(told, session)
+        _finish(printed, session)
     elif failure.code == ChatNotConfigured.code and not no_context:
-        _passages(session, request, told.sources)
+        _passages(session, request, printed.sources)
     else:
         fail(failure.code, failure.message, facts={}, as_json=session.json)
         raise typer.Exit(BUSY if failure.code in PASSING else FAILED)
@@ -102,17 +102,17 @@ def sources_table(sources: Sequence[ChatSource]) -> Table:
     return rows_table(("", "source", "location", "text"), rows)
 
 
-def _told(session: Session, request: ChatRequest, *, aloud: bool) -> PrintedAnswer:
+def _print_answer(session: Session, request: ChatRequest, *, aloud: bool) -> PrintedAnswer:
     """All events; the text is printed as it arrives."""
-    told = PrintedAnswer()
+    printed = PrintedAnswer()
     with closing(session.engine.chat.stream(request)) as events:
         for event in events:
-            told.events.append(event)
+            printed.events.append(event)
             if aloud and isinstance(event, Delta):
                 _say(event.text)
-    if aloud and told.last(Delta):
+    if aloud and printed.last(Delta):
         _say("\n")
-    return told
+    return printed
 
 
 def _say(text: str) -> None:
@@ -120,21 +120,21 @@ def _say(text: str) -> None:
     sys.stdout.flush()
 
 
-def _finish(told: PrintedAnswer, session: Session) -> None:
-    citations = told.last(Citations) or Citations(())
+def _finish(printed: PrintedAnswer, session: Session) -> None:
+    citations = printed.last(Citations) or Citations(())
     if session.json:
-        parts = {"sources": told.sources, "citations": citations, "usage": told.last(Usage)}
-        dump({"answer": told.text, **parts})
+        parts = {"sources": printed.sources, "citations": citations, "usage": printed.last(Usage)}
+        dump({"answer": printed.text, **parts})
         return
     if citations.cited:
         print()
         show(citations, sources_table(citations.cited), as_json=False)
-    elif told.sources.sources:
-        note(f"the answer cites none of its {len(told.sources.sources)} passages")
+    elif printed.sources.sources:
+        note(f"the answer cites none of its {len(printed.sources.sources)} passages")
     if citations.unknown:
         numbers = ", ".join(f"[{each}]" for each in citations.unknown)
         note(f"warning: the answer cites {numbers}, which is not in the context")
-    _remark(session, told.sources)
+    _remark(session, printed.sources)
 
 
 def _passages(session: Session, request: ChatRequest, sources: Sources) -> None:

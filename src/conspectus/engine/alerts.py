@@ -177,14 +177,14 @@ class AlertService(Service):
         embedder = await self._context.embedder(home)
         return None if embedder is None else await embedder.embed_query(query)
 
-    async def _body(self, told: AlertMatch) -> bytes | None:
+    async def _body(self, match: AlertMatch) -> bytes | None:
         """The body that a webhook sends for an event, if its owner may read it now."""
         try:
-            person = await self._context.person_of(UserId(told.alert.owner))
+            person = await self._context.person_of(UserId(match.alert.owner))
         except NotFound:
             return None
-        shown = await _shown(self._context.as_person(person).authorized, [told])
-        return _sent(told.id, shown[0]) if shown else None
+        shown = await _shown(self._context.as_person(person).authorized, [match])
+        return _sent(match.id, shown[0]) if shown else None
 
     async def _require_own(self, alert: str | None) -> None:
         if alert is not None:
@@ -215,31 +215,31 @@ def _seen(alert: Alert, place: SourceRef) -> Alert:
     return alert if place.whole else replace(alert, checked=0)
 
 
-def _event(told: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:
-    when = told.occurred
+def _event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:
+    when = match.occurred
     return AlertEvent(
-        number=told.number,
-        alert=told.alert.id,
-        name=told.alert.name,
-        stream=told.source,
+        number=match.number,
+        alert=match.alert.id,
+        name=match.alert.name,
+        stream=match.source,
         start=None if when is None else clock.seconds(when.start),
         end=None if when is None else clock.seconds(when.end),
-        document=told.document,
+        document=match.document,
         text=text,
-        reason=told.reason,
-        created=told.created,
-        delivery=told.delivery,
-        attempts=told.attempts,
-        error=told.error,
+        reason=match.reason,
+        created=match.created,
+        delivery=match.delivery,
+        attempts=match.attempts,
+        error=match.error,
     )
 
 
 def _sent(name: str, event: AlertEvent) -> bytes:
     """The body of a webhook: the event without what is only about its delivery."""
-    told = asdict(event)
+    body = asdict(event)
     for field in ("delivery", "attempts", "error"):
-        told.pop(field)
-    whole = {"id": name, **told, "created": event.created.isoformat()}
+        body.pop(field)
+    whole = {"id": name, **body, "created": event.created.isoformat()}
     return json.dumps(whole, ensure_ascii=False).encode("utf-8", "replace")
 
 
@@ -261,8 +261,8 @@ def _check(alert: NewAlert, *, longest_query: int) -> None:
 
 def _storable(where: Filter) -> Filter:
     """A filter as it is read again. Raises InvalidInput or TooLarge."""
-    told = filter_to_json(where)
-    size = len(json.dumps(told))
+    as_json = filter_to_json(where)
+    size = len(json.dumps(as_json))
     if size > LONGEST:
         raise TooLarge("filter", size=size, limit=LONGEST, unit="characters")
-    return filter_from_json(told)
+    return filter_from_json(as_json)

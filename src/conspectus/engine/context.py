@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
-STOPPED = "some of the collection could not be embedded; its managers are told why"
+STOPPED = "some chunks could not be embedded; managers of the collection see the reason"
 
 
 class Versions:
@@ -421,13 +421,13 @@ class SourceWriter:
     ) -> Source:
         """A new source, or the one that was found with other metadata."""
         require_scope(self._person, "write", "write")
-        told = self.storable(metadata)
-        if found is not None and found.metadata == told:
+        stored = self.storable(metadata)
+        if found is not None and found.metadata == stored:
             return found
         if found is not None:
             place.require("manager", "change a source", source=found.id)
-            keep_known(place, found, told)
-            return await self._core.records.change_source(found.id, metadata=told)
+            keep_known(place, found, stored)
+            return await self._core.records.change_source(found.id, metadata=stored)
         if is_stable_id(name):
             raise NotFound("source", name)
         place.require("manager", "make a source")
@@ -436,7 +436,7 @@ class SourceWriter:
         if await self._authorized.source(place, source_id) is not None:
             source_id = stable_id("source", home, name, self._parts.clock().isoformat())
         return await self._core.records.put_source(
-            Source(SourceId(source_id), home, named("source", name), told, kind)
+            Source(SourceId(source_id), home, named("source", name), stored, kind)
         )
 
     async def make_collection(
@@ -498,8 +498,8 @@ class SourceWriter:
         return storable(metadata, DocumentLimits.under(self._parts.settings))
 
 
-def keep_known(place: SourceRef, source: Source, told: Metadata | None) -> None:
+def keep_known(place: SourceRef, source: Source, new: Metadata | None) -> None:
     """Raise PermissionDenied where a manager of one source would change what a connection writes to."""
-    changed = told is not None and any(told.get(key) != source.metadata.get(key) for key in KNOWN_BY)
+    changed = new is not None and any(new.get(key) != source.metadata.get(key) for key in KNOWN_BY)
     if changed:
         place.require("manager", "change metadata that a connection uses")

@@ -278,7 +278,7 @@ def _whole(graph: str) -> str:
 
 NOT_KEPT = "names are not kept in this collection"
 NOT_READ = "not all passages have been looked through for names yet"
-STOPPED = "not all passages could be looked through for names; its managers are told why"
+STOPPED = "entities of some passages could not be extracted; managers of the collection see the reason"
 
 
 async def connections(

@@ -38,8 +38,8 @@ from conspectus.text.clean import clean
 from conspectus.text.hashing import edge_id
 from conspectus.text.times import canonical, parse_instant
 
-Told = Callable[[Memory], Awaitable[Memory]]
-"""The result of an update of a memory."""
+MemoryChange = Callable[[Memory], Awaitable[Memory]]
+"""Computes the new state of a memory from its present one."""
 
 
 class MemoryFacts:
@@ -51,12 +51,12 @@ class MemoryFacts:
         self._reader = reader
         self.graphs = graphs
 
-    async def check(self, home: Source, place: SourceRef, told: Sequence[NewMemory]) -> None:
+    async def check(self, home: Source, place: SourceRef, given: Sequence[NewMemory]) -> None:
         """Refuse facts that cannot be stated, and have a graph where there are some to state.
 
         Raises InvalidInput, or PermissionDenied for who may not write into it.
         """
-        facts = [each for each in told if each.fact is not None]
+        facts = [each for each in given if each.fact is not None]
         if not facts:
             return
         now = self._parts.clock()
@@ -131,7 +131,7 @@ class MemoryFacts:
                 return replace(memory, valid_until=now.valid_until, closed_by=by)
             return memory
 
-        return await self._tell(homes, str(edge.evidence), ended, kept=kept)
+        return await self._revise(homes, str(edge.evidence), ended, kept=kept)
 
     async def _close(self, homes: MemorySources, memory: str, *ended: str, kept: bool = False) -> None:
         """Say of a memory which ones it ended."""
@@ -139,9 +139,9 @@ class MemoryFacts:
         async def closing(each: Memory) -> Memory:
             return replace(each, closes=tuple(dict.fromkeys((*each.closes, *ended))))
 
-        await self._tell(homes, memory, closing, kept=kept)
+        await self._revise(homes, memory, closing, kept=kept)
 
-    async def _tell(self, homes: MemorySources, memory: str, told: Told, *, kept: bool) -> bool:
+    async def _revise(self, homes: MemorySources, memory: str, change: MemoryChange, *, kept: bool) -> bool:
         """Update a memory, again if it changes meanwhile; return whether it exists.
 
         The old text is `kept` as a version, unless it was stored a moment ago.
@@ -151,7 +151,7 @@ class MemoryFacts:
             found = await self._reader.memories(homes, stored)
             if not found:
                 return False
-            before, after = found[0], await told(found[0])
+            before, after = found[0], await change(found[0])
             try:
                 if after != before:
                     await self._rewrite(homes, before, after, kept=kept)
@@ -286,11 +286,11 @@ class MemoryWriter:
         homes = await self._reader.homes(known.scope, place.collection.id)
         found: list[Memory] = [known]
         while found:
-            known, told = found[0], as_ended(new, found[0])
-            if _said(told) == _said(as_given(known)):
+            known, ended = found[0], as_ended(new, found[0])
+            if _said(ended) == _said(as_given(known)):
                 return MemoryWritten(known.id, "unchanged", known.near)
             try:
-                written = await self._facts.revise(homes, known, told)
+                written = await self._facts.revise(homes, known, ended)
             except PreconditionFailed:
                 found = await self._reader.keyed(homes, home, [known.document.key])
                 continue

@@ -149,7 +149,7 @@ class StreamService(Service):
         not written.
         """
         indexes: set[int | None] = set()
-        given = _noted([captions] if isinstance(captions, NewCaption) else captions, indexes)
+        given = _with_indexes([captions] if isinstance(captions, NewCaption) else captions, indexes)
         target, place = await self._writer.writable(stream, collection, kind="stream")
         if target.kind != "stream":
             raise Conflict("stream", stream, f"is the name of a source of the kind {target.kind}")
@@ -377,7 +377,7 @@ class StreamService(Service):
             raise Conflict("stream", stream.name, "has captions; another start time would change their times")
 
 
-def _noted(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:
+def _with_indexes(captions: Iterable[NewCaption], indexes: set[int | None]) -> Iterator[NewCaption]:
     for each in captions:
         indexes.add(each.index)
         yield each

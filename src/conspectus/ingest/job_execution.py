@@ -143,7 +143,7 @@ class Runner:
             if fault is None or fate(fault) != "again" or failures >= self.patience.attempts:
                 await self._end(job, outcome, fault)
                 return
-            await self._change(job, **_told(fault))
+            await self._change(job, **_error_fields(fault))
             wait = self.patience.wait(failures - 1, getattr(fault, "retry_after", None))
             await self.patience.sleep(min(wait, self.patience.longest_wait))
 
@@ -164,11 +164,11 @@ class Runner:
 
         doing = asyncio.ensure_future(self.work(job, tell))
         try:
-            told = None
-            while told != progress or not doing.done():
+            reported = None
+            while reported != progress or not doing.done():
                 await asyncio.wait({doing}, timeout=PULSE)
-                told = progress
-                if not await self._goes_on(job, told):
+                reported = progress
+                if not await self._goes_on(job, reported):
                     return None
         finally:
             doing.cancel()
@@ -194,8 +194,8 @@ class Runner:
         ended: JobState = "succeeded"
         if fault is not None:
             ended = "cancelled" if fate(fault) == "cancelled" else "failed"
-        told = {"code": None, "error": None} if fault is None else _told(fault)
-        await self._change(job, state=ended, result=outcome.result, finished=self.clock(), **told)
+        error = {"code": None, "error": None} if fault is None else _error_fields(fault)
+        await self._change(job, state=ended, result=outcome.result, finished=self.clock(), **error)
 
     async def _interrupted(self, job: Job) -> None:
         """Return a job to the queue, unless another process has it by now."""
@@ -212,7 +212,7 @@ class Runner:
         return await self.job_store.change(job.id, unless=_ENDED, attempt=job.attempts, **fields)
 
 
-def _told(fault: BaseException) -> dict[str, str]:
+def _error_fields(fault: BaseException) -> dict[str, str]:
     """An error as the row tells it; one that is not ours may say anything, so its words stay out."""
     if isinstance(fault, ConspectusError):
         return {"code": fault.code, "error": str(fault)[:MESSAGE_LENGTH]}

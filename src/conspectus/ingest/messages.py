@@ -40,14 +40,14 @@ class Threading:
         """Learn the earlier messages of the channel, given newest first."""
         for row in reversed(latest):
             document = row.document
-            told = document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS)
+            answered = document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS)
             self._threads[document.key] = document.thread or document.key
-            self._hear(document.key, _uttered(document, row.chunk.text), str(told or document.key))
+            self._hear(document.key, _uttered(document, row.chunk.text), str(answered or document.key))
 
     def guesses(self, batch: Sequence[NewMessage], stored: Mapping[str, Document]) -> bool:
         """Whether the message that one of a batch answers must be inferred."""
-        told = (each.reply_to or each.thread or _key(each.key) in stored for each in batch)
-        return self.linker is not None and not all(told)
+        threaded = (each.reply_to or each.thread or _key(each.key) in stored for each in batch)
+        return self.linker is not None and not all(threaded)
 
     def documents(
         self, batch: Sequence[NewMessage], stored: Mapping[str, Document], said: Sequence[StoredChunk] = ()
@@ -69,28 +69,30 @@ class Threading:
 
     def _document(self, new: NewMessage, key: str, before: Document | NewDocument | None) -> NewDocument:
         occurred = self._occurred(new, before)
-        told = new if before is None else _completed(new, before)
-        said = Utterance(told.author, told.text, occurred.start if occurred else None, told.role == "system")
-        thread, answers = self._place(told, key, before, said)
+        merged = new if before is None else _completed(new, before)
+        said = Utterance(
+            merged.author, merged.text, occurred.start if occurred else None, merged.role == "system"
+        )
+        thread, answers = self._place(merged, key, before, said)
         self._threads[key] = thread
-        links = {name: value for name, value in ((REPLY_TO, told.reply_to), (ANSWERS, answers)) if value}
+        links = {name: value for name, value in ((REPLY_TO, merged.reply_to), (ANSWERS, answers)) if value}
         return NewDocument(
-            text=told.text,
+            text=merged.text,
             kind="message",
             key=key,
-            author=told.author,
-            role=told.role,
+            author=merged.author,
+            role=merged.role,
             occurred=occurred,
-            sequence=told.sequence,
+            sequence=merged.sequence,
             thread=thread,
-            metadata={**told.metadata, **links},
+            metadata={**merged.metadata, **links},
         )
 
     def _place(
-        self, told: NewMessage, key: str, before: Document | NewDocument | None, said: Utterance
+        self, merged: NewMessage, key: str, before: Document | NewDocument | None, said: Utterance
     ) -> tuple[str, str | None]:
         """The thread of a message, and the key of the one that it seems to answer, if none is given."""
-        thread, answered = _key(told.thread), _key(told.reply_to)
+        thread, answered = _key(merged.thread), _key(merged.reply_to)
         if thread or answered:
             if not thread or thread == key:
                 self._hear(key, said, answered or key)
@@ -185,14 +187,16 @@ async def take_in(
         outcomes.update(each.outcome for each in written)
         sizes[channel.name] = len(written)
     private = sum(1 for each in archive.channels if each.metadata.get("private"))
-    told = (f"{private} private channels: everyone who sees the collection sees them",) if private else ()
+    private_notice = (
+        (f"{private} private channels: everyone who sees the collection sees them",) if private else ()
+    )
     return ImportReport(
         kind=archive.kind,
         channels=sizes,
         added=outcomes["added"],
         replaced=outcomes["replaced"] + outcomes["updated"],
         unchanged=outcomes["unchanged"],
-        notices=(*archive.notices, *told),
+        notices=(*archive.notices, *private_notice),
     )
 
 

@@ -116,23 +116,23 @@ class Chunks:
     def __init__(self, wanted: CompletionRequest) -> None:
         self.headers: Mapping[str, str] = {}
         self._wanted = wanted
-        self._told = CompletionState(wanted)
+        self._state = CompletionState(wanted)
         self._created = int(time.time())
 
     @property
     def complete(self) -> bool:
         """Whether one of the stops occurred."""
-        return self._told.until.found
+        return self._state.until.found
 
     def event(self, number: int, event: ChatEvent) -> bytes:
         """A chunk that is sent at once; the rest is sent at the end."""
-        text = self._told.take(event)
+        text = self._state.take(event)
         match event:
             case Sources():
                 given = SourcesAnswer.model_validate(event).model_dump()
                 return self._chunk({"role": "assistant", "content": ""}, conspectus=given)
-            case ToolCall() if event in self._told.calls:
-                place = len(self._told.calls) - 1
+            case ToolCall() if event in self._state.calls:
+                place = len(self._state.calls) - 1
                 return self._chunk({"tool_calls": [{"index": place, **called(event)}]})
             case Failure():
                 return frame(json.dumps(openai_error(failed(event))))
@@ -140,14 +140,14 @@ class Chunks:
 
     def end(self, number: int) -> bytes:
         """The last chunks, and the mark of the end."""
-        if self._told.failure is not None:
+        if self._state.failure is not None:
             return frame(DONE)
-        rest = self._told.until.rest()
-        cited = CitationsAnswer.model_validate(self._told.citations).model_dump()
+        rest = self._state.until.rest()
+        cited = CitationsAnswer.model_validate(self._state.citations).model_dump()
         pieces = [self._chunk({"content": rest}) if rest else b""]
-        pieces.append(self._chunk({}, finish_reason=self._told.finish_reason, conspectus=cited))
+        pieces.append(self._chunk({}, finish_reason=self._state.finish_reason, conspectus=cited))
         if self._wanted.usage:
-            used = self._told.usage
+            used = self._state.usage
             pieces.append(self._head(choices=[], usage=None if used is None else used.model_dump()))
         return b"".join([*pieces, frame(DONE)])
 
@@ -163,26 +163,26 @@ class Chunks:
 
 async def completion(stream: ChatStream, wanted: CompletionRequest, receive: Receive) -> CompletionAnswer:
     """The whole answer. Raises Refused where there is none."""
-    told = CompletionState(wanted)
+    state = CompletionState(wanted)
     said: list[str] = []
     async with stream.read_by(receive) as reader:
-        while not told.until.found and (events := await reader.more()):
-            said.extend(map(told.take, events))
-    failure = LEFT if reader.gone else told.failure
+        while not state.until.found and (events := await reader.more()):
+            said.extend(map(state.take, events))
+    failure = LEFT if reader.gone else state.failure
     if failure is not None:
         raise Refused(failed(failure))
-    said.append(told.until.rest())
-    given = SourcesAnswer.model_validate(told.sources).model_dump()
-    cited = CitationsAnswer.model_validate(told.citations).model_dump()
-    text, calls = text_of(map(Delta, said)), [called(each) for each in told.calls]
+    said.append(state.until.rest())
+    given = SourcesAnswer.model_validate(state.sources).model_dump()
+    cited = CitationsAnswer.model_validate(state.citations).model_dump()
+    text, calls = text_of(map(Delta, said)), [called(each) for each in state.calls]
     message = {"content": None if calls and not text else text, "tool_calls": calls or None}
     return CompletionAnswer.model_validate(
         {
             "id": wanted.id,
             "created": int(time.time()),
             "model": wanted.model,
-            "choices": [{"message": message, "finish_reason": told.finish_reason}],
-            "usage": told.usage,
+            "choices": [{"message": message, "finish_reason": state.finish_reason}],
+            "usage": state.usage,
             "conspectus": {**given, **cited},
         }
     )
@@ -207,16 +207,16 @@ async def whole(stream: ChatStream, receive: Receive) -> ChatAnswer:
     """The answer with all of its events. Raises Refused if it is not complete."""
     async with stream.read_by(receive) as reader:
         events = await reader.rest()
-    told = {type(event): event for event in events}
-    failure = told.get(Failure)
-    if isinstance(failure, Failure) and Usage not in told:
+    by_type = {type(event): event for event in events}
+    failure = by_type.get(Failure)
+    if isinstance(failure, Failure) and Usage not in by_type:
         raise Refused(failed(failure))
     return ChatAnswer.model_validate(
         {
             "answer": text_of(events),
-            "sources": told.get(Sources, Sources("off")),
-            "citations": told.get(Citations, Citations(())),
-            "usage": told.get(Usage),
+            "sources": by_type.get(Sources, Sources("off")),
+            "citations": by_type.get(Citations, Citations(())),
+            "usage": by_type.get(Usage),
             "failure": failure,
         },
         from_attributes=True,

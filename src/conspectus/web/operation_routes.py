@@ -55,11 +55,11 @@ def add_routes(section: Section, operations: Iterable[Operation]) -> None:
 
 
 def _add_route(section: Section, operation: Operation) -> None:
-    async def call(**told: Any) -> Any:
-        engine, response = told.pop("engine"), told.pop("response", None)
-        recording = told.pop("recording", None)
-        tag = told.pop("if_match", told.pop("if_none_match", None))
-        values = _taken(operation, told, told.pop("body", None))
+    async def call(**request_values: Any) -> Any:
+        engine, response = request_values.pop("engine"), request_values.pop("response", None)
+        recording = request_values.pop("recording", None)
+        tag = request_values.pop("if_match", request_values.pop("if_none_match", None))
+        values = _taken(operation, request_values, request_values.pop("body", None))
         if tag is not None and operation.verb == "PATCH":
             await _require_match(operation, engine, values, tag)
         with _recorded(operation, values, recording):
@@ -233,13 +233,13 @@ def _keyword(name: str, kind: Any, default: Any = REQUIRED) -> inspect.Parameter
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=kind, default=default)
 
 
-def _taken(operation: Operation, told: Mapping[str, Any], body: BaseModel | None) -> dict[str, Any]:
-    named = {**told, **({} if body is None else dict(body))}
+def _taken(operation: Operation, request_values: Mapping[str, Any], body: BaseModel | None) -> dict[str, Any]:
+    named = {**request_values, **({} if body is None else dict(body))}
     for each in operation.parameters:
         if each.hint == Filter and each.location == "query":
             named[each.name] = parse_filters(named[each.name] or [])
-    told_of = {name for name in told if told[name] is not None}
-    held = told_of if body is None else told_of | body.model_fields_set
+    given_names = {name for name in request_values if request_values[name] is not None}
+    held = given_names if body is None else given_names | body.model_fields_set
     values = {
         each.name: _value(each, named)
         for each in operation.parameters

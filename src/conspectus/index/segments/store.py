@@ -231,11 +231,11 @@ class SegmentsIndex:
             return
         async with self._changing:
             if chunks is None or changes[0].sequence <= self._state.applied:
-                self._see(await self._settled(await self._taken_in(self._state, changes)))
+                self._publish(await self._completed(await self._applied(self._state, changes)))
                 await self._follow()
             else:
                 state, current = await asyncio.to_thread(self._with, changes, chunks)
-                self._see(state)
+                self._publish(state)
                 if current not in {None, self._stamp}:
                     await self._follow()
         self._flush_if_due()
@@ -302,9 +302,9 @@ class SegmentsIndex:
             self._background.cancel()
             await asyncio.wait([self._background])
         await self._builder.close()
-        self._see(SegmentsState(self._request.shape, Manifest(self._request.identity)))
+        self._publish(SegmentsState(self._request.shape, Manifest(self._request.identity)))
 
-    def _see(self, state: SegmentsState) -> None:
+    def _publish(self, state: SegmentsState) -> None:
         self._state = state
         self._snapshot = state.snapshot()
 
@@ -333,7 +333,7 @@ class SegmentsIndex:
         rows = analysed(chunks(), self._analyse)
         return self._state.after(changes[-1].sequence, ranges, rows), stamp(self._directory)
 
-    async def _taken_in(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
+    async def _applied(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
         """The state after the changes. Rows are read as they are now, which later changes repeat."""
         ranges = touched_ranges(changes)
         chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
@@ -343,7 +343,7 @@ class SegmentsIndex:
 
         return await asyncio.to_thread(after)
 
-    async def _settled(self, state: SegmentsState) -> SegmentsState:
+    async def _completed(self, state: SegmentsState) -> SegmentsState:
         """With what was replaced while rows were read: they lack it, and what came in its place.
 
         Where nothing was removed, nothing can be missing, and a fast writer is not run after.
@@ -353,7 +353,7 @@ class SegmentsIndex:
             removed = any(change.operation == "remove" for change in changes)
             if not removed or len(changes) >= CHANGES:
                 break
-            state = await self._taken_in(state, changes)
+            state = await self._applied(state, changes)
         return state
 
     async def _caught_up(self, state: SegmentsState, sequence: int) -> SegmentsState:
@@ -361,7 +361,7 @@ class SegmentsIndex:
             changes = await self._reader.changes_since(state.applied, limit=CHANGES)
             if not changes:
                 break
-            state = await self._taken_in(state, changes)
+            state = await self._applied(state, changes)
         return state
 
     async def _follow(self) -> None:
@@ -397,7 +397,7 @@ class SegmentsIndex:
         state = await asyncio.to_thread(state.on, manifest, self._directory)
         if applied:
             state = await self._caught_up(state, max(applied, manifest.read_until))
-        self._see(await self._settled(state) if applied else state)
+        self._publish(await self._completed(state) if applied else state)
 
     def _flush_if_due(self) -> None:
         busy = self._background is not None and not self._background.done()

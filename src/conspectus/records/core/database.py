@@ -94,7 +94,7 @@ class Database(Protocol):
         """
         ...
 
-    def told(self, fault: StorageError, *, undone: bool) -> StorageError:
+    def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
         """The error as the caller gets it, with `undone` as above."""
         ...
 
@@ -111,7 +111,7 @@ def transact(database: Database, engine: Engine, work: Callable[[Connection], Re
             return result
         except StorageError as fault:
             if attempt == ATTEMPTS or not database.may_repeat(fault, attempt=attempt, undone=undone):
-                raise database.told(fault, undone=undone) from fault.__cause__
+                raise database.reported(fault, undone=undone) from fault.__cause__
             # The other one, for whose sake this was undone, needs a moment to go first.
             time.sleep(PAUSE_SECONDS * (attempt - 1))
     raise AssertionError("the last attempt returns or raises")

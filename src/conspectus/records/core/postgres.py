@@ -133,7 +133,7 @@ class PostgresDatabase:
         """Whether the server undid it for another; once also where its connection was found dead."""
         return isinstance(fault, Undone) or (isinstance(fault, Lost) and undone and attempt == 1)
 
-    def told(self, fault: StorageError, *, undone: bool) -> StorageError:
+    def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
         """The error, or WriteOutcomeUnknown if the end of a transaction was not confirmed."""
         return fault.at_the_end() if isinstance(fault, Lost) and not undone else fault
 

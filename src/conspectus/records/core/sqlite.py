@@ -99,7 +99,7 @@ class SqliteDatabase:
         """Never: who waited for the lock in vain has waited long enough."""
         return False
 
-    def told(self, fault: StorageError, *, undone: bool) -> StorageError:
+    def reported(self, fault: StorageError, *, undone: bool) -> StorageError:
         """The error as it is: the outcome of a local commit is always known."""
         return fault
 

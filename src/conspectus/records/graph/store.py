@@ -105,11 +105,11 @@ def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent)
     What was added to the kept node since then stays with it. Raises NotFound, or Conflict where it was undone
     already, a node is there again, or a later merge builds on it.
     """
-    told = connection.execute(select(events).where(events.c.number == merge)).one_or_none()
-    if told is None or told.graph != graph or told.kind != "merge":
+    record = connection.execute(select(events).where(events.c.number == merge)).one_or_none()
+    if record is None or record.graph != graph or record.kind != "merge":
         raise NotFound("merge", str(merge))
-    keep, *others = json.loads(told.before)
-    _require_last(connection, told)
+    keep, *others = json.loads(record.before)
+    _require_last(connection, record)
     for name in _nodes(connection, graph, others, where=HERE):
         raise Conflict("node", name, "exists again")
     kept = _nodes(connection, graph, [keep], where=HERE).get(keep)
@@ -195,8 +195,8 @@ def _call(
         for alias in (row.name, *json.loads(row.aliases), *(alias for _, alias in json.loads(row.merged)))
     ]
     merged = json.loads(kept.merged) + [[merge, alias] for alias in dict.fromkeys(came) if alias != kept.name]
-    told = json.dumps(merged, ensure_ascii=False)
-    connection.execute(update(nodes).where(nodes.c.number == kept.number).values(merged=told, passing=0))
+    as_json = json.dumps(merged, ensure_ascii=False)
+    connection.execute(update(nodes).where(nodes.c.number == kept.number).values(merged=as_json, passing=0))
     for table, word in _WORDS:
         own = set(connection.execute(select(word).where(table.c.node == kept.number)).scalars())
         theirs = select(word).where(table.c.node.in_([row.number for row in gone])).distinct()
@@ -209,27 +209,27 @@ def _call(
             connection.execute(insert(table), rows)
 
 
-def _require_last(connection: Connection, told: Row[*tuple[Any, ...]]) -> None:
+def _require_last(connection: Connection, record: Row[*tuple[Any, ...]]) -> None:
     """Raise Conflict if the merge was undone, or nodes that it led edges between were merged since."""
-    if told.undone:
-        raise Conflict("merge", str(told.number), "was undone already")
-    ours = set(json.loads(told.before))
+    if record.undone:
+        raise Conflict("merge", str(record.number), "was undone already")
+    ours = set(json.loads(record.before))
     concerned: ColumnElement[bool] = or_(
-        edges.c.aside == told.number,
-        edges.c.number.in_(select(moves.c.edge).where(moves.c.event == told.number)),
+        edges.c.aside == record.number,
+        edges.c.number.in_(select(moves.c.edge).where(moves.c.event == record.number)),
     )
     for row in connection.execute(select(edges.c.source_id, edges.c.target_id).where(concerned)):
         ours |= set(row)
     later = select(events).where(
-        events.c.graph == told.graph,
+        events.c.graph == record.graph,
         events.c.kind == "merge",
         events.c.undone == 0,
-        events.c.number > told.number,
+        events.c.number > record.number,
     )
     for row in connection.execute(later):
         if not ours.isdisjoint(json.loads(row.before)):
             raise Conflict(
-                "merge", str(told.number), f"merge {row.number} depends on it; undo that one first"
+                "merge", str(record.number), f"merge {row.number} depends on it; undo that one first"
             )
 
 
@@ -250,8 +250,8 @@ def _lead_back(connection: Connection, merge: int, back: dict[int, str]) -> None
 def _call_back(connection: Connection, merge: int, kept: Row[*tuple[Any, ...]]) -> None:
     """Take away the names that came with a merge."""
     left = [[number, alias] for number, alias in json.loads(kept.merged) if number != merge]
-    told = json.dumps(left, ensure_ascii=False)
-    connection.execute(update(nodes).where(nodes.c.number == kept.number).values(merged=told))
+    as_json = json.dumps(left, ensure_ascii=False)
+    connection.execute(update(nodes).where(nodes.c.number == kept.number).values(merged=as_json))
     for table, _ in _WORDS:
         connection.execute(delete(table).where(table.c.node == kept.number, table.c.merge == merge))
 

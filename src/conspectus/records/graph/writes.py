@@ -85,8 +85,8 @@ def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
         known = stored.get(key)
         if known is None:
             stored[key] = fresh[key] = given
-        elif not given["passing"] and (told := _changes(known, given)):
-            known.update(told)
+        elif not given["passing"] and (new_values := _changes(known, given)):
+            known.update(new_values)
             if key not in fresh:
                 changed[key] = known
         else:
@@ -114,10 +114,10 @@ def _stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str
 
 def _changes(known: Values, given: Values) -> Values:
     """The changed columns of a stored node; empty if it is given as it is."""
-    told = {name: given[name] for name in NODE_FIELDS if given[name] != known[name]}
+    new_values = {name: given[name] for name in NODE_FIELDS if given[name] != known[name]}
     if known["passing"]:
-        told["passing"] = 0
-    return {**told, "updated": given["updated"]} if told else {}
+        new_values["passing"] = 0
+    return {**new_values, "updated": given["updated"]} if new_values else {}
 
 
 def _insert_nodes(connection: Connection, rows: Sequence[Values]) -> None:
@@ -142,13 +142,13 @@ def _name(connection: Connection, adding: Adding, rows: Sequence[Values], *, ane
     numbers = [row["number"] for row in rows]
     for table, column, of in ((names, names.c.key, adding.keys), (terms, terms.c.term, adding.terms)):
         there = _forget_words(connection, table, column, numbers) if anew else set()
-        told = [
+        entries = [
             {"graph": row["graph"], column.name: word, "node": row["number"], "merge": HERE}
             for row in rows
             for word in dict.fromkeys(of.get(row["id"], ()))
             if (row["number"], word) not in there
         ]
-        insert_rows(connection, table, told)
+        insert_rows(connection, table, entries)
 
 
 def _forget_words(
@@ -246,15 +246,15 @@ class _Desk:
         return GraphWritten(edge.id, "added", self._end(row))
 
     def _change(self, edge: Edge, known: Values, given: Values) -> GraphWritten:
-        told = _told(known, given)
+        new_values = _edge_changes(known, given)
         proved = self._prove(known, edge.evidence)
-        if told:
+        if new_values:
             self.flush()
-            known |= told
-            self._connection.execute(_CHANGE_EDGE.values(told), {"at": known["number"]})
-        ending = known["single"] and not told.keys().isdisjoint({"single", "valid_until"})
+            known |= new_values
+            self._connection.execute(_CHANGE_EDGE.values(new_values), {"at": known["number"]})
+        ending = known["single"] and not new_values.keys().isdisjoint({"single", "valid_until"})
         closed = self._end(known) if ending else ()
-        seen = proved or "updated" in told
+        seen = proved or "updated" in new_values
         return GraphWritten(edge.id, "updated" if seen else "unchanged", closed)
 
     def _prove(self, row: Values, document: str | None) -> bool:
@@ -290,21 +290,21 @@ class _Desk:
                 row["number"] = first + place
             insert_rows(self._connection, edges, self._fresh)
         if self._proved:
-            told = [{"edge": row["number"], "document": document} for row, document in self._proved]
-            prove(self._connection, told)
+            rows = [{"edge": row["number"], "document": document} for row, document in self._proved]
+            prove(self._connection, rows)
         self._fresh, self._proved = [], []
 
 
-def _told(known: Values, given: Values) -> Values:
+def _edge_changes(known: Values, given: Values) -> Values:
     """The changed columns of a stored edge; one that another ended stays ended if no end is given."""
-    told = {name: given[name] for name in ("weight", "properties") if given[name] != known[name]}
+    new_values = {name: given[name] for name in ("weight", "properties") if given[name] != known[name]}
     ends = given["valid_until"]
     if ends != known["valid_until"] and not (ends is None and known["closed_by"] is not None):
-        told |= {"valid_until": ends, "closed_by": None}
-        told["began"] = began(known["valid_from"], known["recorded"], ends)
-    if told:
-        told["updated"] = given["updated"]
-    return told | {name: 1 for name in ("single", "stands") if given[name] > known[name]}
+        new_values |= {"valid_until": ends, "closed_by": None}
+        new_values["began"] = began(known["valid_from"], known["recorded"], ends)
+    if new_values:
+        new_values["updated"] = given["updated"]
+    return new_values | {name: 1 for name in ("single", "stands") if given[name] > known[name]}
 
 
 _NODES_NAMED = select(nodes.c.number).where(

@@ -131,8 +131,8 @@ def _untold(connection: Connection, alert: Alert, matches: Sequence[Match]) -> l
             by_source.setdefault(match.source, []).append((start, end, match))
         elif match.document in there:
             untimed[match.document] = match
-    told = set(connection.execute(_UNTIMED, {"of": alert.id}).scalars()) if untimed else set()
-    fresh = [match for document, match in untimed.items() if document not in told]
+    known_documents = set(connection.execute(_UNTIMED, {"of": alert.id}).scalars()) if untimed else set()
+    fresh = [match for document, match in untimed.items() if document not in known_documents]
     for source, timed in by_source.items():
         fresh += _new_runs(connection, alert, source, timed)
     return fresh
@@ -148,13 +148,13 @@ def _new_runs(connection: Connection, alert: Alert, source: SourceId, timed: lis
     fresh = []
     for run in runs(spans, gap=gap):
         whole = (spans[run[0]][0], max(spans[place][1] for place in run))
-        told = [known[place] for place in run if place < len(known)]
-        if not told:
+        existing = [known[place] for place in run if place < len(known)]
+        if not existing:
             match = timed[run[0] - len(known)][2]
             occurred = Period(from_microseconds(whole[0]), from_microseconds(whole[1]))
             fresh.append(replace(match, occurred=occurred))
-        elif len(told) < len(run):
-            _lengthen(connection, min(told, key=lambda each: each.number), whole)
+        elif len(existing) < len(run):
+            _lengthen(connection, min(existing, key=lambda each: each.number), whole)
     return fresh
 
 
@@ -188,7 +188,7 @@ def _events(
     chosen = _EVENT.where(alerts.c.owner == owner, events.c.number > after)
     if alert is not None:
         chosen = chosen.where(alerts.c.id == alert)
-    return [_to_told(row) for row in connection.execute(chosen.order_by(events.c.number).limit(limit))]
+    return [_to_match(row) for row in connection.execute(chosen.order_by(events.c.number).limit(limit))]
 
 
 def _newest(connection: Connection, owner: UserId) -> int:
@@ -207,7 +207,7 @@ def _due(connection: Connection, alert: str, *, now: datetime) -> AlertMatch | N
     """The first event of an alert whose delivery is due."""
     chosen = _EVENT.where(events.c.alert == alert, _late(now)).order_by(events.c.due, events.c.number)
     row = connection.execute(chosen.limit(1)).one_or_none()
-    return None if row is None else _to_told(row)
+    return None if row is None else _to_match(row)
 
 
 def _late(now: datetime) -> ColumnElement[bool]:
@@ -253,7 +253,7 @@ def _to_alert(row: Sequence[Any]) -> Alert:
     )
 
 
-def _to_told(row: Row[*tuple[Any, ...]]) -> AlertMatch:
+def _to_match(row: Row[*tuple[Any, ...]]) -> AlertMatch:
     """A row of both tables."""
     number, _, document, source, start, end, reason, created, delivery, attempts, error, _ = row[WIDTH:]
     occurred = None if start is None else Period(from_microseconds(start), from_microseconds(end))
