@@ -33,7 +33,7 @@ _SHAPE = re.compile(r"csp_([0-9a-f]{16})_[0-9a-f]{64}")
 class Keys:
     """Makes secrets and says whose they are.
 
-    A secret has 256 random bits, which nobody guesses, so one round of SHA-256 protects it. A hash of
+    A secret has 256 random bits, which cannot be guessed, so one round of SHA-256 protects it. A hash of
     Argon2 is replaced when its key is used for the first time.
     """
 

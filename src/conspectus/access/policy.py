@@ -129,7 +129,7 @@ def require_owner(person: Person, action: str) -> None:
 
 
 def require_embedder(person: Person, embedder: str, usual: str) -> None:
-    """Raise PermissionDenied for an embedder that may read local files or has a price nobody agreed to.
+    """Raise PermissionDenied for an embedder that may read local files or cost money.
 
     Everyone may have the usual one, at any size of vector, the shipped one, none, or vectors of their own.
     """

@@ -99,9 +99,9 @@ class AuthorizedReader:
         return [place for place in everything if sees(place.access)]
 
     async def find(self, name: str) -> SourceRef | None:
-        """The collection of that id or name, the person's own first; None if there is none to be seen.
+        """The collection of that id or name, the person's own first; None if none is readable.
 
-        Names can be chosen and ids cannot, so nobody can put a collection in the place of another's id.
+        Names can be chosen and ids cannot, so no collection can take the place of another's id.
         """
         require_scope(self.person, "read", "read")
         held = await self._held()

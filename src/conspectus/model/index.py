@@ -53,7 +53,7 @@ class IndexUpdate:
 class WriteResult:
     """What a write did to each document in turn, and to their collection if they have one in common.
 
-    `lacks_vectors` says whether any text of that collection waits for a vector, None if nobody looked.
+    `lacks_vectors` says whether any text of that collection waits for a vector, None if that was not checked.
     """
 
     written: Sequence[Written]

@@ -472,8 +472,8 @@ MOST = 50
 async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *, limit: int) -> Reranking:
     """Rerank hits and return the best `limit`.
 
-    Where no reranker is set, or it fails, the first ones in the order given, without relevance and with a
-    notice that says so. Without hits nobody is asked.
+    If no reranker is set, or it fails, these are the first ones in the order given, without relevance and
+    with a notice that says so. Without hits no reranker is called.
     """
     if not hits or limit < 1:
         return Reranking(())

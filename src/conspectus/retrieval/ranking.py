@@ -48,7 +48,7 @@ EXACT = "identifier"
 QUOTED = "phrase"
 PHRASE: Final = 1.0
 QUOTING = 10
-"""So many of the best by words are read to see whether they hold the question's words in a row."""
+"""The number of the best keyword hits that are read to find runs of the query's words."""
 MOST_QUOTING: Final = 60
 ALL_TERMS: Final = 0.7
 """So much of the terms' weight scores a text of up to twice the mean length that holds them all."""
@@ -215,7 +215,7 @@ def longest_run(words: Sequence[str], text: str) -> tuple[int, int]:
 
 
 def _quoting(asked: Probe, union: Candidates, *, further: bool = False) -> Ids:
-    """The candidates that may hold the question's words in a row: the best by words.
+    """The candidates that may have the query's words in a row: the best keyword hits.
 
     `further` ones have all terms: many texts may be ahead of one that holds common words in a row.
     """
@@ -284,7 +284,7 @@ def _weights(standing: RankingContext | None, ranked: Ranked) -> Weights:
 
 
 def _added(ranked: Ranked, standing: RankingContext | None) -> Ranked:
-    """With what a sum adds for where and when the question is asked; nothing if nobody said so."""
+    """Add the parts for the place and time of the query; nothing if none are given."""
     if standing is None:
         return ranked
     documents = [row.document for row in ranked.in_order]

@@ -403,7 +403,7 @@ Profile: TypeAlias = Sum | Product
 PLAIN = Sum(
     people=Weights(), assistant=Weights(neighbors=0.15, role=0.2, question=0.0, reply=0.0), hours=24.0
 )
-"""For questions of which nobody says where and when they are asked."""
+"""For queries without a place and time."""
 
 DEFAULT = Sum(
     people=Weights(

@@ -274,7 +274,7 @@ def _stretches(pieces: Sequence[SelectedChunk]) -> list[_Stretch]:
 
 _KINDS: Final = frozenset({"caption", "event"})
 _PAUSE: Final = timedelta(seconds=5)
-"""So long nobody says anything without a caption being missing."""
+"""The longest silence without a missing caption."""
 
 
 def is_streamed(document: Document) -> bool:
