@@ -2,6 +2,7 @@
 
 import json
 import random
+import re
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from itertools import count as numbers
@@ -193,6 +194,27 @@ def test_the_same_hits_in_any_order_give_the_same_bytes(seed, form, tokens):
     shuffled = hits[:]
     random.Random(seed + 1).shuffle(shuffled)
     assert window_of(hits, tokens, form) == window_of(shuffled, tokens, form)
+
+
+@settings(max_examples=tries(60))
+@given(st.integers(0, 2**32), st.sampled_from(FORMS), st.lists(st.integers(0, 1500), min_size=6, max_size=6))
+def test_more_budget_loses_a_candidate_only_for_a_reason_in_the_trace(seed, form, budgets):
+    """It is the text of a shown passage, it gave way to others, or it needs more than better ones left."""
+    hits = Corpus(random.Random(seed)).hits(8)
+    shown: set[int] = set()
+    for tokens in sorted(budgets):
+        window = window_of(hits, tokens, form)
+        included = {each.chunk for each in window.trace if each.status in {"included", "truncated"}}
+        for entry in window.trace:
+            if entry.chunk in shown - included:
+                room = re.fullmatch(
+                    r"does not fit: needs at least (\d+) tokens, (\d+) were left", entry.reason
+                )
+                assert room is not None or re.match(
+                    r"same text as \[\d+\]|gave way|does not fit, like", entry.reason
+                )
+                assert room is None or int(room[1]) > int(room[2])
+        shown |= included
 
 
 @settings(max_examples=tries(60))

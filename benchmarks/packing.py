@@ -1,0 +1,205 @@
+"""Judge packing against an oracle: python benchmarks/packing.py DIR DIR --limit 100.
+
+Each set is stored and each question asked once. What is judged is only what happens between the ranked
+candidates and the window: of the evidence (sentences, or turns of conversations) that stands in the
+candidates, the share that is completely inside windows of several budgets, and the share that a packer could
+show that knows the evidence, with the same rendering and the same token counts.
+"""
+
+import argparse
+import asyncio
+import json
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import fmean
+
+import conspectus
+from conspectus import Budget, Query, Settings
+from conspectus.engine import Engine
+from conspectus.evals.asked import Asker, read_conversations
+from conspectus.evals.datasets import read_retrieval_set, spread
+from conspectus.evals.evidence import read_evidence_set
+from conspectus.evals.run import fresh_engine, stored
+from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
+from conspectus.providers.tokenizers import counter
+from conspectus.text.clean import sentences
+from conspectus.window.build import build_window
+from conspectus.window.passages import SelectedChunk, Threads, grouped, joined
+from conspectus.window.render import renderer_named
+
+BUDGETS = (128, 256, 512, 1024, 2048)
+TOKENIZER = "o200k_base"
+RENDERER = renderer_named("text")
+COUNT = counter(TOKENIZER)
+
+
+@dataclass(frozen=True)
+class Unit:
+    """A piece of evidence: characters [start, end) of a stored document."""
+
+    document: str
+    start: int
+    end: int
+
+
+@dataclass(frozen=True)
+class Case:
+    """A question and its evidence by keys of documents; None stands for the whole document."""
+
+    query: Query
+    evidence: tuple[tuple[str, tuple[int, int] | None], ...]
+
+
+def units(case: Case, hits: Sequence[Hit], keys: Mapping[str, str]) -> list[tuple[Unit, Hit]]:
+    """The evidence that is completely in one of the candidates, with the best of these."""
+    found: dict[Unit, Hit] = {}
+    for hit in sorted(hits, key=lambda each: -each.score):
+        for key, span in case.evidence:
+            chunk = hit.chunk
+            start, end = (chunk.start, chunk.end) if span is None else span
+            if keys[hit.document.id] == key and chunk.start <= start < end <= chunk.end:
+                text = chunk.text[start - chunk.start : end - chunk.start]
+                start, end = start + len(text) - len(text.lstrip()), end - len(text) + len(text.rstrip())
+                found.setdefault(Unit(hit.document.id, start, end), hit)
+    return list(found.items())
+
+
+def oracle(evidence: Sequence[tuple[Unit, Hit]], budget: int) -> float:
+    """The most evidence that fits: the smallest first, each cut out of its candidate and rendered."""
+    chosen: list[SelectedChunk] = []
+    shown = 0
+    for unit, hit in sorted(evidence, key=lambda each: (each[0].end - each[0].start, each[0].start)):
+        start = unit.start - hit.chunk.start
+        tried = [*chosen, SelectedChunk(len(chosen), hit, start, unit.end - hit.chunk.start)]
+        if rendered(tried) <= budget:
+            chosen = tried
+            shown += 1
+    return shown / len(evidence)
+
+
+def rendered(pieces: Sequence[SelectedChunk]) -> int:
+    """What a window of these pieces costs."""
+    groups, number = [], 1
+    for group in grouped(pieces):
+        passages = joined(group, number, Threads())
+        groups.append(RENDERER.group(passages))
+        number += len(passages)
+    return RENDERER.whole(groups).tokens(COUNT)
+
+
+def kept(window: ContextWindow, evidence: Sequence[tuple[Unit, Hit]]) -> float:
+    """The share of the evidence of which the window cites every character."""
+    return fmean(covered(window.citations, unit) for unit, _ in evidence)
+
+
+def covered(citations: Sequence[Citation], unit: Unit) -> bool:
+    """Whether citations name every character of it."""
+    reached = unit.start
+    for each in sorted(citations, key=lambda each: each.start):
+        if each.document == unit.document and each.start <= reached:
+            reached = max(reached, each.end)
+    return reached >= unit.end
+
+
+async def judged(engine: Engine, cases: AsyncIterator[Case], keys: Mapping[str, str]) -> dict[str, object]:
+    """Mean shares by budget over the questions that have evidence in their candidates."""
+    ours: list[list[float]] = []
+    best: list[list[float]] = []
+    async for case in cases:
+        found: Retrieval = await engine.retrieve(case.query)
+        evidence = units(case, found.hits, keys)
+        if evidence:
+            windows = [build_window(found, Budget(each, TOKENIZER), RENDERER, COUNT) for each in BUDGETS]
+            ours.append([kept(window, evidence) for window in windows])
+            best.append([oracle(evidence, each) for each in BUDGETS])
+    report: dict[str, object] = {"questions": len(ours)}
+    columns = (map(fmean, zip(*shares, strict=True)) for shares in (ours, best))
+    for budget, a, b in zip(BUDGETS, *columns, strict=True):
+        report[str(budget)] = {
+            "kept": percent(a),
+            "oracle": percent(b),
+            "ratio": percent(a / b if b else 1.0),
+        }
+    return report
+
+
+def percent(share: float) -> float:
+    """From 0 to 100, with one decimal."""
+    return round(100 * share, 1)
+
+
+async def measured(directory: Path, limit: int, store: Path | None) -> dict[str, object]:
+    """One set, stored anew, or in a store that holds it with its keys beside it."""
+    settings = Settings.from_environment()
+    talk = (directory / "messages.jsonl").exists()
+    if store is not None:
+        keys = json.loads(store.with_suffix(".json").read_text(encoding="utf-8"))
+        async with conspectus.open(str(store), settings=settings) as engine:
+            return await judged(engine, cases(engine, directory, limit, talk=talk), keys)
+    async with fresh_engine(settings) as engine:
+        sources = (
+            read_conversations(directory).conversations
+            if talk
+            else {"corpus": read_retrieval_set(directory).documents}
+        )
+        known = await stored(engine, sources, None)
+        keys = {document: key for some in known.values() for document, key in some.items()}
+        return await judged(engine, cases(engine, directory, limit, talk=talk), keys)
+
+
+async def cases(engine: Engine, directory: Path, limit: int, *, talk: bool) -> AsyncIterator[Case]:
+    """The questions of a set with what answers them."""
+    if talk:
+        given = read_conversations(directory)
+        asker = Asker(engine, given)
+        for question in spread([each for each in given.questions if each.evidence], limit or None):
+            evidence = tuple((key, None) for key in sorted(question.evidence))
+            yield Case(await asker.query(question), evidence)
+        return
+    for case in spread(facts(directory) or asked(directory), limit or None):
+        yield case
+
+
+def asked(directory: Path) -> list[Case]:
+    """Questions with spans, or the sentences of what is relevant."""
+    given = read_evidence_set(directory, Settings.from_environment())
+    return [Case(Query(each.text, filter=each.where), tuple(each.spans)) for each in given.questions]
+
+
+def facts(directory: Path) -> list[Case]:
+    """HotpotQA names the sentences that answer, by title and number."""
+    with (directory / "queries.jsonl").open(encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    if "supporting_facts" not in rows[0]:
+        return []
+    places = {}
+    for document in read_retrieval_set(directory).documents:
+        places[document.title] = (document.key or "", list(sentences(document.text)))
+    return [
+        Case(
+            Query(row["text"]),
+            tuple(
+                (places[title][0], places[title][1][number])
+                for title, number in row["supporting_facts"]
+                if title in places and number < len(places[title][1])
+            ),
+        )
+        for row in rows
+    ]
+
+
+def main() -> None:
+    """Print the figures of each set as JSON."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sets", nargs="+", type=Path, help="directories of sets")
+    parser.add_argument("--limit", type=int, default=100, help="questions of each set (0: all)")
+    parser.add_argument("--stores", type=Path, help="folder of stores that hold the sets, by name")
+    given = parser.parse_args()
+    for directory in given.sets:
+        store = given.stores / directory.name if given.stores else None
+        print(directory.name, json.dumps(asyncio.run(measured(directory, given.limit, store))), flush=True)
+
+
+if __name__ == "__main__":
+    main()
