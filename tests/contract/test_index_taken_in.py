@@ -1,15 +1,17 @@
 """What a transaction writes into records in PostgreSQL is in their index when it is committed."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
 
 import pytest
+from sqlalchemy import Connection
 from tests.support.in_memory_index import MemoryIndex
 from tests.support.samples import SPACE, notes, prepared, shelf, vector
 
 from conspectus.bootstrap.pgvector import MOST_CHUNKS, PgvectorIndexes
-from conspectus.errors import NotFound
+from conspectus.errors import Conflict, NotFound
 from conspectus.ingest.open_indexes import catch_up
 from conspectus.model.filter import EVERYTHING
 from conspectus.model.ids import ChunkId, DocumentId, SourceId
@@ -96,6 +98,26 @@ async def test_what_is_undone_is_not_in_the_index(shop: Shop) -> None:
         )
     assert not await shop.behind()
     assert await shop.is_right()
+
+
+@pytest.mark.parametrize("others", [0, 1, 2])
+async def test_a_work_that_is_undone_leaves_nothing_in_the_index(shop: Shop, others: int) -> None:
+    """It shares its transaction with works that are not, and their numbers are the same then."""
+    transactions = shop.records.transactions
+
+    def refuse(_: Connection) -> None:
+        raise Conflict("document", "bad", "is refused after it was written")
+
+    async def refused() -> None:
+        with transactions.recording(refuse), pytest.raises(Conflict):
+            await shop.records.write([prepared("bad", "a bad fox")])
+
+    wait = transactions.write(lambda _: time.sleep(0.2), lock=shop.collection.id)
+    good = [shop.records.write([prepared(f"good {each}", "a fox")]) for each in range(others)]
+    await asyncio.gather(wait, refused(), *good, transactions.write(lambda _: None, lock="another"))
+    assert not await shop.behind()
+    assert await shop.is_right()
+    assert len((await shop.index.search(FOX)).ids) == 1 + others
 
 
 async def test_an_index_that_cannot_be_written_stops_no_writer(shop: Shop) -> None:

@@ -13,7 +13,7 @@ from sqlalchemy import Connection, select
 from conspectus.errors import ConspectusError
 from conspectus.model.records import Change, Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
-from conspectus.records.core.changes import changes_since, made_by
+from conspectus.records.core.changes import changes_since, known_updates, made_by
 from conspectus.records.core.collections import all_collections
 from conspectus.records.core.database import guarded, transact
 from conspectus.records.core.reads import chunks_between
@@ -24,7 +24,7 @@ from conspectus.settings import Settings
 from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
-    from conspectus.index.pgvector.database import PgvectorOptions, Run
+    from conspectus.index.pgvector.database import PgvectorOptions, PgvectorState, Run
     from conspectus.index.pgvector.store import AtOnce
 
 Result = TypeVar("Result")
@@ -197,14 +197,30 @@ class PgvectorSync:
         if not made:
             return
         chosen = select(*COLLECTION_COLUMNS).where(collections.c.id.in_(made)).order_by(collections.c.id)
+        known = known_updates(connection)
         for collection in map(to_collection, connection.execute(chosen).all()):
-            self._take(connection, collection, made[collection.id])
+            index = self._open(collection)
+            state = index.state(connection)
+            if state is None:
+                continue
+            update, chunks = known.get(collection.id), None
+            # A work that was undone leaves its update; the records are not as it says then.
+            if update is not None and (update.collection, update.before) == (collection, state.applied):
+                chunks = update.chunks
+            if update is not None and chunks is not None and _count(update.changes) <= MOST_CHUNKS:
+                index.take_in(connection, state, update.changes, chunks())
+            else:
+                self._take(connection, collection, index, state, begun=made[collection.id])
 
-    def _take(self, connection: Connection, collection: Collection, begun: int) -> None:
-        index = self._open(collection)
-        state = index.state(connection)
-        if state is None:
-            return
+    def _take(
+        self,
+        connection: Connection,
+        collection: Collection,
+        index: "AtOnce",
+        state: "PgvectorState",
+        *,
+        begun: int,
+    ) -> None:
         space = collection.space
         changes = changes_since(
             connection,

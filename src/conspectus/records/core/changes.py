@@ -8,6 +8,7 @@ from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, sel
 
 from conspectus.errors import RecordsDamaged
 from conspectus.model.ids import ChunkId, CollectionId
+from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change
 from conspectus.records.core.rows import blocks, insert_rows, to_change
 from conspectus.records.tables.core import Number, changes, collections, counters
@@ -15,6 +16,8 @@ from conspectus.records.tables.streams import summaries, summary_captions, summa
 
 MADE: Final = "conspectus_made"
 """The option of a connection that says what its transaction appended."""
+KNOWN: Final = "conspectus_known"
+"""The option that has, for collections that were appended to once, what an index needs of it."""
 _COLUMNS = (changes.c.sequence, changes.c.operation, changes.c.first, changes.c.last, changes.c.space)
 SHARED: Final = ""
 """The collection of counters that number what belongs to no collection, and ranges."""
@@ -112,7 +115,10 @@ def append(connection: Connection, steps: Sequence[ChangeRange]) -> list[Change]
         row = update(collections).where(collections.c.id == collection)
         connection.execute(row.values(sequence=first + len(own) - 1))
     insert_rows(connection, changes, rows)
-    connection.execution_options(**{MADE: {**begun, **made_by(connection)}})
+    known = dict.fromkeys(begun)
+    connection.execution_options(
+        **{MADE: {**begun, **made_by(connection)}, KNOWN: {**known_updates(connection), **known}}
+    )
     return [
         Change(row["sequence"], row["operation"], ChunkId(row["first"]), ChunkId(row["last"])) for row in rows
     ]
@@ -122,6 +128,18 @@ def made_by(connection: Connection) -> Mapping[CollectionId, int]:
     """The collections that a transaction has appended to, each with a number below which nothing of it is."""
     made: Mapping[CollectionId, int] = connection.get_execution_options().get(MADE, {})
     return made
+
+
+def known_updates(connection: Connection) -> Mapping[CollectionId, IndexUpdate | None]:
+    """What works of a transaction did to collections. One may have been undone, or not be the only one."""
+    known: Mapping[CollectionId, IndexUpdate | None] = connection.get_execution_options().get(KNOWN, {})
+    return known
+
+
+def keep_update(connection: Connection, update: IndexUpdate, *, first: bool) -> None:
+    """Have it at hand at the end of the transaction, if it is the `first` that appended to its collection."""
+    known = {update.collection.id: update if first else None}
+    connection.execution_options(**{KNOWN: {**known_updates(connection), **known}})
 
 
 def changes_since(

@@ -11,7 +11,14 @@ from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFail
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk, IndexUpdate, WriteResult
 from conspectus.model.records import Chunk, Collection, Document, EmbeddingSpace, PreparedDocument, Written
-from conspectus.records.core.changes import ChangeRange, allocate, append, forget_summaries
+from conspectus.records.core.changes import (
+    ChangeRange,
+    allocate,
+    append,
+    forget_summaries,
+    keep_update,
+    made_by,
+)
 from conspectus.records.core.embeddings import Given, check_given, keep_given
 from conspectus.records.core.rows import (
     BLOCK,
@@ -207,6 +214,7 @@ def write(connection: Connection, documents: Sequence[PreparedDocument]) -> Writ
         plan, homes = _plan(connection, part)
         rounds.append(_apply(connection, plan, homes))
         written += [planned.written() for planned in plan]
+    made_before = made_by(connection)
     changes = append(connection, [step for each in rounds for step in each.steps])
     homes = {name: home for each in rounds for name, home in each.homes.items()}
     if len(homes) != 1:
@@ -219,6 +227,7 @@ def write(connection: Connection, documents: Sequence[PreparedDocument]) -> Writ
 
     known = put if len(rounds) == 1 and rounds[0].complete else None
     update = IndexUpdate(after, home.sequence, changes, known)
+    keep_update(connection, update, first=home.id not in made_before)
     return WriteResult(written, update, _lacks_vectors(connection, home, inserted))
 
 
