@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from sqlalchemy import Connection, select
 
 from conspectus.errors import ConspectusError
+from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change, Collection, EmbeddingSpace
 from conspectus.ports import Index, Reader
 from conspectus.records.core.changes import changes_since, known_updates, made_by
@@ -205,7 +206,7 @@ class PgvectorSync:
                 continue
             update, chunks = known.get(collection.id), None
             # A work that was undone leaves its update; the records are not as it says then.
-            if update is not None and (update.collection, update.before) == (collection, state.applied):
+            if update is not None and update.before == state.applied and _is_of(update, collection):
                 chunks = update.chunks
             if update is not None and chunks is not None and _count(update.changes) <= MOST_CHUNKS:
                 index.take_in(connection, state, update.changes, chunks())
@@ -237,6 +238,12 @@ class PgvectorSync:
             for chunk in chunks_between(connection, collection.id, space=space, first=first, last=last)
         ]
         index.take_in(connection, state, changes, chunks)
+
+
+def _is_of(update: IndexUpdate, collection: Collection) -> bool:
+    """Whether the update left the collection as it is now."""
+    left = update.collection
+    return (left, left.sequence, left.space) == (collection, collection.sequence, collection.space)
 
 
 def _count(changes: Sequence[Change]) -> int:
