@@ -18,7 +18,7 @@ from conspectus.model.graph import EntityLink, LinkCandidate, Mention, Node
 from conspectus.text.late_patterns import regex_pattern
 
 SAME: Final = 0.9
-"""From so much on, a mention and a node are the same; below they are related."""
+"""Minimum score for the relation `same`; below it, the relation is `related`."""
 THRESHOLD: Final = 0.8
 _ONLY: Final = 0.1
 _RECENT: Final = 0.08
@@ -35,11 +35,12 @@ _LONGEST_DESCRIPTION: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What is known beside the mention itself.
+    """The context of a mention.
 
-    `words` are terms of the text around it; `about` terms of what is said of a node and next to it, by id;
-    `recent` ids of nodes that the conversation has named; `close` how alike (0 to 1) the vectors of the text
-    and of a node are; `usual` how often (0 to 1) the name has meant the node before.
+    `words` are terms of the text around it. `about` maps node ids to terms of their descriptions and
+    neighbors. `recent` has ids of nodes that the conversation named before. `close` is the similarity (0 to
+    1) of text and node vectors. `usual` is the share (0 to 1) of earlier mentions of this name that meant the
+    node.
     """
 
     words: frozenset[str] = frozenset()
@@ -57,10 +58,10 @@ def link(
     threshold: float = THRESHOLD,
     base: str = BASE,
 ) -> EntityLink:
-    """The candidates for a mention, best first, and the one that it means, if one is likely enough.
+    """Rank the candidates of a mention, best first, and select a node if its score is high enough.
 
-    Two candidates that are equally likely are none. People are never taken for one because the name of one
-    is part of the other's.
+    No node is selected if the two best candidates have the same score. Two people are not matched merely
+    because one name is part of the other.
     """
     distinct = {(node.graph.id, node.id): node for node in nodes}
     fitting = [(node, _parts(mention, node, around)) for node in distinct.values()]
@@ -72,12 +73,12 @@ def link(
 
 
 def relation(score: float) -> Literal["same", "related"]:
-    """What a mention and a candidate are to each other."""
+    """Return the relation of a mention to a candidate with this score."""
     return "same" if score >= SAME else "related"
 
 
 def rivals_of(mention: Mention, nodes: Sequence[Node]) -> list[Node]:
-    """The nodes that a mention's name fits whole; none where that is one at most."""
+    """Return the nodes whose whole name matches the mention, if there are at least two."""
     whole = [
         node
         for node in nodes
@@ -87,19 +88,19 @@ def rivals_of(mention: Mention, nodes: Sequence[Node]) -> list[Node]:
 
 
 def named_whole(node: Node, keys: Set[str]) -> bool:
-    """Whether a node's name of several words stands among the names of a text."""
+    """Return whether a text contains the whole name of a node, if the name has several words."""
     key = key_of(node.name)
     return " " in key and key in keys
 
 
 def description_of(node: Node, beside: Iterable[str] = ()) -> str:
-    """What is said of a node: its name and type, its properties, and the names next to it."""
+    """Describe a node by its name, type, properties and the names of its neighbors."""
     said = [f"{node.name} ({node.type})", *map(str, node.properties.values()), *beside]
     return "; ".join(said)[:_LONGEST_DESCRIPTION]
 
 
 def _parts(mention: Mention, node: Node, around: Surroundings) -> dict[str, float]:
-    """What speaks for a node and against it; nothing where the names have nothing in common."""
+    """Return the parts of a candidate's score; empty if the names have nothing in common."""
     person = is_person(node.type) or mention.type == "person"
     way, much = fit(mention.key, node.name, node.aliases, person=person)
     if not much:
@@ -122,7 +123,7 @@ def _parts(mention: Mention, node: Node, around: Surroundings) -> dict[str, floa
 
 
 def _with_only(fitting: Sequence[tuple[Node, dict[str, float]]]) -> list[tuple[Node, dict[str, float]]]:
-    """Say of the only node that a name fits well that it is; of people, the only one named here."""
+    """Add a part to the only node with a good name match. Surnames count only if the person was named."""
     well = [parts for _, parts in fitting if _name_part(parts) >= SURNAME and "not named here" not in parts]
     if len(well) == 1:
         well[0]["only one"] = _ONLY
@@ -156,7 +157,7 @@ INFLECTED: Final = 0.8
 INITIALS: Final = 0.72
 SURNAME: Final = 0.72
 ALIKE: Final = 0.7
-"""Words in common count at most so much, which alone is never enough."""
+"""Highest score for shared words, too low to link on its own."""
 _PEOPLE: Final = frozenset(("person", "per", "people", "user", "contact", "customer", "author", "speaker"))
 _PARTING: Final = str.maketrans(".-", "  ")
 _LONGEST_NAME: Final = 4
@@ -164,7 +165,7 @@ _WORD: Final = regex_pattern(r"[\p{L}\p{M}\p{N}]++")
 
 
 def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[Way, float]:
-    """The best way in which a key fits a name or aliases, and how much that says (0 to `EXACT`)."""
+    """Return how a key best matches a name or its aliases, with a score from 0 to `EXACT`."""
     named = key_of(name)
     if key == named:
         return "name", EXACT
@@ -187,29 +188,29 @@ def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[W
 
 
 def _parted(key: str) -> list[str]:
-    """The words of a key as spaces, full stops and hyphens part them; other marks belong to them."""
+    """Split a key at spaces, full stops and hyphens. Other marks belong to the words."""
     return key.translate(_PARTING).split()
 
 
 def is_person(type: str) -> bool:
-    """Whether a type of nodes is one of people."""
+    """Return whether nodes of this type are people."""
     return type.casefold() in _PEOPLE
 
 
 def initials_of(key: str) -> str | None:
-    """The first letters of a name of several words, without those that only join."""
+    """Return the initials of a name of several words, without function words."""
     words = [word for word in _WORD.findall(key) if word not in FUNCTION_WORDS]
     return "".join(word[0] for word in words) if len(words) > 1 else None
 
 
 def in_common(one: str, other: str) -> float:
-    """Whole words in common, as a share of all that either has; never parts of words."""
+    """Return the Jaccard similarity of the whole words of two names."""
     ours, theirs = set(_WORD.findall(one)) - FUNCTION_WORDS, set(_WORD.findall(other)) - FUNCTION_WORDS
     return len(ours & theirs) / len(ours | theirs) if ours and theirs else 0.0
 
 
 def _of_people(key: str, named: str) -> tuple[Way, float]:
-    """People are the same by a whole name, or initials and a surname; a first name alone says little."""
+    """Match names of people by whole name, or initials and surname. A first name alone scores low."""
     ours = [word for word in _parted(key) if word not in TITLES]
     theirs = [word for word in _parted(named) if word not in TITLES]
     if not ours or not theirs:
@@ -225,19 +226,19 @@ def _of_people(key: str, named: str) -> tuple[Way, float]:
 
 
 def _ends_with(key: str, name: str) -> bool:
-    """Whether one word is the last of a name that is not told from others by the words before it."""
+    """Whether a single word is the last word of a name, unless the other words are its distinctive part."""
     ours, theirs = _WORD.findall(key), _WORD.findall(name)
     telling = theirs[:1] and (theirs[0] in DIRECTIONS or theirs[-1] in ORGANISATIONS | PLACES)
     return len(ours) == 1 and 1 < len(theirs) <= _LONGEST_NAME and ours == theirs[-1:] and not telling
 
 
 def _initial(one: str, other: str) -> bool:
-    """Whether one is the other or its first letter."""
+    """Whether the words are equal or one is the initial of the other."""
     return one == other or (min(len(one), len(other)) == 1 and one[0] == other[0])
 
 
 def contradict(found: str, node: str) -> bool:
-    """Whether two types cannot be of one thing."""
+    """Return whether two types exclude each other."""
     kinds = {"person", "place", "organisation"}
     kind = "person" if is_person(node) else node.casefold().replace("organization", "organisation")
     return found in kinds and kind in kinds and found != kind

@@ -129,7 +129,7 @@ _MARKED: Final[_Forms] = (
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """Characters [start, end) of a text that are taken for something, and how sure that is."""
+    """Characters [start, end) of a text with an assumed type and its confidence, 0 to 1."""
 
     start: int
     end: int
@@ -138,7 +138,7 @@ class Span:
 
 
 def forms(text: str) -> Iterator[Span]:
-    """What has the form of a date, a version, an address, a file, code or an amount; in order."""
+    """Find dates, versions, addresses, files, code and amounts by pattern, in order."""
     done = 0
     for word in _UNBROKEN.finditer(text):
         choice = _choice(word[0])
@@ -150,7 +150,7 @@ def forms(text: str) -> Iterator[Span]:
 
 
 def _choice(word: str) -> _Forms:
-    """The forms that a word may have, by the kinds of characters in it."""
+    """Select the patterns to try on a word by the kinds of characters in it."""
     core = word.strip(_AROUND)
     if core.isalpha() and (core[1:].islower() or core.isupper()):
         return _SPELT_OUT if core in _STARTERS else ()
@@ -159,7 +159,7 @@ def _choice(word: str) -> _Forms:
 
 
 def _in_word(text: str, start: int, end: int, choice: _Forms) -> Iterator[Span]:
-    """What begins in a word, tried where it begins and after each mark in it."""
+    """Try the patterns at the start of a word and after each mark in it."""
     first = _INSIDE.search(text, start, end)
     at = end if first is None else first.start()
     for _ in range(_MOST_TRIES):
@@ -188,7 +188,7 @@ def _form_at(text: str, at: int, choice: _Forms) -> Span | None:
 
 
 def fenced(text: str) -> Iterator[Span]:
-    """What stands between single backticks."""
+    """Find the text between single backticks."""
     if "`" in text:
         for found in _FENCED.finditer(text):
             if any(map(str.isalpha, found[1])):
@@ -196,7 +196,7 @@ def fenced(text: str) -> Iterator[Span]:
 
 
 def quoted(text: str) -> Iterator[Span]:
-    """Short quoted terms that are no speech; a title where it is written like one."""
+    """Find short quoted terms that are not speech. Capitalized terms are titles."""
     if not any(mark in text for mark in '"\u201c\u2018'):
         return
     for found in _QUOTED.finditer(text):
@@ -213,13 +213,13 @@ def quoted(text: str) -> Iterator[Span]:
 
 
 def numbers(text: str) -> Iterator[Span]:
-    """Plain numbers, in digits or spelt."""
+    """Find plain numbers in digits or words."""
     for found in _PLAIN_NUMBER.finditer(text):
         yield Span(*found.span(), "number", 0.3)
 
 
 def _abbreviated(code: str) -> bool:
-    """Whether something with full stops is an abbreviation or two sentences rather than code."""
+    """Whether text with full stops is an abbreviation or two sentences rather than code."""
     parts = code.split(".")
     joined = len(parts) == 2 and parts[1][:1].isupper() and not parts[0][:1].isupper()
     return len(parts) > 1 and (joined or any(len(part) < 2 for part in parts))
@@ -269,7 +269,7 @@ class _Piece:
 
     @property
     def functional(self) -> bool:
-        """Whether it is a word that only joins others, or one with another drawn to it, as in You've."""
+        """Whether the word is a function word, or a contraction of one such as You've."""
         return self.lower in FUNCTION_WORDS or self.lower.partition("'")[0] in FUNCTION_WORDS
 
     @property
@@ -283,7 +283,7 @@ class _Piece:
 
 
 class Capitals:
-    """The names of one text, told from words that only begin a sentence by how the text writes them."""
+    """Finds capitalized names. At the start of a sentence, other uses of the word decide."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -292,7 +292,7 @@ class Capitals:
         self._lower: Counter[str] = Counter()
 
     def spans(self) -> Iterator[Span]:
-        """Names in order, without overlaps."""
+        """Return the spans of names in order, without overlaps."""
         for run in _RUN.finditer(self._text):
             for pieces in self._parts(self._pieces(run.start(), run.end())):
                 trimmed = self._trimmed(pieces)
@@ -304,7 +304,7 @@ class Capitals:
         return [_Piece(*piece.span(), piece[0]) for piece in _PIECE.finditer(self._text, start, end)]
 
     def _parts(self, pieces: list[_Piece]) -> Iterator[list[_Piece]]:
-        """Cut where a possessive, a weak joining word, a line or a common word of a headline divides."""
+        """Split words at possessives, weak joining words, line ends and common words of headlines."""
         shouted = len(pieces) > _SHOUTED or self._all_shouted(pieces)
         part: list[_Piece] = []
         for piece in pieces:
@@ -319,7 +319,7 @@ class Capitals:
         yield part
 
     def _all_shouted(self, pieces: Sequence[_Piece]) -> bool:
-        """Whether these are words in capitals throughout, too many or too common to be a name."""
+        """Whether all words are in capitals, and too many or too common to be a name."""
         if len(pieces) < 2 or not all(piece.word.isupper() for piece in pieces):
             return False
         return len(pieces) > _SHOUTED // 2 or all(piece.lower in self._common for piece in pieces)
@@ -340,14 +340,14 @@ class Capitals:
         return False
 
     def _wrapped(self, end: int) -> bool:
-        """Whether the line that ends there is long enough to have been broken for its length."""
+        """Whether the line that ends there is long enough to be a wrapped line."""
         return (
             end - (self._text.rfind("\n", max(0, end - _WRAPPED), end) + 1 or max(0, end - _WRAPPED))
             >= _WRAPPED
         )
 
     def _trimmed(self, pieces: list[_Piece]) -> list[_Piece]:
-        """Without joining words at the ends, and without what only begins the sentence."""
+        """Remove joining words at both ends and words that only start the sentence."""
         first, last = 0, len(pieces)
         if last > 1 and pieces[0].word.isdigit() and pieces[-1].lower.removesuffix("s") not in _DATED:
             first = 1
@@ -359,7 +359,7 @@ class Capitals:
         return [] if len(kept) == 1 and self._no_name(kept[0]) else kept
 
     def _leading(self, pieces: Sequence[_Piece]) -> bool:
-        """Whether the first of these words is no part of the name that follows."""
+        """Whether the first word is not part of the name that follows."""
         first = pieces[0]
         if first.joins:
             return True
@@ -370,7 +370,7 @@ class Capitals:
         return first.functional or (pieces[1].joins and first.lower in self._common - ORGANISATIONS - PLACES)
 
     def _begins(self, start: int) -> bool:
-        """Whether a sentence, a line or a quotation begins there."""
+        """Whether a sentence, line or quotation starts at this position."""
         at = start - 1
         text = self._text
         lowest = max(-1, start - 8)
@@ -381,7 +381,7 @@ class Capitals:
         return text[at] in _ENDS_SENTENCE or (text[at] == "\n" and not self._wrapped(at))
 
     def _no_name(self, piece: _Piece) -> bool:
-        """Whether a single capitalised word is none, by how it is written elsewhere."""
+        """Whether a single capitalized word is not a name, judged by its other uses in the text."""
         word, lower = piece.word, piece.lower
         if piece.functional or lower in TITLES:
             return word not in _ACRONYMS
@@ -413,7 +413,7 @@ class Capitals:
 
 
 def _base_forms(word: str) -> tuple[str, ...]:
-    """What an English word may be a form of, itself first."""
+    """Return the possible base forms of an English word, with the word itself first."""
     for ending in ("ing", "ed"):
         if word.endswith(ending) and len(word) > len(ending) + 2:
             base = word.removesuffix(ending)
@@ -422,7 +422,7 @@ def _base_forms(word: str) -> tuple[str, ...]:
 
 
 def _joined(part: Sequence[_Piece], joint: str) -> bool:
-    """Whether a weak joining word goes on with a name rather than leading to the next."""
+    """Whether a weak joining word is part of a name rather than between two names."""
     if joint in ("la", "le", "el", "al"):
         return True
     head = part[0].lower in ORGANISATIONS or part[-1].lower in ORGANISATIONS
@@ -434,7 +434,7 @@ def _joined(part: Sequence[_Piece], joint: str) -> bool:
 
 
 def _kind(pieces: Sequence[_Piece]) -> tuple[str, float]:
-    """What a name seems to be, by its words."""
+    """Guess the type of a name from its words, with a confidence."""
     first, last = pieces[0].lower, pieces[-1].lower.removesuffix("'s")
     head = first if len(pieces) > 1 and pieces[1].word in ("of", "for") else last
     if head in ORGANISATIONS and len(pieces) > 1:
@@ -445,16 +445,16 @@ def _kind(pieces: Sequence[_Piece]) -> tuple[str, float]:
 
 
 LONGEST_PHRASE: Final = 5
-"""A name that is looked up has at most so many words."""
+"""Maximum number of words in a name that is looked up."""
 _WORDS: Final = re_pattern(r"\S+")
 
 
 class RuleExtractor:
-    """Finds names without a model; the same text has the same names, whatever it stands with.
+    """Extracts entities without a model. The result for a text does not depend on other texts.
 
     Args:
-        known: names that are looked for beside what is found by form.
-        with_numbers: plain numbers count, too, not amounts of something alone.
+        known: known names to find in addition to patterns.
+        with_numbers: also extract plain numbers, not only amounts with a unit.
     """
 
     def __init__(self, known: Gazetteer | None = None, *, with_numbers: bool = False) -> None:
@@ -463,23 +463,23 @@ class RuleExtractor:
 
     @property
     def name(self) -> str:
-        """What it is called in settings and reports."""
+        """The name of the extractor in settings and reports."""
         return "rules"
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
-        """For each text its names, in order and without overlaps."""
+        """Return the mentions in each text, in order and without overlaps."""
         return await asyncio.to_thread(self.found, texts)
 
     def found(self, texts: Sequence[str]) -> list[list[Mention]]:
-        """What `extract` does, at once."""
+        """Extract synchronously, otherwise like `extract`."""
         return [names_in(text, self._known, with_numbers=self._with_numbers) for text in texts]
 
     async def close(self) -> None:
-        """Nothing to do: it holds nothing."""
+        """Do nothing: the extractor holds no resources."""
 
 
 def names_in(text: str, known: Gazetteer | None = None, *, with_numbers: bool = False) -> list[Mention]:
-    """The names of a text, in order and without overlaps."""
+    """Return the mentions in a text, in order and without overlaps."""
     exact = chain(fenced(text), forms(text))
     by_hand = _known_spans(text, known) if known is not None else ()
     capitals = Capitals(text).spans()
@@ -489,13 +489,13 @@ def names_in(text: str, known: Gazetteer | None = None, *, with_numbers: bool = 
 
 
 def with_known(text: str, found: Iterable[Mention], known: Gazetteer) -> list[Mention]:
-    """The names that were found, and the known ones of the text; of those that overlap the longest."""
+    """Add known names to extracted mentions. Of overlapping mentions, the longest is kept."""
     before = [Span(each.start, each.end, each.type, each.score) for each in found]
     return _named(text, _without_overlaps(_known_spans(text, known), before))
 
 
 def phrases(text: str, *, most: int = LONGEST_PHRASE) -> list[str]:
-    """The keys of everything in a text that may be a name, up to so many words, each once."""
+    """Return the distinct keys of all phrases of up to `most` words that may be a name."""
     words = [word[0] for word in _WORDS.finditer(text)]
     keys: dict[str, None] = {}
     for first in range(len(words)):
@@ -513,7 +513,7 @@ def _known_spans(text: str, known: Gazetteer) -> Iterator[Span]:
 
 
 def _without_overlaps(*ranks: Iterable[Span]) -> list[Span]:
-    """Those that lie in no longer one; of equally long ones that of the earlier rank."""
+    """Remove overlaps. The longest span is kept; of equal lengths, the one with the better rank."""
     spans = [(span.start - span.end, rank, span) for rank, each in enumerate(ranks) for span in each]
     spans.sort(key=lambda ranked: (ranked[2].start, ranked[0], ranked[1]))
     chosen: list[Span] = []
@@ -526,7 +526,7 @@ def _without_overlaps(*ranks: Iterable[Span]) -> list[Span]:
 
 
 def _named(text: str, spans: Iterable[Span]) -> list[Mention]:
-    """Spans as names, without those of nothing that could be compared."""
+    """Return spans as mentions, without those whose key is empty."""
     written = ((span, text[span.start : span.end]) for span in spans)
     keyed = ((span, said, key_of(said)) for span, said in written)
     return [

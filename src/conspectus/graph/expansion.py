@@ -1,9 +1,9 @@
-"""Graph expansion: candidates that names and edges connect with a query and its first results.
+"""Graph expansion: candidates that are connected with the query and its best hits by entities and edges.
 
-A way has a value from 0 to 1: what its beginning is worth, times a factor for each step, so that of several
-ways to a passage one, the best, says how near it is and can be shown. A step to the passages that have a name
-as their title loses little, one to those that only mention it more; both lose more the more such passages
-there are, since a name that many passages mention tells little of each.
+A path has a value from 0 to 1: the value of its start, times a factor for each step. A passage keeps only its
+best path, which is its score and can be shown. A step to a passage with the name as its title costs little, a
+step to a passage that only mentions it costs more. Both costs grow with the number of such passages, because
+a name that many passages mention says little about each.
 """
 
 import re
@@ -19,23 +19,23 @@ from conspectus.ports.graphs import Mentioned, TextPassage
 from conspectus.text.analyzer import STOP_WORDS
 
 MOST_SEEDS: Final = 10
-"""So many of the best hits are places to begin at."""
+"""Maximum number of hits that a traversal starts from."""
 NAMED: Final = 0.5
-"""What a name is worth that the question itself gives."""
+"""Value of an entity that the query names."""
 STEP: Final = 0.9
-"""What is left of a passage's value for the names in it, and of a node's for the next."""
+"""Factor for a step from a passage to its entities, and from a node to the next."""
 MENTION: Final = 0.3
-"""What is left on the way to a passage that mentions a name but is not about it."""
+"""Factor for a step to a passage that mentions an entity but is not about it."""
 LEAST: Final = 0.05
-"""Ways of less value lead nowhere."""
+"""Paths below this value are dropped."""
 FEW: Final = ceil((MENTION / LEAST) ** 2)
-"""Of a name that more passages mention, only those that are about it can be reached."""
+"""If more passages mention an entity, only passages about it are reached."""
 MOST_NAMES: Final = 300
 MOST_PASSAGES: Final = 200
-"""Only the best so many names, and passages, are gone on from."""
+"""Maximum numbers of entities and passages that a step continues from."""
 MOST_WORDS: Final = 150
 LONGEST_NAME: Final = 6
-"""So many words of a question are looked at, and a name in it has at most so many."""
+"""Maximum numbers of query words that are examined, and of words in an entity name."""
 
 _WORD: Final = re.compile(r"\w(?:[\w'\u2019.&/+#-]*[\w+#])?")
 _EMPTY: Final = frozenset().union(*STOP_WORDS.values())
@@ -45,20 +45,20 @@ Begin = TypeVar("Begin", int, str)
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How something was reached: over which names, as they are spelt, and what the way is worth."""
+    """The path to an item: the names on it, as spelled, and its value."""
 
     value: float
     through: tuple[str, ...] = ()
 
     def on(self, share: float, *names: str) -> "Way":
-        """The way one step further."""
+        """Extend the path by one step."""
         return Way(self.value * share, (*self.through, *names))
 
 
 def seeds(scores: Mapping[int, float]) -> dict[int, Way]:
-    """The best of the hits as beginnings: worth their score, less the further it is behind the best one.
+    """Return the best hits as starts. Their value is their score, reduced by the distance from the best.
 
-    The best is worth what it scored, so that what a walk adds compares with what words and vectors say.
+    The best hit keeps its score, so graph scores are comparable with keyword and vector scores.
     """
     first = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:MOST_SEEDS]
     top = max(scores.values(), default=0.0)
@@ -71,7 +71,7 @@ def seeds(scores: Mapping[int, float]) -> dict[int, Way]:
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words [first, last) of a question that may be a name, as they are written and compared."""
+    """Words [first, last) of a query that may be a name, as written and as a key."""
 
     first: int
     last: int
@@ -80,7 +80,7 @@ class Phrase:
 
 
 def phrases(question: str) -> list[Phrase]:
-    """Everything in a question that may be a name, longest first."""
+    """Return all phrases of a query that may be a name, longest first."""
     words = [each.span() for each in _WORD.finditer(question)][:MOST_WORDS]
     found = []
     for length in range(min(LONGEST_NAME, len(words)), 0, -1):
@@ -95,7 +95,7 @@ def phrases(question: str) -> list[Phrase]:
 
 
 def named(said: Sequence[Phrase], known: Iterable[str]) -> dict[str, Way]:
-    """Those of the phrases that are known as names; words of a longer name are no name by themselves."""
+    """Return the phrases that are known names, except for parts of longer names."""
     there = frozenset(known)
     taken: set[int] = set()
     found: dict[str, Way] = {}
@@ -108,7 +108,7 @@ def named(said: Sequence[Phrase], known: Iterable[str]) -> dict[str, Way]:
 
 
 def names_in(ways: Mapping[int, Way], passages: Sequence[TextPassage]) -> dict[str, Way]:
-    """The names in passages that were reached, each by the best way."""
+    """Return the entities in reached passages, each with its best path."""
     steps = (
         (key, ways[passage.chunk].on(STEP, spelt))
         for passage in passages
@@ -118,7 +118,7 @@ def names_in(ways: Mapping[int, Way], passages: Sequence[TextPassage]) -> dict[s
 
 
 def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) -> dict[int, Way]:
-    """The passages that mention names that were reached, each by the best way."""
+    """Return the passages that mention reached entities, each with its best path."""
     steps: list[tuple[int, Way]] = []
     for key, where in mentioned.items():
         about = names[key].on(1.0 / sqrt(max(len(where.about), 1)))
@@ -131,14 +131,14 @@ def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) 
 
 
 def starts(names: Mapping[str, Way], called: Sequence[tuple[str, Node]]) -> dict[str, Way]:
-    """The nodes that are called by names that were reached."""
+    """Return the nodes that have a reached name, each with its best path."""
     return best(((node.id, names[key]) for key, node in called), MOST_NAMES)
 
 
 def names_beyond(
     nodes: Mapping[str, Way], called: Sequence[tuple[str, Node]], walked: Sequence[Neighbor]
 ) -> dict[str, Way]:
-    """What the nodes are called besides, and what those are called that edges lead to from them."""
+    """Return other names of the nodes, and the names of nodes reached by edges."""
     steps = [
         (other, nodes[node.id].on(1.0, *_also(node.name, key)))
         for key, node in called
@@ -156,7 +156,7 @@ def names_beyond(
 
 
 def best(steps: Iterable[tuple[Begin, Way]], most: int) -> dict[Begin, Way]:
-    """The best way to each end, of the `most` best ends; of equal ways the shorter, then by their names."""
+    """Keep the best path to each end, for the `most` best ends. Ties: the shorter path, then its names."""
     found: dict[Begin, Way] = {}
     for end, way in steps:
         known = found.get(end)
@@ -173,20 +173,21 @@ def _rank(way: Way) -> tuple[float, int, tuple[str, ...]]:
 
 
 def _also(name: str, key: str) -> tuple[str, ...]:
-    """The name of a node where it was found by another one."""
+    """Return the name of a node if it was found by an alias."""
     return () if key_of(name) == key else (name,)
 
 
 MOST_NEIGHBOURS = 200
 FRONTIER = 50
-"""So many passages that were newly reached are gone on from."""
+"""Maximum number of newly reached passages that a step continues from."""
 
 
 @dataclass(frozen=True, slots=True)
 class GraphCandidates:
-    """The ways to ask names and graphs, each of which only knows what the person may see.
+    """Access to entities and graphs, limited to what the user may read.
 
-    `lack` says why there is nothing to walk over (None: there is), `notices` what is not known yet.
+    `lack` is the reason why no traversal is possible (None: it is possible). `notices` reports incomplete
+    data.
     """
 
     names_of: Callable[[Sequence[ChunkId]], Awaitable[Sequence[TextPassage]]]
@@ -199,14 +200,14 @@ class GraphCandidates:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """The passages that were reached, each by its best way, and the names of the question that were known."""
+    """The reached passages with their best paths, and the known entities of the query."""
 
     ways: Mapping[int, Way] = field(default_factory=dict)
     named: tuple[str, ...] = ()
 
 
 Allowed = Callable[[Sequence[int]], Awaitable[frozenset[int]]]
-"""Which of these passages the filter of the question leaves in."""
+"""Returns the passages that match the filter of the query."""
 
 
 async def reached(
@@ -217,9 +218,9 @@ async def reached(
     over: GraphCandidates,
     allowed: Allowed,
 ) -> Reached:
-    """Walk from the names of the question and from the best hits, as many hops as were asked for.
+    """Traverse from the entities of the query and from the best hits, up to the requested hops.
 
-    A passage that the question's filter leaves out is not reached, and so nothing is through it.
+    Passages that do not match the filter are not reached, and no path leads through them.
     """
     said = phrases(question)
     mentioned = await over.passages([phrase.key for phrase in said]) if said else {}
@@ -245,7 +246,7 @@ async def reached(
 
 
 async def _into(ways: dict[int, Way], found: Mapping[int, Way], allowed: Allowed) -> dict[int, Way]:
-    """Take what is reached by a better way than before; what of it is new or better, best first."""
+    """Merge better paths into `ways`, and return the passages that changed, best first."""
     better = {chunk: way for chunk, way in found.items() if way.value > _value(ways, chunk)}
     unknown = [chunk for chunk in better if chunk not in ways]
     there = (await allowed(unknown) if unknown else frozenset()) | ways.keys()
@@ -255,7 +256,7 @@ async def _into(ways: dict[int, Way], found: Mapping[int, Way], allowed: Allowed
 
 
 async def _beyond(names: Mapping[str, Way], hops: int, over: GraphCandidates) -> Mapping[str, Way]:
-    """What graphs add to the names that were reached: other names of the same, and where edges lead."""
+    """Return the names that graphs add: other names of reached entities, and the names behind edges."""
     called = await over.called(list(names)) if names else ()
     nodes = starts(names, called)
     if not nodes:

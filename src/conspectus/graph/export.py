@@ -38,21 +38,21 @@ _UNSURE: Final = regex_pattern(r"[\\\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufff
 
 
 def escaped(text: str) -> str:
-    """A text as it may be in XML; characters that cannot stand there at all become U+FFFD."""
+    """Escape a text for XML. Characters that XML forbids become U+FFFD."""
     possible = _IMPOSSIBLE.sub("\ufffd", text)
     return _ESCAPED.sub(lambda found: _ESCAPES[found[0]], possible)
 
 
 def identified(name: str) -> str:
-    """An id as it may be in XML, still another one for every id.
+    """Escape an id for XML, without collisions.
 
-    A backslash becomes two, and a character that cannot be in XML a backslash, `u` and four digits.
+    A backslash becomes two. A character that XML forbids becomes a backslash, `u` and four digits.
     """
     return escaped(_UNSURE.sub(lambda found: _spelt(found[0]), name))
 
 
 def to_graphml(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> str:
-    """A graph as one document; properties and aliases are JSON texts."""
+    """Return a graph as GraphML. Properties and aliases are JSON strings."""
     return "".join(_lines(name, nodes, edges))
 
 
@@ -110,7 +110,7 @@ def _spelt(character: str) -> str:
 
 
 def node_fields(node: Node) -> dict[str, Json]:
-    """A node as a dictionary."""
+    """Return a node as a dictionary."""
     return {
         "id": node.id,
         "type": node.type,
@@ -125,7 +125,7 @@ def node_fields(node: Node) -> dict[str, Json]:
 
 
 def edge_fields(edge: Edge) -> dict[str, Json]:
-    """An edge as a dictionary."""
+    """Return an edge as a dictionary."""
     return {
         "id": edge.id,
         "source_id": edge.source,
@@ -143,7 +143,7 @@ def edge_fields(edge: Edge) -> dict[str, Json]:
 
 
 def to_json(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> str:
-    """A graph as JSON, a node or an edge on each line."""
+    """Return a graph as JSON with one node or edge per line."""
     head = json.dumps(name, ensure_ascii=False)
     parts = ",\n".join(_line(node_fields(each)) for each in nodes)
     links = ",\n".join(_line(edge_fields(each)) for each in edges)
@@ -151,7 +151,7 @@ def to_json(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> str:
 
 
 def told(moment: datetime | None) -> str | None:
-    """A time in writing, None for an open one."""
+    """Format a time; None if it is open."""
     return None if moment is None else canonical(moment)
 
 
@@ -164,16 +164,16 @@ Points = NDArray[np.float64]
 ROUNDS: Final = 300
 GOLDEN_ANGLE: Final = math.pi * (3 - math.sqrt(5))
 GRAVITY: Final = 0.12
-"""What draws everything to the middle, so that parts without a link between them stay on the page."""
+"""Strength of the pull to the center, which keeps separate components on the page."""
 REACH: Final = 6.0
-"""Nodes repel each other up to so many times the distance that linked ones are to have."""
+"""Range of the repulsion between nodes, as a multiple of the ideal distance of linked nodes."""
 
 
 def placed(count: int, links: Sequence[tuple[int, int, float]]) -> Points:
-    """Points in the unit square, the same ones for the same links.
+    """Return positions in the unit square. The layout is deterministic.
 
-    Nodes repel those around them, links pull by their weight, less where a node has many, and the farthest
-    that a node may move in a round shrinks to nothing. They begin on a spiral, the first ones in the middle.
+    Nodes repel nearby nodes, and links attract by their weight, less for nodes with many links. The maximum
+    step shrinks to zero over the rounds. Nodes start on a spiral, the first ones in the center.
     """
     turns = np.arange(count) * GOLDEN_ANGLE
     points = np.sqrt(np.arange(count) + 0.5)[:, None] * np.column_stack([np.cos(turns), np.sin(turns)])
@@ -205,7 +205,7 @@ def _moved(points: Points, near: NDArray[np.int64], pull: Points, *, ideal: floa
 
 
 def _fitted(points: Points) -> Points:
-    """The same picture with its middle in the middle of the unit square, as large as it can be."""
+    """Center the points in the unit square and scale them to fill it."""
     if not len(points):
         return points
     low, high = points.min(axis=0), points.max(axis=0)
@@ -217,7 +217,7 @@ def _fitted(points: Points) -> Points:
 MOST_NODES: Final = 300
 MOST_NAMES: Final = 60
 MOST_TYPES: Final = 40
-"""So many nodes are drawn, so many are named, and of so many links the types are told."""
+"""Maximum numbers of drawn nodes, of labeled nodes and of links with a label."""
 LONGEST_LABEL: Final = 28
 WIDTH: Final = 1200
 HEIGHT: Final = 800
@@ -240,7 +240,7 @@ STYLE: Final = """\
 
 @dataclass(frozen=True, slots=True)
 class Spot:
-    """Where a node is drawn, and how large."""
+    """The position and size of a node in the drawing."""
 
     x: float
     y: float
@@ -248,7 +248,7 @@ class Spot:
 
 
 def to_svg(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
-    """A drawing of the nodes with most edges, with a line that says how many are not in it."""
+    """Draw the nodes with the most edges, and state how many are left out."""
     shown, links = _shown(nodes, edges)
     spots = _spots(shown, links)
     return "".join(
@@ -257,7 +257,7 @@ def to_svg(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
 
 
 def _shown(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
-    """The nodes with most edges, most first, and the edges between them."""
+    """Return the nodes with the most edges in descending order, and the edges between them."""
     degrees = Counter(end for edge in edges for end in (edge.source, edge.target))
     ordered = sorted(nodes, key=lambda node: (-degrees[node.id], node.id))[:MOST_NODES]
     there = {node.id for node in ordered}
@@ -300,7 +300,7 @@ def _svg_lines(
 
 
 def _links(edges: Sequence[Edge], spots: dict[str, Spot]) -> Iterator[str]:
-    """Lines with heads; those between the same two nodes beside each other."""
+    """Draw edges as arrows. Edges between the same nodes are drawn side by side."""
     beside: Counter[frozenset[str]] = Counter()
     for edge in edges:
         ends = frozenset((edge.source, edge.target))
@@ -316,7 +316,7 @@ def _links(edges: Sequence[Edge], spots: dict[str, Spot]) -> Iterator[str]:
 
 
 def _path(start: Spot, end: Spot, bend: int) -> tuple[str, tuple[float, float]]:
-    """A way from the rim of one circle to that of the other, and where its middle is."""
+    """Return an SVG path between the rims of two circles, and its midpoint."""
     if start == end:
         return _loop(start, bend)
     x, y = end.x - start.x, end.y - start.y
@@ -331,7 +331,7 @@ def _path(start: Spot, end: Spot, bend: int) -> tuple[str, tuple[float, float]]:
 
 
 def _loop(spot: Spot, bend: int) -> tuple[str, tuple[float, float]]:
-    """A way from a node to itself, above it."""
+    """Return an SVG path from a node to itself, above the node."""
     out = 26.0 + 14.0 * abs(bend)
     left, right, top = spot.x - out / 2, spot.x + out / 2, spot.y - spot.radius
     rise = top - out
@@ -340,7 +340,7 @@ def _loop(spot: Spot, bend: int) -> tuple[str, tuple[float, float]]:
 
 
 def _colours(nodes: Sequence[Node]) -> dict[str, str]:
-    """A colour for each type, the last one for all that are rarer than the others."""
+    """Return a color for each type. The rarest types share the last color."""
     counts = Counter(node.type for node in nodes)
     ordered = sorted(counts, key=lambda type: (-counts[type], type))
     return {type: COLOURS[min(place, len(COLOURS) - 1)] for place, type in enumerate(ordered)}
@@ -365,6 +365,6 @@ def _text(x: float, y: float, text: str, *, kind: str) -> str:
 
 
 def _short(text: str) -> str:
-    """One line of a text, cut with a mark where it is long."""
+    """Return a text on one line, truncated with a mark if it is long."""
     line = " ".join(text.split())
     return line if len(line) <= LONGEST_LABEL else graphemes_prefix(line, LONGEST_LABEL - 1).rstrip() + "…"

@@ -1,4 +1,4 @@
-"""A gazetteer of the names that a collection knows, with word lists and plurals."""
+"""A gazetteer of the names that a collection knows, with word lists and English plurals."""
 
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
@@ -28,7 +28,7 @@ TITLES: Final = _set_of(
     "detective officer chief marshal manager doge pharaoh midshipman ambassador premier sheriff inspector "
     "elector"
 )
-"""What stands before the name of a person; alone it is none."""
+"""Titles before names of people. A title alone is not a name."""
 ORGANISATIONS: Final = _set_of(
     "inc ltd llc corp co plc gmbh ag company companies corporation group holdings university college "
     "school institute academy committee commission council agency ministry department bureau office bank "
@@ -39,7 +39,7 @@ ORGANISATIONS: Final = _set_of(
     "organisation service services administration government program campaign order brigade regiment "
     "division railway times news"
 )
-"""What the name of an organisation ends with, or begins with before `of` and `for`."""
+"""Words at the end of names of organizations, or at the start before `of` and `for`."""
 PLACES: Final = _set_of(
     "river lake mountain mountains mount island islands county city town village state province district "
     "region street road avenue square park bay sea ocean gulf strait valley peninsula bridge airport "
@@ -47,20 +47,20 @@ PLACES: Final = _set_of(
     "republic kingdom territory township borough municipality parish stadium temple palace tower highway "
     "house hall"
 )
-"""What the name of a place ends with, or begins with before `of`."""
+"""Words at the end of names of places, or at the start before `of`."""
 NOBLE: Final = _set_of("prince princess duke duchess count countess baron earl lord lady")
-"""Titles that are part of the name where `of` follows."""
+"""Titles that are part of the name if `of` follows."""
 DIRECTIONS: Final = _set_of(
     "new old north south east west northern southern eastern western great central upper lower inner outer "
     "saint st san santa los las le la el super inter mid trans"
 )
-"""What tells a name that begins with it from the one without."""
+"""First words that distinguish a name from the same name without them."""
 EVENTS: Final = _set_of(
     "olympics olympic championships championship cup games series season tour open masters bowl summit "
     "election elections census festival war revolution grand world summer winter winter_olympics prix act "
     "convention treaty conference expo tournament marathon classic award awards"
 )
-"""What a year stands before as part of a name."""
+"""Words that form a name with a preceding year."""
 FUNCTION_WORDS: Final = _set_of(
     "congrats glad bye aww woah whoa yay yeah yep yup nah hmm haha hooray cool great sure y'all "
     "a an the i me my mine we us our ours you your yours he she his her hers him it its they them their "
@@ -79,34 +79,34 @@ FUNCTION_WORDS: Final = _set_of(
     "it's that's there's don't didn't let's what's he's she's we're you're they're isn't aren't can't "
     "won't wasn't"
 )
-"""What begins a sentence before a name without being part of it."""
+"""Words that start a sentence before a name but are not part of it."""
 PRONOUNS: Final = _set_of("i you we they he she it")
 BEFORE_VERBS: Final = _set_of(
     "that who to would will can could should might must do does did don't didn't really just also always "
     "never ll d ve t not"
 )
-"""After these, a word that can be a verb is one."""
+"""A possible verb after one of these words is a verb."""
 
 
 @cache
 def listed_words() -> tuple[str, ...]:
-    """Words that are written without a capital more often than with one, the most common first."""
+    """Return the words that are mostly written in lower case, most frequent first."""
     return tuple(files("conspectus.graph").joinpath("lower_words.txt").read_text("utf-8").split())
 
 
 @cache
 def common_words() -> frozenset[str]:
-    """The same with all function words, for looking up."""
+    """Return the listed words and all function words as a set."""
     return frozenset(listed_words()) | FUNCTION_WORDS
 
 
 def most_common_words(count: int) -> frozenset[str]:
-    """So many of the most common words."""
+    """Return the `count` most frequent words."""
     return frozenset(listed_words()[:count])
 
 
 def singular_of(key: str) -> str | None:
-    """What a key in the plural may be the plural of, in English; None where it is not in the plural."""
+    """Return the likely singular of an English key; None if it does not look like a plural."""
     if len(key) < 4 or not key.endswith("s") or key.endswith(("ss", "us", "is")):
         return None
     if key.endswith("ies"):
@@ -115,14 +115,14 @@ def singular_of(key: str) -> str | None:
 
 
 def plural_of(key: str) -> str:
-    """The regular plural of a key in English."""
+    """Return the regular English plural of a key."""
     if key.endswith("y") and key[-2:-1] not in "aeiou":
         return f"{key[:-1]}ies"
     return f"{key}es" if key.endswith(("s", "x", "z", "ch", "sh", "to")) else f"{key}s"
 
 
 LONGEST_KNOWN: Final = 200
-"""A longer name is not looked for."""
+"""Maximum length of a known name in characters. Longer names are ignored."""
 _MOST_WORDS: Final = 12
 _WORD: Final = regex_pattern(r"[\p{L}\p{M}\p{N}_]++")
 _ARTICLE: Final = regex_pattern(r"(?:the|an?)\s+(?=\S)", regex.IGNORECASE)
@@ -135,7 +135,7 @@ _SHORT: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Spelling:
-    """One way a known name is written, and which names are written so."""
+    """A spelling of a known name, and the names that have it."""
 
     text: str
     type: str
@@ -145,7 +145,7 @@ class Spelling:
 
 @dataclass(frozen=True, slots=True)
 class KnownSpan:
-    """A known name in a text."""
+    """A known name at a position in a text."""
 
     start: int
     end: int
@@ -154,7 +154,7 @@ class KnownSpan:
 
 @dataclass(frozen=True, slots=True)
 class _Words:
-    """The words of a text in lower case with a space between them, and where each is in both."""
+    """The words of a text in lower case, joined by spaces, with their positions in both texts."""
 
     joined: str
     begins: Sequence[int]
@@ -162,12 +162,12 @@ class _Words:
 
 
 class Gazetteer:
-    """Finds known names and aliases.
+    """Finds known names and aliases in a text.
 
-    A spelling in lower case stands for a common thing: it is found in any case, and in the plural, but not
-    where it is a verb. Others are found with their capitals, or in capitals throughout; without any only
-    where no common word is written so. Acronyms have to be written as they are. An article before a name is
-    no part of it. Whether words are joined by spaces, hyphens or full stops makes no difference.
+    A spelling in lower case is a common noun. It matches in any case and in the plural, but not as a verb.
+    Other spellings match with their capitals or in all capitals. In lower case they match only if the
+    spelling is not a common word. Acronyms match only as written. A leading article is not part of a name.
+    Spaces, hyphens and full stops between words are equivalent.
     """
 
     def __init__(
@@ -177,9 +177,9 @@ class Gazetteer:
         *,
         skip: Set[str] = FUNCTION_WORDS,
     ) -> None:
-        """`names` are spellings by the name (or id) that they stand for, `types` what those are.
+        """Compile the spellings of `names`, a mapping from name (or id) to spellings.
 
-        Words of `skip` are not looked for unless they are acronyms.
+        `types` has the type of each name. Words in `skip` are ignored unless they are acronyms.
         """
         self._automaton = ahocorasick.Automaton()
         self._spellings: dict[str, list[Spelling]] = {}
@@ -208,7 +208,7 @@ class Gazetteer:
         return len(self._spellings)
 
     def find(self, text: str) -> list[KnownSpan]:
-        """Known names in order and without overlaps, each as long as it can be."""
+        """Return the known names in order, without overlaps; the longest match is preferred."""
         if not self._spellings:
             return []
         found: list[KnownSpan] = []
@@ -233,7 +233,7 @@ class Gazetteer:
 
 
 def _ways(spelling: str, skip: Set[str]) -> Iterator[str]:
-    """A spelling without its article, and without apostrophes; nothing for a word to be skipped."""
+    """Return variants of a spelling without article and without apostrophes; none for skipped words."""
     bare = _ARTICLE.sub("", spelling, count=1) if _ARTICLE.match(spelling) else spelling
     if bare.lower() not in skip or (len(bare) > 1 and bare.isupper()):
         yield bare if bare.lower() not in common_words() else spelling
@@ -244,7 +244,7 @@ def _ways(spelling: str, skip: Set[str]) -> Iterator[str]:
 
 
 def _plurals(spellings: Iterable[str]) -> dict[str, str]:
-    """The plurals of common things that are not spellings themselves, with what they are plurals of."""
+    """Map plurals of common nouns to their singular, unless the plural is a spelling itself."""
     given = frozenset(spellings)
     found = {plural_of(each): each for each in given if each.islower() and each[-1].isalpha()}
     return {plural: each for plural, each in sorted(found.items()) if plural not in given}
@@ -263,7 +263,7 @@ def _words(text: str) -> _Words:
 
 
 def _connected(text: str, spans: Sequence[tuple[int, int]]) -> bool:
-    """Whether only what may stand inside a name stands between these words."""
+    """Whether the words are separated only by characters that may occur inside a name."""
     return all(
         text[end:start] == " "
         or _GAP.fullmatch(text, end, start)
@@ -273,7 +273,7 @@ def _connected(text: str, spans: Sequence[tuple[int, int]]) -> bool:
 
 
 def _fitting(spellings: Iterable[Spelling], text: str, start: int, end: int) -> Spelling | None:
-    """The spelling of which this is a way of writing, the same one first."""
+    """Return the spelling that matches the text, with preference for an exact match."""
     best, written = None, text[start:end]
     for each in spellings:
         whole = _around(text, start, each.text) if _TELLING.search(each.text) else written
@@ -287,25 +287,25 @@ def _fitting(spellings: Iterable[Spelling], text: str, start: int, end: int) -> 
 
 
 def _around(text: str, start: int, spelling: str) -> str:
-    """What is in the text where a spelling, whose first word begins at `start`, would."""
+    """Return the text at the position of a spelling whose first word starts at `start`."""
     first = max(0, start - _leading(spelling))
     return text[first : first + len(spelling)]
 
 
 def _leading(spelling: str) -> int:
-    """How many characters stand before the first word of a spelling."""
+    """Return the number of characters before the first word of a spelling."""
     found = _WORD.search(spelling)
     return found.start() if found else 0
 
 
 def _with_marks(spelling: str, text: str, end: int) -> int:
-    """The end of a name with the marks that it ends with, as C++ does."""
+    """Return the end of a name including its final marks, as in C++."""
     closing = spelling[len(spelling.rstrip("+#!")) :]
     return end + len(closing) if closing and text.startswith(closing, end) else end
 
 
 def _verb(text: str, spans: Sequence[tuple[int, int]], at: int) -> bool:
-    """Whether a word stands where verbs do: after a pronoun, or a common one after `to` or a helping verb."""
+    """Whether a word is a verb: after a pronoun, or a common word after `to` or an auxiliary verb."""
     if at == 0 or not text[spans[at - 1][1] : spans[at][0]].isspace():
         return False
     before, word = (text[start:end].lower() for start, end in spans[at - 1 : at + 1])

@@ -1,4 +1,4 @@
-"""Keys and URIs of names: what two spellings of one name have in common."""
+"""Keys and URIs of names. Spellings of the same name share a key."""
 
 import hashlib
 import unicodedata
@@ -10,7 +10,7 @@ import regex
 from conspectus.text.late_patterns import regex_pattern
 
 LONGEST_KEY: Final = 400
-"""Of a name so many characters count; what is longer is no name that two people would write alike."""
+"""Maximum number of characters of a name in its key."""
 _SPELT: Final = str.maketrans(
     {
         "\u2018": "'", "\u2019": "'", "\u02bc": "'", "\u0060": "'", "\u00b4": "'",
@@ -29,11 +29,11 @@ _ENDS: Final = _QUOTES + ".,;:!?"
 
 
 def key_of(name: str) -> str:
-    """A name without what does not tell it from others.
+    """Normalize a name to its key.
 
-    That is: case, accents, compatibility forms, typographic quotes and dashes, what is not seen, surrounding
-    punctuation, an article before it and a possessive after it. Spaces become single. The key of a key is
-    the key; only a name without anything but punctuation keeps that, and only nothing has the empty key.
+    The key ignores case, accents, compatibility forms, typographic quotes and dashes, invisible characters,
+    surrounding punctuation, a leading article and a final possessive. Spaces are collapsed. The function is
+    idempotent. A name of only punctuation keeps it, and only an empty name has an empty key.
     """
     given = name[:LONGEST_KEY]
     folded = given.casefold() if given.isascii() else _opened(given)
@@ -41,7 +41,7 @@ def key_of(name: str) -> str:
 
 
 def keys_of(name: str, aliases: Iterable[str] = ()) -> tuple[str, ...]:
-    """The keys of a name and of what else it is called, each once, in that order."""
+    """Return the distinct keys of a name and its aliases, in this order."""
     return tuple(key for key in dict.fromkeys(map(key_of, (name, *aliases))) if key)
 
 
@@ -52,7 +52,7 @@ def _opened(name: str) -> str:
 
 
 def _bare(text: str) -> str:
-    """The text without edges, possessives and articles, of which it may have several."""
+    """Remove outer punctuation, possessives and articles, repeatedly."""
     before = ""
     while before != text:
         before = text
@@ -68,10 +68,10 @@ _DIGITS: Final = 12
 
 
 def uri_of(name: str, type: str, *, base: str = BASE, id: str | None = None) -> str:
-    """The address of an entity: the base, its name and `#` its type, both in plain lower case.
+    """Return the URI of an entity: the base, its name, `#` and its type, in normalized lower case.
 
-    Where an id is given that is not the plain name, a digest of it stands before the name, so that two
-    entities of one name and type keep apart. What is an address with this base already stays as it is.
+    If the id differs from the normalized name, a digest of the id precedes the name. Entities with equal name
+    and type therefore have different URIs. An id that is already a URI with this base is returned unchanged.
     """
     if name.startswith(base):
         return name
@@ -81,7 +81,7 @@ def uri_of(name: str, type: str, *, base: str = BASE, id: str | None = None) -> 
 
 
 def plain_of(name: str) -> str:
-    """A name in lower case with `_` for whatever is no letter or digit; a digest where nothing is left."""
+    """Normalize a name: lower case, `_` for other characters than letters and digits; a digest if empty."""
     return _MARKS.sub("_", key_of(name)).strip("_") or _digest(name)
 
 

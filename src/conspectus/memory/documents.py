@@ -41,18 +41,18 @@ from conspectus.text.times import canonical, parse_instant, render, validity
 
 A_MOMENT = timedelta(microseconds=1)
 NAMING = frozenset({NEAR, CLOSES, CLOSED_BY})
-"""What of a memory names others."""
+"""Metadata fields that refer to other memories."""
 CURRENT: Filter = Not(Eq("kind", "version"))
-"""What is known now."""
+"""Selects current memories, not earlier versions."""
 
 
 def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[str, Json]) -> NewDocument:
-    """A memory as it is stored, with `beside` what the store itself says of it. Raises InvalidInput."""
+    """Return the document of a memory. `beside` is metadata set by the store. Raises InvalidInput."""
     if new.kind not in CLASSES:
         raise InvalidInput("kind", f"must be one of {', '.join(CLASSES)}")
     if not new.text.strip():
         raise InvalidInput("text", "is empty")
-    # Checked here, because preparing the document would blame its field `occurred`.
+    # Checked here: preparing the document would report the error for its field `occurred`.
     period(new.at, field="at")
     begins, ends = validity(new.valid_from, new.valid_until)
     told: dict[str, object] = {
@@ -81,7 +81,7 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
 
 
 def memory_of(document: Document, text: str, scope: Scope) -> Memory:
-    """A stored memory, or a version of one, which has the id of the memory."""
+    """Return the memory of a stored document. A version has the id of its memory."""
     told = document.metadata
     version = document.kind == "version"
     known_from = _time(told, KNOWN_FROM)
@@ -106,9 +106,10 @@ def memory_of(document: Document, text: str, scope: Scope) -> Memory:
 
 
 def naming_only(ended: Mapping[str, str | None], memory: Memory) -> Memory:
-    """The same memory, as far as the others that it names are there, and what it ended was by it.
+    """Return the memory without references to memories that do not exist or that it did not close.
 
-    `ended` has those that are there, with what ended each.
+    `ended` maps each existing memory to the id of the memory that closed it, if any. A version keeps all
+    references to existing memories.
     """
     then = memory.document.kind == "version"
     near = tuple(name for name in memory.near if name in ended)
@@ -122,7 +123,7 @@ def naming_only(ended: Mapping[str, str | None], memory: Memory) -> Memory:
 
 
 def as_given(memory: Memory) -> NewMemory:
-    """A stored memory as one that would be stored just so."""
+    """Return the input that would store this memory unchanged."""
     document = memory.document
     return NewMemory(
         text=memory.text,
@@ -141,7 +142,7 @@ def as_given(memory: Memory) -> NewMemory:
 
 
 def beside_of(memory: Memory) -> dict[str, Json]:
-    """What the store itself says of a memory."""
+    """Return the metadata of a memory that the store sets itself."""
     told: dict[str, Json] = {
         CLOSED_BY: memory.closed_by,
         CLOSES: list(memory.closes) or None,
@@ -151,7 +152,7 @@ def beside_of(memory: Memory) -> dict[str, Json]:
 
 
 def version_of(memory: Memory, *, now: datetime) -> NewDocument:
-    """What a memory was until now, as a document of its own that goes when the memory goes."""
+    """Return the state of a memory until now, as a document that is deleted with the memory."""
     document = memory.document
     known = {KNOWN_FROM: canonical(memory.known_from), UNTIL: canonical(now)}
     return NewDocument(
@@ -166,7 +167,7 @@ def version_of(memory: Memory, *, now: datetime) -> NewDocument:
 
 
 def remade(memory: Memory, new: NewMemory, *, now: datetime, beside: Mapping[str, Json]) -> NewDocument:
-    """A memory that has changed; it keeps its key, and so its id."""
+    """Return the document of a changed memory. It keeps the key, and therefore the id."""
     known: dict[str, Json] = {KNOWN_FROM: canonical(now)}
     made = document_of(
         replace(new, key=memory.document.key), memory.scope, now=now, beside={**beside, **known}
@@ -175,7 +176,7 @@ def remade(memory: Memory, new: NewMemory, *, now: datetime, beside: Mapping[str
 
 
 def known_at(instant: datetime | None) -> Filter:
-    """What was known at an instant, of what is still there; None: what is known now."""
+    """Filter for memories as known at an instant (None: now). Deleted memories are not included."""
     if instant is None:
         return CURRENT
     after = instant + A_MOMENT
@@ -185,7 +186,7 @@ def known_at(instant: datetime | None) -> Filter:
 
 
 def remembered(kind: str | None = None, entity: str | None = None) -> Filter:
-    """Memories of one class, or with a name among those told or in the fact; any where nothing is given."""
+    """Filter for memories of a kind that mention an entity or have it in their fact. None matches all."""
     parts: list[Filter] = [In("kind", ("memory", "version"))]
     if kind is not None:
         parts.append(Eq((CLASS,), kind))
@@ -196,7 +197,7 @@ def remembered(kind: str | None = None, entity: str | None = None) -> Filter:
 
 
 def fact_of(document: Document) -> Fact | None:
-    """The fact that a memory states."""
+    """Return the fact that a memory states."""
     match document.metadata.get(FACT):
         case {"subject": str(subject), "predicate": str(predicate), "object": str(target), **rest}:
             return Fact(subject, predicate, target, rest.get("single") is not False)
@@ -205,18 +206,18 @@ def fact_of(document: Document) -> Fact | None:
 
 
 def closed_by(document: Document) -> str | None:
-    """The memory whose fact ended that of a memory."""
+    """Return the id of the memory whose fact ended the fact of this memory."""
     return _string(document.metadata.get(CLOSED_BY))
 
 
 def ended(document: Document, at: datetime) -> bool:
-    """Whether what a memory states was no longer true at an instant."""
+    """Return whether the statement of a memory was no longer true at an instant."""
     until = _time(document.metadata, VALID_UNTIL)
     return until is not None and until <= at
 
 
 def told_with(document: Document, at: datetime) -> str:
-    """What has to stand beside a memory that was not true at an instant; empty where nothing has to."""
+    """Return a remark for a memory that was not true at an instant, or an empty string."""
     begins, ends = (_time(document.metadata, name) for name in (VALID_FROM, VALID_UNTIL))
     if ends is not None and ends <= at:
         return f"[no longer true since {render(ends)}]"
@@ -252,14 +253,14 @@ def _mapping(value: Json) -> Mapping[str, Json]:
 
 
 def ends_of_fact(new: NewMemory) -> list[NewNode]:
-    """The two ends of the fact of a memory, or the one where they have the same name."""
+    """Return the nodes for subject and object of a fact; a single node if both have the same key."""
     fact = _stated(new)
     nodes = {key_of(each): NewNode(key_of(each), name=each) for each in (fact.subject, fact.object)}
     return list(nodes.values())
 
 
 def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
-    """The fact of a memory as an edge, true from when it is said to be, else from when it was said."""
+    """Return the fact of a memory as an edge. Its validity defaults to the time of the memory."""
     fact, said = _stated(new), period(new.at, field="at")
     with as_field("valid_from", was="time"):
         begins = (said.start if said else now) if new.valid_from is None else parse_instant(new.valid_from)
@@ -275,7 +276,7 @@ def edge_of_fact(new: NewMemory, memory: str | None, now: datetime) -> NewEdge:
 
 
 def same_edge(one: NewEdge, other: NewEdge) -> bool:
-    """Whether two edges are the same one, as their graph knows them."""
+    """Return whether two edges have the same identity in a graph."""
     return (one.source, one.target, one.type, one.valid_from) == (
         other.source,
         other.target,
@@ -285,7 +286,7 @@ def same_edge(one: NewEdge, other: NewEdge) -> bool:
 
 
 def as_ended(new: NewMemory, known: Memory) -> NewMemory:
-    """What is said again, still ended where it says no more of its fact than the memory that was ended."""
+    """Keep the end of a closed fact if the new input repeats the fact without an end."""
     if known.closed_by is None or new.fact != known.fact or new.valid_until is not None:
         return new
     return replace(new, valid_until=known.valid_until)
@@ -298,16 +299,16 @@ def _stated(new: NewMemory) -> Fact:
 
 
 MARK = " …"
-"""Stands where a turn was cut, and is paid for."""
+"""Marks a truncated turn. Its tokens are counted."""
 
 
 def recent(
     newest_first: Sequence[Memory], *, turns: int, tokens: int, count: CountTokens
 ) -> list[RecentMemory]:
-    """The last turns that fit, oldest first: at most so many, of at most so many tokens together.
+    """Return the newest turns within both limits, oldest first.
 
-    What came first goes first: behind the first turn that does not fit nothing older stays. One that is
-    larger than all of the tokens is cut to what is left of them, with a mark.
+    The selection stops at the first turn that does not fit. A turn that is larger than all of `tokens` is
+    truncated to the tokens left, and marked.
     """
     kept: list[RecentMemory] = []
     left = tokens
@@ -326,7 +327,7 @@ def recent(
 
 
 def _cut(text: str, tokens: int, count: CountTokens) -> str:
-    """The beginning of a text with the mark behind it, at most so many tokens; empty if that is too many."""
+    """Truncate a text, with the mark, to at most `tokens` tokens; empty if not even that fits."""
     low, high = 0, len(text)
     while low < high:
         middle = (low + high + 1) // 2
@@ -342,28 +343,28 @@ def _cut(text: str, tokens: int, count: CountTokens) -> str:
 
 
 ALIKE = 0.8
-"""The share of the terms of both (Jaccard) from which on two texts say nearly the same."""
+"""Minimum Jaccard similarity of the terms of near duplicates."""
 MOST_CHARACTERS = 4_000
-"""Longer texts are rarely said twice, and dear to compare."""
+"""Longer texts are not compared: they are rarely repeated, and the comparison is expensive."""
 
 
 class Alike:
-    """Compares texts by the set of their terms, and by every number and name in them."""
+    """Finds near duplicates by the set of their terms. Terms with digits must be equal."""
 
     def __init__(self, language: str | None) -> None:
         self._analyzer = analyzer_for(language)
 
     def terms(self, text: str) -> frozenset[str]:
-        """The terms of a text; none where it is not to be compared."""
+        """Return the terms of a text; none if the text is too long to be compared."""
         return frozenset(self._analyzer.terms(text)) if len(text) <= MOST_CHARACTERS else frozenset()
 
     def near(self, text: str, others: Iterable[tuple[str, str]]) -> list[str]:
-        """The names of those others (name, text) that say nearly the same as a text, in the order given."""
+        """Return the names of near duplicates of a text among `others` (name, text), in their order."""
         own = self.terms(text)
         return [name for name, other in others if _alike(own, self.terms(other))] if own else []
 
     def within(self, texts: Sequence[str]) -> list[list[int]]:
-        """For each text the places of earlier ones that have exactly its terms."""
+        """For each text, return the positions of earlier texts with the same set of terms."""
         seen: dict[frozenset[str], list[int]] = {}
         found: list[list[int]] = []
         for place, text in enumerate(texts):
@@ -375,6 +376,6 @@ class Alike:
 
 
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Texts that differ in a number differ in what they say."""
+    """Texts with different numbers are never near duplicates."""
     numbers = {term for term in one ^ other if any(map(str.isdigit, term))}
     return not numbers and len(one & other) >= ALIKE * len(one | other) > 0

@@ -1,4 +1,4 @@
-"""Plan an import of memories: what is new, what is a version of a stored one, and what changes."""
+"""Plan an import of memories: new memories, versions of stored memories, and changes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -29,26 +29,26 @@ from conspectus.text.times import canonical, parse_instant
 
 @dataclass(frozen=True, slots=True)
 class VersionStep:
-    """What a memory was from an instant until another (None: it is so still), as stored or as on a line."""
+    """A state of a memory, from the store or from an imported line, up to `until` (None: current)."""
 
     known: Memory | MemoryVersionLine
     until: datetime | None
 
     @property
     def stays(self) -> bool:
-        """Whether it is stored just so."""
+        """Whether the store already has this state with this end."""
         return isinstance(self.known, Memory) and self.known.known_until == self.until
 
     @property
     def text(self) -> str:
-        """What the memory said, word for word."""
+        """The exact text of the memory in this state."""
         return _new(self).text
 
 
 def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
-    """All that was ever known of a memory, oldest first; of one time, the line knows better.
+    """Merge stored and imported states of a memory, oldest first.
 
-    Empty where what is stored knows all that is on the line.
+    Empty if the store already has all imported states. For equal times, the imported state comes last.
     """
     known = [(each.known_from, replace(as_given(each), key=line.key)) for each in stored]
     fresh = [each for each in line.states if (each.known_from, each.new) not in known]
@@ -60,14 +60,14 @@ def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
 
 
 def current_of(step: VersionStep, scope: Scope, ids: Mapping[Reference, str], *, first: bool) -> NewDocument:
-    """The newest step as the memory itself; with the time from when it is known, unless it is the first."""
+    """Return the newest state as the document of the memory, with its start unless it is the first state."""
     since = step.known.known_from
     known: dict[str, Json] = {} if first else {KNOWN_FROM: canonical(since)}
     return document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **known})
 
 
 def earlier_of(step: VersionStep, memory: str, scope: Scope, ids: Mapping[Reference, str]) -> NewDocument:
-    """An earlier step as a version that goes with its memory."""
+    """Return an earlier state as a version document, which is deleted with its memory."""
     since = step.known.known_from
     known: dict[str, Json] = {KNOWN_FROM: canonical(since), UNTIL: canonical(step.until or since)}
     made = document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **known})
@@ -82,7 +82,7 @@ def _new(step: VersionStep) -> NewMemory:
 
 
 def _beside(known: Memory | MemoryVersionLine, ids: Mapping[Reference, str]) -> dict[str, Json]:
-    """What the store itself says of it; of other memories only those that `ids` names."""
+    """Return the metadata that the store sets itself. References are limited to the memories in `ids`."""
     if isinstance(known, Memory):
         return beside_of(known)
     by = None if known.closed_by is None else ids.get(known.closed_by)
@@ -98,7 +98,7 @@ def taken_in(
     ids: Mapping[Reference, str],
     preparations: Mapping[Scope, Preparation],
 ) -> tuple[list[PreparedDocument], list[MemoryWritten]]:
-    """What is to be written of lines, given what is stored of them by id, and what becomes of each."""
+    """Return the documents to write and the outcomes of lines. `stored` has stored states by id."""
     ready: list[PreparedDocument] = []
     done: list[MemoryWritten] = []
     for line in batch:
@@ -112,18 +112,18 @@ def taken_in(
 
 
 def is_newest(line: Line, before: Sequence[Memory]) -> bool:
-    """Whether nothing is stored that came to be known after what is on the line."""
+    """Return whether no stored state is newer than the newest state of the line."""
     return not before or before[-1].known_from <= line.states[-1].known_from
 
 
 def ends_of(line: Line) -> list[NewNode]:
-    """The two ends of the fact of a line."""
+    """Return the nodes for subject and object of the fact of a line."""
     fact = _fact_of(line)
     return [NewNode(key_of(each), name=each) for each in (fact.subject, fact.object)]
 
 
 def edge_of(line: Line, memory: str) -> NewEdge:
-    """The fact of a line as an edge whose evidence is the memory."""
+    """Return the fact of a line as an edge with the memory as evidence."""
     fact, state = _fact_of(line), line.states[-1]
     said = state.known_from if state.new.at is None else parse_instant(state.new.at)
     return NewEdge(
@@ -144,7 +144,7 @@ def _prepared(
     ids: Mapping[Reference, str],
     by: Preparation,
 ) -> list[PreparedDocument]:
-    """What is to be written of a memory, with the times at which it was known: itself, then its versions."""
+    """Prepare the documents to write for a memory: the memory itself, then its versions."""
     memory, ready = ids[Reference(line.scope, line.key)], []
     *earlier, newest = steps
     if not newest.stays:
@@ -163,7 +163,7 @@ def _prepared(
 def _outcome_of(
     steps: Sequence[VersionStep], before: Sequence[Memory]
 ) -> Literal["added", "replaced", "updated", "unchanged"]:
-    """What the import of a line does to a memory."""
+    """Return the outcome of a line for its memory."""
     if not before:
         return "added"
     if not steps:
@@ -181,7 +181,7 @@ def _fact_of(line: Line) -> Fact:
 def _ready(
     new: NewDocument, by: Preparation, times: tuple[datetime, datetime], if_match: str | None = None
 ) -> PreparedDocument:
-    """A document as it was recorded and updated at these times."""
+    """Prepare a document with given times of recording and update."""
     recorded, updated = times
     described = replace(describe(new, by), recorded=recorded, updated=updated)
     return prepare(new, described, by, if_match=if_match)

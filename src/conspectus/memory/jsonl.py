@@ -1,4 +1,4 @@
-"""Memories as JSON Lines: one object a line, written and read with errors that name the line."""
+"""Memories as JSON Lines: one object per line. Errors name the line."""
 
 import json
 import re
@@ -17,14 +17,14 @@ from conspectus.text.times import canonical, parse_instant
 
 
 class Fields:
-    """Reads each field once; what is left at the end is not known. All methods raise InvalidInput."""
+    """Reads the fields of an object and rejects unknown fields. All methods raise InvalidInput."""
 
     def __init__(self, told: Mapping[str, Any]) -> None:
         self._left = dict(told)
 
     @classmethod
     def of_line(cls, line: object) -> "Fields":
-        """Those of a line of text that is one object."""
+        """Parse a line that holds a JSON object."""
         if not isinstance(line, str):
             raise InvalidInput("line", f"is {type(line).__name__}, not text")
         try:
@@ -38,56 +38,56 @@ class Fields:
         return cls(told)
 
     def number(self, name: str) -> int | None:
-        """A whole number."""
+        """Read an integer."""
         found: int | None = self._take(name, int, "a whole number")
         return found
 
     def text(self, name: str) -> str | None:
-        """A string, as it can be stored."""
+        """Read a string, without characters that cannot be stored."""
         found = self._take(name, str, "text")
         return None if found is None else clean(found)
 
     def required(self, name: str) -> str:
-        """The same, if it is there."""
+        """Read a required string."""
         found = self.text(name)
         if found is None:
             raise InvalidInput(name, "is missing")
         return found
 
     def time(self, name: str) -> datetime | None:
-        """An instant in ISO 8601."""
+        """Read an instant in ISO 8601."""
         found = self.text(name)
         return None if found is None else parse_instant(found)
 
     def flag(self, name: str) -> bool:
-        """A truth value; false where it is not given."""
+        """Read a boolean. Defaults to false."""
         return self._take(name, bool, "true or false") is True
 
     def names(self, name: str) -> tuple[str, ...]:
-        """A list of strings."""
+        """Read a list of strings."""
         found = self._take(name, list, "a list of texts") or []
         if not all(isinstance(each, str) for each in found):
             raise InvalidInput(name, "must be a list of strings")
         return tuple(clean(each) for each in found)
 
     def values(self, name: str) -> Mapping[str, object]:
-        """An object whose fields are the caller's own."""
+        """Read an object with arbitrary fields."""
         return self._take(name, dict, "an object") or {}
 
     def inner(self, name: str) -> "Fields | None":
-        """An object with fields of ours."""
+        """Read an object with fixed fields."""
         found = self._take(name, dict, "an object")
         return None if found is None else Fields(found)
 
     def inners(self, name: str) -> list["Fields"]:
-        """A list of them."""
+        """Read a list of objects with fixed fields."""
         found = self._take(name, list, "a list of objects") or []
         if not all(isinstance(each, dict) for each in found):
             raise InvalidInput(name, "must be a list of objects")
         return [Fields(each) for each in found]
 
     def end(self) -> None:
-        """Raise InvalidInput for a field that was not asked for."""
+        """Raise InvalidInput if unread fields are left."""
         for name in self._left:
             raise InvalidInput(clean(name)[:100], "is not a field of a memory")
 
@@ -105,12 +105,12 @@ def _refuse(constant: str) -> NoReturn:
 
 FORMAT: Final = 1
 _ENDS: Final = {"\u0085": "\\u0085", "\u2028": "\\u2028", "\u2029": "\\u2029"}
-"""What some programs take for the end of a line although JSON does not."""
+"""Line separators for some programs, but not in JSON Lines."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reference:
-    """Another memory of the same user, by its scope and key."""
+    """A reference to another memory of the same user by scope and key."""
 
     scope: Scope
     key: str
@@ -118,7 +118,7 @@ class Reference:
 
 @dataclass(frozen=True, slots=True)
 class MemoryVersionLine:
-    """What a memory was from an instant on, and which others it is bound to."""
+    """A state of a memory from an instant on, with its references to other memories."""
 
     new: NewMemory
     known_from: datetime
@@ -129,7 +129,7 @@ class MemoryVersionLine:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A memory with its whole history, oldest first; `recorded` is when it was first stored."""
+    """A memory with its history, oldest state first. `recorded` is the time it was first stored."""
 
     scope: Scope
     key: str
@@ -138,7 +138,7 @@ class Line:
 
 
 def line_of(versions: Sequence[Memory], known: Mapping[str, Reference]) -> str:
-    """A memory as a line: its versions, the newest last. What `known` does not name is not referred to."""
+    """Return the line of a memory, with its newest state last. References outside `known` are left out."""
     memory, scope = versions[-1], versions[-1].scope
     told = {
         "format": FORMAT,
@@ -157,7 +157,7 @@ def line_of(versions: Sequence[Memory], known: Mapping[str, Reference]) -> str:
 
 
 def read_line(text: str) -> Line:
-    """A line as it was exported. Raises InvalidInput."""
+    """Parse an exported line. Raises InvalidInput."""
     fields = Fields.of_line(text)
     if fields.number("format") != FORMAT:
         raise InvalidInput("format", f"must be {FORMAT}, as in exported lines")
@@ -193,7 +193,7 @@ def _state(memory: Memory, known: Mapping[str, Reference]) -> dict[str, object]:
 
 
 def _brief(told: Mapping[str, object]) -> dict[str, object]:
-    """Without what says nothing; a text that is empty says that it is."""
+    """Remove fields without a value. An empty `text` is kept."""
     return {key: value for key, value in told.items() if key == "text" or value not in (None, False, [], {})}
 
 
@@ -256,21 +256,21 @@ NAMED: Final = re.compile(r"line (\d+)")
 
 
 def renumber(fault: InvalidInput, number_of: Callable[[int], int]) -> None:
-    """Let a fault name the line whose number in the whole belongs to the one that it names."""
+    """Replace the line number in an error with its number in the whole input."""
     if found := NAMED.fullmatch(fault.field):
         fault.field = f"line {number_of(int(found[1]))}"
         fault.args = (f"{fault.field}: {fault.reason}",)
 
 
 MARK = "\ufeff"
-"""What some programs write before the first line of a file."""
+"""The byte order mark that some programs write at the start of a file."""
 
 
 class LineReader:
-    """Reads lines, for another scope if one is given; `check` raises for what cannot be stored.
+    """Reads lines, optionally into another scope. `check` raises for lines that cannot be stored.
 
-    Of the scope that is given, the user takes the place of every line's user; an agent or a conversation
-    does so where it is named.
+    The user of the given scope replaces the user of every line. Its agent and conversation replace those of
+    the line if they are set.
     """
 
     def __init__(self, into: Scope | None, *, longest: int, check: Callable[[Line], None]) -> None:
@@ -280,7 +280,7 @@ class LineReader:
         self._meant: dict[tuple[Scope, str], tuple[Scope, int]] = {}
 
     def batches(self, lines: Iterable[str], *, most: int, characters: int) -> Iterator[list[Line]]:
-        """What stands on the lines, in batches that name no memory twice. Raises InvalidInput or TooLarge."""
+        """Parse lines in batches without duplicate memories. Raises InvalidInput or TooLarge."""
         batch: dict[tuple[Scope, str], Line] = {}
         size = 0
         for number, text in enumerate(lines.split("\n") if isinstance(lines, str) else lines, 1):
@@ -316,7 +316,7 @@ class LineReader:
 
 
 def moved(line: Line, into: Scope) -> Line:
-    """A line of a memory in another scope, with all that it refers to."""
+    """Move the line of a memory, with all its references, to another scope."""
 
     def there(scope: Scope) -> Scope:
         return Scope(into.user, into.agent or scope.agent, into.conversation or scope.conversation)

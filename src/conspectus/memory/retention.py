@@ -18,11 +18,11 @@ MOST_DAYS = 365_000
 MOST_MEMORIES = 1_000_000_000
 COUNTED = ("memories", "versions", "chunks", "vectors", "edges")
 ANY = "*"
-"""Stands for any agent where a rule is for one conversation; no name is written so in addresses."""
+"""Stands for any agent in the address of a rule for one conversation. Quoted names never contain it."""
 
 
 def checked_retention(retention: Retention) -> Retention:
-    """The retention, if it bounds anything. Raises InvalidInput."""
+    """Validate a retention rule, which must have a limit. Raises InvalidInput."""
     if retention.days is None and retention.max_count is None:
         raise InvalidInput("days", "give days, max_count or both")
     if retention.days is not None:
@@ -36,7 +36,7 @@ def checked_retention(retention: Retention) -> Retention:
 
 
 def checked_forgetting(what: MemorySelection) -> MemorySelection:
-    """What is to be forgotten, said in exactly one way. Raises InvalidInput."""
+    """Validate a selection for deletion, which must use exactly one criterion. Raises InvalidInput."""
     ways = (what.ids or None, what.before, what.older_than_days, what.everything or None)
     if sum(each is not None for each in ways) != 1:
         raise InvalidInput("ids", "give exactly one of ids, before, older_than_days and everything")
@@ -46,7 +46,7 @@ def checked_forgetting(what: MemorySelection) -> MemorySelection:
 
 
 def meant(what: MemorySelection, now: datetime) -> Filter:
-    """The filter of what is to be forgotten, where it is not given by ids."""
+    """Return the filter of a selection for deletion, except for its ids."""
     parts: list[Filter] = [] if what.pinned else [Not(Eq((PINNED,), True))]
     if what.before is not None:
         parts.append(Overlaps(end=parse_instant(what.before)))
@@ -56,7 +56,7 @@ def meant(what: MemorySelection, now: datetime) -> Filter:
 
 
 def days_before(now: datetime, days: float) -> datetime:
-    """The instant so many days before now, or the first there is."""
+    """Return the instant `days` days before now, or the earliest possible instant."""
     try:
         return now - timedelta(days=days)
     except OverflowError:
@@ -64,7 +64,7 @@ def days_before(now: datetime, days: float) -> datetime:
 
 
 def strictest(retentions: Iterable[Retention]) -> Retention:
-    """What several rules that hold for the same conversation come to."""
+    """Combine rules for the same conversation; the strictest limits apply."""
     rules = list(retentions)
     days = [each.days for each in rules if each.days is not None]
     most = [each.max_count for each in rules if each.max_count is not None]
@@ -72,13 +72,13 @@ def strictest(retentions: Iterable[Retention]) -> Retention:
 
 
 def holding(rules: Iterable[tuple[Scope, Retention]], home: Scope) -> Retention | None:
-    """What holds for a conversation, if any rule does."""
+    """Return the combined rule for a conversation, or None if no rule applies."""
     found = [retention for scope, retention in rules if holds(scope, home)]
     return strictest(found) if found else None
 
 
 def added(one: MemoryReceipt, other: MemoryReceipt) -> MemoryReceipt:
-    """Two receipts as one."""
+    """Add up two receipts."""
     return MemoryReceipt(
         one.memories + other.memories,
         one.versions + other.versions,
@@ -90,13 +90,13 @@ def added(one: MemoryReceipt, other: MemoryReceipt) -> MemoryReceipt:
 
 
 def counts_of(result: Metadata | None) -> dict[str, int]:
-    """What a job has counted of what is gone; nothing where it has counted nothing yet."""
+    """Return the counts of deleted items from the result of a job; 0 if a count is missing."""
     found = {name: (result or {}).get(name) for name in COUNTED}
     return {name: number if isinstance(number, int) else 0 for name, number in found.items()}
 
 
 def written_for(scope: Scope) -> str:
-    """How a rule says what it is for: as the names of its conversations begin, with `*` for any agent."""
+    """Return the address of a rule: the common prefix of its conversations, with `*` for any agent."""
     if scope.agent is None and scope.conversation is not None:
         user, _, conversation = home_name(scope).split("/")[1:]
         return "/".join((MEMORIES, user, ANY, conversation))
@@ -104,7 +104,7 @@ def written_for(scope: Scope) -> str:
 
 
 def read_from(begins: str) -> Scope:
-    """The scope of a rule; the inverse of `written_for`."""
+    """Return the scope of a rule from its address. The inverse of `written_for`."""
     kind, user, agent, conversation = (*begins.split("/"), "", "")[:4]
     return scope_of("/".join((kind, user, "" if agent == ANY else agent, conversation)))
 
@@ -116,11 +116,11 @@ def _require_days(field: str, days: float) -> None:
 
 
 FAULT_SECONDS: Final = 60.0
-"""Seconds after which what could not be done is tried again."""
+"""Seconds before a failed run is repeated."""
 
 
 class RetentionWorker(Leadership):
-    """Of all processes that have a store open, the one that has the turn looks after what is due."""
+    """Applies retention rules in one process per store: the process that holds the lock."""
 
     def __init__(self, look: Callable[[], Awaitable[None]], *, turn: Turn, pause: float) -> None:
         super().__init__(turn, "carrying out retentions", again=FAULT_SECONDS)
@@ -128,7 +128,7 @@ class RetentionWorker(Leadership):
         self._between = pause
 
     async def _lead(self) -> None:
-        """Look after what is due to the end, if it is this process's turn."""
+        """Apply due rules until the worker is closed, if this process gets the lock."""
         async with self._turn() as mine:
             while mine and not self._closing.is_set():
                 await self._look()

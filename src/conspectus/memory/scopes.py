@@ -1,4 +1,4 @@
-"""Whose memories a source holds, as its name says it."""
+"""Memory scopes and the names of their sources."""
 
 from collections.abc import Callable
 from urllib.parse import quote, unquote
@@ -11,11 +11,11 @@ MEMORIES = "memory"
 GRAPHS = "graph"
 LONGEST = 300
 _NEXT = "0"
-"""The character after the slash."""
+"""The character after the slash in ASCII."""
 
 
 def checked(scope: Scope) -> Scope:
-    """The scope, if each of its names is one. Raises InvalidInput."""
+    """Validate the names of a scope. Raises InvalidInput."""
     for field in ("user", "agent", "conversation"):
         name = getattr(scope, field)
         if name is None:
@@ -28,17 +28,17 @@ def checked(scope: Scope) -> Scope:
 
 
 def home_name(scope: Scope) -> str:
-    """The name of the source that memories of exactly this scope are written into."""
+    """Return the name of the source for memories of exactly this scope."""
     return "/".join((MEMORIES, *_parts(scope)))
 
 
 def graph_name(scope: Scope) -> str:
-    """The name of the graph of exactly this scope."""
+    """Return the name of the graph of exactly this scope."""
     return "/".join((GRAPHS, *_parts(scope)))
 
 
 def scope_of(source: str) -> Scope:
-    """The scope that the name of a source of memories, or of their graph, stands for. Raises InvalidInput."""
+    """Return the scope of a source of memories or of a graph, by its name. Raises InvalidInput."""
     kind, *parts = source.split("/")
     if kind not in {MEMORIES, GRAPHS} or len(parts) != 3:
         raise InvalidInput("source", f"{source!r} holds no memories")
@@ -46,7 +46,7 @@ def scope_of(source: str) -> Scope:
 
 
 def beginning(scope: Scope, kind: str = MEMORIES) -> str:
-    """What the names of all sources begin with that reading in a scope may look into, and of some others."""
+    """Return a common prefix of the sources that are readable in a scope. Other sources may share it."""
     user, agent, conversation = _parts(scope)
     if scope.agent is None:
         return f"{kind}/{user}/"
@@ -54,12 +54,12 @@ def beginning(scope: Scope, kind: str = MEMORIES) -> str:
 
 
 def beyond(beginning: str) -> str:
-    """A name above all that begin so, and below all others that come after them."""
+    """Return an upper bound for names with this prefix, in sort order."""
     return beginning.removesuffix("/") + _NEXT if beginning.endswith("/") else beginning + "\x7f"
 
 
 def holds(asked: Scope, home: Scope) -> bool:
-    """Whether memories of the scope `home` may be read in the scope that was asked for."""
+    """Return whether memories of the scope `home` are readable in the scope `asked`."""
     return (
         asked.user == home.user
         and asked.agent in {None, home.agent}
@@ -68,7 +68,7 @@ def holds(asked: Scope, home: Scope) -> bool:
 
 
 def readable(asked: Scope) -> Callable[[str], bool]:
-    """The same of the name of a source; compared as it is written, since a scope can have thousands."""
+    """Return a check of `holds` by source name. It compares quoted names: a scope can have thousands."""
     names = [*zip((asked.user, asked.agent, asked.conversation), _parts(asked), strict=True)]
     wanted = [(place, part) for place, (name, part) in enumerate(names, start=1) if name is not None]
 
@@ -80,7 +80,7 @@ def readable(asked: Scope) -> Callable[[str], bool]:
 
 
 def reaches(home: Scope, scope: Scope) -> bool:
-    """Whether a note of `home` is for who is in `scope`: it is for all of what it does not name."""
+    """Return whether a note of `home` applies in `scope`. A part that is None in `home` matches all."""
     return (
         home.user == scope.user
         and (home.agent is None or scope.agent in {None, home.agent})

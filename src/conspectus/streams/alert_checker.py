@@ -20,30 +20,31 @@ from conspectus.ports.streams import Alerts, Behind, Checked, Match
 from conspectus.text.analyzer import Analyzer
 
 ANCHOR: Final = "anchor"
-"""A word that is one term and no stop word: beside it, a text of nothing but stop words has no terms."""
+"""A single term that is not a stop word. A text of only stop words would otherwise keep its terms."""
 
 
 class Language:
-    """The terms of texts in one language."""
+    """Analyzes texts in one language."""
 
     def __init__(self, language: str | None) -> None:
         self._telling = Analyzer(language)
         self._all = Analyzer(language, stop_words=False)
 
     def telling(self, text: str) -> list[str]:
-        """The terms that say something, in the order of the text."""
+        """Return the terms of a text without stop words, in order."""
         return self._telling.terms(f"{text} {ANCHOR}")[:-1]
 
     def all(self, text: str) -> list[str]:
-        """All terms, stop words among them."""
+        """Return all terms of a text, including stop words."""
         return self._all.terms(text)
 
 
 @dataclass(frozen=True, slots=True)
 class AlertQuery:
-    """What is waited for: all of the `words`, or where there are none the `phrase` as it stands.
+    """A compiled query of an alert.
 
-    `vector` is that of the question in the captions' space, None where there is none to compare.
+    A caption matches if it has all `words`. If the query has only stop words, it matches `phrase` instead.
+    `vector` is the embedding of the query, None if similarity is not used.
     """
 
     filter: Filter
@@ -56,9 +57,9 @@ class AlertQuery:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """A caption as questions look at it: its terms, and the vectors of its pieces that there are so far.
+    """A caption with its terms and the vectors that are available so far.
 
-    `chunk` is the number of a piece of it, which is higher than those of all that was written before.
+    `chunk` is the id of one of its chunks. Ids increase with every write.
     """
 
     document: Document
@@ -71,7 +72,7 @@ class Heard:
 def question(
     text: str, filter: Filter, language: Language, *, min_similarity: float | None, vector: Vectors | None
 ) -> AlertQuery:
-    """A question ready to be compared."""
+    """Compile the query of an alert."""
     words = frozenset(language.telling(text))
     phrase = () if words else tuple(language.all(text))
     return AlertQuery(filter, bool(text.strip()), words, phrase, min_similarity, vector)
@@ -80,12 +81,12 @@ def question(
 def heard(
     document: Document, text: str, language: Language, *, chunk: int = 0, vectors: Sequence[bytes] = ()
 ) -> Heard:
-    """A caption ready to be compared with many questions."""
+    """Analyze a caption once, to match it with many queries."""
     return Heard(document, chunk, frozenset(language.telling(text)), language.all(text), vectors)
 
 
 def reason(asked: AlertQuery, caption: Heard) -> str | None:
-    """Why the caption is what is waited for; None if it is not."""
+    """Return why a caption matches; None if it does not match."""
     if not matches(asked.filter, document_row(caption.document)):
         return None
     if not asked.asks:
@@ -101,7 +102,7 @@ def reason(asked: AlertQuery, caption: Heard) -> str | None:
 
 
 def _similarity(asked: AlertQuery, caption: Heard) -> float | None:
-    """The cosine of the question with the piece of the caption that is nearest to it."""
+    """Return the highest cosine similarity between the query and the chunks of the caption."""
     if asked.vector is None or not caption.vectors:
         return None
     rows = np.stack([np.frombuffer(each, dtype="<f2").astype(np.float32) for each in caption.vectors])
@@ -109,27 +110,27 @@ def _similarity(asked: AlertQuery, caption: Heard) -> float | None:
 
 
 def _holds(terms: Sequence[str], phrase: Sequence[str]) -> bool:
-    """Whether the phrase stands somewhere in the terms without a gap."""
+    """Return whether the terms contain the phrase without gaps."""
     wide = len(phrase)
     return any(tuple(terms[at : at + wide]) == tuple(phrase) for at in range(len(terms) - wide + 1))
 
 
 Shows = Callable[[Document], bool]
 Eyes = Callable[[Alert], Awaitable[Shows | None]]
-"""What the owner of an alert may see of its collection at this moment; None if nothing at all."""
+"""Returns the check for documents that the owner of an alert may read now; None if there are none."""
 Meaning = Callable[[Collection, str], Awaitable[Vectors | None]]
-"""The vector of a question in the space of a collection, None without one. Raises ProviderError."""
+"""Embeds a query with the model of a collection; None without a model. Raises ProviderError."""
 
 CHANGES: Final = 200
 CHUNKS: Final = 4_096
-"""So many changes are looked at in one go, and so many chunks are read at once."""
+"""Maximum numbers of changes per step and of chunks per read."""
 PAUSE: Final = 5.0
-"""Seconds until an alert is checked again whose question could not be embedded."""
+"""Seconds before an alert is checked again after its query could not be embedded."""
 REMEMBERED: Final = 10_000
 
 
 class Checker:
-    """Checks the alerts of a store, a part of its history at a time."""
+    """Checks the alerts of a store in steps through its history."""
 
     def __init__(
         self, records: Records, alerts: Alerts, *, eyes: Eyes, meaning: Meaning, clock: Clock
@@ -144,7 +145,7 @@ class Checker:
         self._later: dict[str, float] = {}
 
     async def round(self) -> bool:
-        """Take every alert that is behind further; whether there was one."""
+        """Run one step for every alert that is behind. Returns whether there was any."""
         now = time.monotonic()
         self._later = {alert: until for alert, until in self._later.items() if until > now}
         behind = [each for each in await self._alerts.behind() if each.alert.id not in self._later]
@@ -194,7 +195,7 @@ class Checker:
     async def _vector(
         self, alert: Alert, captions: Sequence[Heard], home: Collection
     ) -> tuple[Vectors | None, bool]:
-        """The question's vector, where there is anything to compare, and whether that is the last word."""
+        """Return the query vector, if it is needed, and whether the result is final."""
         comparable = any(each.vectors for each in captions)
         if home.space is None or alert.min_similarity is None or not alert.query.strip() or not comparable:
             return None, True
@@ -214,7 +215,7 @@ class Checker:
     async def _captions(
         self, reader: Reader, changes: Sequence[Change], language: Language
     ) -> Sequence[Heard]:
-        """The captions that were written or got their vectors, as they are now."""
+        """Read the captions that were written or embedded, in their current state."""
         pieces: dict[str, list[IndexedChunk]] = {}
         for first, last in _put(changes):
             for each in await reader.chunks(ChunkId(first), ChunkId(last)):
@@ -232,7 +233,7 @@ class Checker:
 
 
 def _put(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
-    """What was put, in ranges that do not overlap and are not too long to be read at once."""
+    """Return the ids of written chunks as disjoint ranges of limited size."""
     found: list[tuple[int, int]] = []
     for first, last in sorted(
         (int(each.first), int(each.last)) for each in changes if each.operation == "put"

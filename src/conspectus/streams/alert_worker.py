@@ -1,4 +1,4 @@
-"""Background work that only one process does: the leader checks alerts and calls their webhooks."""
+"""Background work of the leader process: it checks alerts and calls their webhooks."""
 
 import asyncio
 import logging
@@ -16,11 +16,11 @@ from conspectus.streams.alert_checker import Checker
 
 HIDDEN: Final = "its caption can no longer be seen by whom the alert is for"
 Body = Callable[[AlertMatch], Awaitable[bytes | None]]
-"""What is sent of an event; None if its owner may not see it any more."""
+"""Returns the webhook body of an event; None if the owner of the alert may no longer read it."""
 
 
 class Deliverer:
-    """Sends what is due. The events of one alert are sent one after the other, those of others meanwhile."""
+    """Delivers due events. Events of one alert are sent in sequence, different alerts concurrently."""
 
     def __init__(
         self, alerts: Alerts, poster: Poster, *, body: Body, patience: RetryPolicy, clock: Clock
@@ -34,14 +34,14 @@ class Deliverer:
         self._stopping = False
 
     async def round(self, hold: Lock) -> None:
-        """Begin to send for every alert with something due that is not being sent for."""
+        """Start a delivery for every alert with due events, unless one is running."""
         self._sending = {alert: task for alert, task in self._sending.items() if not task.done()}
         for alert in await self._alerts.waiting(now=self._clock()):
             if alert not in self._sending:
                 self._sending[alert] = asyncio.create_task(self._send(alert, hold))
 
     async def stop(self, *, grace: float) -> None:
-        """Let what is being sent come to its end for so many seconds; what is left is sent another time."""
+        """Wait up to `grace` seconds for running deliveries, then cancel them; they are repeated later."""
         self._stopping = True
         sending = list(self._sending.values())
         if sending:
@@ -63,7 +63,7 @@ class Deliverer:
             logger.warning("webhook_failed code=%(code)s", {"code": fault.code})
 
     async def _sent(self, event: AlertMatch, hold: Lock) -> Delivery:
-        """What became of one sending. Raises LockLost if another process sends by now."""
+        """Send an event and return the outcome. Raises LockLost if another process has taken over."""
         body = await self._body(event)
         await hold.confirm()
         if body is None:
@@ -86,13 +86,14 @@ class Deliverer:
 logger = logging.getLogger(__name__)
 
 TURN_SECONDS: Final = 1.0
-"""Seconds between two looks at whether it is this process's turn."""
+"""Seconds between two attempts to acquire the lock."""
 
 
 class Leadership:
-    """Begun with `start`, ended with `close`; what the work is, `_lead` says.
+    """A background task that runs in the process that holds a lock. Subclasses implement `_lead`.
 
-    `what` is said in the log where it cannot be done; it is tried again `again` seconds later.
+    Call `start` to begin and `close` to end it. If the task fails, the log names it `what`, and it is
+    repeated after `again` seconds.
     """
 
     def __init__(self, turn: Turn, what: str, *, again: float = TURN_SECONDS) -> None:
@@ -103,20 +104,20 @@ class Leadership:
         self._closing = asyncio.Event()
 
     def start(self) -> None:
-        """Begin, as soon as it is this process's turn. Raises what ended it."""
+        """Start the task, which waits for the lock. Raises the error that ended it, if any."""
         if self._serving is None:
             self._serving = asyncio.create_task(self._serve())
         if self._serving.done() and not self._closing.is_set():
             self._serving.result()
 
     async def close(self) -> None:
-        """Stop after what is under way."""
+        """Stop after the current step."""
         self._closing.set()
         if self._serving is not None:
             await asyncio.wait({self._serving})
 
     async def _lead(self) -> None:
-        """Work until it is closed, if it is this process's turn."""
+        """Run until the task is closed, if this process gets the lock."""
         raise NotImplementedError
 
     async def _serve(self) -> None:
@@ -144,9 +145,9 @@ class Leadership:
 
 
 class AlertWorker(Leadership):
-    """Of all processes that have a store open, the one that has the turn checks and delivers for all.
+    """Checks alerts and delivers their events in one process per store: the process that holds the lock.
 
-    It looks for what is new every `poll` seconds; at the end, what is being sent has `grace` seconds.
+    It polls every `poll` seconds. When it stops, running deliveries have `grace` seconds to finish.
     """
 
     def __init__(
@@ -165,7 +166,7 @@ class AlertWorker(Leadership):
         self._grace = grace
 
     async def _lead(self) -> None:
-        """Check and deliver to the end of the service, if it is this process's turn."""
+        """Check and deliver until the worker is closed, if this process gets the lock."""
         async with self._turn() as mine:
             if not mine:
                 return

@@ -1,4 +1,4 @@
-"""Captions as people and files read them: times on their stream's clock, and one line of JSON for each."""
+"""Captions as text: times on the clock of their stream, and JSON Lines."""
 
 import json
 from datetime import UTC, datetime, timedelta
@@ -9,13 +9,13 @@ from conspectus.text.times import StreamClock, timecode
 
 
 def shown(seconds: float, clock: StreamClock) -> str:
-    """A time of a stream: a timecode, or the instant in its zone where it is one of the calendar."""
+    """Format a time of a stream: a timecode, or an instant in the time zone of the stream."""
     moment = clock.origin + timedelta(seconds=seconds)
     return timecode(seconds) if moment.year == EPOCH_YEAR else _local(moment, clock).isoformat()
 
 
 def line_of(caption: Caption) -> str:
-    """A caption as one line of JSON for an import, without the time at which it was stored."""
+    """Return a caption as a JSON line for an import, without the time it was stored."""
     document = caption.document
     metadata = dict(document.metadata)
     start, end = _times(caption)
@@ -34,7 +34,7 @@ def line_of(caption: Caption) -> str:
 
 
 def _times(caption: Caption) -> tuple[Json, Json]:
-    """Seconds of a recording, but instants of the calendar as such: they mean the same on every clock."""
+    """Return seconds for a recording and an ISO instant for calendar time."""
     occurred = caption.document.occurred
     if occurred is None or occurred.start.year == EPOCH_YEAR:
         return caption.start, caption.end

@@ -31,7 +31,7 @@ from conspectus.text.tokens import TOKENS_PER_MESSAGE
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """Captions in their order; `full` means that none is still to come, as far as the size says."""
+    """Captions in order. `full` means that no more captions belong to the batch, judged by its size."""
 
     number: int
     captions: tuple[Caption, ...]
@@ -39,24 +39,24 @@ class Batch:
 
     @property
     def border(self) -> SummaryBounds:
-        """What to keep of it."""
+        """Return the batch as it is stored."""
         spots = [spot(each) for each in self.captions]
         return SummaryBounds(min(spots), max(spots), self.full)
 
     @property
     def times(self) -> tuple[float | None, float | None]:
-        """From when to when, None where no caption has a time."""
+        """The time range of the captions; None if no caption has a time."""
         starts = [each.start for each in self.captions if each.start is not None]
         ends = [each.end for each in self.captions if each.end is not None]
         return min(starts, default=None), max(ends, default=None)
 
 
 def batches(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds] = ()) -> list[Batch]:
-    """Captions, given in their order, as batches of `size`.
+    """Divide captions, given in order, into batches of `size`.
 
-    Where all have an index, by `index // size`; Conflict where two have the same. Otherwise by time: what was
-    summarized before keeps its borders, so that a late caption changes only the batch it falls into, which
-    splits when it has grown beyond twice the size.
+    If all captions have an index, the batch is `index // size`. Duplicate indexes raise Conflict. Otherwise,
+    captions are divided by time. Batches that were summarized before keep their borders, so a late caption
+    changes only one batch. A batch is split when it exceeds twice the size.
     """
     if by_index(captions):
         return _by_index(captions, size)
@@ -64,12 +64,12 @@ def batches(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds
 
 
 def by_index(captions: Sequence[Caption]) -> bool:
-    """Whether all of them have an index."""
+    """Return whether all captions have an index."""
     return all(each.document.sequence is not None for each in captions)
 
 
 def spot(caption: Caption) -> CaptionPlace:
-    """Where a caption stands by time; those without one come last."""
+    """Sort key of a caption by time. Captions without a time come last."""
     return (math.inf if caption.start is None else caption.start, caption.document.id)
 
 
@@ -87,7 +87,7 @@ def _by_index(captions: Sequence[Caption], size: int) -> list[Batch]:
 
 
 def _by_time(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds]) -> list[Batch]:
-    """The groups between kept borders, then what came after the last of them."""
+    """Return the captions between kept borders, then the captions after the last border."""
     place = {each.document.id: number for number, each in enumerate(captions)}
     ordered = sorted(captions, key=spot)
     borders = sorted(kept, key=lambda border: border.first)
@@ -111,7 +111,7 @@ def _by_time(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBound
 
 
 def _split(group: Sequence[Caption], size: int) -> list[list[Caption]]:
-    """As it is up to twice the size; beyond that in parts as equal as can be, none larger than the size."""
+    """Split a group that exceeds twice the size into parts of nearly equal length, at most `size` each."""
     if not group:
         return []
     parts = 1 if len(group) <= 2 * size else math.ceil(len(group) / size)
@@ -123,7 +123,7 @@ T = TypeVar("T")
 
 
 async def all_of(works: Sequence[Coroutine[None, None, T]]) -> list[T]:
-    """What each comes to, in the order given; where one raises, the others are stopped first."""
+    """Run tasks concurrently and return ordered results. The first error cancels the others."""
     tasks = [asyncio.create_task(each) for each in works]
     try:
         return list(await asyncio.gather(*tasks))
@@ -135,12 +135,12 @@ async def all_of(works: Sequence[Coroutine[None, None, T]]) -> list[T]:
 
 
 LONGEST_ANSWER: Final = 1_000
-"""Tokens of one answer; less where the model's window is small."""
+"""Maximum tokens of a response. Small context windows lower it."""
 MARGIN: Final = 0.95
-"""Of a window that is counted as full, as counters differ from the model's own by a little."""
+"""Usable share of the context window. Token counts may differ slightly from the model's own."""
 LEAST_ROOM: Final = 64
 MOST_OF_A_TOKEN: Final = 16
-"""Characters of a token up to which a long text is looked at, so that it is not counted over and over."""
+"""Characters per token up to which a long text is examined, to avoid repeated counting."""
 
 _RULES: Final = (
     f"You summarize a video from its captions. What stands between <{RETRIEVED}> and </{RETRIEVED}> was made "
@@ -162,7 +162,7 @@ _FORM: Final = "Answer with one JSON object that satisfies this JSON Schema, and
 
 @dataclass(frozen=True, slots=True)
 class CaptionText:
-    """A summary that is kept, under a name by which later ones say that they are made of it."""
+    """A stored summary, with a name by which later summaries refer to it."""
 
     name: str
     text: str
@@ -170,7 +170,7 @@ class CaptionText:
 
 @dataclass(frozen=True, slots=True)
 class SummaryPrompt:
-    """One call to the model, with the captions and the earlier summaries that go into it."""
+    """One model request with the captions and earlier summaries in its input."""
 
     messages: tuple[Message, ...]
     max_tokens: int
@@ -179,13 +179,13 @@ class SummaryPrompt:
 
 
 SummaryPart: TypeAlias = tuple[CaptionText, Batch | None]
-"""A summary, and the batch that it is of; of several, none."""
+"""A summary and its batch; None if it covers several batches."""
 Ask: TypeAlias = Callable[[SummaryPrompt], Awaitable[CaptionText]]
 
 
 @dataclass(frozen=True, slots=True)
 class PromptPiece:
-    """A line of what a model is given, what it costs, and what it is made of."""
+    """A line of the model's input, its tokens and its sources."""
 
     line: str
     tokens: int
@@ -195,7 +195,7 @@ class PromptPiece:
 
 @dataclass(frozen=True)
 class Style:
-    """How questions are put: what matters to the caller, the form of answers, and how much fits."""
+    """The settings of model requests: instructions, response schema and token limits."""
 
     instructions: str
     form: str | None
@@ -205,7 +205,7 @@ class Style:
 
     @cached_property
     def free(self) -> int:
-        """Tokens for material and answer. Raises TooLarge where the instructions leave too few."""
+        """Tokens for input and response. Raises TooLarge if the instructions leave too few."""
         frames = max(self._cost(self.messages(task, ())) for task in _TASKS)
         free = int((self.window - frames) * MARGIN)
         if free < LEAST_ROOM:
@@ -214,16 +214,16 @@ class Style:
 
     @cached_property
     def answer_tokens(self) -> int:
-        """Tokens of an answer: few enough that three of them fit into the material of another question."""
+        """Maximum tokens of a response, so that three responses fit into the input of another request."""
         return min(LONGEST_ANSWER, self.free // 4)
 
     @cached_property
     def room(self) -> int:
-        """Tokens of the material."""
+        """Maximum tokens of the input."""
         return self.free - self.answer_tokens
 
     def messages(self, task: str, lines: Sequence[str]) -> tuple[Message, ...]:
-        """What is sent."""
+        """Return the messages of the request."""
         wish = without_delimiters(self.instructions.strip())
         end = _PLAIN if self.form is None else f"{_FORM}\n{self.form}"
         asked = "\n".join(filter(None, (_TASKS[task], wish and f"What matters: {wish}", end)))
@@ -232,7 +232,7 @@ class Style:
         return (Message("system", _RULES), Message("user", body))
 
     def of_captions(self, captions: Sequence[Caption], room: int) -> list[PromptPiece]:
-        """Captions as material, one line each; one that is too long for any question is several."""
+        """Return captions as input lines, several if a caption is too long for one request."""
         made = []
         for each in captions:
             said = " ".join(each.text.split())
@@ -243,14 +243,14 @@ class Style:
         return made
 
     def of_summary(self, told: CaptionText, batch: Batch | None, room: int) -> list[PromptPiece]:
-        """A summary as material."""
+        """Return a summary as input lines."""
         times = "" if batch is None else between(*batch.times, self.shown)
         text = "\n".join(line for line in told.text.splitlines() if line.strip())
         parts = self._fitting(text, room, times)
         return [PromptPiece(each, self.count(each) + 1, part=told.name) for each in parts]
 
     def _fitting(self, text: str, room: int, head: str) -> list[str]:
-        """The text behind its times, in as many pieces as it takes for each to fit, each one harmless."""
+        """Split a text into lines that fit, with times in front and delimiters neutralized."""
         parts: list[str] = []
         while True:
             end = min(len(text), MOST_OF_A_TOKEN * room)
@@ -269,21 +269,21 @@ class Style:
 
 @dataclass(frozen=True, slots=True)
 class Summarizer:
-    """Puts the questions that it takes; every answer goes through `ask`."""
+    """Summarizes with as many model requests as needed; each request goes through `ask`."""
 
     style: Style
     ask: Ask
     model: str
 
     async def batch(self, batch: Batch) -> CaptionText:
-        """What a batch comes to: one question where its captions fit into one."""
+        """Summarize a batch, with one request if its captions fit into it."""
         style = self.style
         groups = packed(style.of_captions(batch.captions, style.room), style.room)
         told = await all_of([self._put("captions", group) for group in groups])
         return told[0] if len(told) == 1 else await self.whole([(each, None) for each in told])
 
     async def whole(self, told: Sequence[SummaryPart]) -> CaptionText:
-        """One summary of several, in rounds where not all fit into one question; none is left out."""
+        """Merge all summaries into one, in several rounds if they do not fit into one request."""
         style = self.style
         size = 0
         while len(told) > 1:
@@ -299,7 +299,7 @@ class Summarizer:
         return told[0][0]
 
     async def refined(self, before: CaptionText | None, batch: Batch) -> CaptionText:
-        """The summary so far made one with what comes next."""
+        """Merge the summary so far with the next batch."""
         half = self.style.room // 2
         told = before
         for group in packed(self.style.of_captions(batch.captions, half), half):
@@ -314,7 +314,7 @@ class Summarizer:
     async def _condensed(
         self, group: Sequence[PromptPiece], pieces: Sequence[PromptPiece], known: Mapping[str, SummaryPart]
     ) -> SummaryPart:
-        """One summary of a group; a whole one that stands alone goes on to the next round as it is."""
+        """Summarize a group. A complete summary on its own passes to the next round unchanged."""
         part = group[0].part
         if part is not None and group == [each for each in pieces if each.part == part]:
             return known[part]
@@ -328,14 +328,14 @@ class Summarizer:
 
 
 def between(start: float | None, end: float | None, shown: Callable[[float], str]) -> str:
-    """From when to when, before what is said of it; nothing where that is not known."""
+    """Return the time range as a prefix; empty if it is unknown."""
     if start is None:
         return ""
     return f"[{shown(start)} - {shown(start if end is None else end)}] "
 
 
 def packed(pieces: Sequence[PromptPiece], room: int) -> list[list[PromptPiece]]:
-    """The pieces in their order, as many together as fit into the room, and each of them once."""
+    """Group lines in order. Each group holds as many lines as fit."""
     groups: list[list[PromptPiece]] = []
     left = 0
     for piece in pieces:
@@ -351,11 +351,11 @@ Rows: TypeAlias = NDArray[np.float32]
 Terms: TypeAlias = Callable[[str], list[str]]
 
 ALIKE: Final = 0.9
-"""Similarity from which a caption says nothing new."""
+"""Minimum similarity at which a caption counts as a repetition."""
 WEIGHT_OF_NEWS: Final = 0.5
 MOST_TERMS: Final = 256
 LONGEST: Final = 400
-"""Characters up to which a chosen caption is shown whole; of a longer one, the sentence that says most."""
+"""Longest caption, in characters, that is shown whole. Of longer captions, the best sentence is shown."""
 _SENTENCE: Final = regex_pattern(
     r".+?(?:[.!?\u2026\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]]*(?=\s|$)|$)", regex.DOTALL
 )
@@ -364,11 +364,11 @@ _SENTENCE: Final = regex_pattern(
 def extracted(
     captions: Sequence[Caption], most: int, *, terms: Terms, vectors: Rows | None = None
 ) -> list[tuple[Caption, str]]:
-    """At most `most` captions in the order given, each with what is shown of it.
+    """Select at most `most` captions in their order, each with the text to show.
 
-    The stream is cut into `most` stretches of equal length, and each that has captions gives the one that is
-    most like all others by its vector, or by its words where not all have one; what is left goes to the best
-    of the rest. Nothing is taken that says again what was taken.
+    The stream is divided into `most` ranges of equal length. From each range with captions, the caption most
+    similar to all others is selected. Similarity uses vectors, or terms if some captions have no vector. The
+    remaining places go to the best of the other captions. Repetitions of selected captions are skipped.
     """
     shown = [each for each in captions if each.text.strip()]
     if not shown or most < 1:
@@ -393,7 +393,7 @@ def _chosen_rows(captions: Sequence[Caption], vectors: Rows) -> Rows:
 
 
 def _take(places: Sequence[int] | range, central: NDArray[np.float32], rows: Rows, chosen: list[int]) -> bool:
-    """Add the best of the places that says something new; whether there was one."""
+    """Add the best caption that is not a repetition. Returns whether there was one."""
     at = np.asarray(places, np.intp)
     if chosen:
         at = at[~np.isin(at, chosen)]
@@ -408,7 +408,7 @@ def _take(places: Sequence[int] | range, central: NDArray[np.float32], rows: Row
 
 
 def _stretches(captions: Sequence[Caption], count: int) -> list[list[int]]:
-    """The places of captions by stretches of time, or of their order where some have no time."""
+    """Group the positions of captions by time range, or by order if some have no time."""
     starts = [each.start for each in captions]
     known = [start for start in starts if start is not None]
     timed = len(known) == len(starts) and max(known) > min(known)
@@ -419,7 +419,7 @@ def _stretches(captions: Sequence[Caption], count: int) -> list[list[int]]:
 
 
 def _of_words(words: Sequence[Sequence[str]]) -> Rows:
-    """Rows of the terms that captions share, as parts of unit rows of all their terms."""
+    """Return a matrix of the terms that captions share, scaled by the norm over all their terms."""
     counts = Counter(term for each in words for term in set(each))
     shared = [term for term, count in counts.most_common(MOST_TERMS) if count > 1]
     place = {term: at for at, term in enumerate(shared)}
@@ -432,7 +432,7 @@ def _of_words(words: Sequence[Sequence[str]]) -> Rows:
 
 
 def _said(text: str, weight: Counter[str], terms: Terms) -> str:
-    """A caption on one line; of a long one the sentence whose words are said most often."""
+    """Return a caption on one line. Of a long caption, return the sentence with the most frequent terms."""
     whole = " ".join(text.split())
     if len(whole) <= LONGEST:
         return whole
@@ -445,14 +445,14 @@ _FENCED: Final = regex_pattern(r"```[\w-]*[^\S\n]*\n(.*?)\n[^\S\n]*```", regex.D
 
 
 class Unsatisfied(ValueError):
-    """An answer that does not satisfy the schema; the message says why, for the next attempt."""
+    """A response that does not satisfy the schema. The message gives the reason for the next attempt."""
 
 
 class JsonSchemaOutput:
-    """A JSON Schema, ready to check answers; nothing is fetched for it, and no pattern takes long."""
+    """A compiled JSON Schema for responses. References are not fetched; patterns run in linear time."""
 
     def __init__(self, schema: Metadata) -> None:
-        """Raises InvalidInput for what is no schema, or refers to one elsewhere."""
+        """Compile a schema. Raises InvalidInput if it is invalid or has remote references."""
         self.text = json.dumps(dict(schema), ensure_ascii=False, sort_keys=True)
         try:
             self._validator = jsonschema_rs.validator_for(
@@ -462,7 +462,7 @@ class JsonSchemaOutput:
             raise InvalidInput("schema", f"is not a JSON Schema: {_brief(fault)}") from fault
 
     def read(self, answer: str) -> Metadata:
-        """The object that an answer is, alone or as its only block of code. Raises Unsatisfied."""
+        """Parse a response that is an object, or has it as its only code block. Raises Unsatisfied."""
         found = _parsed(answer)
         if not isinstance(found, Mapping):
             raise Unsatisfied("the answer is not a JSON object")

@@ -1,4 +1,4 @@
-"""Run summaries: requests, checked, and the calls for each batch."""
+"""Run summaries: validate requests and call the model for each batch."""
 
 import json
 import logging
@@ -26,11 +26,11 @@ from conspectus.text.hashing import stable_id
 logger = logging.getLogger(__name__)
 
 HOPELESS: Final = (ChatAuthFailed, ChatModelUnknown, ChatNotConfigured)
-"""Errors after which no other question will be answered either."""
+"""Errors that affect all further requests too."""
 
 
 class NotKept(Exception):
-    """A summary is not stored, and no model is to be asked for it."""
+    """The summary is not stored, and the model must not be called."""
 
     code: Final = "not_summarized"
     told: Final = "It was not summarized yet, or could not be."
@@ -38,7 +38,7 @@ class NotKept(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """What became of each batch, and of all together; `fault` is the first error, if there was one."""
+    """The results of all batches and of the overall summary. `fault` is the first error, if any."""
 
     batches: tuple[BatchSummary, ...]
     whole: CaptionText | None
@@ -52,7 +52,7 @@ class _Ended:
     fault: ChatError | NotKept | None = None
 
     def summary(self) -> BatchSummary:
-        """As it is reported; the error in words without internals."""
+        """Return the report, with an error message without internals."""
         start, end = self.batch.times
         number, captions = self.batch.number, len(self.batch.captions)
         if self.told is not None:
@@ -64,7 +64,7 @@ class _Ended:
 async def in_batches(
     writer: Summarizer, batches: Sequence[Batch], done: Callable[[int], None], *, workers: int, together: bool
 ) -> Finished:
-    """Each batch by itself, as many at once as there are workers; then all of them, if `together`."""
+    """Summarize each batch on its own, concurrently up to the number of workers, then all if `together`."""
     waiting = iter(batches)
     ended: list[_Ended] = []
 
@@ -81,7 +81,7 @@ async def in_batches(
 
 
 async def in_turn(writer: Summarizer, batches: Sequence[Batch], done: Callable[[int], None]) -> Finished:
-    """One batch after the other, each with the summary of those before it."""
+    """Summarize batches in sequence, each with the summary of the earlier ones."""
     told: CaptionText | None = None
     ended: list[_Ended] = []
     for batch in batches:
@@ -115,7 +115,7 @@ MOST_SENTENCES: Final = 1_000
 
 
 def checked(request: SummaryRequest, *, most_characters: int) -> SummaryRequest:
-    """The request as it can be stored. Raises InvalidInput or TooLarge."""
+    """Return the request in its stored form. Raises InvalidInput or TooLarge."""
     if request.mode not in {"batches", "refine"}:
         raise InvalidInput("mode", f"{request.mode!r} is unknown; expected one of batches, refine")
     require_range("batch_size", request.batch_size, 1, MOST_BATCH)
@@ -127,7 +127,7 @@ def checked(request: SummaryRequest, *, most_characters: int) -> SummaryRequest:
 
 
 def recipe(request: SummaryRequest, span: Span, model: str) -> str:
-    """A name for all that decides how captions are put together and what is asked about them."""
+    """Return a key over all settings that determine how captions are grouped and prompted."""
     bounds = [None if each is None else each.isoformat() for each in (span.start, span.end)]
     schema = None if request.schema is None else json.dumps(dict(request.schema), sort_keys=True)
     told = [
@@ -138,7 +138,7 @@ def recipe(request: SummaryRequest, span: Span, model: str) -> str:
 
 
 def request_to_json(request: SummaryRequest) -> dict[str, Json]:
-    """The request as JSON, for `request_from_json`."""
+    """Return the request as JSON for `request_from_json`."""
     within = request.range
     told: dict[str, Json] = {
         each.name: getattr(request, each.name)
@@ -157,7 +157,7 @@ def request_to_json(request: SummaryRequest) -> dict[str, Json]:
 
 
 def request_from_json(told: Metadata) -> SummaryRequest:
-    """The inverse of `request_to_json`."""
+    """Parse a request. The inverse of `request_to_json`."""
     given: dict[str, Any] = dict(told)
     within = given.pop("range", None)
     return SummaryRequest(
