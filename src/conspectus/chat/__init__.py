@@ -1,4 +1,1 @@
-"""The request to a chat model: question, history and context within its tokens.
-
-Imports ports and text.
-"""
+"""Chat requests: message, history and context within the token budget. Imports ports and text."""

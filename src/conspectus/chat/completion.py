@@ -1,4 +1,4 @@
-"""Complete a chat: the events of an answer, and the sources that it cites."""
+"""Complete a chat: the events of a response, and the sources that it cites."""
 
 import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
@@ -31,9 +31,9 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """What a model is asked, for an answer of at most `max_tokens` tokens, and what it may cite.
+    """The messages for a model, the token limit of the response, and the sources that it may cite.
 
-    `keep` is handed the whole answer, and says why it could not be kept.
+    `keep` stores the complete response, and returns a Failure if it could not be stored.
     """
 
     messages: tuple[Message, ...]
@@ -47,11 +47,10 @@ class ModelRequest:
 async def answered(
     model: ChatModel | None, call: ModelRequest, count: CountTokens
 ) -> AsyncGenerator[ChatEvent, None]:
-    """The answer's pieces, what it cites and its usage; or a Failure, in words that are for the user.
+    """Stream the response, its citations and its usage; or a Failure with a message for the user.
 
-    A whole answer is kept before its citations are told.
-
-    Closing the generator ends the call at once. Where no answer may cost anything the model is not asked.
+    A complete response is stored before its citations are sent. Closing the generator cancels the model call
+    at once. The model is not called if `max_tokens` is below 1.
     """
     said: list[str] = []
     usage: Usage | None = None
@@ -76,7 +75,7 @@ async def answered(
 async def _pieces(
     model: ChatModel | None, call: ModelRequest
 ) -> AsyncGenerator[Delta | ToolCall | Usage | Failure, None]:
-    """What the model says, and why it stops where it fails; nothing where no answer may cost anything."""
+    """Stream the events of the model, with a Failure at the end on an error; nothing without tokens."""
     if model is None:
         yield Failure(ChatNotConfigured.code, ChatNotConfigured.told)
         return
@@ -101,10 +100,10 @@ _INLINE = regex_pattern(r"(?<!`)(`{1,3})(?!`)[^\n]{1,1000}?(?<!`)\1(?!`)")
 
 
 def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
-    """The sources that an answer cites, in their order, and the numbers in it that are none of theirs.
+    """Return the sources that an answer cites, in order, and the cited numbers without a source.
 
-    Of a range, every source inside it is cited, and an end that is no source is invented; marks in code
-    do not count.
+    A range cites every source in it; its ends are unknown if they have no source. Citations in code are
+    ignored.
     """
     given = {source.number for source in sources}
     named: set[int] = set()
@@ -116,7 +115,7 @@ def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
 
 
 def kept(answer: str, sources: Sequence[ChatSource]) -> dict[str, Json]:
-    """Metadata for a stored answer: under `citations` what it cites, and nothing that it does not."""
+    """Return the metadata of a stored answer, with the cited sources under `citations`."""
     return {"citations": [_reference(each) for each in cited(answer, sources).cited]}
 
 

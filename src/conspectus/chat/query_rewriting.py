@@ -1,4 +1,4 @@
-"""Rewrite a message as a query that stands alone, with keywords of the turns before it."""
+"""Rewrite a message as a standalone query with keywords of earlier turns."""
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -11,22 +11,22 @@ from conspectus.text.analyzer import STOP_WORDS
 from conspectus.text.late_patterns import regex_pattern
 
 Leaning: TypeAlias = Literal["alone", "partly", "wholly"]
-"""How far a message leans on what was said before: not at all, in part, or so that it says little itself."""
+"""How much a message depends on earlier turns. `wholly` means that it has little content of its own."""
 
 LONGEST: Final = 1_000
-"""Characters up to which a message is added to."""
+"""Maximum characters of a message after terms are added."""
 MOST_WORDS: Final = {"partly": 3, "wholly": 12}
 TURNS: Final = 3
-"""User's turns that are looked back at, as long as those lean on earlier ones themselves."""
+"""Maximum number of earlier user turns that are read while they depend on earlier turns themselves."""
 SHORT: Final = 2
 BRIEF: Final = 3
-"""Words of content up to which a message says hardly anything, or not much."""
+"""Most content words of a message with hardly any content, and of one with little content."""
 RESOLVED: Final = 3
-"""Words of content, or a name, before a pronoun that it may stand for."""
+"""Content words before a pronoun from which it refers to the message itself. A name counts as enough."""
 COMPARED: Final = 6
-"""Words of content up to which a word of comparison counts."""
+"""Most content words of a message in which a comparing word refers to earlier turns."""
 ANSWER_READ: Final = 300
-"""Characters of the last answer in which its subject is looked for."""
+"""Characters of the last answer that are searched for its subject."""
 
 _PRONOUNS = """
 it its itself they them their theirs themselves he him his himself she her hers herself this these those
@@ -41,7 +41,7 @@ GOING_ON: Final = regex_pattern(
     rf"\W*(?:{'|'.join(_AND.split())}|{_AND_IN_RUSSIAN}|(?:what|how) about)\b", regex.IGNORECASE
 )
 GOING_ON_IN: Final = 4
-"""How a question begins that goes on with the one before, and how many words it has in any language."""
+"""The start of a follow-up question, and its maximum number of words in any language."""
 WHICH_OF_THEM: Final = regex_pattern(r"\bwhich ones?\b", regex.IGNORECASE)
 NOT_COMPARING: Final = regex_pattern(
     r"\btoo \w+|\bsuch as\b|\bone (?:of|month|day|year|week)\b", regex.IGNORECASE
@@ -51,16 +51,16 @@ EMPTY_IT: Final = regex_pattern(
     r"|\bdoes it (?:take|mean)\b|\bit (?:takes|means)\b|\bit (?:is|was) (?:\w+ ){1,2}(?:to|that)\b",
     regex.IGNORECASE,
 )
-"""An `it` that stands for nothing."""
+"""Expletive `it`, which refers to nothing."""
 
 
 def standalone(message: str, history: Sequence[Message]) -> str:
-    """What to search for: the message, with what it leaves open filled in from the turns before it.
+    """Return the search query for a message, with terms of earlier turns added if it needs them.
 
-    A message that says all itself comes back as it is. One that leans on what was said, by a pronoun or
-    because there is hardly anything in it, gets the words that say what the last turns were about; one that
-    says more by itself, or is brief and without a name, gets a few of them. Nothing of the message is lost,
-    and it is added to only up to 1,000 characters.
+    A complete message is returned unchanged. If a message depends on earlier turns, by a pronoun or because
+    it has hardly any content, the terms of the last turns are added. If it has more content, or is short and
+    has no name, a few terms are added. The message itself is kept, and terms are added only up to 1,000
+    characters.
     """
     asked = [turn.content for turn in history[-2 * TURNS :] if turn.role == "user"]
     if not asked:
@@ -80,7 +80,7 @@ def standalone(message: str, history: Sequence[Message]) -> str:
 
 
 def _leaning(text: str, *, english: bool) -> Leaning:
-    """Languages that are not known lean only where hardly anything is said."""
+    """Return how much a text depends on earlier turns. Other languages than English use its length."""
     content = size(content_words(text))
     if GOING_ON.match(text) and (content <= SHORT or size(words(text)) <= GOING_ON_IN):
         return "wholly"
@@ -96,7 +96,7 @@ def _leaning(text: str, *, english: bool) -> Leaning:
 
 
 def _points_back(text: str) -> bool:
-    """Whether a pronoun comes before anything in the message that it may stand for."""
+    """Return whether a pronoun comes before anything in the message that it may refer to."""
     found = words(text)
     empty_it = EMPTY_IT.search(text) is not None
     known = {word for name in inner_names(text) for word in name.split()}
@@ -115,7 +115,7 @@ def _compares(text: str) -> bool:
 
 
 def _topic(history: Sequence[Message], *, english: bool, answers: bool) -> Iterator[str]:
-    """What the last turns were about, the newest first, back to one of the user's that stands alone."""
+    """Return the terms of the last turns, newest first, up to a turn with enough content of its own."""
     seen = 0
     for turn in reversed(history):
         if turn.role != "user":
@@ -130,7 +130,7 @@ def _topic(history: Sequence[Message], *, english: bool, answers: bool) -> Itera
 
 
 def _new_words(message: str, terms: Iterator[str]) -> Iterator[str]:
-    """The words of the terms that the message does not have, each once."""
+    """Return the distinct words of the terms that the message does not contain."""
     known = {word.lower() for word in words(message)}
     for term in terms:
         for word in term.split():
@@ -140,7 +140,7 @@ def _new_words(message: str, terms: Iterator[str]) -> Iterator[str]:
 
 
 READ: Final = 2_000
-"""Characters of a message that are looked at."""
+"""Maximum characters of a message that are read."""
 
 _SHORTENED = "im ive id ill hes shes theyre youre thats whats"
 FUNCTION_WORDS: Final = STOP_WORDS["english"] | frozenset(_SHORTENED.split())
@@ -153,7 +153,7 @@ understand explain describe clarify list mention provide available specific rega
 other others same both each every all else stuff us
 """
 TALK: Final = frozenset(_TALK.split())
-"""Words of talking itself, which are about nothing."""
+"""Conversational words without a subject."""
 
 _DENSE = r"[\p{Han}\p{Hiragana}\p{Katakana}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]"
 _WORD: Final = regex_pattern(r"[\p{L}\p{M}\p{N}]++(?:[.'\u2019@_:/+-][\p{L}\p{M}\p{N}]++)*+[+#]*+")
@@ -167,36 +167,36 @@ _ENGLISH_SHARE = 0.2
 
 
 def words(text: str) -> list[str]:
-    """The words of the beginning of a text, in its order."""
+    """Return the words at the start of a text, in order."""
     return _WORD.findall(text[:READ])
 
 
 def content_words(text: str) -> list[str]:
-    """Those that say what it is about."""
+    """Return the content words of a text."""
     return [word for word in words(text) if _says_something(word)]
 
 
 def names(text: str) -> list[str]:
-    """What is quoted, and runs of words in capitals, without function words at their ends."""
+    """Return quoted terms and capitalized phrases, without function words at their ends."""
     text = text[:READ]
     found = (_bare(run.rstrip(".").split()) for run in _NAME.findall(text))
     return [*_QUOTED.findall(text), *(" ".join(run) for run in found if run)]
 
 
 def inner_names(text: str) -> list[str]:
-    """The names after the first word, which has a capital whatever it is."""
+    """Return the names after the first word, which is always capitalized."""
     text = text.strip()
     first = _WORD.search(text[:READ])
     return names(text[first.end() :]) if first else []
 
 
 def size(found: Sequence[str]) -> int:
-    """How many words these are; in scripts without spaces, two characters are one."""
+    """Count words. In scripts without spaces, two characters count as one word."""
     return sum(-(-len(word) // 2) if _DENSE_WORD.search(word) else 1 for word in found)
 
 
 def is_english(texts: Sequence[str]) -> bool:
-    """Whether enough of the words are English function words."""
+    """Return whether enough of the words are English function words."""
     found = [_plain(word) for text in texts for word in words(text)]
     known = sum(word in FUNCTION_WORDS for word in found)
     return known >= _ENGLISH_SHARE * len(found)

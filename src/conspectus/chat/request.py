@@ -1,4 +1,4 @@
-"""A chat request: checked, with its prompt, the history that fits, and the tokens left for context."""
+"""A chat request: validated, with its prompt, the history that fits, and the tokens left for context."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ NOTHING_FOUND = f"<{RETRIEVED}>\nNo document was found for this message.\n</{RET
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """All that is said in a chat but the context."""
+    """All messages of a chat except the context."""
 
     system: str
     history: tuple[Message, ...]
@@ -37,9 +37,9 @@ class Prompt:
     def of(
         cls, instructions: str | None, history: Sequence[Message], message: str, *, rules: bool
     ) -> "Prompt":
-        """With the instructions given, or ours, and rules for context; delimiters of ours are disarmed.
+        """Make a prompt with the given or default instructions, and rules for context.
 
-        Everything else of history and message stays as it is.
+        Delimiters of the prompt are neutralized in history and message; other text is unchanged.
         """
         said = INSTRUCTIONS if instructions is None else instructions
         turns = _disarmed(history)
@@ -48,29 +48,29 @@ class Prompt:
 
     @property
     def instructions(self) -> tuple[Message, ...]:
-        """The system message, where there is anything to instruct."""
+        """The system message, if there are instructions."""
         return (Message("system", self.system),) if self.system else ()
 
     def with_since(self, since: Sequence[Message]) -> "Prompt":
-        """The same with calls of tools after the message."""
+        """Return the prompt with tool calls and results after the message."""
         return replace(self, since=_disarmed(since))
 
     def with_history(self, history: Sequence[Message]) -> "Prompt":
-        """The same with other earlier turns."""
+        """Return the prompt with other earlier turns."""
         return replace(self, history=tuple(history))
 
     def with_context(self, context: str) -> tuple[Message, ...]:
-        """The messages as they are sent: instructions, history, the last one, and what tools gave since."""
+        """Return the messages to send: instructions, history, the last message, tool calls and results."""
         return (*self.instructions, *self.history, self.last(context), *self.since)
 
     def last(self, context: str) -> Message:
-        """The context, if there is any, and the user's own words, which come last and are marked."""
+        """Return the last message: the context, if any, then the marked message of the user."""
         if not context:
             return Message("user", self.message)
         return Message("user", f"{context}\n\n{USER_MESSAGE}\n{self.message}")
 
     def added_by(self, context: str, count: CountTokens) -> int:
-        """What a context adds to the cost of the prompt."""
+        """Return the tokens that a context adds to the prompt."""
         return cost([self.last(context)], count) - cost([self.last("")], count)
 
 
@@ -83,7 +83,7 @@ SHRUNK = "The model's window is too small for what was allotted: "
 
 @dataclass(frozen=True, slots=True)
 class TokenAllowance:
-    """What the history and the context may cost; `notice` says that a small window made it less."""
+    """The tokens for history and context. `notice` says that a small context window reduced them."""
 
     history: int
     context: int
@@ -91,7 +91,7 @@ class TokenAllowance:
 
 
 def cost(messages: Sequence[Message], count: CountTokens) -> int:
-    """Tokens of messages as they are sent: role, content, and what models add to each."""
+    """Return the tokens of messages: role, content, and the overhead of the model per message."""
     return sum(TOKENS_PER_MESSAGE + count(each.role) + sum(map(count, _texts(each))) for each in messages)
 
 
@@ -101,11 +101,12 @@ def _texts(message: Message) -> list[str]:
 
 
 def room(allocation: Allocation, *, window: int, system: int, question: int) -> TokenAllowance:
-    """What is left for history and context beside messages that cost `system` and `question`.
+    """Return the tokens left for history and context beside `system` and `question`, in tokens.
 
-    A question over its share takes from the history, then from the context; where the window is too small for
-    all, the history shrinks first, then the context. Raises InvalidInput for a negative share, TooLarge for
-    instructions over theirs, and for a question that does not fit beside them and the answer.
+    If the question exceeds its share, it reduces the history, then the context. If the context window is too
+    small for all, the history is reduced first, then the context. Raises InvalidInput for a negative share.
+    Raises TooLarge if the instructions exceed their share, or if the question does not fit beside them and
+    the answer.
     """
     for name in Allocation.__dataclass_fields__:
         if getattr(allocation, name) < 0:
@@ -136,7 +137,7 @@ MOST_TEMPERATURE = 2.0
 
 @dataclass(frozen=True, slots=True)
 class PreparedChat:
-    """What will be sent, but for the context; `question` is what to look for, empty if nothing is."""
+    """The prompt without context. `question` is the search query, empty if no search is needed."""
 
     prompt: Prompt
     room: TokenAllowance
@@ -145,20 +146,20 @@ class PreparedChat:
 
     @property
     def frame(self) -> int:
-        """What stands around a context, in tokens."""
+        """The tokens around a context."""
         return self.prompt.added_by(NOTHING_FOUND, self.count) - self.count(NOTHING_FOUND)
 
     def added_by(self, context: str) -> int:
-        """Tokens that a context adds to the prompt."""
+        """Return the tokens that a context adds to the prompt."""
         return self.prompt.added_by(context, self.count) if context else 0
 
     def fits(self, context: str) -> bool:
-        """Whether a context costs no more than its share."""
+        """Return whether a context fits into its share."""
         return self.added_by(context) <= self.room.context
 
 
 def drafted(request: ChatRequest, settings: Settings, *, window: int, count: CountTokens) -> PreparedChat:
-    """Check a request and share out the window. Raises InvalidInput or TooLarge."""
+    """Validate a request and divide the context window. Raises InvalidInput or TooLarge."""
     message, history, since = _checked(request, settings)
     shares = request.allocation
     look = (
@@ -202,9 +203,10 @@ def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Me
 
 
 def trimmed(history: Sequence[Message], count: CountTokens, most: int) -> tuple[Message, ...]:
-    """The newest turns that cost at most `most` tokens in all, beginning with one of the user's.
+    """Return the newest turns of at most `most` tokens in all, starting with a user turn.
 
-    Each costs its role, its content and TOKENS_PER_MESSAGE. No turn is cut, and none is left out between two.
+    Each turn costs its role, its content and TOKENS_PER_MESSAGE. Turns are not truncated, and none is
+    skipped.
     """
     left = most
     first = len(history)

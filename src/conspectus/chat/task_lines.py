@@ -1,4 +1,4 @@
-"""Tasks as lines of a prompt: one line a task whatever its text says, within a number of tokens."""
+"""Tasks as lines of a prompt: one line per task, within a token limit."""
 
 import re
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ SNIPPET = 100
 CUT = "..."
 
 _BREAKING = regex_pattern(r"[\s\p{Zl}\p{Zp}\p{Cc}]+")
-# What a person cannot see must not speak to a model. Joiners are parts of letters and emoji.
+# Characters that people cannot see must not reach a model. Joiners are parts of letters and emoji.
 _INVISIBLE = regex_pattern(r"[[\p{Cf}\p{Cs}]--[\u200c\u200d\p{GCB=Prepend}]]", regex.VERSION1)
 _IMITATION = regex_pattern(
     r"(?<=\p{Nd}\s*[.):\uFF0E]\s*)[\[\uFF3B]|[(\uFF08](?=\s*similarity\s*[:\uFF1A])", regex.IGNORECASE
@@ -27,9 +27,9 @@ _IN_PARENTHESES = re_pattern(r"[\\(),]")
 
 @dataclass(frozen=True, slots=True)
 class TaskLine:
-    """A task found, as a prompt shows it; `attachment` is the one of its attachments that was found.
+    """A task as a prompt shows it. `attachment` is the attachment that was found, if any.
 
-    `document` is the id of what was found, for citations; `priority` and `similarity` may not be known.
+    `document` is the id of the found document for citations. `priority` and `similarity` may be unknown.
     """
 
     number: int
@@ -45,10 +45,10 @@ class TaskLine:
 def render_tasks(
     lines: Sequence[TaskLine], count: CountTokens, most: int | None, *, metadata: bool = True
 ) -> tuple[str, tuple[TaskLine, ...]]:
-    """The text, never more than `most` tokens (None: no limit), and the lines that are in it.
+    """Return a text of at most `most` tokens (None: no limit), and the lines in it.
 
-    A line is in it whole or not at all; one that does not fit is passed over for those after it, and a
-    last line says how many are left out. Where not even that fits, or there is no line, it is empty.
+    A line is included as a whole or skipped; shorter lines after it may still fit. A final line says how many
+    are left out. The text is empty if not even that line fits, or if there are no lines.
     """
     shown = [_line(each, metadata=metadata) for each in lines]
     whole = _text(shown, left_out=0)
@@ -65,10 +65,7 @@ def render_tasks(
 
 
 def snippet(text: str, characters: int = SNIPPET) -> str:
-    """The beginning of a text, of so many characters at most, with `...` behind it where it was cut.
-
-    No grapheme is cut in two.
-    """
+    """Truncate a text to a number of characters, followed by `...`. Graphemes are not split."""
     return text if len(text) <= characters else graphemes_prefix(text, characters) + CUT
 
 
@@ -82,8 +79,8 @@ def _text(shown: Sequence[str], *, left_out: int) -> str:
 def _line(line: TaskLine, *, metadata: bool) -> str:
     """`1. [id] (status: …, priority: …) - snippet (similarity: 95.00%)`.
 
-    The first bracket without a backslash begins the id and the next one ends it; what is in parentheses
-    after it, and at the very end, is ours.
+    The id is between the first unescaped bracket and the next closing bracket. Only the parentheses after it
+    and those at the end are generated; all else is text of the task.
     """
     told = [f"{line.number}. [{_IN_BRACKETS.sub(_escaped, _on_one_line(line.task))}]"]
     if metadata:

@@ -1,4 +1,4 @@
-"""Evaluation: how well search and windows answer judged queries.
+"""Evaluation of search and windows on judged queries.
 
 Imports bootstrap, chat, engine, ports, retrieval and text.
 """

@@ -1,4 +1,4 @@
-"""Evaluation sets of conversations, how their questions are asked, and similarities within them."""
+"""Evaluation sets of conversations, the queries for their questions, and similarities within them."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,9 +30,9 @@ from conspectus.text.times import parse_instant
 
 
 def read_conversations(directory: Path) -> ConversationSet:
-    """Questions about conversations, chats with threads made by hand, or meetings: what the files are for.
+    """Read a set of conversations, of chats with annotated threads, or of meetings, as the files say.
 
-    Raises InvalidInput for a directory without any, or with something unreadable in them.
+    Raises InvalidInput for a directory without a set, or if a file is not readable.
     """
     if (directory / "questions.jsonl").exists() or not directory.is_dir():
         return read_conversation_set(directory)
@@ -44,16 +44,16 @@ def read_conversations(directory: Path) -> ConversationSet:
 
 
 def profile_without(profile: str, parts: Sequence[str]) -> str:
-    """The name of a profile with parts switched off."""
+    """Return the name of a profile without some parts."""
     return f"{profile}{WITHOUT}{', '.join(parts)}" if parts else profile
 
 
 @dataclass(frozen=True, slots=True)
 class Asker:
-    """How questions of a set are asked: in their conversation, with what had been said there before.
+    """Makes queries for the questions of a set, limited to what was said before in the conversation.
 
-    With a profile they are asked in their channel and at their time, which is the end of the conversation
-    where none is given. Without one they have no situation.
+    With a profile, a query has the channel and time of its question. The default time is the end of the
+    conversation. Without a profile, it has no query context.
     """
 
     engine: Engine
@@ -61,7 +61,7 @@ class Asker:
     profile: str | None = None
 
     async def query(self, question: CitedQuestion) -> Query:
-        """What the engine is asked."""
+        """Return the query for a question."""
         source = await self.engine.collections.get_or_create_source(question.conversation)
         here = Eq("source", str(source.id))
         at = question.at or _end(self.given.conversations[question.conversation])
@@ -74,7 +74,7 @@ class Asker:
 
 
 def _known(question: CitedQuestion, here: Filter, at: datetime | None) -> Filter:
-    """What had been said when the question was asked."""
+    """Return the filter for messages before the question."""
     if question.before is None:
         return here
     before = And((here, Between("sequence", None, question.before)))
@@ -86,20 +86,20 @@ def _end(turns: Sequence[NewDocument]) -> datetime | None:
 
 
 FEWEST_WORDS = 5
-"""Shorter messages say nothing that could be looked for."""
+"""Minimum words of a message. Shorter messages have no content to search for."""
 FEWEST, MOST = 2, 10
-"""How many earlier messages a thread has that is asked for; more cannot all be among the ten best."""
+"""Fewest and most earlier messages in a thread of the set. More cannot all be among the ten best."""
 HALF_A_DAY = timedelta(hours=12)
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read_chat_set(directory: Path) -> ConversationSet:
-    """Read `messages.jsonl` with threads, and `links.jsonl` (what answers what) where it is there.
+    """Read `messages.jsonl` with threads, and the replies in `links.jsonl` if it exists.
 
     Questions of the category `thread` are asked in a channel; the earlier messages of the thread are the
-    evidence. Those of the category `reply` are asked in a thread, and what the message answers is the
-    evidence. Messages that nobody annotated are left out: having no thread would give them away. Raises
-    InvalidInput naming file and line, or where there is nothing to ask.
+    evidence. Questions of the category `reply` are asked in a thread; the answered message is the evidence.
+    Messages without annotation are left out, because the missing thread would identify them. Raises
+    InvalidInput with file and line, or if there are no questions.
     """
     channels: dict[str, list[Row]] = {}
     for row in rows(directory / "messages.jsonl"):
@@ -116,10 +116,10 @@ def read_chat_set(directory: Path) -> ConversationSet:
 
 
 def read_meeting_set(directory: Path) -> ConversationSet:
-    """Read `corpus.jsonl` (one turn a row) and `queries.jsonl` with the spans of turns that answer.
+    """Read `corpus.jsonl` (one turn per row), and `queries.jsonl` with the turns that answer each question.
 
-    A meeting is a conversation of one thread. Only questions about a part of a meeting are asked: those
-    whose spans cover less than a tenth of it. Raises InvalidInput naming file and line.
+    A meeting is a conversation with one thread. Only questions about a part of a meeting are used: their
+    evidence covers less than a tenth of it. Raises InvalidInput with file and line.
     """
     meetings: dict[str, list[NewDocument]] = {}
     for row in rows(directory / "corpus.jsonl"):
@@ -135,7 +135,7 @@ def read_meeting_set(directory: Path) -> ConversationSet:
 
 
 def _messages(said: Sequence[Row]) -> Iterator[NewDocument]:
-    """In order of time; where only a clock is shown, which starts anew every twelve hours, as given."""
+    """Return messages in order of time; in file order if they have only clock times of twelve hours."""
     dated = all(row.optional("timestamp") for row in said)
     ordered = sorted(said, key=lambda row: parse_instant(row.text("timestamp"))) if dated else said
     moments = (parse_instant(row.text("timestamp")) for row in ordered) if dated else _clock(ordered)
@@ -154,7 +154,7 @@ def _messages(said: Sequence[Row]) -> Iterator[NewDocument]:
 
 
 def _clock(said: Sequence[Row]) -> Iterator[datetime]:
-    """Times that never go back: a clock that does has begun anew, or is a little off."""
+    """Return times in ascending order. A clock that goes back has wrapped or is slightly off."""
     now = _START
     for row in said:
         shown = f"{row.optional('date')}T{row.optional('time')}"
@@ -206,7 +206,7 @@ def _says_something(message: NewDocument) -> bool:
 
 
 def _answered(path: Path) -> dict[tuple[str, int], set[int]]:
-    """What each message answers, by channel and number; a message that begins a conversation answers none."""
+    """Read the replies, by channel and number. A message that starts a conversation has no entry."""
     found: dict[tuple[str, int], set[int]] = {}
     for row in rows(path):
         child, parent = row.number("child"), row.number("parent")
@@ -247,16 +247,16 @@ def _places(row: Row) -> Iterator[int]:
 MOST_QUERIES = 200
 ALL = "all"
 Triple = tuple[str, str, str]
-"""A query, a text that answers it, and another one."""
+"""A query, a text that answers it, and a text that does not."""
 
 
 async def similarity(
     directories: Sequence[Path], *, settings: Settings | None = None
 ) -> dict[str, Similarity]:
-    """The similarities of each set, and of all together if there are several.
+    """Return the similarities of each set, and of all sets together if there are several.
 
-    At most 200 queries of a set are asked, chosen at random with a fixed seed. Raises InvalidInput for a
-    directory without a set of queries, or where no embedder is set.
+    At most 200 queries of a set are used, sampled with a fixed seed. Raises InvalidInput for a directory
+    without a set of queries, or if no embedding model is set.
     """
     chosen = settings or Settings.from_environment()
     embedders = Embedders(chosen)
@@ -276,7 +276,7 @@ async def similarity(
 
 
 def _triples(directory: Path) -> Iterator[Triple]:
-    """At most `MOST_QUERIES` of a set."""
+    """Sample at most `MOST_QUERIES` queries of a set."""
     chance = Random(0)
     judged, texts = _conversations(directory) if _is_conversation(directory) else _passages(directory)
     keys = list(texts)
@@ -312,7 +312,7 @@ def _conversations(directory: Path) -> tuple[list[tuple[str, set[str]]], dict[st
 
 
 async def _cosines(embedder: Embedder, triples: Sequence[Triple]) -> Floats:
-    """A row for each query: its similarity to the text that answers it, and to the other one."""
+    """Return, for each query, its similarities to the answering text and to the other text."""
     queries = np.stack([await embedder.embed_query(query) for query, _, _ in triples])
     texts = [await embedder.embed_documents([triple[place] for triple in triples]) for place in (1, 2)]
     found: Floats = np.stack([(queries * each).sum(axis=1) for each in texts], axis=1).astype(np.float64)

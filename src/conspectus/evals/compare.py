@@ -1,4 +1,4 @@
-"""Compare two evaluations question by question, and check figures against minimums."""
+"""Compare two evaluations by question, and check results against minimums."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, TypedDict
@@ -13,7 +13,7 @@ SEED: Final = 0
 
 
 class Comparison(TypedDict):
-    """Means of one measure, from 0 to 100, and the 95 % confidence interval of their difference."""
+    """The means of a measure, from 0 to 100, and the 95 % confidence interval of their difference."""
 
     first: float
     second: float
@@ -24,10 +24,10 @@ class Comparison(TypedDict):
 
 
 def compared(first: Mapping[str, object], second: Mapping[str, object]) -> dict[str, Comparison]:
-    """Every measure that two reports have for the same questions, by its name.
+    """Compare every measure that two reports have for the same questions, by name.
 
-    The interval is that of a paired bootstrap: 10,000 samples of the questions, with a fixed seed. Raises
-    InvalidInput if no measure is in both.
+    The interval is from a paired bootstrap: 10,000 samples of the questions, with a fixed seed. Raises
+    InvalidInput if the reports share no measure.
     """
     others = dict(_by_question(second))
     found: dict[str, Comparison] = {}
@@ -57,7 +57,7 @@ def _paired(first: Sequence[float], second: Sequence[float]) -> Comparison:
 
 
 def _by_question(report: object, above: tuple[str, ...] = ()) -> Iterator[tuple[str, dict[str, float]]]:
-    """The values of each measure by question, wherever the report has them."""
+    """Return the values of each measure by question, at all levels of a report."""
     if not isinstance(report, Mapping):
         return
     for name, value in report.items():
@@ -79,9 +79,10 @@ def _turned(
 
 
 def too_low(report: Mapping[str, object], minimums: Sequence[str]) -> list[str]:
-    """What is below `MEASURE=VALUE`, in words; a measure is named as in the report, with dots between levels.
+    """Return a message for each measure below its minimum `MEASURE=VALUE`.
 
-    Raises InvalidInput for a minimum that is not such, and for an unknown measure, with those there are.
+    Measures are named as in the report, with dots between levels. Raises InvalidInput for an invalid minimum,
+    and for an unknown measure with the list of known ones.
     """
     known = dict(_means(report))
     below = []

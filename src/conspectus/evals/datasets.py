@@ -18,55 +18,55 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of a JSONL file."""
+    """A line of a JSONL file."""
 
     place: str
     values: Mapping[str, object]
 
     def id(self, name: str) -> str:
-        """A name or number, as a string."""
+        """Return a string or number as a string."""
         return str(self._value(name, (str, int), "a string or a whole number"))
 
     def number(self, name: str) -> int:
-        """A whole number."""
+        """Return an integer."""
         return self._value(name, int, "a whole number")
 
     def real(self, name: str) -> float:
-        """A finite number."""
+        """Return a finite number."""
         value = self._value(name, (int, float), "a number")
         if not isfinite(value):
             raise InvalidInput(self.place, f"{name!r} must be a number")
         return float(value)
 
     def text(self, name: str) -> str:
-        """A string."""
+        """Return a string."""
         return self._value(name, str, "a string")
 
     def optional(self, name: str) -> str | None:
-        """A name or number, None where it is missing or null."""
+        """Return a string or number as a string, None if it is missing or null."""
         return self.id(name) if self.values.get(name) is not None else None
 
     def mapping(self, name: str) -> Mapping[str, object]:
-        """An object, an empty one where it is missing or null."""
+        """Return an object, empty if it is missing or null."""
         return {} if self.values.get(name) is None else self._value(name, dict, "an object")
 
     def items(self, name: str) -> list[object]:
-        """A list, an empty one where it is missing or null."""
+        """Return a list, empty if it is missing or null."""
         return [] if self.values.get(name) is None else self._value(name, list, "a list")
 
     def _value(self, name: str, kind: type[T] | tuple[type[T], ...], what: str) -> T:
-        """A value of this type, of which a truth value is none. Raises InvalidInput."""
+        """Return a value of this type; booleans are not numbers. Raises InvalidInput."""
         value = self.values.get(name)
         if isinstance(value, bool) or not isinstance(value, kind):
             raise InvalidInput(self.place, f"{name!r} must be {what}")
         return value
 
     def ids(self, name: str) -> frozenset[str]:
-        """The names or numbers of a list, as strings."""
+        """Return the strings or numbers of a list as strings."""
         return frozenset(Row(self.place, {name: value}).id(name) for value in self.items(name))
 
     def scalars(self, *, without: frozenset[str]) -> dict[str, object]:
-        """All other fields that hold strings, numbers or truth values."""
+        """Return all other fields that are strings, numbers or booleans."""
         return {
             name: value
             for name, value in self.values.items()
@@ -75,13 +75,13 @@ class Row:
 
 
 def spread(questions: Sequence[T], limit: int | None) -> list[T]:
-    """At most so many, the first and then one after every so many."""
+    """Return at most `limit` items, evenly spaced, starting with the first."""
     count = len(questions) if limit is None else min(limit, len(questions))
     return [questions[place * len(questions) // count] for place in range(count)]
 
 
 def rows(path: Path) -> Iterator[Row]:
-    """The rows of a JSONL file. Raises InvalidInput naming file and line."""
+    """Iterate over the rows of a JSONL file. Raises InvalidInput with file and line."""
     for number, line in lines(path):
         place = f"{path.name} line {number}"
         try:
@@ -94,7 +94,7 @@ def rows(path: Path) -> Iterator[Row]:
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """Lines with their numbers, blank ones left out; only a line feed ends a line."""
+    """Iterate over non-empty lines with their numbers. Only a line feed ends a line."""
     try:
         text = path.read_bytes().decode("utf-8-sig")
     except OSError as error:
@@ -108,7 +108,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
 @dataclass(frozen=True, slots=True)
 class JudgedQuery:
-    """A query, the metadata filter it is asked under, and the positive grades of documents by key."""
+    """A query, its metadata filter, and the positive grades of documents by key."""
 
     id: str
     text: str
@@ -118,7 +118,7 @@ class JudgedQuery:
 
 @dataclass(frozen=True, slots=True)
 class RetrievalSet:
-    """Documents and the queries that have at least one relevant document."""
+    """Documents, and the queries that have at least one relevant document."""
 
     documents: tuple[NewDocument, ...]
     queries: tuple[JudgedQuery, ...]
@@ -126,10 +126,10 @@ class RetrievalSet:
 
 @dataclass(frozen=True, slots=True)
 class CitedQuestion:
-    """A question about one conversation and the keys of the turns that answer it.
+    """A question about one conversation, and the keys of the turns that answer it.
 
-    `at` is when it is asked (None: nobody knows), `thread` the thread it is asked in. `before`, where given,
-    is the first turn that had not been said then; other conversations are known up to `at`.
+    `at` is the time of the question (None: unknown), and `thread` its thread. `before`, if given, is the
+    first turn that comes after the question; turns of other conversations are visible up to `at`.
     """
 
     id: str
@@ -151,9 +151,10 @@ class ConversationSet:
 
 
 def read_retrieval_set(directory: Path) -> RetrievalSet:
-    """Read `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`. Raises InvalidInput naming file and line.
+    """Read `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`. Raises InvalidInput with file and line.
 
-    Other scalar fields of a document become its metadata; `filter` of a query asks for their equality.
+    Other scalar fields of a document become its metadata. `filter` of a query selects documents with equal
+    metadata.
     """
     documents = read_documents(directory)
     grades = _grades(directory / "qrels.tsv")
@@ -165,7 +166,7 @@ def read_retrieval_set(directory: Path) -> RetrievalSet:
 
 
 def read_documents(directory: Path) -> tuple[NewDocument, ...]:
-    """Read `corpus.jsonl`. Raises InvalidInput naming file and line, and for one without documents."""
+    """Read `corpus.jsonl`. Raises InvalidInput with file and line, and for a file without documents."""
     documents = tuple(_document(row) for row in rows(directory / "corpus.jsonl"))
     if not documents:
         raise InvalidInput("corpus.jsonl", "has no documents")
@@ -173,12 +174,12 @@ def read_documents(directory: Path) -> tuple[NewDocument, ...]:
 
 
 def read_conversation_set(directory: Path) -> ConversationSet:
-    """Read `messages.jsonl` and `questions.jsonl`. Raises InvalidInput naming file and line.
+    """Read `messages.jsonl` and `questions.jsonl`. Raises InvalidInput with file and line.
 
-    A session is a thread; a turn's place in the file is its sequence; a time that cannot be read is left
-    out. Where an audit corrected the evidence of a question, the correction counts; where only sessions
-    are cited, their turns do, unless those are all there are. Evidence outside the conversation is left
-    out, and so is a question without any.
+    A session is a thread, and the position of a turn in the file is its sequence. Times that cannot be parsed
+    are left out. If an audit corrected the evidence of a question, the correction is used. If only sessions
+    are cited, all their turns are evidence, unless these are all turns of the conversation. Evidence outside
+    the conversation is left out, and so are questions without evidence.
     """
     conversations: dict[str, list[NewDocument]] = {}
     for row in rows(directory / "messages.jsonl"):
@@ -268,7 +269,7 @@ def _turns_of(sessions: frozenset[str], turns: Sequence[NewDocument]) -> frozens
 
 
 def _grades(path: Path) -> dict[str, dict[str, float]]:
-    """Positive grades by query and document; the first line is a header."""
+    """Return the positive grades by query and document. The first line of the file is a header."""
     grades: dict[str, dict[str, float]] = {}
     for number, line in lines(path):
         if number == 1:

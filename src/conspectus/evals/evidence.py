@@ -1,4 +1,4 @@
-"""Evaluate whether a window holds the evidence of an answer."""
+"""Evaluate whether windows contain the evidence of an answer."""
 
 import json
 from collections import defaultdict
@@ -25,7 +25,7 @@ from conspectus.text.clean import Span, sentences
 from conspectus.text.positions import headings_in
 
 HEADING, WORDS, JUDGED = "by heading", "by words", "questions"
-"""The kinds of questions: two that are made, and those of a set."""
+"""The kinds of questions: two generated kinds, and the questions of a set."""
 _PROSE = regex.compile(r"\p{Lu}[^\n|]*(?:\n[^\s|][^\n|]*)*[.!?]")
 _WORD = regex.compile(r"\w{4,}")
 _FENCED = regex.compile(r"^[ \t>]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*\1|\Z)", regex.MULTILINE | regex.DOTALL)
@@ -35,7 +35,7 @@ _FEWEST_WORDS = 6
 
 @dataclass(frozen=True, slots=True)
 class EvidenceQuestion:
-    """A question, and the characters of documents, by key, that answer it."""
+    """A question, and the character ranges of documents, by key, that answer it."""
 
     kind: str
     text: str
@@ -54,9 +54,9 @@ class EvidenceSet:
 def read_evidence_set(directory: Path, settings: Settings, *, pages: str | None = None) -> EvidenceSet:
     """Read `corpus.jsonl` with its questions, or files with headings. Raises InvalidInput without any.
 
-    A question's `spans` are its evidence; without them every sentence of the documents that are relevant by
-    `qrels.tsv`. With `pages`, the documents that share a value of that metadata field are joined into one
-    Markdown page, each as a section under its title.
+    The evidence of a question is its `spans`, or else every sentence of the documents that are relevant by
+    `qrels.tsv`. With `pages`, documents that share a value of that metadata field are joined into one
+    Markdown page, with each document as a section under its title.
     """
     if not (directory / "corpus.jsonl").exists():
         return _from_files(directory, settings)
@@ -85,7 +85,7 @@ def _judged(directory: Path) -> Iterator[EvidenceQuestion]:
 
 
 def _on_pages(given: EvidenceSet, field: str) -> EvidenceSet:
-    """The same questions about pages on which the documents are sections."""
+    """Return the same questions about pages that have the documents as sections."""
     texts: dict[str, str] = {}
     places: dict[str, tuple[str, int]] = {}
     metadata: dict[str, Mapping[str, object]] = {}
@@ -125,7 +125,7 @@ def _from_files(directory: Path, settings: Settings) -> EvidenceSet:
 
 
 def _about(document: NewDocument) -> Iterator[EvidenceQuestion]:
-    """For each section one question by its heading, and one by every second word of its last sentence."""
+    """Return two questions per section: its heading, and every second word of its last sentence."""
     headings = list(headings_in(document.text, document.syntax))
     code = [found.span() for found in _FENCED.finditer(document.text)]
     for heading, after in zip_longest(headings, headings[1:]):
@@ -144,10 +144,10 @@ def _by_words(document: NewDocument, sentence: Span) -> EvidenceQuestion:
 
 
 def questions_about(documents: Sequence[NewDocument], limit: int | None = None) -> EvidenceSet:
-    """A set of questions made of the documents' own headings and sentences, the same on every run.
+    """Make questions from headings and sentences of the documents, the same on every run.
 
-    With a limit, so many questions of each kind, evenly spread. A document without headings counts as one
-    section under its title. Raises InvalidInput where no sentence can be asked for.
+    `limit` is the maximum number of questions of each kind, evenly spread. A document without headings is one
+    section under its title. Raises InvalidInput if no sentence is suitable.
     """
     made = [each for document in documents for each in (list(_about(document)) or list(_whole(document)))]
     questions = tuple(each for asked in by_kind(made, limit).values() for each in asked)
@@ -165,9 +165,9 @@ def _whole(document: NewDocument) -> Iterator[EvidenceQuestion]:
 
 
 def write_evidence_set(given: EvidenceSet, directory: Path) -> None:
-    """Write `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, which both other evaluations read.
+    """Write `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, which the other evaluations read too.
 
-    Raises InvalidInput if one of them is there, so that edited questions are never lost.
+    Raises InvalidInput if one of them exists, so edited questions are never lost.
     """
     corpus, queries, grades = (directory / name for name in ("corpus.jsonl", "queries.jsonl", "qrels.tsv"))
     if there := [each.name for each in (corpus, queries, grades) if each.exists()]:
@@ -195,7 +195,7 @@ def write_evidence_set(given: EvidenceSet, directory: Path) -> None:
 
 
 def _prose(text: str, section: Span, code: Sequence[Span]) -> Iterator[Span]:
-    """The sentences of a section that read as such: not in code, tables or lists, and not too long."""
+    """Return the sentences of a section: not from code, tables or lists, and not too long."""
     start, end = section
     for first, last in sentences(text[start:end]):
         span = (start + first, start + last)
@@ -212,7 +212,7 @@ def _prose(text: str, section: Span, code: Sequence[Span]) -> Iterator[Span]:
 
 
 def by_kind(questions: Sequence[EvidenceQuestion], limit: int | None) -> dict[str, list[EvidenceQuestion]]:
-    """The questions of each kind; with a limit, so many of each, evenly spread over all."""
+    """Return the questions of each kind, at most `limit` of each, evenly spread."""
     kinds: dict[str, list[EvidenceQuestion]] = defaultdict(list)
     for question in questions:
         kinds[question.kind].append(question)
@@ -231,10 +231,10 @@ async def evidence(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> dict[str, dict[str, float]]:
-    """The share of the evidence inside windows of so many tokens of o200k_base, from 0 to 100, by kind.
+    """Return the share of evidence in windows of `budgets` tokens (o200k_base), 0 to 100, by kind.
 
-    A sentence counts where all of its characters are cited. With `limit`, so many questions of each kind are
-    asked; `pages` is what `read_evidence_set` says. Raises InvalidInput for a directory without such a set.
+    A sentence counts if all its characters are cited. `limit` is the maximum number of questions of each
+    kind. `pages` is described in `read_evidence_set`. Raises InvalidInput for a directory without such a set.
     """
     if any(most < 0 for most in budgets):
         raise InvalidInput("max_tokens", "must not be negative")
@@ -255,7 +255,7 @@ async def evidence(
 
 
 def _silent(what: str, done: int, total: int) -> None:
-    """Progress that nobody watches."""
+    """A progress callback that does nothing."""
 
 
 async def _share(
@@ -270,7 +270,7 @@ async def _share(
 
 
 def _covers(citations: Sequence[Citation], span: Span) -> bool:
-    """Whether citations of one document name every character of the span."""
+    """Return whether citations of one document cover every character of the span."""
     reached, end = span
     for citation in sorted(citations, key=lambda each: each.start):
         if citation.start <= reached:

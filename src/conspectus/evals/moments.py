@@ -1,4 +1,4 @@
-"""Evaluate the search for moments of a stream."""
+"""Evaluate search for moments of streams."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from conspectus.ports import Progress
 from conspectus.settings import Settings
 
 ASKED_INSIDE = "questions.jsonl"
-"""Questions about one video, each asked inside it."""
+"""Questions about one video, each searched in that video."""
 ASKED_OF_ALL = "queries.jsonl"
-"""Descriptions that do not say which video they are about, asked of all."""
+"""Descriptions without their video, searched in all videos."""
 
 
 @dataclass(frozen=True, slots=True)
 class TimedText:
-    """A caption, in seconds."""
+    """A caption with its times in seconds."""
 
     text: str
     start: float
@@ -34,7 +34,7 @@ class TimedText:
 
 @dataclass(frozen=True, slots=True)
 class TimedQuestion:
-    """A question, the video that answers it, and from when to when, in seconds."""
+    """A question, the video that answers it, and the time range in seconds."""
 
     id: str
     text: str
@@ -45,9 +45,9 @@ class TimedQuestion:
 
 @dataclass(frozen=True, slots=True)
 class MomentSet:
-    """The captions of each video in the order of time, and questions.
+    """The captions of each video in order of time, and questions.
 
-    `inside` says that each is asked of its own video only.
+    With `inside`, each question is searched only in its own video.
     """
 
     videos: Mapping[str, Sequence[TimedText]]
@@ -56,10 +56,10 @@ class MomentSet:
 
 
 def read_moment_set(directory: Path, *, limit: int | None = None) -> MomentSet:
-    """Read `captions.jsonl` with `questions.jsonl` or `queries.jsonl`; InvalidInput names file and line.
+    """Read `captions.jsonl` with `questions.jsonl` or `queries.jsonl`.
 
-    With a `limit` so many of the questions, spread evenly. A question about a video without captions is
-    left out: nothing could answer it.
+    `limit` is the maximum number of questions, evenly spread. Questions about a video without captions are
+    left out, because they cannot be answered. Raises InvalidInput with file and line.
     """
     videos: dict[str, list[TimedText]] = {}
     for row in rows(directory / "captions.jsonl"):
@@ -97,11 +97,11 @@ def _by_time(caption: TimedText) -> tuple[float, float]:
 
 LIMIT_INSIDE = 10
 LIMIT_OF_ALL = 50
-"""Moments that are asked for; of all videos more, so that they are of ten different ones."""
+"""Limits of a search for moments. It is higher for all videos, to find ten different ones."""
 CAPTIONS = 200
-"""Captions that plain BM25 answers with."""
+"""Number of captions that BM25 search returns."""
 BESIDE = 1
-"""So many captions before and after each of them belong to the answer."""
+"""Number of captions before and after each that belong to its answer."""
 DEPTHS = (1, 5)
 THRESHOLDS = (0.3, 0.5, 0.7)
 VIDEO_DEPTHS = (1, 2, 10)
@@ -111,7 +111,7 @@ MomentsReport: TypeAlias = dict[str, float | int]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A stretch of a video, in seconds."""
+    """A time range of a video in seconds."""
 
     video: str
     start: float
@@ -129,12 +129,12 @@ async def moments(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> dict[str, MomentsReport]:
-    """Recall at 1 and 5 by IoU with the true stretch, mean IoU and video hits, from 0 to 100, of two ways.
+    """Return recall at 1 and 5 by IoU with the true range, mean IoU and video hits, 0 to 100.
 
-    `engine` is what a user gets; `bm25` answers with the best captions by raw BM25, each with the one before
-    and the one after it. Questions of `questions.jsonl` are asked inside their video, those of
-    `queries.jsonl` of all videos; only there is it counted whether the video is found. `ms` is the mean time
-    of a question. Raises InvalidInput for a directory without such a set, or something unreadable in it.
+    `engine` is the search for moments. `bm25` returns the best captions by raw BM25, each with the one before
+    and the one after. Questions of `questions.jsonl` are searched in their video, those of `queries.jsonl` in
+    all videos, with video hits in the report. `ms` is the mean time of a question. Raises InvalidInput for a
+    directory without such a set, or if a file is not readable.
     """
     given = read_moment_set(Path(directory), limit=limit)
     async with fresh_engine(settings or Settings.from_environment()) as engine:
@@ -144,7 +144,7 @@ async def moments(
 
 
 def overlap(answer: Answer, question: TimedQuestion) -> float:
-    """Intersection over union in time, 0 in another video; two equal instants overlap wholly."""
+    """Return the intersection over union in time; 0 for another video, 1 for equal instants."""
     if answer.video != question.video:
         return 0.0
     shared = min(answer.end, question.end) - max(answer.start, question.start)
@@ -154,7 +154,7 @@ def overlap(answer: Answer, question: TimedQuestion) -> float:
 
 @dataclass(frozen=True, slots=True)
 class _Asker:
-    """A filled engine: ids of sources by video, and of each stored caption the video and its place there."""
+    """A filled engine: source ids by video, and the video and position of each stored caption."""
 
     engine: Engine
     given: MomentSet
@@ -170,7 +170,7 @@ class _Asker:
         return [Answer(each.stream.name, each.start, each.end) for each in found.moments]
 
     async def by_words(self, question: TimedQuestion) -> list[Answer]:
-        """The best captions by raw BM25, each with its neighbors."""
+        """Return the best captions by raw BM25, each with its neighbors."""
         where = Eq("source", self.sources[question.video]) if self.given.inside else EVERYTHING
         found = await self.engine.retrieve(
             question.text, filter=where, retrievers=("keyword",), limit=CAPTIONS
@@ -211,7 +211,7 @@ async def _measured(given: MomentSet, name: str, ask: Ask, progress: Progress | 
 
 
 def _overlaps(answered: Sequence[Answered]) -> MomentsReport:
-    """Recall of a stretch that overlaps enough, and how much the first one overlaps."""
+    """Return recall by minimum IoU, and the IoU of the first answer."""
     shares = [[overlap(answer, question) for answer in answers] for question, answers in answered]
     recalls = {
         f"recall@{depth} iou {threshold}": percent(
@@ -224,7 +224,7 @@ def _overlaps(answered: Sequence[Answered]) -> MomentsReport:
 
 
 def _video_hits(answered: Sequence[Answered], depth: int) -> float:
-    """How often the right video is among the first different ones."""
+    """Return how often the correct video is among the first distinct videos."""
     return percent(
         [
             float(question.video in list(dict.fromkeys(each.video for each in answers))[:depth])

@@ -1,4 +1,4 @@
-"""Run an evaluation of retrieval: nDCG, recall and latency."""
+"""Evaluate retrieval: nDCG, recall and latency."""
 
 import math
 import tempfile
@@ -65,12 +65,12 @@ async def retrieval(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> dict[str, RetrievalReport]:
-    """nDCG@10, recall@10 and recall@100 from 0 to 100, for `words`, `vectors` and `hybrid`.
+    """Return nDCG@10, recall@10 and recall@100, 0 to 100, for `keyword`, `vector` and `hybrid`.
 
-    `by_question` has the same of each question, from 0 to 1. Documents are ranked by their best chunk.
-    Without an embedder `vectors` is left out. With a `graph`, `hybrid` is compared with `hybrid with graph`,
-    and recall@5 is told as well. Raises InvalidInput for a directory without `corpus.jsonl`, `queries.jsonl`
-    and `qrels.tsv`, or with something unreadable in them.
+    `by_question` has the values of each question, from 0 to 1. Documents are ranked by their best chunk.
+    Without an embedding model, `vector` is left out. With a `graph`, `hybrid` is compared with `hybrid with
+    graph`, and recall@5 is added. Raises InvalidInput for a directory without `corpus.jsonl`, `queries.jsonl`
+    and `qrels.tsv`, or if one of them is not readable.
     """
     chosen = settings or Settings.from_environment()
     given = read_retrieval_set(Path(directory))
@@ -96,15 +96,14 @@ async def conversation(
     settings: Settings | None = None,
     progress: Progress | None = None,
 ) -> ConversationReport:
-    """How much of the cited evidence is found, from 0 to 100, each question in its own conversation.
+    """Return how much of the cited evidence is found, 0 to 100, each question in its own conversation.
 
-    With a `profile` of scores, each is asked in its channel and at its time; without, nowhere and never.
-    With a `graph`, the names in turns have a say.
-
-    `turn_recall@10` is the share of evidence among the ten best turns, `evidence_in_budget` the share in
-    a window of `max_tokens` tokens of o200k_base, `session_hit@1` how often the best turn's session holds
-    evidence; all are means over questions, and `by_question` has each, from 0 to 1. Raises InvalidInput for
-    an unknown profile, a directory without such a set, or something unreadable in it.
+    With a `profile`, queries have the channel and time of their question; without, no query context. With a
+    `graph`, entities in turns add to the scores. `turn_recall@10` is the share of evidence among the ten best
+    turns, `evidence_in_budget` the share in a window of `max_tokens` tokens of o200k_base, and
+    `session_hit@1` how often the session of the best turn has evidence. All are means over questions.
+    `by_question` has the value of each, from 0 to 1. Raises InvalidInput for an unknown profile, a directory
+    without such a set, or if a file is not readable.
     """
     if max_tokens < 0:
         raise InvalidInput("max_tokens", "must not be negative")
@@ -129,7 +128,7 @@ async def conversation(
 
 @dataclass(frozen=True, slots=True)
 class _Run:
-    """A filled engine; `keys` leads from stored documents back to those of the set."""
+    """A filled engine. `keys` maps stored documents to the keys of the set."""
 
     engine: Engine
     settings: Settings
@@ -141,7 +140,7 @@ class _Run:
             self.progress(what, done, total)
 
     async def hits(self, query: Query, *, depth: int) -> Sequence[Hit]:
-        """The best hit of each of the best `depth` documents, or of all there are."""
+        """Return the best hit of each of the best `depth` documents, or of all if there are fewer."""
         best: dict[str, Hit] = {}
         for limit in (2 * depth, self.settings.max_limit):
             asked = replace(query, limit=min(limit, self.settings.max_limit))
@@ -163,7 +162,7 @@ class _Answer:
 
 @asynccontextmanager
 async def fresh_engine(settings: Settings) -> AsyncIterator[Engine]:
-    """An engine on an empty store that is deleted afterwards."""
+    """Open an engine on an empty store that is deleted afterwards."""
     with tempfile.TemporaryDirectory(prefix="conspectus-eval-") as folder:
         async with bootstrap.open(folder, settings=settings) as engine:
             yield engine
@@ -172,7 +171,7 @@ async def fresh_engine(settings: Settings) -> AsyncIterator[Engine]:
 async def stored(
     engine: Engine, sources: Mapping[str, Sequence[NewDocument]], progress: Progress | None
 ) -> dict[str, dict[str, str]]:
-    """Add and embed everything; the stored documents' ids with their keys, by source."""
+    """Add and embed all documents. Returns the keys by stored id, for documents by source."""
     keys: dict[str, dict[str, str]] = {}
     for source, documents in sources.items():
         written = await engine.add(documents, source=source, progress=progress)
@@ -251,22 +250,22 @@ def _summary(questions: Sequence[CitedQuestion], answers: Sequence[_Answer]) -> 
 
 
 def ndcg(ranking: Sequence[str], grades: Mapping[str, float], *, depth: int) -> float:
-    """Normalized discounted cumulative gain of the first `depth` distinct documents, from 0 to 1.
+    """Return the normalized discounted cumulative gain of the first `depth` distinct documents, 0 to 1.
 
     The gain of a document is its grade, discounted by log2(rank + 1) with ranks from 1 (Järvelin and
-    Kekäläinen 2002, with the linear gain of trec_eval). `grades` holds positive grades, at least one.
+    Kekäläinen 2002, with the linear gain of trec_eval). `grades` has at least one positive grade.
     """
     ideal = _discounted(sorted(grades.values(), reverse=True)[:depth])
     return _discounted([grades.get(document, 0.0) for document in ranking[:depth]]) / ideal
 
 
 def recall(ranking: Sequence[str], relevant: Set[str], *, depth: int) -> float:
-    """The share of the relevant documents among the first `depth`, from 0 to 1; `relevant` is not empty."""
+    """Return the share of relevant documents (not empty) among the first `depth`, from 0 to 1."""
     return len(relevant & set(ranking[:depth])) / len(relevant)
 
 
 def percent(values: Sequence[float]) -> float:
-    """The mean of values from 0 to 1 as a percentage with two decimals; 0 for none."""
+    """Return the mean of values from 0 to 1 as a percentage with two decimals; 0 without values."""
     return round(100 * math.fsum(values) / len(values), 2) if values else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Questions in conversations: what is found by the last turn alone, with earlier ones, and rewritten."""
+"""Evaluate queries in conversations: the last turn alone, with earlier turns, and rewritten."""
 
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
@@ -18,10 +18,10 @@ from conspectus.settings import Settings
 
 DEPTH = 10
 CHUNKS = 60
-"""Chunks that are asked for, so that they are of ten documents."""
+"""Number of chunks to request, enough for ten documents."""
 FIRST = "first"
 SWITCHED = "switched"
-"""The kinds of questions without a turn before them, and of the same ones behind other conversations."""
+"""The kinds of questions without history, and of the same questions after another conversation."""
 
 TurnsReport = TypedDict(
     "TurnsReport", {"ndcg@10": float, "recall@5": float, "recall@10": float, "questions": int}
@@ -30,17 +30,17 @@ Rewrite: TypeAlias = Callable[[str, Sequence[Message]], str]
 
 
 def alone(message: str, history: Sequence[Message]) -> str:
-    """The last turn."""
+    """Return the last turn."""
     return message
 
 
 def with_previous(message: str, history: Sequence[Message]) -> str:
-    """The user's turn before it, then the last one."""
+    """Return the previous user turn and the last turn."""
     return " ".join([*_users(history)[-1:], message])
 
 
 def with_every(message: str, history: Sequence[Message]) -> str:
-    """All turns of the user's."""
+    """Return all user turns."""
     return " ".join([*_users(history), message])
 
 
@@ -54,7 +54,7 @@ WAYS: Mapping[str, Rewrite] = {
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """A question with the turns before it, and how it goes on with them."""
+    """A question with its history and its kind."""
 
     judged: JudgedQuery
     history: tuple[Message, ...]
@@ -64,12 +64,13 @@ class _Asked:
 async def turns(
     directory: str | Path, *, settings: Settings | None = None, progress: Progress | None = None
 ) -> dict[str, dict[str, TurnsReport]]:
-    """nDCG@10, recall@5 and recall@10 from 0 to 100, by way of asking, for `all` questions and each kind.
+    """Return nDCG@10, recall@5 and recall@10, 0 to 100, by query method, for `all` and each kind.
 
-    A way is `last` (the turn alone), `previous` or `every` (the user's turns before it too) or `standalone`.
-    The kinds are the first names of `multi_turn` in `queries.jsonl`, `first` without `history`, and, beside
-    all, `switched`: the first ones asked behind the turns of another conversation. Only questions with a
-    relevant document are asked. Raises InvalidInput as the evaluation of retrieval does.
+    The methods are `last` (the last turn), `previous` and `every` (with one or all earlier user turns), and
+    `standalone`. The kinds are the first entries of `multi_turn` in `queries.jsonl`, `first` without
+    `history`, and `switched`: `first` questions after the turns of another conversation, which `all` does not
+    include. Only questions with a relevant document are used. Raises InvalidInput as the evaluation of
+    retrieval does.
     """
     folder = Path(directory)
     given = read_retrieval_set(folder)
@@ -94,7 +95,7 @@ def _turn(row: Row, turn: object) -> Message:
 
 
 def _switched(asked: Sequence[_Asked]) -> list[_Asked]:
-    """The first questions, each behind the turns before the next question of another conversation."""
+    """Return each `first` question with the history of the next question of another conversation."""
     found = []
     for place, each in enumerate(asked):
         others = (other.history for other in chain(asked[place:], asked[:place]) if other.history)

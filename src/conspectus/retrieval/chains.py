@@ -1,4 +1,4 @@
-"""Reply chains: the messages that a hit answers, and those that answer it."""
+"""Reply chains: the ancestors and replies of a message that is a hit."""
 
 import asyncio
 import math
@@ -16,27 +16,30 @@ from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 
 MOST_HITS = 20
-"""So many of the best hits bring a chain."""
+"""Maximum number of hits that get a reply chain."""
 LEAST_OF_THREAD = 50
 MOST_CHUNKS = 3
-"""So many chunks of a long message come along."""
+"""Maximum chunks of a long message in a chain."""
 NEAR = 4
 PAUSE = 4
-"""What a message answers, the root, the answer and the end of the best hit come right behind it. So many hits
-go before those of the next one, and before each further message of a chain: on LoCoMo no less evidence fits
-into a window then, while with every chain right behind its hit a twentieth of it is pushed out.
+"""The first NEAR messages of the best hit's chain follow it directly.
+
+PAUSE hits come between the chains of two hits, and before each further message of a chain. On LoCoMo, windows
+then keep all evidence. With each whole chain directly after its hit, a twentieth of the evidence is pushed
+out.
 """
 STEP = 0.01
-"""How far below the last hit of all its chain ends."""
+"""How far the score of the last chain message is below the score of the last hit."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChainReader:
-    """Reads the thread of a hit, as far as the person may see it.
+    """Reads the threads of hits, limited to what the user may read.
 
-    `thread` reads the thread of a message, of a long one so many messages, among them what stands around the
-    given documents; `messages` the first chunks of documents; `chunks` reads chunks. Only what matches
-    `where` comes along. Threads share `most_messages`, but LEAST_OF_THREAD is for each.
+    `thread` reads the thread of a message. Of a long thread, it reads a number of messages that includes
+    those around the given documents. `messages` reads the first chunks of documents, and `chunks` reads
+    chunks. Only messages that match `where` are added. `most_messages` is shared by all threads, with at
+    least LEAST_OF_THREAD each.
     """
 
     thread: Callable[[Document, Sequence[DocumentId], int], Awaitable[StoredThread]]
@@ -46,13 +49,13 @@ class ChainReader:
     most_messages: int
 
     def share(self, threads: int) -> int:
-        """How many messages are read of each of so many threads."""
+        """Return the number of messages to read of each thread."""
         return min(max(self.most_messages // threads, LEAST_OF_THREAD), self.most_messages)
 
 
 @dataclass(frozen=True, slots=True)
 class _Member:
-    """A message that the hit of a rank needs, in the `need`-th place."""
+    """A message in the chain of the hit at `rank`, with its position in that chain."""
 
     rank: int
     need: int
@@ -60,14 +63,14 @@ class _Member:
 
     @property
     def slot(self) -> int:
-        """The rank of the hit that it stands behind, if there are so many."""
+        """The rank of the hit after which the message is placed, if there are enough hits."""
         return self.rank + PAUSE * (self.rank + max(self.need - NEAR + 1, 0))
 
 
 async def with_chains(found: Retrieval, reading: ChainReader, *, most: int) -> Retrieval:
-    """Add reply chains: at most `most` messages for each of the best hits, behind it or a few hits later.
+    """Add up to `most` messages of the reply chain of each of the best hits, after it or a few hits later.
 
-    No hit loses by it; one that belongs to the chain of a better one comes before others.
+    Scores of hits are never lowered. A hit that belongs to the chain of a better hit moves up.
     """
     asking = _asking(found.hits)
     threads = {key: list(members) for key, members in _by_thread(asking.values())}
@@ -101,7 +104,8 @@ def chain_of(
 ) -> tuple[list[StoredChunk], DocumentId, int]:
     """Return a message with its ancestors and replies, from the first chunks of its thread, in order.
 
-    At most `limit` messages; with the root's id, and how many of the thread's `total` are not among them.
+    The result has at most `limit` messages, the id of the root, and how many of the thread's `total` messages
+    are missing.
     """
     at = _find(thread, message)
     if at is None:
@@ -114,7 +118,7 @@ def chain_of(
 
 
 def _asking(hits: Sequence[Hit]) -> dict[int, Hit]:
-    """The best hits that are messages of a thread, by rank; of one message the best chunk."""
+    """Return the best hits that are messages of a thread by rank, one chunk per message."""
     found: dict[DocumentId, int] = {}
     for rank, hit in enumerate(hits[:MOST_HITS]):
         if hit.document.kind == "message" and hit.document.thread is not None:
@@ -135,7 +139,7 @@ def _by_thread(hits: Iterable[Hit]) -> Iterator[tuple[tuple[str, str], Iterator[
 def _around(
     hits: Sequence[Hit], threads: Mapping[tuple[str, str], Sequence[Hit]]
 ) -> dict[tuple[str, str], list[DocumentId]]:
-    """What must be read of each thread: all that was found of it, and what the best of that answers."""
+    """Return the messages to read of each thread: its hits, and the messages that its best hits answer."""
     around = {
         key: [each for hit in members for each in _answered_ids(hit.document)]
         for key, members in threads.items()
@@ -157,7 +161,7 @@ def _needed(
     stored: Mapping[tuple[str, str], StoredThread],
     elsewhere: Mapping[int, StoredChunk],
 ) -> Iterator[tuple[int, list[StoredChunk]]]:
-    """By rank what each hit needs, in that order."""
+    """Return the chain of each hit by rank, most useful messages first."""
     exchanges = {key: Exchange(thread.chunks) for key, thread in stored.items()}
     for rank, hit in asking.items():
         key = _thread_of(hit.document)
@@ -175,7 +179,7 @@ def _find(rows: Sequence[StoredChunk], message: Document) -> int | None:
 async def _answered_elsewhere(
     asking: Mapping[int, Hit], stored: Mapping[tuple[str, str], StoredThread], reading: ChainReader
 ) -> dict[int, StoredChunk]:
-    """By rank the message of another thread that a hit answers."""
+    """Return the messages of other threads that hits answer, by rank."""
     wanted = {
         rank: _answered_ids(hit.document)
         for rank, hit in asking.items()
@@ -188,7 +192,7 @@ async def _answered_elsewhere(
 
 
 async def _longer(members: Sequence[_Member], reading: ChainReader) -> dict[DocumentId, list[StoredChunk]]:
-    """The chunks of long messages behind the first."""
+    """Read the further chunks of long messages."""
     first = {each.row.document.id: each.row for each in members if each.row.document.chunks > 1}
     ends = {each: min(row.document.chunks, MOST_CHUNKS) for each, row in first.items()}
     wanted = [row.chunk.id + more for each, row in first.items() for more in range(1, ends[each])]
@@ -205,7 +209,7 @@ def _matches(row: StoredChunk, where: Filter) -> bool:
 def _placed(
     hits: Sequence[Hit], members: Sequence[_Member], longer: Mapping[DocumentId, Sequence[StoredChunk]]
 ) -> list[Hit]:
-    """The hits in order, each followed by what stands behind it, with scores that say so."""
+    """Return the hits in order, each followed by the messages placed after it, with matching scores."""
     own = _first_of(hits)
     behind = _behind(hits, members, own)
     lifted = {own.get(each.row.document.id) for group in behind.values() for each in group}
@@ -225,7 +229,7 @@ def _hits_of(
     own: Mapping[DocumentId, int],
     longer: Mapping[DocumentId, Sequence[StoredChunk]],
 ) -> list[Hit]:
-    """The message's own hit, if it is one, else its chunks."""
+    """Return the hit of the message if it is a hit, else its chunks."""
     document = member.row.document.id
     if document in own:
         return [hits[own[document]]]
@@ -243,7 +247,7 @@ def _first_of(hits: Sequence[Hit]) -> dict[DocumentId, int]:
 def _behind(
     hits: Sequence[Hit], members: Sequence[_Member], own: Mapping[DocumentId, int]
 ) -> dict[int, list[_Member]]:
-    """Behind which rank each message goes, once; one that was found itself only where that is better."""
+    """Assign each message to one rank. A message that is a hit moves only if that improves its rank."""
     last = len(hits) - 1
     ends = list(range(len(hits)))
     for rank in range(last - 1, -1, -1):
@@ -261,7 +265,7 @@ def _behind(
 
 
 def _scored(following: Sequence[Hit], high: float, low: float) -> Iterator[Hit]:
-    """Evenly between two scores, of which the upper one is never reached."""
+    """Space scores evenly between two scores, always below the upper one."""
     step = (high - low) / (len(following) + 1)
     for place, hit in enumerate(following, start=1):
         score = min(high - step * place, math.nextafter(high, -math.inf))
@@ -276,16 +280,16 @@ def _sketch(key: tuple[str, str], thread: StoredThread) -> ThreadOutline:
 
 
 def answered_keys(document: Document) -> tuple[str, ...]:
-    """The keys of the message that this one answers: stated by the platform, then inferred."""
+    """Return the keys of the answered message: the one stated by the platform, then the inferred one."""
     told = (document.metadata.get(name) for name in (REPLY_TO, ANSWERS))
     return tuple(clean(each) for each in told if isinstance(each, str) and each)
 
 
 class Exchange:
-    """The messages of a thread in order, with who answers whom.
+    """The messages of a thread in order, with their replies.
 
-    A message answers the one that its metadata name, if that is in the thread and not itself; else the one
-    before it. What messages say of each other may be anything, circles included.
+    A message answers the message in its metadata, if that is another message of the thread, else the message
+    before it. Metadata is untrusted: references may form circles.
     """
 
     def __init__(self, rows: Sequence[StoredChunk]) -> None:
@@ -301,15 +305,15 @@ class Exchange:
 
     @property
     def root(self) -> int:
-        """The place of the message that the thread is named after, else of the first."""
+        """The position of the message that gives the thread its key, else of the first message."""
         return self._by_key.get(self._messages[0].thread or "", 0)
 
     def needed(self, place: int) -> list[int]:
-        """All other messages of the thread, most useful for understanding one first.
+        """Return all other messages of the thread, the most useful for context first.
 
-        What it answers, the root, its first answer, what others said last that follows from it and asks
-        nothing, the end of what follows from it, or of the thread; then by turns what else leads to it and
-        follows from it, then what stands between, nearest first.
+        The order: the answered message, the root, the first answer, the last reply by another author that is
+        not a question, and the end of the replies or of the thread. Then alternate further ancestors and
+        replies, and finally the remaining messages by distance.
         """
         before, after = self._before(place), self._after(place)
         end = after[-1] if after else len(self._messages) - 1
@@ -327,7 +331,7 @@ class Exchange:
         return place - 1 if place and place != self.root else None
 
     def _before(self, place: int) -> list[int]:
-        """What it answers, what that answers, and so on."""
+        """Return the ancestors of a message, nearest first."""
         seen = {place: None}
         answered = self._answered[place]
         while answered is not None and answered not in seen:
@@ -336,7 +340,7 @@ class Exchange:
         return list(seen)[1:]
 
     def _after(self, place: int) -> list[int]:
-        """What answers it, what answers that, and so on, in the order of the thread."""
+        """Return the direct and indirect replies to a message, in the order of the thread."""
         return sorted(set(self._following(place)) - {place, *self._before(place)})
 
     def _following(self, place: int) -> Iterator[int]:
@@ -348,7 +352,7 @@ class Exchange:
             yield from fresh
 
     def _answers_of_others(self, place: int, after: Sequence[int]) -> list[int]:
-        """The first answer, and the last message by somebody else that no longer asks back."""
+        """Return the first answer, and the last reply by another author that is not a question."""
         author = self._messages[place].author
         others = [each for each in after if self._messages[each].author != author]
         last = [each for each in others if not self._asks[each]][-1:]

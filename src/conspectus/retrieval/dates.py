@@ -1,4 +1,4 @@
-"""Days and months that a question names, such as "in June 2023", "on October 13" and 2023-06-02."""
+"""Days and months in a query, such as "in June 2023", "on October 13" and 2023-06-02."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from conspectus.model.records import Period
 
 DATE: Final = 0.3
 AFTERWARDS: Final = timedelta(days=7)
-"""So long after a day people still talk about it."""
+"""Time after a day in which messages still count for it."""
 
 _NAMES: Final = (
     "january/jan february/feb march/mar april/apr may june/jun july/jul august/aug september/sept/sep"
@@ -41,14 +41,14 @@ _FIRST_LETTERS: Final = re.compile(rf"\b(?:{_MONTHS})\b|\d{{4}}-\d\d", re.IGNORE
 
 @dataclass(frozen=True, slots=True)
 class NamedDate:
-    """A month, or a day of it, in one year or in any."""
+    """A month or a day, with or without a year."""
 
     month: int
     day: int | None = None
     year: int | None = None
 
     def holds(self, at: datetime) -> bool:
-        """Whether an instant is in the month, or on the day or within a week after it, by UTC."""
+        """Return whether an instant is in the month, or within a week from the start of the day (UTC)."""
         at = at.astimezone(UTC)
         if self.day is None:
             return at.month == self.month and self.year in {None, at.year}
@@ -64,13 +64,13 @@ class NamedDate:
 
 
 def named_dates(question: str) -> tuple[NamedDate, ...]:
-    """The days and months that a question names in English or as ISO 8601, in no order."""
+    """Return the days and months in a query, in English or as ISO 8601, in any order."""
     if not _FIRST_LETTERS.search(question):
         return ()
     found: dict[NamedDate, None] = {}
     taken: set[int] = set()
     for match in chain.from_iterable(form.finditer(question) for form in _FORMS):
-        # The forms with a day come first: "1 February, 2023" names no month beside its day.
+        # Patterns with a day come first: "1 February, 2023" is a day and not also a month.
         if taken.isdisjoint(place := range(*match.span("month"))):
             taken.update(place)
             found[_date(**match.groupdict())] = None
@@ -80,7 +80,7 @@ def named_dates(question: str) -> tuple[NamedDate, ...]:
 def from_dates(
     question: str, occurred: Sequence[Period | None], *, weight: float = DATE
 ) -> NDArray[np.float64]:
-    """`weight` for texts said in a month that the query names, or in the week from a day that it names."""
+    """Return `weight` for texts from a month in the query, or from the week after a day in it."""
     dates = named_dates(question) if weight else ()
     if not dates:
         return np.zeros(len(occurred))

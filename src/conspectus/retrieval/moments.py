@@ -1,10 +1,10 @@
-"""From scored captions to the stretches of their streams that answer a question best.
+"""Moments: the time ranges of streams that best answer a query, from scored captions.
 
-A question is answered by a stretch, but a caption is what has a score. A good caption says where to look: an
-answer mostly begins shortly before the caption that is most like the question, and goes on after it. What
-stands around a caption says whether it is about the same matter: how like the question it is on the whole,
-and how many of the question's words are said there, by whichever caption. How the lengths, weights and this
-way itself were chosen, and what did worse, is in docs/benchmarks.md.
+Scores belong to captions, but an answer is a time range. A good caption shows where to look: an answer mostly
+starts shortly before the most similar caption and continues after it. The captions around it show whether
+they are about the same subject: by their mean similarity to the query, and by how many query terms any of
+them contains. docs/benchmarks.md documents how lengths, weights and the method were selected, and which
+alternatives scored worse.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,26 +18,25 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 TYPICAL_SECONDS = 36.0
-"""A stretch is about so long; a caption that is longer is a stretch by itself."""
+"""Typical length of a moment. A longer caption is a moment of its own."""
 BEFORE = 1.0 / 3.0
-"""How much of what is missing to that length is taken from before the best caption."""
+"""Share of the missing length that is taken from before the best caption."""
 AROUND = 3
-"""So many captions on either side speak for a caption."""
+"""Number of captions on each side that contribute to the score of a caption."""
 LIKENESS_WEIGHT = 0.65
 WORDS_WEIGHT = 0.25
 GOOD_WEIGHT = 0.4
 BEST = 10
-"""So many captions at most are good, by as much as they are better than the next; none gains more."""
+"""Maximum number of good captions. A caption gains at most its lead over the next best caption."""
 MOST_OVERLAP = 0.3
-"""Two stretches that share more of the time they cover together are one and the same answer."""
+"""Moments with at least this overlap (intersection over union) are the same answer."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A caption with its score: the words' and the vectors' share of it alone, NaN where it has none.
+    """A caption with its fused keyword and vector score, NaN if it has none.
 
-    `similarity` is its cosine with the question, NaN where it has no vector; `words` are those terms of the
-    question that it says.
+    `similarity` is its cosine with the query, NaN without a vector. `words` are the query terms in its text.
     """
 
     stream: str
@@ -50,10 +49,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class MomentSpan:
-    """Adjacent captions of one stream in the order of time, by their positions among those seen.
+    """Adjacent captions of one stream in order of time, by their positions in the input.
 
-    `score` is the sum of `parts`: that of the best of them, how like the question it is around that one, what
-    share of the question's words is said there, and good ones beside it.
+    `score` is the sum of `parts`: the score of the best caption, the similarity of the captions around it to
+    the query, the share of query terms in them, and the good captions beside it.
     """
 
     stream: str
@@ -65,10 +64,10 @@ class MomentSpan:
 
 
 def moments(seen: Sequence[Seen], *, limit: int) -> list[MomentSpan]:
-    """Return the best moments, at most `limit`; none overlaps a better one of its stream by much.
+    """Return the best moments, at most `limit`. None overlaps a better moment of its stream by much.
 
-    Captions may come in any order, of several streams; the more of those around the good ones are among
-    them, with or without a score, the better. One without a score counts as the worst that has one.
+    Captions may be in any order and from several streams. Results improve with more captions around the good
+    ones, with or without a score. A caption without a score gets the lowest score.
     """
     row = _in_a_row(seen)
     if not row.scored.any():
@@ -88,9 +87,9 @@ def moments(seen: Sequence[Seen], *, limit: int) -> list[MomentSpan]:
 
 @dataclass(frozen=True, slots=True)
 class _Row:
-    """All captions, one stream after the other, each in the order of their middles.
+    """All captions, grouped by stream and sorted by the middle of their time ranges.
 
-    `seen` are their places as they were given; those of their stream stand from `first` up to `after`.
+    `seen` has their positions in the input. The captions of the same stream are from `first` up to `after`.
     """
 
     seen: Places
@@ -124,7 +123,7 @@ def _in_a_row(seen: Sequence[Seen]) -> _Row:
 
 
 def _filled(values: Floats, scored: NDArray[np.bool_]) -> Floats:
-    """What was not found counts as the worst that was; what only waits for its vector, as the typical."""
+    """Fill missing values: the minimum if the caption was not found, the median if its vector is pending."""
     known = values[~np.isnan(values)]
     if not len(known):
         return np.zeros(len(values))
@@ -132,7 +131,7 @@ def _filled(values: Floats, scored: NDArray[np.bool_]) -> Floats:
 
 
 def _said(row: _Row, seen: Sequence[Seen]) -> NDArray[np.bool_]:
-    """Which captions, one in a row, say which terms, one in a column."""
+    """Return a matrix with a row for each caption and a column for each term."""
     columns: dict[str, int] = {}
     places = [
         (place, columns.setdefault(term, len(columns)))
@@ -145,7 +144,7 @@ def _said(row: _Row, seen: Sequence[Seen]) -> NDArray[np.bool_]:
 
 
 def _parts(row: _Row, said: NDArray[np.bool_]) -> dict[str, Floats]:
-    """What adds up to the scores of stretches, for each caption as the best of one."""
+    """Return the parts of a moment's score, for each caption as its best."""
     likeness, counts = _around(row, row.similarities)
     next_best = np.sort(row.scores)[::-1][: BEST + 1][-1]
     good = np.maximum(row.scores - next_best, 0.0)
@@ -159,7 +158,7 @@ def _parts(row: _Row, said: NDArray[np.bool_]) -> dict[str, Floats]:
 
 
 def _shares(row: _Row, said: NDArray[np.bool_]) -> Floats:
-    """The share of the words that is said around each caption; a word weighs more where few say it."""
+    """Return the share of query terms around each caption, with more weight for rare terms."""
     saying = said[row.scored].sum(axis=0)
     weights = np.log1p((row.scored.sum() - saying + 0.5) / (saying + 0.5))
     around, _ = _around(row, said.astype(np.float64))
@@ -168,7 +167,7 @@ def _shares(row: _Row, said: NDArray[np.bool_]) -> Floats:
 
 
 def _around(row: _Row, values: Floats) -> tuple[Floats, Places]:
-    """The sum of each value, or row of values, and those around it in its stream, and how many these are."""
+    """Return the sums of values over each caption and its neighbors, and the numbers of summands."""
     sums = np.concatenate([np.zeros_like(values[:1]), np.cumsum(values, axis=0)])
     places = np.arange(len(values))
     first = np.maximum(places - AROUND, row.first)
@@ -177,7 +176,7 @@ def _around(row: _Row, values: Floats) -> tuple[Floats, Places]:
 
 
 def _stretch(row: _Row, place: int, stream: str, parts: Mapping[str, float]) -> MomentSpan:
-    """The captions around a place of which at least half is in the typical time around it."""
+    """Return a moment: the captions whose middle is in the typical time around the best caption."""
     own = slice(row.first[place], row.after[place])
     missing = max(TYPICAL_SECONDS - float(row.ends[place] - row.starts[place]), 0.0)
     since = row.starts[place] - BEFORE * missing
@@ -197,7 +196,7 @@ def _stretch(row: _Row, place: int, stream: str, parts: Mapping[str, float]) -> 
 
 
 def _same(one: MomentSpan, other: MomentSpan) -> bool:
-    """Whether both share so much of the time they cover together that they are one answer."""
+    """Return whether two moments overlap so much that they are the same answer."""
     shared = min(one.end, other.end) - max(one.start, other.start)
     together = max(one.end, other.end) - min(one.start, other.start)
     return one.stream == other.stream and shared >= MOST_OVERLAP * together

@@ -1,7 +1,7 @@
-"""The retrieval pipeline, step by step: plan, collect candidates, rank, select, rerank, merge.
+"""The retrieval pipeline: plan, collect candidates, rank, select, rerank, merge.
 
-The confidence of a search is a logistic regression over signals that it has in hand: how much of the best
-possible BM25 score is reached, the best cosine, and how the best passages cover the query.
+The confidence of a search is a logistic regression over available signals: the share of the best possible
+BM25 score that is reached, the best cosine, and how well the best passages cover the query.
 """
 
 import math
@@ -41,12 +41,12 @@ from conspectus.text.clean import clean
 from conspectus.text.vectors import unit
 
 FUSION = "fusion"
-"""The part of a plan that says that keyword scores decide alone."""
+"""The entry of a plan that says that only keyword scores are used."""
 
 
 @dataclass(frozen=True, slots=True)
 class QueryPlan:
-    """The plan of one search: its retrievers, their depth, and its minimum similarity."""
+    """The plan of a search: its retrievers, their depth, and its minimum similarity."""
 
     keyword: bool
     vector: bool
@@ -57,7 +57,7 @@ class QueryPlan:
     words_only: bool = False
 
     def described(self) -> dict[str, str]:
-        """The plan in words, for the trace."""
+        """Return the plan as strings for the trace."""
         used = [name for name in RETRIEVERS if getattr(self, name)]
         lowest = {} if self.min_similarity is None else {"min_similarity": f"{self.min_similarity:.2f}"}
         profile = {} if self.profile is None else {"profile": self.profile}
@@ -70,23 +70,23 @@ class QueryPlan:
 
 
 class Stopwatch:
-    """Milliseconds per named step."""
+    """Measures milliseconds per named step."""
 
     def __init__(self) -> None:
         self.times: dict[str, float] = {}
         self._last = perf_counter()
 
     def lap(self, step: str) -> None:
-        """Add the time since the last lap to a step."""
+        """Add the time since the last call to a step."""
         now = perf_counter()
         self.times[step] = self.times.get(step, 0.0) + (now - self._last) * 1_000
         self._last = now
 
 
 async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId] = ()) -> Retrieval:
-    """Return the hits for a query, best first; chunks of `also` are ranked even if no retriever finds them.
+    """Return the hits for a query, best first. Chunks of `also` are ranked even if no retriever finds them.
 
-    Raises StorageBusy when documents were replaced during every one of several attempts.
+    Raises StorageBusy if documents were replaced during each of several attempts.
     """
     watch = Stopwatch()
     unembeddable = context.embedder if isinstance(context.embedder, str) else None
@@ -115,7 +115,7 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
 
 
 def checked_query(query: str | Query, options: QueryOptions, settings: Settings) -> Query:
-    """Return the query with the given options, checked. Raises InvalidInput or TooLarge."""
+    """Return the query with the given options, validated. Raises InvalidInput or TooLarge."""
     whole = query if isinstance(query, Query) else Query(query, **options)
     if whole is query and options:
         whole = replace(whole, **options)
@@ -132,9 +132,10 @@ def checked_query(query: str | Query, options: QueryOptions, settings: Settings)
 
 
 def plan(query: Query, *, unembeddable: str | None) -> QueryPlan:
-    """Plan the retrievers and their depth. `unembeddable` says why a query cannot be embedded (None: it can).
+    """Plan the retrievers and their depth.
 
-    What cannot be used is said in a notice; raises ProviderError where nothing else was asked for.
+    `unembeddable` is the reason why queries cannot be embedded (None: they can). A notice reports a retriever
+    that cannot be used. Raises ProviderError if it is the only one requested.
     """
     vectors = "vector" in query.retrievers and (unembeddable is None or query.vector is not None)
     if unembeddable is not None and query.retrievers == ("vector",) and not vectors:
@@ -153,7 +154,7 @@ def plan(query: Query, *, unembeddable: str | None) -> QueryPlan:
 
 
 def _min_similarity(query: Query) -> float | None:
-    """What the question names, or else what its profile has."""
+    """Return the minimum similarity of the query, or else that of its profile."""
     if query.min_similarity is not None or query.query_context is None:
         return query.min_similarity
     return profile_named(query.query_context.profile).min_similarity
@@ -184,13 +185,13 @@ def _check_choices(whole: Query, settings: Settings) -> None:
 
 
 SHARE = 0.3
-"""Least share of an identifier in the summed inverse document frequencies of a query for an exact match."""
+"""Minimum share of an identifier in the summed inverse document frequency of a query for an exact match."""
 DIGITS = 5
-"""An identifier with this many digits is matched exactly in any query."""
+"""Number of digits from which an identifier is matched exactly in any query."""
 
 
 async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder | None) -> Probe:
-    """Embed the query, unless it has a vector, and make the probe that indexes answer."""
+    """Embed the query, unless it has a vector, and return the probe for indexes."""
     return Probe(
         filter=where,
         words=query.query if plan.keyword else None,
@@ -202,7 +203,7 @@ async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder
 async def collect(
     index: Index, asked: Probe, also: Sequence[ChunkId], *, language: str | None = None
 ) -> Candidates:
-    """Collect the candidates of all retrievers, chunks with a rare identifier, and those of `also`."""
+    """Collect the candidates of all retrievers, chunks with a rare identifier, and the chunks in `also`."""
     found = await index.search(asked)
     identifiers = _rare_identifiers(asked, found, language)
     if identifiers:
@@ -215,7 +216,7 @@ async def collect(
 
 
 def _rare_identifiers(asked: Probe, found: Candidates, language: str | None) -> tuple[str, ...]:
-    """Identifiers of the query that few chunks hold and that are not just one word among many."""
+    """Return the identifiers of the query that are rare and carry much of its weight."""
     known = analyzer_for(language).identifiers(asked.words or "")
     most = min(DEPTH, math.isqrt(found.total))
     rare = {term.term: term.idf for term in found.terms if term.term in known and 0 < term.documents <= most}
@@ -238,13 +239,13 @@ async def _vector(query: Query, embedder: Embedder | None) -> Vectors | None:
 
 ATTEMPTS = 5
 KEPT = "kept_by_thread"
-"""A part of 0, which says why a hit is there although it is below the minimum similarity."""
+"""A part of 0 that marks a hit below the minimum similarity that its thread keeps."""
 
 
 async def _asked(
     query: Query, where: Filter, embedder: Embedder | None, unembeddable: str | None
 ) -> tuple[QueryPlan, Probe]:
-    """What to look for; a question that cannot be embedded is still asked by its words, and says so."""
+    """Plan and embed the query. If embedding fails, use keyword search only, with a notice."""
     decided = plan(query, unembeddable=unembeddable)
     if decided.keyword and decided.vector and embedder is not None:
         decided = _for_language(decided, query.query, embedder)
@@ -258,7 +259,7 @@ async def _asked(
 
 
 def _for_language(decided: QueryPlan, query: str, embedder: Embedder) -> QueryPlan:
-    """The plan with words alone deciding where the vectors of such a query mean nothing."""
+    """Use only keyword scores if the embedding model does not support the language of the query."""
     if not isinstance(embedder, LanguageAware) or embedder.knows(query):
         return decided
     model = embedder.space.model
@@ -275,7 +276,7 @@ def _selected(
     also: Sequence[ChunkId],
     timings: dict[str, float],
 ) -> Retrieval:
-    """The best hits above the minimum similarity, and those below it."""
+    """Return the best hits above the minimum similarity, and the hits below it."""
     places = _in_order(ranked)
     if plan.min_similarity is None:
         ids = ranked.candidates.ids.tolist()
@@ -304,7 +305,7 @@ def _selected(
 
 
 def _in_order(ranked: Ranked) -> list[int]:
-    """The places of the candidates, best first; a hit is made only of those that are returned."""
+    """Return the positions of the candidates, best first. Only returned candidates become hits."""
     ids = ranked.candidates.ids.tolist()
     columns = [values.tolist() for values in ranked.parts.values()]
     scores = [sum(parts) for parts in zip(*columns, strict=True)]
@@ -319,7 +320,7 @@ def _terms(context: SearchContext, asked: Probe, ranked: Ranked) -> QueryTerms:
 
 
 def _kept(hits: list[Hit], floor: float | None, *, keeps_threads: bool) -> list[Hit]:
-    """The hits, those marked that only their thread keeps."""
+    """Return the hits, with a mark on hits that only their thread keeps."""
     if floor is None or not keeps_threads:
         return hits
     above = [not _below(hit, floor) for hit in hits]
@@ -331,7 +332,7 @@ def _kept(hits: list[Hit], floor: float | None, *, keeps_threads: bool) -> list[
 
 
 def _hits(ranked: Ranked, places: Sequence[int]) -> list[Hit]:
-    """The hits of these places of the candidates."""
+    """Return the hits for these positions of the candidates."""
     union, names = ranked.candidates, list(ranked.parts)
     ids, words, cosine, *columns = (
         values[places].tolist() for values in (union.ids, union.words, union.cosine, *ranked.parts.values())
@@ -352,21 +353,21 @@ def _hits(ranked: Ranked, places: Sequence[int]) -> list[Hit]:
 
 
 def _below(hit: Hit, floor: float | None) -> bool:
-    """A chunk without a vector has no similarity that a floor could judge; its words speak for it."""
+    """Whether a hit is below the minimum similarity. Hits without a vector are never below."""
     return floor is not None and hit.similarity is not None and hit.similarity < floor
 
 
 READ: Final = 3
-"""So many of the best passages are compared with the query."""
+"""Number of best passages that are compared with the query."""
 LONGEST: Final = 64
-"""So many words of the query are looked for."""
+"""Maximum number of query words that are examined."""
 _EMPTY_WORDS: Final = frozenset().union(*STOP_WORDS.values())
 _WORD: Final = re.compile(r"\w+")
 _IN_BRACKETS: Final = re.compile(r"\([^)]*\)")
 
 
 class Passage(NamedTuple):
-    """What is read of a hit: the title of its document, and its text."""
+    """The document title and the text of a hit."""
 
     title: str
     text: str
@@ -389,11 +390,11 @@ WEIGHTS: Final[Mapping[str, Weight]] = {
     "names": Weight(0.589, 0.680),
     "titles": Weight(0.628, 0.085),
 }
-"""Learnt by `scripts/train_confidence.py` on public sets, each question once with its answers removed."""
+"""Learned by `scripts/train_confidence.py` on public sets, with each query once without its answers."""
 
 
 def probability(given: Mapping[str, float]) -> float:
-    """The probability of an answer for signals by name; those that are missing count as their mean."""
+    """Return the probability that hits answer the query. Missing signals count as their mean."""
     odds = INTERCEPT + sum(
         each.weight * (given[name] - each.mean) for name, each in WEIGHTS.items() if name in given
     )
@@ -401,7 +402,7 @@ def probability(given: Mapping[str, float]) -> float:
 
 
 def signals(query: str, found: Candidates, best: Sequence[Passage]) -> dict[str, float]:
-    """The signals of a search by name, as far as it has them."""
+    """Return the available signals of a search by name."""
     cosine = float(np.fmax.reduce(found.cosine, initial=-1.0))
     texts = [_spoken(_WORD.findall(f"{each.title} {each.text}")) for each in best[:READ]]
     words = _WORD.findall(query)[:LONGEST]
@@ -416,7 +417,7 @@ def signals(query: str, found: Candidates, best: Sequence[Passage]) -> dict[str,
 
 
 def _covered(found: Candidates, texts: Sequence[str]) -> dict[str, float]:
-    """The BM25 score reached of what all terms could add, and the share of their idf in the texts."""
+    """Return the reached share of the possible BM25 score, and the share of idf found in the texts."""
     whole = sum(each.idf for each in found.terms)
     if not whole:
         return {}
@@ -429,13 +430,13 @@ def _covered(found: Candidates, texts: Sequence[str]) -> dict[str, float]:
 
 
 def _held(name: str, wanted: Set[str], texts: Sequence[str]) -> dict[str, float]:
-    """The share of what is wanted that any of the texts holds; nothing where nothing is wanted."""
+    """Return the share of the wanted phrases found in any text; empty if none are wanted."""
     held = sum(any(f" {each} " in text for text in texts) for each in wanted)
     return {name: held / len(wanted)} if wanted else {}
 
 
 def _pairs(words: Sequence[str], *, most: int) -> set[str]:
-    """Adjacent words, of which at most so many are stop words."""
+    """Return pairs of adjacent words with at most `most` stop words."""
     folded = [word.casefold() for word in words]
     return {
         f"{one} {two}"
@@ -445,7 +446,7 @@ def _pairs(words: Sequence[str], *, most: int) -> set[str]:
 
 
 def _names(words: Sequence[str]) -> set[str]:
-    """Runs of capitalised words after the first word."""
+    """Return sequences of capitalized words after the first word."""
     runs = (
         " ".join(run).casefold()
         for is_name, run in groupby(words[1:], lambda word: word[0].isupper())
@@ -455,7 +456,7 @@ def _names(words: Sequence[str]) -> set[str]:
 
 
 def _titles(words: Sequence[str], best: Sequence[Passage]) -> int:
-    """How many of the passages have a title that the query names, without what is in brackets; at most 2."""
+    """Count passages whose title, without parentheses, is part of the query; at most 2."""
     asked = _spoken(words)
     titles = (_WORD.findall(_IN_BRACKETS.sub("", each.title)) for each in best)
     return min(sum(bool(title) and _spoken(title) in asked for title in titles), 2)
@@ -466,14 +467,14 @@ def _spoken(words: Sequence[str]) -> str:
 
 
 MOST = 50
-"""How many hits of a question a reranker is shown."""
+"""Maximum number of hits that are passed to a reranker."""
 
 
 async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *, limit: int) -> Reranking:
     """Rerank hits and return the best `limit`.
 
-    If no reranker is set, or it fails, these are the first ones in the order given, without relevance and
-    with a notice that says so. Without hits no reranker is called.
+    If no reranker is set or it fails, the first hits are returned in their order, without relevance and with
+    a notice. Without hits, the reranker is not called.
     """
     if not hits or limit < 1:
         return Reranking(())
@@ -489,9 +490,9 @@ async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *
 
 
 async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> Retrieval:
-    """Put the best hits into the reranker's order: their part `reranked` lifts them above others.
+    """Order the best hits by relevance. The part `reranked` lifts them above the other hits.
 
-    A reranked hit's score is 1 plus its relevance.
+    The score of a reranked hit is 1 plus its relevance.
     """
     best = found.hits[:MOST]
     if reranker is None or not best:
@@ -519,14 +520,14 @@ def _as_given(hits: Sequence[Hit], limit: int, notice: str) -> Reranking:
 
 
 CONSTANT = 60
-"""Reciprocal rank fusion as published: Cormack, Clarke and Buettcher, SIGIR 2009."""
+"""Constant of reciprocal rank fusion: Cormack, Clarke and Buettcher, SIGIR 2009."""
 
 
 def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> Retrieval:
     """Merge the hits of several collections.
 
-    Where all collections embed alike, the raw scores of all hits are fused once more as those of one
-    collection; otherwise only ranks can be compared, and a hit's score is 1 / (60 + its rank).
+    If all collections use the same embedding model, the raw scores of all hits are fused again. Otherwise
+    only ranks are comparable, and the score of a hit is 1 / (60 + its rank).
     """
     ranked = _compared(query, answers) if comparable else _by_rank(answers)
     hits = tuple(sorted(ranked, key=lambda hit: (-hit.score, hit.chunk.id))[: query.limit])
@@ -550,7 +551,7 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
 
 
 def _compared(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
-    """Products of raw similarity mean the same everywhere; what is added to a base needs one base for all."""
+    """Products of raw similarities are comparable across collections. Sums need a common base."""
     situation = query.query_context
     if situation is not None and isinstance(profile_named(situation.profile), Product):
         return [hit for answer in answers for hit in answer.hits]
@@ -572,12 +573,12 @@ def _fused(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
 
 
 def _share(query: Query, hit: Hit) -> float:
-    """What words and vectors weigh beside a graph, where one had a say."""
+    """Return the weight of keyword and vector scores, which is lower if a graph was used."""
     return 1.0 if query.graph is None or GRAPH not in hit.parts else 1.0 - query.graph.alpha
 
 
 def _graph_plan(answers: Sequence[Retrieval]) -> dict[str, str]:
-    """What the graph did in each of the collections."""
+    """Return the graph entries of the plans of all collections."""
     told: dict[str, dict[str, None]] = {}
     for answer in answers:
         for name in GRAPH_PLAN:

@@ -1,4 +1,4 @@
-"""Rank candidates: fused scores, threads and a graph, with each reason as a named part of the score."""
+"""Rank candidates by fused scores, threads and graph. Each reason is a named part of the score."""
 
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -43,32 +43,33 @@ from conspectus.text.analyzer import STOP_WORDS
 
 _Rows: TypeAlias = dict[int, StoredChunk]
 DEPTH = 100
-"""Each retriever returns so many candidates, or twice the limit."""
+"""Minimum number of candidates per retriever; twice the limit if that is more."""
 EXACT = "identifier"
 QUOTED = "phrase"
 PHRASE: Final = 1.0
 QUOTING = 10
-"""The number of the best keyword hits that are read to find runs of the query's words."""
+"""Number of best keyword hits that are read to find sequences of query words."""
 MOST_QUOTING: Final = 60
 ALL_TERMS: Final = 0.7
-"""So much of the terms' weight scores a text of up to twice the mean length that holds them all."""
+"""Share of the maximum BM25 score that a text with all terms and up to twice the mean length reaches."""
 SHORTEST: Final = 5
-"""Fewer words in a row than these are no quotation, but for a whole question of at least three."""
+"""Minimum words of a quotation. A complete query of at least three words also counts."""
 FEWEST, MOST = 3, 64
 _EMPTY: Final = frozenset().union(*STOP_WORDS.values())
 _WORD: Final = re.compile(r"\w{2,}")
-"""A word of one character (an article, the number of a line) neither makes nor breaks a run."""
+"""Words of one character, such as articles or line numbers, are ignored in sequences."""
 _SAID: Final = frozenset({"message", "memory"})
 
 
 @dataclass(frozen=True, slots=True)
 class SearchContext:
-    """Where a search looks: a collection, an index that holds all its records, how to bring it up to them
-    again, the rows behind chunk ids, the embedder of the space that answers (or why there is none), and the
-    filter, what the person may see included; `standing` is where and when the question is asked, if anybody
-    said so. `fusion` replaces the usual weights of words and vectors. `alone` leaves out what the texts
-    beside one in its thread say for it. With `graph`, what is connected with the `question` and with what is
-    found has a say.
+    """The context of a search in one collection.
+
+    `index` holds all records of the collection, `refreshed` updates it, and `hydrate` reads the rows of chunk
+    ids. `embedder` embeds queries, or is the reason why they cannot be embedded. `filter` includes the
+    permissions of the user. `standing` has the place and time of the query, if given. `fusion` replaces the
+    default weights of keywords and vectors. `alone` disables the scores from neighbors in threads. With
+    `graph`, connections of the `query` and of the hits add to the scores.
     """
 
     collection: Collection
@@ -87,9 +88,9 @@ class SearchContext:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """Ranked candidates: their rows, and the named parts that add up to their scores.
+    """Ranked candidates with their rows and the named parts of their scores.
 
-    `through` are the names that led to some of them; `plan` and `notices` say what a graph had to do with it.
+    `through` has the entities that led to candidates. `plan` and `notices` describe how a graph was used.
     """
 
     candidates: Candidates
@@ -108,14 +109,14 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Keep:
-    """Selects the candidates whose rows are read: the best, and those asked for by id."""
+    """Selects the candidates whose rows are read: the best ones and those requested by id."""
 
     limit: int
     also: tuple[ChunkId, ...]
     more: bool
 
     def of(self, union: Candidates, scores: Floats) -> Ids:
-        """The ids to rank further: more than the limit only if later parts can change the order."""
+        """Return the ids to rank further: more than the limit only if later parts can change the order."""
         number = max(self.limit, DEPTH) if union.threads or self.more else self.limit
         best = union.ids[np.argsort(-scores, kind="stable")[:number]]
         if not self.also:
@@ -128,7 +129,7 @@ class Keep:
 
 
 async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Candidates:
-    """Add further chunks to the candidates, as far as the filter allows them."""
+    """Add chunks that match the filter to the candidates."""
     if not len(ids):
         return found
     more = await index.score(ids, asked)
@@ -145,9 +146,9 @@ async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Ca
 async def rank(
     context: SearchContext, index: Index, asked: Probe, union: Candidates, *, keep: Keep
 ) -> Ranked | None:
-    """Fuse the scores, read the rows of the best, and add the parts of threads and of the query context.
+    """Fuse the scores, read the rows of the best, and add the parts for threads and query context.
 
-    None when a row vanished meanwhile.
+    Returns None if a row was deleted meanwhile.
     """
     standing = context.standing
     fused = _fused(union, context, LEARNT)
@@ -175,15 +176,15 @@ async def rank(
 
 
 def phrase_words(question: str) -> tuple[str, ...]:
-    """The words in which runs are looked for; none where the question is too short or too long for it."""
+    """Return the words of a query for phrase matching; empty if the query is too short or too long."""
     words = tuple(_WORD.findall(question.casefold()))
     return words if FEWEST <= len(words) <= MOST else ()
 
 
 def from_phrases(words: Sequence[str], texts: Sequence[str], *, weight: float = PHRASE) -> Floats:
-    """A share for each text: what its longest run of the question's words is of the question, to the third.
+    """Return, for each text, the cubed share of the query in its longest sequence of query words.
 
-    Stop words are not counted. By the third power a quotation is lifted, and a turn of phrase hardly.
+    Stop words are not counted. The cube raises quotations and hardly affects common phrases.
     """
     saying = [word not in _EMPTY for word in words]
     shares = []
@@ -194,14 +195,14 @@ def from_phrases(words: Sequence[str], texts: Sequence[str], *, weight: float = 
 
 
 def longest_run(words: Sequence[str], text: str) -> tuple[int, int]:
-    """The first and the end of the words that follow each other in a text as they do in the question.
+    """Return the start and end of the longest sequence of query words in a text.
 
-    Equal numbers where no run is long enough.
+    Both are equal if no sequence is long enough.
     """
     least = min(SHORTEST, len(words))
     folded = text.casefold()
     here = [word in folded for word in words]
-    # Splitting a text into words takes long, and most texts hold no run that would be worth it.
+    # Splitting a text into words is slow, and most texts have no sequence that is long enough.
     if not any(all(here[start : start + least]) for start in range(len(words) - least + 1)):
         return 0, 0
     spoken = f" {' '.join(_WORD.findall(folded))} "
@@ -215,9 +216,9 @@ def longest_run(words: Sequence[str], text: str) -> tuple[int, int]:
 
 
 def _quoting(asked: Probe, union: Candidates, *, further: bool = False) -> Ids:
-    """The candidates that may have the query's words in a row: the best keyword hits.
+    """Return the candidates that may quote the query: the best keyword hits.
 
-    `further` ones have all terms: many texts may be ahead of one that holds common words in a row.
+    With `further`, return the following hits that have all terms: a quotation of common words can rank low.
     """
     if not phrase_words(asked.words or ""):
         return np.zeros(0, dtype=np.int64)
@@ -228,14 +229,14 @@ def _quoting(asked: Probe, union: Candidates, *, further: bool = False) -> Ids:
 
 
 def _quoted(asked: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
-    """What each text holds of the question's words in a row."""
+    """Return the phrase score of each text by chunk id."""
     texts = [passage(row.document, row.chunk.text) for row in rows]
     shares = from_phrases(phrase_words(asked.words or ""), texts).tolist()
     return dict(zip((row.chunk.id for row in rows), shares, strict=True))
 
 
 def _with_phrases(ranked: Ranked, quoted: Mapping[int, float]) -> Ranked:
-    """With a part for the texts that hold the question's words in a row."""
+    """Add a part for texts that quote the query."""
     if not any(quoted.values()):
         return ranked
     part = np.zeros(len(ranked.candidates.ids))
@@ -252,7 +253,7 @@ async def _rank_threads(
     rows: _Rows,
     links: Ids,
 ) -> Ranked | None:
-    """The same with the turns before and after the best, and with what their threads say for each."""
+    """Rank with the neighbors of the best candidates, and add the parts for threads."""
     union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
     neighbors = np.setdiff1d(np.intersect1d(links, union.ids), list(rows))
     read = await _rows(context, neighbors)
@@ -284,7 +285,7 @@ def _weights(standing: RankingContext | None, ranked: Ranked) -> Weights:
 
 
 def _added(ranked: Ranked, standing: RankingContext | None) -> Ranked:
-    """Add the parts for the place and time of the query; nothing if none are given."""
+    """Add the parts for the place and time of the query, if given."""
     if standing is None:
         return ranked
     documents = [row.document for row in ranked.in_order]
@@ -298,7 +299,7 @@ def _multiplied(ranked: Ranked, standing: RankingContext) -> Ranked:
 
 
 def _ranked(union: Candidates, fused: Fused, rows: _Rows) -> Ranked:
-    """The candidates whose rows were read."""
+    """Return the candidates whose rows were read."""
     places = np.searchsorted(union.ids, np.sort(np.fromiter(rows, dtype=np.int64, count=len(rows))))
     pool = replace(union, ids=union.ids[places], words=union.words[places], cosine=union.cosine[places])
     parts = {"keyword": fused.words[places], "vector": fused.vectors[places]}
@@ -312,13 +313,13 @@ async def _rows(context: SearchContext, ids: Ids) -> _Rows:
 
 
 def _people_talk(rows: Iterable[StoredChunk]) -> bool:
-    """Whether the candidates are what people say to each other, and not to an assistant."""
+    """Return whether all candidates are conversations between people, not with an assistant."""
     documents = [row.document for row in rows]
     return all(each.kind in _SAID and each.role is None for each in documents) and bool(documents)
 
 
 def _links(rows: Sequence[StoredChunk]) -> Ids:
-    """Pairs of chunks of which one directly follows the other in its thread."""
+    """Return pairs of chunks that directly follow each other in a thread."""
     before = [(row.previous, row.chunk.id) for row in rows if row.previous is not None]
     after = [(row.chunk.id, row.next) for row in rows if row.next is not None]
     return np.asarray(before + after, dtype=np.int64).reshape(-1, 2)
@@ -333,7 +334,7 @@ def thread_parts(
     rows: Sequence[StoredChunk],
     weights: Weights = PLAIN.people,
 ) -> dict[str, Floats]:
-    """Score parts from threads, for ascending `ids` and rows in the same order; 0 outside of threads."""
+    """Return score parts from threads for ascending `ids` and their rows; 0 outside of threads."""
     documents = [row.document for row in rows]
     inside = np.array([float(each.thread is not None) for each in documents])
     threads = [None if each.thread is None else f"{each.source} {each.thread}" for each in documents]
@@ -354,7 +355,7 @@ def thread_parts(
 def exchange_parts(
     scores: Floats, ids: Ids, links: Ids, *, rows: Sequence[StoredChunk], weights: Weights
 ) -> dict[str, Floats]:
-    """Score parts from the messages before and after, for the same candidates."""
+    """Return score parts from the messages before and after, for the same candidates."""
     authors = [row.document.author for row in rows]
     hours = np.array([_hour(row.document) for row in rows])
     return {
@@ -374,7 +375,7 @@ QUESTION_NAMES = "query_entities"
 REACHED = "graph_entities"
 GRAPH_PLAN = (GRAPH, QUESTION_NAMES, REACHED)
 SHOWN = 10
-"""So many names of a question are told in its plan."""
+"""Maximum number of query entities in the plan."""
 
 Hydrate: TypeAlias = Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
 
@@ -384,8 +385,8 @@ async def spread(
 ) -> Ranked | None:
     """Add graph scores to the ranking, and the candidates that only the graph reached.
 
-    None when a row vanished meanwhile. Where the graph has no weight, or there is nothing to walk over, the
-    ranking stays what it was.
+    Returns None if a row was deleted meanwhile. If the graph has no weight or no traversal is possible, the
+    ranking is unchanged.
     """
     ask, over = context.graph, context.connections
     if ask is None or over is None:
@@ -409,7 +410,7 @@ async def spread(
 
 
 def _knowing(rows: Mapping[int, StoredChunk], read: Hydrate) -> Hydrate:
-    """How to read rows, of which some have just been read."""
+    """Return a function that reads only rows that have not been read yet."""
 
     async def hydrate(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
         further = [each for each in ids if each not in rows]
@@ -435,14 +436,14 @@ def _weighed(ranked: Ranked, found: Reached, ask: GraphExpansion, over: GraphCan
 
 
 def _scores(ranked: Ranked) -> Floats:
-    """From 0 to 1, so without what lifts exact matches above all others."""
+    """Return scores from 0 to 1, without the part that lifts exact matches above all others."""
     parts = [each for name, each in ranked.parts.items() if name != EXACT]
     scores: Floats = np.sum(parts, axis=0, dtype=np.float64)
     return scores
 
 
 def _described(found: Reached, ask: GraphExpansion) -> dict[str, str]:
-    """What the graph did, in words."""
+    """Describe how the graph was used, for the plan."""
     shown = ", ".join(found.named[:SHOWN]) + (", …" if len(found.named) > SHOWN else "")
     return {
         GRAPH: f"weight {ask.alpha:.2f}, hops {ask.hops}",

@@ -1,8 +1,8 @@
-"""Scores: fusion of keywords and vectors, bounded boosts, and profiles that weigh the parts.
+"""Scores: fusion of keywords and vectors, bounded boosts, and profiles with weights.
 
-A score begins with keywords and vectors (its base). A `Sum` adds bounded parts to it, so that no part can
-hide a text by more than its weight; a `Product` multiplies it. Minimum similarities look at raw similarity
-only, in both. Every boost returns one share for each candidate, in the order given.
+The base of a score is the fused keyword and vector score. A `Sum` adds bounded parts to it, so no part can
+lower a text by more than its weight. A `Product` multiplies it. In both, the minimum similarity applies to
+raw similarity only. Every boost returns one share for each candidate, in the order given.
 """
 
 import math
@@ -40,18 +40,19 @@ _QUESTION_MARKS = frozenset("?\uff1f\u061f\u037e")
 
 
 def from_identifiers(ids: Ids, exact: Ids, *, weight: float = IDENTIFIER) -> Floats:
-    """`weight` for the chunks that hold a rare identifier of the query.
+    """Return `weight` for chunks that contain a rare identifier of the query.
 
-    Fused scores run from -1 to 1, so every such chunk outranks all others.
+    Fused scores range from -1 to 1, so every such chunk outranks all others.
     """
     return weight * np.isin(ids, exact).astype(np.float64)
 
 
 def from_thread(scores: Floats, threads: Sequence[str | None], *, weight: float = THREAD) -> Floats:
-    """A share for each text of a thread: how far its best three score above the median candidate.
+    """Return, for each text of a thread, how far its best three scores exceed the median candidate.
 
-    Where a thread has fewer than three candidates, typical ones fill its place, so that one good text does
-    not lift a thread as three do. Texts without a thread get 0. Bounded by weight times the range of scores.
+    If a thread has fewer than three candidates, the median fills the missing places, so a single good text
+    raises a thread less than three do. Texts without a thread get 0. Bounded by the weight times the range of
+    scores.
     """
     shares = np.zeros(len(scores))
     numbers: dict[str, int] = {}
@@ -68,10 +69,10 @@ def from_thread(scores: Floats, threads: Sequence[str | None], *, weight: float 
 
 
 def from_speaker(question: str, authors: Sequence[str | None], *, weight: float = SPEAKER) -> Floats:
-    """`weight` for texts of the author that the query names, if it names exactly one.
+    """Return `weight` for texts by the author that the query names, if it names exactly one.
 
-    An author is named by the whole name or by its first word, in any case; "user", "assistant" and the
-    like are roles and not names, and "The" of "The Editor" is no name either.
+    An author is named by full name or first word, in any case. Roles such as "user" and "assistant" are not
+    names, nor is "The" of "The Editor".
     """
     words = _words(question)
     named = {author for author in set(authors) if author is not None and _is_named(author, words)}
@@ -81,7 +82,7 @@ def from_speaker(question: str, authors: Sequence[str | None], *, weight: float 
 
 
 def from_asking(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
-    """Minus `weight` for texts that end in a question: they ask, and others answer."""
+    """Return minus `weight` for texts that end with a question: they rarely contain an answer."""
     return 0.0 - weight * np.array([float(asks(text)) for text in texts], dtype=np.float64)
 
 
@@ -94,10 +95,11 @@ def from_question_before(
     texts: Sequence[str],
     weight: float = REPLY,
 ) -> Floats:
-    """A share for each answer: how far the question of another author right before it is above the median.
+    """Return, for each answer, how far the preceding question by another author exceeds the median.
 
-    A short answer names little of what it is about; its question does. What scores below the typical takes
-    nothing away. `links` are pairs in the order of the thread. At most the weight times the range of scores.
+    A short answer contains few terms of its subject; the question before it has them. Questions below the
+    median have no effect. `links` are pairs in the order of the thread. Bounded by the weight times the range
+    of scores.
     """
     shares = np.zeros(len(scores))
     if not len(scores) or not len(links):
@@ -111,12 +113,12 @@ def from_question_before(
 
 
 def from_role(roles: Sequence[str | None], *, role: str = "user", weight: float = ROLE) -> Floats:
-    """`weight` for texts of the given role."""
+    """Return `weight` for texts with the given role."""
     return weight * np.array([float(each == role) for each in roles], dtype=np.float64)
 
 
 def asks(text: str) -> bool:
-    """Whether a text ends in a question."""
+    """Return whether a text ends with a question."""
     last = max(map(text.rfind, _QUESTION_MARKS))
     return last >= 0 and not _LETTER.search(text, last)
 
@@ -135,17 +137,17 @@ def _is_named(author: str, words: Sequence[str]) -> bool:
 
 NEIGHBORS = 0.3
 CLOSE_HOURS = 1.0
-"""Messages further apart are no exchange."""
+"""Maximum time in hours between two messages of an exchange."""
 
 
 def from_neighbors(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIGHBORS) -> Floats:
-    """A share for each candidate: how far its neighbors score above the median candidate.
+    """Return, for each candidate, how far its neighbors in the thread score above the median candidate.
 
-    `ids` are the candidates' distinct ids in ascending order, `links` pairs of ids (shape (n, 2)) of which
-    one directly follows the other; a pair given twice counts once, and a pair with an id that is no
-    candidate, or with twice the same, not at all. The typical score is the median, so that a text without
-    neighbors stays where it is among texts that have them. With two neighbors a share is at most
-    twice the weight times the range of the scores, up or down.
+    `ids` are the distinct ids of the candidates in ascending order. `links` are pairs of ids (shape (n, 2)),
+    of which one directly follows the other. Duplicate pairs count once. Pairs with an unknown id or with
+    equal ids are ignored. Because scores are compared with the median, a text without neighbors keeps its
+    rank among texts with typical neighbors. With two neighbors, a share is at most twice the weight times the
+    range of scores, positive or negative.
     """
     shares = np.zeros(len(scores))
     if not len(scores) or not len(links):
@@ -161,11 +163,11 @@ def from_neighbors(scores: Floats, ids: Ids, links: Ids, *, weight: float = NEIG
 def from_exchange(
     scores: Floats, ids: Ids, links: Ids, *, authors: Sequence[str | None], hours: Floats, weight: float
 ) -> Floats:
-    """A share for each message: how far the messages of others right before and after score above the median.
+    """Return, for each message, how far the adjacent messages by other authors score above the median.
 
-    Only messages of another author count, and only within an hour, where both times are known (`hours`,
-    NaN where one is not); what scores below the typical takes nothing away. `links` are pairs in the order
-    of the thread. At most twice the weight times the range of the scores.
+    Messages count only within an hour, if both times are known (`hours`, NaN if unknown). Scores below the
+    median have no effect. `links` are pairs in the order of the thread. At most twice the weight times the
+    range of scores.
     """
     shares = np.zeros(len(scores))
     if not len(scores) or not len(links):
@@ -181,11 +183,11 @@ def from_exchange(
 
 
 def from_chain(scores: Floats, ids: Ids, links: Ids, *, weight: float) -> Floats:
-    """A share for each message: how far the messages two steps before and after score above the median.
+    """Return, for each message, how far the messages two steps before and after score above the median.
 
-    What a message answers and what follows it is its chain: where the rest of the chain is about the
-    question too, the message is one of a conversation about it. `links` are pairs in the order of the
-    thread. At most twice the weight times the range of the scores, up or down.
+    If the rest of a reply chain is about the subject of the query, the message is part of a conversation
+    about it. `links` are pairs in the order of the thread. At most twice the weight times the range of
+    scores, positive or negative.
     """
     shares = np.zeros(len(scores))
     if not len(scores) or not len(links):
@@ -197,7 +199,7 @@ def from_chain(scores: Floats, ids: Ids, links: Ids, *, weight: float) -> Floats
 
 
 def _steps(ids: Ids, links: Ids) -> tuple[Ids, Ids]:
-    """The place of the text before each candidate, and of the one after it; past the last for none."""
+    """Return the positions of the texts before and after each candidate; the number of candidates if none."""
     nowhere = len(ids)
     before, after = np.full(nowhere + 1, nowhere), np.full(nowhere + 1, nowhere)
     first, second = _places(ids, links).T
@@ -206,7 +208,7 @@ def _steps(ids: Ids, links: Ids) -> tuple[Ids, Ids]:
 
 
 def _places(ids: Ids, pairs: Ids) -> Ids:
-    """Where both of a pair stand among the candidates; of other pairs, or one and the same, nothing."""
+    """Return the positions of both candidates of each pair, without pairs of others or of equal ids."""
     places = np.minimum(np.searchsorted(ids, pairs), len(ids) - 1)
     found = (ids[places] == pairs).all(axis=1) & (pairs[:, 0] != pairs[:, 1])
     known: Ids = places[found]
@@ -218,13 +220,12 @@ BEST = 10
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """Signals of the raw scores of one query: which retriever to trust.
+    """Signals of the raw scores of a query that decide how much to trust each retriever.
 
-    `words_lead` is how far the best BM25 score stands above the tenth, as a share of the best (0 to 1);
-    `cosine_lead` the same difference of cosines; `best_cosine` the highest cosine; `cosine_apart` how
-    much higher the mean cosine of the ten nearest is than that of the ten best by words; `words_apart`
-    the share of the best BM25 score that the nearest text lacks (0 to 1); `terms` the number of distinct
-    terms in the question.
+    `words_lead` is the lead of the best BM25 score over the tenth, as a share of the best (0 to 1).
+    `cosine_lead` is the same difference of cosines. `best_cosine` is the highest cosine. `cosine_apart` is
+    the mean cosine of the ten nearest minus that of the ten best by keywords. `words_apart` is the share of
+    the best BM25 score that the nearest text lacks (0 to 1). `terms` is the number of distinct query terms.
     """
 
     words_lead: float
@@ -239,7 +240,7 @@ class Signals:
 class FusionProfile:
     """Weights of the signals in the log odds of keywords against vectors.
 
-    The defaults were learnt by `scripts/train_fusion.py` on public sets; docs/adr/0002 has the figures.
+    `scripts/train_fusion.py` learned the defaults on public sets; docs/adr/0002 has the figures.
     """
 
     intercept: float = -1.82
@@ -251,7 +252,7 @@ class FusionProfile:
     terms: float = 0.63
 
     def log_odds(self, signals: Signals) -> float:
-        """Above 0 keywords weigh more than vectors, below 0 less."""
+        """Return log odds: above 0 keywords weigh more than vectors, below 0 less."""
         return (
             self.intercept
             + self.words_lead * signals.words_lead
@@ -273,7 +274,7 @@ CONVERSATION = FusionProfile(
     words_apart=0.0,
     terms=0.0,
 )
-"""For people talking to each other in threads: words weigh 0.45, whatever the signals say."""
+"""For conversations between people in threads: keywords weigh 0.45, whatever the signals are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -291,12 +292,12 @@ class Fused:
 
 
 def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = LEARNT) -> Fused:
-    """Fuse the raw scores of one query's candidates, in any order.
+    """Fuse the raw scores of a query's candidates, in any order.
 
-    `words` is raw BM25 (at least 0), `cosine` is NaN where a candidate has no vector, `terms` counts the
-    question's distinct terms. Words count as a share of the question's best BM25 score, so the best is 1.
-    A candidate without a vector is given the median cosine of the others: neither punished nor favoured.
-    Where one arm says nothing, the other decides alone.
+    `words` is raw BM25 (at least 0), `cosine` is NaN for a candidate without a vector, and `terms` is the
+    number of distinct query terms. BM25 scores are divided by the best one, so the best is 1. A candidate
+    without a vector gets the median cosine of the others. If one retriever has no scores, the other decides
+    alone.
     """
     best = float(words.max(initial=0.0))
     shares = words / best if best > 0.0 else np.zeros(len(words))
@@ -311,7 +312,7 @@ def fuse(words: Floats, cosine: Floats, *, terms: int, profile: FusionProfile = 
 
 
 def signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
-    """The signals of at least one candidate, all of which have a vector; equal scores in any order."""
+    """Return the signals of at least one candidate with a vector. The order of equal scores has no effect."""
     count = min(BEST, len(words))
     fewest, farthest = -words, -cosine
     by_words = np.lexsort((farthest, fewest))[:count]
@@ -329,7 +330,7 @@ def signals(words: Floats, cosine: Floats, *, terms: int) -> Signals:
 
 
 def _words_weight(words: Floats, cosine: Floats, best: float, terms: int, profile: FusionProfile) -> float:
-    """Of candidates that all have a vector; `best` is the highest BM25 score, of those without one, too."""
+    """Signals of candidates that all have a vector. `best` is the highest BM25 score of all candidates."""
     if not len(words):
         return 1.0
     if not words.any():
@@ -341,15 +342,15 @@ def _words_weight(words: Floats, cosine: Floats, best: float, terms: int, profil
 WITHOUT = " without "
 _VECTORS_ONLY = FusionProfile(intercept=-50.0)
 WORDS_ONLY = FusionProfile(intercept=50.0)
-"""Words decide where any match: for a query in a language that the embedder does not know."""
+"""Use keywords alone if any match: for a query in a language that the embedding model does not support."""
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """The maximum that each part adds to a score, or subtracts, for bases from about 0 to 1.
+    """The maximum that each part adds to a score or subtracts, for bases from about 0 to 1.
 
-    `neighbors`, `conversation_flow` and `thread_completeness` are sums over two texts each, so they are
-    bounded by twice their weight.
+    `neighbors`, `conversation_flow` and `thread_completeness` are sums over two texts, so their bound is
+    twice their weight.
     """
 
     neighbors: float = NEIGHBORS
@@ -368,11 +369,11 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class Sum:
-    """The base and added parts, with other weights among people than with an assistant.
+    """Adds parts to the base, with separate weights for people and for conversations with an assistant.
 
     `hours` is the time after which recency has fallen to 37 %. `min_similarity` is the lowest raw similarity
-    where a query names none (None: no limit); with `keeps_threads` a message below it stays if one of its
-    thread is above.
+    if a query has none (None: no limit). With `keeps_threads`, a message below it stays if another message of
+    its thread is above it.
     """
 
     people: Weights
@@ -385,9 +386,9 @@ class Sum:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """The base times a factor for the same channel, one for the same thread, and exp(-decay x hours).
+    """Multiplies the base by factors for the same channel, the same thread, and exp(-decay x hours).
 
-    The rest as in a sum; the base is the raw similarity where `fusion` says so.
+    Other fields are as in `Sum`. The base is the raw similarity if `fusion` says so.
     """
 
     same_channel: float
@@ -414,20 +415,20 @@ DEFAULT = Sum(
     ),
     hours=24.0,
 )
-"""Weights chosen on public sets: docs/adr/0012."""
+"""Weights selected on public sets: docs/adr/0012."""
 
 MULTIPLICATIVE = Product(
     same_channel=1.5, same_thread=1.3, decay=0.1, min_similarity=0.7, keeps_threads=True, fusion=_VECTORS_ONLY
 )
-"""A formula in use elsewhere, to compare with: it forgets even a perfect match after hours."""
+"""A common formula for comparison: it drops even perfect matches after hours."""
 
 PROFILES: Mapping[str, Profile] = {"default": DEFAULT, "multiplicative": MULTIPLICATIVE}
 
 
 def profile_named(name: str) -> Profile:
-    """Return a profile by name, also with parts switched off: `default without recency, same_channel`.
+    """Return a profile by name, optionally without some parts: `default without recency, same_channel`.
 
-    The minimum similarity of the profile is switched off as `min_similarity`. Raises InvalidInput.
+    `min_similarity` removes the minimum similarity of the profile. Raises InvalidInput.
     """
     whole, some, parts = name.partition(WITHOUT)
     if whole not in PROFILES:
@@ -439,7 +440,7 @@ def profile_named(name: str) -> Profile:
 
 
 def part_names(name: str) -> tuple[str, ...]:
-    """The parts of a profile that can be switched off."""
+    """Return the parts of a profile that can be disabled."""
     match PROFILES[name]:
         case Sum():
             return tuple(each.name for each in fields(Weights))
@@ -475,9 +476,10 @@ _ASSISTED = frozenset({"user", "assistant"})
 
 @dataclass(frozen=True, slots=True)
 class RankingContext:
-    """A query context that is resolved: its profile, instant, and the sources of its channel.
+    """A resolved query context: its profile, instant, and the sources of its channel.
 
-    `channel` is None where no channel was named; several sources share its name only over all collections.
+    `channel` is None if no channel is given. Only in a search over all collections can several sources share
+    its name.
     """
 
     profile: Profile
@@ -487,15 +489,15 @@ class RankingContext:
 
 
 def weights_for(profile: Sum, documents: Sequence[Document]) -> Weights:
-    """The weights for talk with an assistant if most candidates are such, else those for people."""
+    """Return the weights for conversations with an assistant if most candidates are such, else for people."""
     assisted = sum(each.role in _ASSISTED for each in documents)
     return profile.assistant if 2 * assisted > len(documents) else profile.people
 
 
 def added(standing: RankingContext, documents: Sequence[Document], weights: Weights) -> dict[str, Floats]:
-    """The parts that a sum adds for the channel, thread and time of the query.
+    """Return the parts that a sum adds for the channel, thread and time of the query.
 
-    Without a channel or a thread in the situation there is no part for it.
+    There is no part for a channel or thread that the query context does not have.
     """
     profile = standing.profile
     if not isinstance(profile, Sum):
@@ -508,9 +510,9 @@ def added(standing: RankingContext, documents: Sequence[Document], weights: Weig
 
 
 def multiplied(standing: RankingContext, documents: Sequence[Document], base: Floats) -> dict[str, Floats]:
-    """The parts of a product's factors: channel, then thread, then time, each on the score so far.
+    """Return the factors of a product as parts: channel, then thread, then time, each of the score so far.
 
-    Added to the base they give the product.
+    The base plus all parts is the product.
     """
     profile = standing.profile
     if not isinstance(profile, Product):
@@ -526,7 +528,7 @@ def multiplied(standing: RankingContext, documents: Sequence[Document], base: Fl
 
 
 def kept_by_threads(documents: Sequence[Document], above: Sequence[bool]) -> list[bool]:
-    """Which candidates below the minimum similarity are in a thread with one above it."""
+    """Return which candidates below the minimum similarity share a thread with one above it."""
     pairs = list(zip(documents, above, strict=True))
     threads = {(each.source, each.thread) for each, is_above in pairs if is_above}
     return [
@@ -536,7 +538,7 @@ def kept_by_threads(documents: Sequence[Document], above: Sequence[bool]) -> lis
 
 
 def _hours(at: datetime, documents: Sequence[Document]) -> Floats:
-    """How long ago each was said; 0 for what clocks that are ahead say is still to come, NaN if unknown."""
+    """Return the age of each text in hours; 0 for times in the future, NaN if unknown."""
     return np.array([_hours_since(at, each.occurred) for each in documents], dtype=np.float64)
 
 
@@ -545,7 +547,7 @@ def _hours_since(at: datetime, occurred: Period | None) -> float:
 
 
 def _inside(standing: RankingContext, documents: Sequence[Document]) -> dict[str, Floats]:
-    """1 for what is in the channel, and in the thread, that the question is asked in."""
+    """Return 1 for texts in the channel of the query, and 1 for texts in its thread."""
     channel, thread = standing.channel, standing.thread
     if channel is None:
         return {}

@@ -27,14 +27,13 @@ def build_window(
     """Build a context window: pack, arrange, render, cite and trace. Deterministic.
 
     Args:
-        retrieval: hits count by score; equal scores by document and place in it. Where its threads say
-            that messages are left out between those shown, a mark counts them.
-        budget: the window may cost what its tokens leave after `system`, `query` and `reserved_tokens`.
+        retrieval: the hits, ranked by score; ties by document and position. Marks state how many messages of
+            known threads are omitted.
+        budget: the window may use the tokens left after `system`, `query` and `reserved_tokens`.
         renderer: from `renderer_named`.
-        count: the counter that `budget.tokenizer` names.
-        labels: what the sources of captions and events are called, by their ids; where a stream's documents
-            have no title, this says which stream they are from.
-        zones: in which the instants of captions and events are shown, by the ids of their sources; else UTC.
+        count: counts tokens with `budget.tokenizer`.
+        labels: names of streams by source id, shown for captions and events without a title.
+        zones: time zones of streams by source id (default: UTC).
 
     Raises:
         InvalidInput: a number of the budget is negative.
@@ -82,7 +81,7 @@ ARROW = " → "
 
 
 def citations(layout: Layout) -> tuple[Citation, ...]:
-    """The citation of each numbered passage."""
+    """Return the citation of each numbered passage."""
     return tuple(
         Citation(
             number=passage.number,
@@ -105,7 +104,7 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
 def trace(
     packed: Packed, hits: Sequence[Hit], *, below: Sequence[Hit], floor: str | None
 ) -> tuple[TraceEntry, ...]:
-    """Entries in the order of rank, from 1 on; candidates below the minimum similarity come last."""
+    """Return the trace entries by rank, from 1. Candidates below the minimum similarity come last."""
     return (*_packed_entries(packed, hits), *_floor_entries(below, len(hits), floor))
 
 
@@ -125,7 +124,7 @@ def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]
 
 
 def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
-    """With which hit it came, if it was not found itself."""
+    """Return the hit that added this candidate, if no retriever found it."""
     if hit.along_with is None:
         return ""
     number = numbers.get(hit.along_with)
@@ -133,7 +132,7 @@ def _along(hit: Hit, numbers: Mapping[int, int]) -> str:
 
 
 def _through(hit: Hit) -> str:
-    """Which names of a graph led to it."""
+    """Return the graph entities that led to the candidate."""
     return f", found through {ARROW.join(hit.through)}" if hit.through else ""
 
 

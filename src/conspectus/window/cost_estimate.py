@@ -1,4 +1,4 @@
-"""Estimate what a passage costs before it is rendered, and choose the sentences that stay in a cut."""
+"""Estimate the tokens of a passage before rendering, and select the sentences of a truncated passage."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +18,9 @@ _OF_NEIGHBOR = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Sentence:
-    """Characters [start, end) of a passage up to the next sentence, and the weight of the query's terms.
+    """Characters [start, end) of a passage up to the next sentence, and the weight of the query terms in it.
 
-    `section` numbers the sections of the passage.
+    `section` is the number of the section in the passage.
     """
 
     start: int
@@ -30,7 +30,7 @@ class Sentence:
 
 
 class Focus:
-    """Weighs the sentences of hits by the terms of one query, else by their similarity."""
+    """Weighs the sentences of hits by query terms, or else by similarity."""
 
     def __init__(
         self, terms: Mapping[str, QueryTerms], nearest: Mapping[int, Sequence[float]] | None = None
@@ -40,7 +40,7 @@ class Focus:
         self._sentences: dict[int, Sequence[Sentence]] = {}
 
     def sentences(self, hit: Hit) -> Sequence[Sentence]:
-        """The sentences of a hit's text; none where nothing of it matched."""
+        """Return the weighted sentences of a hit; none if the query matches nothing in its text."""
         if hit.chunk.id not in self._sentences:
             asked = self._terms.get(hit.document.collection)
             found = _weighed(hit, asked) if asked else []
@@ -52,10 +52,10 @@ class Focus:
 
 
 def run_around_best(found: Sequence[Sentence], costs: Sequence[int], tokens: int) -> tuple[int, int]:
-    """The sentences [first, last] that cost at most `tokens`, grown from the best one.
+    """Return the sentences [first, last] around the best one that use at most `tokens`.
 
-    First its own section is completed, then the neighbor with more weight is taken, and of equal ones the
-    following one.
+    The section of the best sentence is completed first. Then the neighbor with more weight is added; of equal
+    weights, the following one.
     """
     first = last = max(range(len(found)), key=lambda place: (found[place].weight, -place))
     section, used = found[first].section, costs[first]
@@ -70,7 +70,7 @@ def run_around_best(found: Sequence[Sentence], costs: Sequence[int], tokens: int
 
 
 def _weighed(hit: Hit, asked: QueryTerms) -> list[Sentence]:
-    """Each sentence counts the distinct terms in it, and in part those of its heading and neighbors."""
+    """Weigh sentences by their distinct query terms, plus a share of those of heading and neighbors."""
     text = hit.chunk.text
     headings = {place.start for place in headings_in(text, hit.document.syntax)}
     analyzer = Analyzer(asked.language)
@@ -89,7 +89,7 @@ def _weighed(hit: Hit, asked: QueryTerms) -> list[Sentence]:
 
 
 def _near(found: Sequence[Sentence], near: Sequence[float]) -> list[Sentence]:
-    """The sentences with their similarities as weights; those that were not compared have none."""
+    """Return the sentences with their similarities as weights; 0 if not compared."""
     weights = [*near, *[0.0] * (len(found) - len(near))]
     return [replace(each, weight=max(weight, 0.0)) for each, weight in zip(found, weights, strict=True)]
 
@@ -99,10 +99,10 @@ def _weight(analyzer: Analyzer, asked: QueryTerms, text: str) -> float:
 
 
 LEAST_TEXT = 4
-"""A cut text of fewer tokens says nothing."""
+"""Minimum tokens of a truncated text. Less is not useful."""
 
 MANY = 88
-"""Messages left out, for what counting them costs."""
+"""Assumed number of omitted messages when the cost of a mark is estimated."""
 
 _WORD_START = re.compile(r"(?<=\s)\S")
 
@@ -111,10 +111,10 @@ _GUESSES = 5
 
 
 class Estimator:
-    """Token costs of the parts of a rendering, each counted once and remembered.
+    """Token costs of the parts of a rendering, each counted once and cached.
 
-    With `counted`, chunks carry their own token count of this very tokenizer. `focus` decides which part of
-    a chunk stays when it is cut. `frame` is what stands around everything.
+    With `counted`, chunks carry token counts of this tokenizer. `focus` selects the part of a truncated
+    chunk. `frame` is the text around the whole rendering.
     """
 
     def __init__(
@@ -144,11 +144,11 @@ class Estimator:
         self._cut_before = count(CUT_BEFORE)
 
     def least(self, hit: Hit) -> int:
-        """A lower bound of the chunk's cost without reading its text; 0 if unknown."""
+        """Return a lower bound of the chunk's cost without reading its text; 0 if unknown."""
         return hit.chunk.tokens if self._counted else 0
 
     def text(self, hit: Hit) -> int:
-        """Tokens of the chunk's text as it will be shown."""
+        """Return the tokens of the chunk's text as rendered."""
         chunk = hit.chunk
         if chunk.id not in self._texts:
             shown = self._renderer.show(chunk.text)
@@ -159,9 +159,9 @@ class Estimator:
         return self._texts[chunk.id]
 
     def head(self, hit: Hit, *, beside: bool) -> int:
-        """Tokens of what stands around the first passage of a document.
+        """Return the tokens around the first passage of a document.
 
-        With `beside`, of one that is in its group beside another of the same day and title.
+        With `beside`, the group already has a document with the same day and title.
         """
         key = (hit.document.id, beside, hit.chunk.page, hit.chunk.heading)
         if key not in self._heads:
@@ -175,7 +175,7 @@ class Estimator:
         return self._heads[key]
 
     def gap(self, hit: Hit) -> int:
-        """Tokens of what stands between a passage of a document and the next one, this."""
+        """Return the tokens between this passage and the previous one of its document."""
         key = (hit.chunk.page, hit.chunk.heading)
         if key not in self._heads:
             next_one = replace(self._empty(hit, 2), follows=1)
@@ -185,16 +185,16 @@ class Estimator:
 
     @cached_property
     def left_out(self) -> int:
-        """Tokens of the mark that stands for messages left out."""
+        """Return the tokens of a mark for omitted messages."""
         marked = self._renderer.group((replace(self._first, left_out=MANY),))
         return self._cost(marked) - self._ground_cost
 
     def part(self, hit: Hit, covered: int, *, tokens: int, spare: int) -> tuple[int, int]:
-        """The characters [start, stop) of the chunk's text, from `covered` on, that matter most.
+        """Return the most relevant characters [start, stop) of the chunk's text from `covered` on.
 
-        They cost at most `tokens`, and are around what matched, else the first ones. They begin and end at a
-        sentence where that wastes no more than `spare` tokens, else at a word where that wastes no more than
-        twice as much, else at a grapheme border; they are empty if not even that fits.
+        They use at most `tokens`. They surround the match, or else start at the beginning. Borders are
+        sentences if that wastes at most `spare` tokens, else words if that wastes at most twice as much, else
+        graphemes. The range is empty if nothing fits.
         """
         found = [each for each in self._focus.sentences(hit) if each.start >= covered]
         if not any(each.weight for each in found):
@@ -235,7 +235,7 @@ class Estimator:
         return next_border(text, limit)
 
     def _longest(self, hit: Hit, part: Callable[[int], str], covered: int, *, tokens: int) -> int:
-        """The greatest length of a part of the text that costs at most `tokens`, nearly."""
+        """Return approximately the greatest length of a part of the text that uses at most `tokens`."""
         length = len(hit.chunk.text)
         low, high = 0, length - covered
         guess = length * tokens // max(self.text(hit), 1)

@@ -1,4 +1,4 @@
-"""Exact token counts of renderings, put together from the counts of their parts and of their chunks."""
+"""Exact token counts of renderings, composed from counts of their parts and chunks."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -12,27 +12,27 @@ CHUNKS_COUNTED_WITH: Final = "o200k_base"
 
 _DIVISIBLE: Final = frozenset({"o200k_base", "cl100k_base"})
 BORDER: Final = re.compile(
-    r"(?<=[A-Za-z0-9])(?=[!-&(-/:-@\[-`{-~]| [!-~])"  # a word, then a sign or a space and something visible
-    r"|(?<=\n)(?=[ \t]*[!-.0-~])"  # the beginning of a line that is not empty
+    r"(?<=[A-Za-z0-9])(?=[!-&(-/:-@\[-`{-~]| [!-~])"  # word, then a sign, or a space and a visible character
+    r"|(?<=\n)(?=[ \t]*[!-.0-~])"  # the start of a non-empty line
 )
-"""Where these encodings begin a token whatever stands around: their patterns match nothing across it."""
+"""Positions where these encodings always start a token: none of their patterns matches across them."""
 _LAST_BORDER: Final = re.compile(f"(?s:.*)(?:{BORDER.pattern})")
 _TAIL: Final = 40
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The rendering of a group, and the chunks of which it shows the whole or a part."""
+    """The rendering of a group, and the chunks that it shows in whole or in part."""
 
     text: str
     chunks: tuple[Chunk, ...]
 
 
 class RenderingCounter:
-    """Counts the renderings of one window; a group is counted once, and a chunk that says its tokens never.
+    """Counts the renderings of one window. Each group is counted once; chunks with a stored count never.
 
-    Other tokenizers than o200k_base and cl100k_base, and forms whose groups do not begin lines, are counted
-    as a whole.
+    For tokenizers other than o200k_base and cl100k_base, and for formats whose groups do not start a line,
+    the whole rendering is counted.
     """
 
     def __init__(self, renderer: Renderer, count: Callable[[str], int], tokenizer: str) -> None:
@@ -43,7 +43,7 @@ class RenderingCounter:
         self._parts: dict[tuple[str, str], int] = {}
 
     def tokens(self, rendered: Rendered, groups: Sequence[Part]) -> int:
-        """What the rendering of the groups costs."""
+        """Return the tokens of the rendered groups."""
         if not self._divisible or not groups:
             return rendered.tokens(self._count)
         ends = (*[self._renderer.between] * (len(groups) - 1), self._renderer.after)
@@ -59,7 +59,7 @@ class RenderingCounter:
         return self._parts[key]
 
     def _around(self, text: str, chunk: Chunk) -> int:
-        """Tokens of a text; those of the chunk in it are known, and only what its ends join is counted."""
+        """Return the tokens of a text. Only the borders of chunks with known counts are counted."""
         inside = chunk.text.rstrip()
         at, tail = text.find(inside), len(inside) - _TAIL
         first = BORDER.search(text, at) if at >= 0 and tail >= _TAIL else None

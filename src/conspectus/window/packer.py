@@ -29,9 +29,9 @@ _MOST_CUTS_TRIED = 16
 
 @dataclass(slots=True)
 class Refusal:
-    """Why a candidate is not in the window.
+    """The reason why a candidate is not in the window.
 
-    It is blank, or the text of rank `same_as`; or it was `swapped` for others; or it needs more tokens
+    It is blank, has the same text as rank `same_as`, was `swapped` for other candidates, or needs more tokens
     than were left.
     """
 
@@ -43,12 +43,12 @@ class Refusal:
 
     @property
     def for_want_of_room(self) -> bool:
-        """Whether a larger budget would include it."""
+        """Whether a larger budget would include the candidate."""
         return self.same_as is None and not self.blank
 
 
 class Candidate:
-    """A hit by rank, with what each plan asks about it: whose text it is, beside which lines it may stand."""
+    """A hit by rank, with cached values that every plan uses."""
 
     def __init__(self, rank: int, hit: Hit) -> None:
         document = hit.document
@@ -67,41 +67,42 @@ class Candidate:
 
     @cached_property
     def spaced(self) -> str:
-        """Its words between single spaces."""
+        """The words of its text, joined by single spaces."""
         return f" {' '.join(self.words)} "
 
 
 @dataclass(slots=True)
 class WindowPlan:
-    """The selected chunks by rank with estimated costs, and why the others are not selected."""
+    """The selected chunks by rank with estimated costs, and the reasons for rejecting the others."""
 
     pieces: dict[int, SelectedChunk] = field(default_factory=dict)
     costs: dict[int, int] = field(default_factory=dict)
     refused: dict[int, Refusal] = field(default_factory=dict)
 
     def unused(self, room: int) -> int:
-        """How many tokens of a room the plan leaves, by its estimates."""
+        """Return the tokens of a budget that the plan leaves, by its estimates."""
         return max(room - sum(self.costs.values()), 0)
 
     @property
     def complete(self) -> bool:
-        """Whether everything fits."""
+        """Whether all candidates fit."""
         cut = any(piece.cut for piece in self.pieces.values())
         return not cut and not any(refusal.for_want_of_room for refusal in self.refused.values())
 
 
 @dataclass(frozen=True, slots=True)
 class Swap:
-    """Keeps the ranks in `keep`, and gives the tokens of `out` to the best of the others."""
+    """Keeps the ranks in `keep`, and gives the tokens of the ranks in `out` to the best other candidates."""
 
     keep: frozenset[int]
     out: int
 
 
 class Planner:
-    """Selects chunks for a number of tokens, by estimates. One planner makes one plan.
+    """Selects chunks for a number of tokens by estimates. One planner makes one plan.
 
-    A room of less than `worth` tokens is left as it is; `spare` tokens may be wasted on a better cut.
+    A remainder below `worth` tokens stays unused. Up to `spare` tokens may be wasted for a better border of a
+    truncated text.
     """
 
     def __init__(self, costs: Estimator, room: int, *, gaps: Gaps, worth: int, spare: int) -> None:
@@ -116,7 +117,7 @@ class Planner:
         self._shown = SeenTexts()
 
     def plan(self, candidates: Sequence[Candidate], swap: Swap | None = None) -> WindowPlan:
-        """Select each hit that fits, then truncate one that did not to the tokens left."""
+        """Select each hit that fits, then truncate one of the others to the tokens left."""
         reserved = self._reserve(candidates[0])
         self._room -= reserved
         for candidate in candidates:
@@ -243,17 +244,17 @@ def pack(
     estimator: Callable[[Hit], Estimator],
     threads: Threads,
 ) -> Packed:
-    """Pack the best hits into at most `allowed` tokens, counted on the rendered text.
+    """Pack the best hits into at most `allowed` tokens of rendered text.
 
-    Best first, each that fits; the first one that does not is cut to what is left. The best hit of all
-    is never given up for others: if it is too large, it is cut to three quarters of the room or more, and the
-    others share the rest.
+    Hits that fit are added, best first. The first hit that does not fit is truncated to the tokens left. The
+    best hit is never dropped for others. If it is too large, it is truncated to at least three quarters of
+    the budget, and the others share the rest.
 
     Args:
         hits: best first.
         allowed: tokens, not negative.
-        estimator: makes what knows the costs beforehand, from a sample.
-        threads: of these, what is left out is counted and marked, and the marks are paid for.
+        estimator: makes the cost estimate from a sample.
+        threads: threads whose omitted messages are counted and marked. The marks use tokens.
     """
     if not hits or allowed <= 0:
         return _nothing(hits)
@@ -279,7 +280,7 @@ class _Packer:
     groups: dict[tuple[object, ...], tuple[tuple[WindowPassage, ...], Part]] = field(default_factory=dict)
 
     def fit(self, swap: Swap | None = None) -> Packed:
-        """Plan with estimates, count the rendered text, and plan again with corrected room."""
+        """Plan with estimates, count the rendered text, and plan again with a corrected budget."""
         best: Packed | None = None
         fits, fails = 0, 2 * self.allowed + 1
         room = self.allowed - self.costs.frame
@@ -302,7 +303,7 @@ class _Packer:
         return best or _nothing(self.candidates)
 
     def is_full(self, packed: Packed) -> bool:
-        """Whether enough of the budget is used."""
+        """Return whether the plan uses enough of the budget."""
         return packed.tokens >= _FULL * self.allowed
 
     @property
@@ -327,7 +328,7 @@ class _Packer:
         return Packed(plan, tuple(layout), rendered, self.count.tokens(rendered, groups))
 
     def _group(self, pieces: Sequence[SelectedChunk], number: int) -> tuple[tuple[WindowPassage, ...], Part]:
-        """A group and its rendering, made once however many plans have it in the same place."""
+        """Return the rendering of a group, cached for plans that have the group at the same position."""
         key = (number, *((piece.rank, piece.start, piece.stop) for piece in pieces))
         if key not in self.groups:
             passages = joined(pieces, number, self.threads)
@@ -342,7 +343,7 @@ def _nothing(hits: Sequence[object]) -> Packed:
 
 @dataclass(slots=True)
 class _Voice:
-    """What is shown of one voice by rank, and all its words."""
+    """The shown texts of one author or moment by rank, and all their words."""
 
     shown: dict[int, Candidate] = field(default_factory=dict)
     words: set[str] = field(default_factory=set)
@@ -352,11 +353,11 @@ _FIRST_WORDS = 4
 
 
 class SeenTexts:
-    """Finds texts that the window contains already.
+    """Finds texts that the window already contains.
 
-    A text is superfluous if it is equal to a shown one, or if its words are in one in the same order
-    without interruption. What somebody said repeats only what the same person said, and what is seen or
-    said in a stream only that of the same time.
+    A text is a duplicate if it equals a shown text, or if a shown text contains its words without
+    interruption. Messages are compared only with messages of the same author, captions and events only with
+    those of the same time.
     """
 
     def __init__(self) -> None:
@@ -364,7 +365,7 @@ class SeenTexts:
         self._voices: dict[str, _Voice] = defaultdict(_Voice)
 
     def rank_of(self, candidate: Candidate) -> int | None:
-        """The rank under which the text of a hit was added already."""
+        """Return the rank of the shown text that contains the text of a hit."""
         same = self._hashes.get(candidate.same)
         if same is not None or candidate.blank:
             return same
@@ -375,7 +376,7 @@ class SeenTexts:
         return next((rank for rank, each in voice.shown.items() if candidate.spaced in each.spaced), None)
 
     def add(self, candidate: Candidate, *, whole: bool = True) -> None:
-        """Remember a text; a truncated one only by its hash."""
+        """Add a shown text. Of a truncated text, only the hash is added."""
         self._hashes.setdefault(candidate.same, candidate.rank)
         if whole:
             voice = self._voices[candidate.voice]
@@ -392,13 +393,13 @@ def _voice(hit: Hit) -> str:
 
 @dataclass(slots=True)
 class Spans:
-    """Half-open spans that neither overlap nor touch, ascending."""
+    """A set of half-open spans, ascending, that neither overlap nor touch."""
 
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
 
     def near(self, start: int, end: int) -> slice:
-        """Which of them overlap or touch [start, end)."""
+        """Return the spans that overlap or touch [start, end)."""
         first = bisect_left(self.ends, start)
         last = first
         while last < len(self.starts) and self.starts[last] <= end:
@@ -406,19 +407,19 @@ class Spans:
         return slice(first, last)
 
     def fresh(self, start: int, end: int) -> int:
-        """How many characters of [start, end) none of them covers."""
+        """Return the number of characters of [start, end) that no span covers."""
         near = self.near(start, end)
         covered = zip(self.starts[near], self.ends[near], strict=True)
         return end - start - sum(min(e, end) - max(s, start) for s, e in covered)
 
     def covered_until(self, start: int) -> int:
-        """The end of the span that covers or touches the position, else the position itself."""
+        """Return the end of the span that covers or touches a position, or else the position."""
         index = bisect_left(self.ends, start)
         inside = index < len(self.starts) and self.starts[index] <= start
         return self.ends[index] if inside else start
 
     def add(self, start: int, end: int) -> None:
-        """Add a span, joined with those that it overlaps or touches."""
+        """Add a span and merge it with spans that it overlaps or touches."""
         near = self.near(start, end)
         if near.start < near.stop:
             start, end = min(start, self.starts[near.start]), max(end, self.ends[near.stop - 1])

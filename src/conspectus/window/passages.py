@@ -17,7 +17,7 @@ from conspectus.text.times import EPOCH, timecode
 
 
 class Threads:
-    """Positions of messages in known threads, and the names and time zones of streams."""
+    """Positions of messages in known threads, and names and time zones of streams."""
 
     def __init__(
         self,
@@ -31,34 +31,34 @@ class Threads:
 
     @property
     def known(self) -> bool:
-        """Whether there are any."""
+        """Whether any threads are known."""
         return bool(self._sketches)
 
     def stream(self, document: Document) -> str:
-        """The name of the stream that a caption or event is from; empty where none is told."""
+        """Return the stream name of a caption or event; empty if unknown."""
         return self._streams.get(document.source, "") if self._streams and is_streamed(document) else ""
 
     def zone(self, document: Document) -> tzinfo:
-        """The zone in which the times of a caption or event are shown."""
+        """Return the time zone for the times of a caption or event."""
         return self._zones.get(document.source, UTC)
 
     def total(self, document: Document) -> int:
-        """How many messages the thread of one has; 0 where that is not known."""
+        """Return the number of messages in the thread of a message; 0 if unknown."""
         sketch = self._of(document)
         return 0 if sketch is None else sketch.total
 
     def place(self, document: Document) -> int | None:
-        """How many messages of its thread stand before it; None where that is not known."""
+        """Return the number of earlier messages in the thread of a message; None if unknown."""
         sketch = self._of(document)
         return None if sketch is None else sketch.places.get(document.id)
 
     def places(self, documents: Sequence[Document]) -> list[int] | None:
-        """The places of messages of one thread; None where not all are known."""
+        """Return the positions of messages of one thread; None if one of them is unknown."""
         found = [place for place in map(self.place, documents) if place is not None]
         return found if len(found) == len(documents) else None
 
     def answers(self, document: Document) -> bool | None:
-        """Whether the platform says that it is a reply; None outside of the known threads."""
+        """Return whether the platform marks a message as a reply; None outside of known threads."""
         if self.place(document) is None:
             return None
         told = document.metadata.get(REPLY_TO)
@@ -69,14 +69,14 @@ class Threads:
 
 
 class Gaps:
-    """Counts the gaps in threads where messages are left out, while a window is filled."""
+    """Counts the gaps of omitted messages in threads while a window is filled."""
 
     def __init__(self, threads: Threads) -> None:
         self._threads = threads
         self._shown: dict[tuple[str, str | None], list[int]] = {}
 
     def added_by(self, document: Document) -> int:
-        """The change in the number of gaps if this is shown too; -1 if it closes one."""
+        """Return the change in the number of gaps if this message is shown; -1 if it closes a gap."""
         place = self._threads.place(document)
         if place is None:
             return 0
@@ -90,7 +90,7 @@ class Gaps:
         return int(place - left > 1) + int(right - place > 1) - before
 
     def show(self, document: Document) -> None:
-        """Note that a message is shown."""
+        """Record that a message is shown."""
         place = self._threads.place(document)
         if place is not None:
             insort(self._shown.setdefault((document.source, document.thread), []), place)
@@ -102,7 +102,7 @@ _LATEST = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(slots=True)
 class SelectedChunk:
-    """A candidate that goes into the window, with the characters [start, stop) of its chunk's text."""
+    """A candidate in the window, with the shown characters [start, stop) of its chunk's text."""
 
     rank: int
     hit: Hit
@@ -111,26 +111,25 @@ class SelectedChunk:
 
     @property
     def cut(self) -> bool:
-        """Whether only a part is shown."""
+        """Whether only a part of the chunk is shown."""
         return self.stop - self.start < len(self.hit.chunk.text)
 
     @property
     def begins(self) -> int:
-        """The character of the document that it begins with."""
+        """The position of its first character in the document."""
         return self.hit.chunk.start + self.start
 
 
 @dataclass(slots=True)
 class WindowPassage:
-    """A passage: the characters [start, end) of a document, from chunks that touch or overlap.
+    """A passage: characters [start, end) of a document, from chunks that touch or overlap.
 
-    `number` is what citations call it, from 1 on in reading order; `cut` says that the text goes on in
-    the last chunk but is not shown, `cut_before` that the first chunk begins before it; `follows` is the
-    number of the passage of the same document that stands before it, with a gap between them. `page` is that
-    of its first chunk, `heading` that of its own beginning.
-    `left_out` counts the messages of its thread that are left out between the passage before and it, `rest`
-    those behind it where it is the last; `answers` whether it is a reply, None where threads are not known.
-    `stream` names the stream that it is from, where the window is told names; `zone` is that of its times.
+    `number` identifies it in citations, from 1 in reading order. `cut` says that the text of its last chunk
+    continues, `cut_before` that its first chunk starts earlier. `follows` is the number of the preceding
+    passage of the same document, separated by a gap. `page` is the page of its first chunk, `heading` the
+    heading at its start. `left_out` counts the messages of its thread omitted before it, `rest` those omitted
+    after the last passage. `answers` says whether it is a reply; None if threads are unknown. `stream` is the
+    name of its stream, if the window has stream names, and `zone` the time zone of its times.
     """
 
     number: int
@@ -152,11 +151,11 @@ class WindowPassage:
 
 
 Layout = tuple[tuple[WindowPassage, ...], ...]
-"""Groups in order of their best hit; within a group the order of time, within a document that of its text."""
+"""Groups ordered by best hit, documents in a group by time, and passages in a document by position."""
 
 
 def grouped(pieces: Iterable[SelectedChunk]) -> Iterable[Sequence[SelectedChunk]]:
-    """Groups in the order of their best piece: messages of one thread, captions and events of one stream."""
+    """Group pieces by thread or stream, in the order of the best piece of each group."""
     groups: dict[tuple[str, ...], list[SelectedChunk]] = {}
     for piece in sorted(pieces, key=attrgetter("rank")):
         groups.setdefault(group_key(piece.hit.document), []).append(piece)
@@ -164,7 +163,7 @@ def grouped(pieces: Iterable[SelectedChunk]) -> Iterable[Sequence[SelectedChunk]
 
 
 def group_key(document: Document) -> tuple[str, ...]:
-    """The group of a document: its thread or stream, else only itself."""
+    """Return the group key of a document: its thread or stream, else its id."""
     if is_streamed(document):
         return track(document)
     if document.thread is not None and document.kind != "page":
@@ -173,7 +172,7 @@ def group_key(document: Document) -> tuple[str, ...]:
 
 
 def joined(pieces: Sequence[SelectedChunk], number: int, threads: Threads) -> tuple[WindowPassage, ...]:
-    """The passages of a group in reading order, numbered from `number` on."""
+    """Return the passages of a group in reading order, numbered from `number`."""
     passages: list[WindowPassage] = []
     if len(pieces) > 1:
         order = _time_order if is_streamed(pieces[0].hit.document) else _reading_order
@@ -187,9 +186,9 @@ def joined(pieces: Sequence[SelectedChunk], number: int, threads: Threads) -> tu
 
 
 def _with_gaps(passages: Sequence[WindowPassage], threads: Threads) -> tuple[WindowPassage, ...]:
-    """Passages that know how many messages of their thread are left out before them, and behind the last.
+    """Add the numbers of omitted messages before each passage and after the last one.
 
-    Where the order of the thread is another than that of time, or where one of them is not known, none does.
+    Nothing is added if the thread is not ordered by time or if a message is unknown.
     """
     if not threads.known:
         return tuple(passages)
@@ -274,31 +273,31 @@ def _stretches(pieces: Sequence[SelectedChunk]) -> list[_Stretch]:
 
 _KINDS: Final = frozenset({"caption", "event"})
 _PAUSE: Final = timedelta(seconds=5)
-"""The longest silence without a missing caption."""
+"""Longest pause without assuming a missing caption."""
 
 
 def is_streamed(document: Document) -> bool:
-    """Whether it is a caption or an event."""
+    """Return whether the document is a caption or an event."""
     return document.kind in _KINDS
 
 
 def track(document: Document) -> tuple[str, ...]:
-    """The group of a caption or event: its stream."""
+    """Return the group key of a caption or event: its stream."""
     other = () if document.thread in {None, TRACK} else (document.thread or "",)
     return ("stream", document.source, *other)
 
 
 def event_type(document: Document) -> str:
-    """Which kind of event it is; empty for a caption."""
+    """Return the type of an event; empty for a caption."""
     told = document.metadata.get(EVENT_TYPE)
     return told if document.kind == "event" and isinstance(told, str) else ""
 
 
 def stretch(document: Document, before: Document | None = None, zone: tzinfo = UTC) -> str:
-    """From when to when: timecodes of a recording, else instants, without the day if that is known before.
+    """Format a time range: timecodes of a recording, else instants without a repeated day.
 
-    Only one time where it is an instant; nothing where it has no time. A zone other than UTC stands behind
-    the day.
+    A range without duration is one time; without times it is empty. A time zone other than UTC follows the
+    day.
     """
     if document.occurred is None:
         return ""
@@ -314,7 +313,7 @@ def stretch(document: Document, before: Document | None = None, zone: tzinfo = U
 
 
 def apart(document: Document, before: Document | None) -> bool:
-    """Whether captions may be missing between two that follow each other."""
+    """Return whether captions may be missing between two consecutive captions."""
     if before is None or not is_streamed(before) or before.source != document.source:
         return False
     if document.sequence is not None and before.sequence is not None:
@@ -325,7 +324,7 @@ def apart(document: Document, before: Document | None) -> bool:
 
 
 def _local(moment: datetime, zone: tzinfo) -> datetime:
-    """The moment in a zone, where that is in the calendar."""
+    """Convert an instant to a time zone, or to UTC if the result is out of range."""
     try:
         return moment.astimezone(zone)
     except OverflowError:

@@ -1,10 +1,9 @@
-"""Renderers: passages in reading order to the bytes that a model sees. Same passages, same bytes.
+"""Renderers: from passages in reading order to the bytes for the model. Output is deterministic.
 
-Every form numbers its passages from 1 on, in reading order, and shows `[…]` on the side where a text was cut.
-Where it is known how long a thread is, every form counts the messages that are left out, where they belong.
-An empty window is the empty string in every form. Captions and events of one stream stand together in the
-order of time, each with its time from start to end. Times are in UTC; those of streams in the zone that is
-given, and then it is named.
+All formats number passages from 1 in reading order and show `[…]` where a text is truncated. If the length of
+a thread is known, they state the number of omitted messages at their position. An empty window is an empty
+string. Captions and events of a stream stand together in order of time, each with its time range. Times are
+in UTC. Times of streams use the given time zone, which is then named.
 """
 
 import json
@@ -36,20 +35,20 @@ _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE
 
 @dataclass(slots=True)
 class Rendered:
-    """What a renderer made. `messages` only where it makes chat messages; `text` is then their content."""
+    """The result of a renderer. If it makes chat messages, `messages` has them and `text` their content."""
 
     text: str = ""
     messages: tuple[Message, ...] = ()
 
     def tokens(self, count: Callable[[str], int]) -> int:
-        """What the whole costs; of messages each role and content, and TOKENS_PER_MESSAGE."""
+        """Return the tokens of the result; messages also cost their role and TOKENS_PER_MESSAGE."""
         if self.messages:
             return sum(TOKENS_PER_MESSAGE + count(m.role) + count(m.content) for m in self.messages)
         return count(self.text) if self.text else 0
 
 
 class Renderer(ABC):
-    """A form of the window, with what stands before, between and after its groups."""
+    """A format of the window, with the text before, between and after its groups."""
 
     before = ""
     between = "\n"
@@ -57,46 +56,48 @@ class Renderer(ABC):
 
     @abstractmethod
     def show(self, text: str) -> str:
-        """A document's text as it is in the rendering, escaped."""
+        """Escape a text of a document for this format."""
 
     @abstractmethod
     def group(self, passages: Sequence[WindowPassage]) -> str:
-        """The passages of one group, and the marks of messages left out."""
+        """Render the passages of a group, with marks for omitted messages."""
 
     def whole(self, groups: Sequence[str]) -> Rendered:
-        """All groups, with what stands around them."""
+        """Render all groups with the text around them."""
         return Rendered(self.before + self.between.join(groups) + self.after if groups else "")
 
 
 def renderer_named(name: str) -> Renderer:
-    """The renderer `text`, `xml`, `json`, `messages` or `guarded`. Raises InvalidInput for any other name."""
+    """Return the renderer `text`, `xml`, `json`, `messages` or `guarded`. Raises InvalidInput for others."""
     if name not in _RENDERERS:
         raise InvalidInput("renderer", f"{name!r} is unknown; use one of {', '.join(_RENDERERS)}")
     return _RENDERERS[name]
 
 
 class TextRenderer(Renderer):
-    """Plain text. Every passage begins with its number in brackets at the start of a line:
+    """Plain text. Every passage starts on a new line with its number in brackets.
 
-    `[1] Title (key), p. 3, Part > Section` above the text of a page or task (as far as known, and
-    without the title where the section begins with it), `[2] 2023-05-08 13:56 Caroline: …` before a
-    message or memory (without the date where it is that of the line before), `[3] […] p. 4, Part` before
-    a passage that follows the one above after a gap. `[4] Lesson, [00:12:30 - 00:12:45] Ann: …` is a caption
-    (the stream is named where it is another than in the line before; instants, where it has a calendar),
-    `[5] […] [00:14:00, event fall] …` an event, and something between it and the line before is missing. A
-    blank line stands between groups. In threads whose length is known, `[4] ↪ 14:05 Melanie: …` is a reply,
-    and a line `[… 12 messages left out]` stands where messages are missing. A line of a document that begins
-    like one of these gets a backslash before it, so nothing in a document can pass for a passage of its own.
+    `[1] Title (key), p. 3, Part > Section` is a page or task, with its known fields. The title is left out if
+    the section starts with it. `[2] 2023-05-08 13:56 Caroline: …` is a message or memory, without the date if
+    it equals that of the line before. `[3] […] p. 4, Part` continues the document above after a gap.
+
+    `[4] Lesson, [00:12:30 - 00:12:45] Ann: …` is a caption. The stream is named if it differs from that of
+    the line before, and a stream with calendar time shows instants. `[5] […] [00:14:00, event fall] …` is an
+    event, with content missing before it.
+
+    A blank line separates groups. In threads of known length, `[4] ↪ 14:05 Melanie: …` is a reply, and a line
+    `[… 12 messages left out]` marks omitted messages. A line of a document that starts like one of these is
+    escaped with a backslash, so no document can imitate a passage.
     """
 
     between = "\n\n"
 
     def show(self, text: str) -> str:
-        """Printable, and nowhere like a header."""
+        """Remove unprintable characters, and escape lines that look like a header."""
         return unlike_headers(printable(text))
 
     def group(self, passages: Sequence[WindowPassage]) -> str:
-        """A line or more for each passage."""
+        """Render each passage as one or more lines."""
         lines: list[str] = []
         before: WindowPassage | None = None
         for passage in passages:
@@ -128,22 +129,21 @@ class TextRenderer(Renderer):
 class XmlRenderer(Renderer):
     """`<context>` with one `<document index= id= title= page= heading= time= author=>` for each passage.
 
-    Attributes without a value are left out. A passage that follows another of the same document after
-    a gap has only its `index`, `page`, `heading` and `continues`, the index of that one. Where messages of a
-    thread are missing, `<left_out messages= before=>` counts those before an index, or those `after` the
-    last. Content and attributes are escaped, and characters that XML forbids are replaced by U+FFFD: the
-    result always parses.
+    Attributes without a value are left out. A passage that continues a document after a gap has only `index`,
+    `page`, `heading` and `continues`, the index of the passage before the gap. `<left_out messages= before=>`
+    counts omitted messages of a thread before an index, or `after` the last one. Content and attributes are
+    escaped, and characters that XML forbids become U+FFFD: the result always parses.
     """
 
     before = "<context>\n"
     after = "\n</context>"
 
     def show(self, text: str) -> str:
-        """Escaped: no content can close a tag."""
+        """Escape a text so that it cannot close a tag."""
         return escape(printable(text))
 
     def group(self, passages: Sequence[WindowPassage]) -> str:
-        """One element for each passage."""
+        """Render each passage as an element."""
         return "\n".join(_with_marks(passages, self._element, _left_out_element))
 
     def _element(self, passage: WindowPassage) -> str:
@@ -153,12 +153,11 @@ class XmlRenderer(Renderer):
 
 
 class JsonRenderer(Renderer):
-    """One JSON object `{"documents": […]}` without spaces, with sorted keys and characters as they are.
+    """One JSON object `{"documents": […]}` without spaces, with sorted keys and unescaped Unicode.
 
-    Each passage has `index`, `id`, `text`, and where known `title`, `page`, `heading`, `time` and
-    `author`; `continues` as in the XML form. Where messages of a thread are missing, an object with nothing
-    but `left_out` has what it says in the XML form. Control characters are kept, escaped; lone surrogates
-    become U+FFFD.
+    Each passage has `index`, `id`, `text`, and the known fields `title`, `page`, `heading`, `time` and
+    `author`. `continues` is as in the XML format. An object with only `left_out` marks omitted messages, with
+    the same fields as in XML. Control characters are escaped; lone surrogates become U+FFFD.
     """
 
     before = '{"documents":['
@@ -166,11 +165,11 @@ class JsonRenderer(Renderer):
     after = "]}"
 
     def show(self, text: str) -> str:
-        """As the inside of a JSON string."""
+        """Escape a text as the content of a JSON string."""
         return _json(_SURROGATES.sub("\ufffd", text))[1:-1]
 
     def group(self, passages: Sequence[WindowPassage]) -> str:
-        """One object for each passage."""
+        """Render each passage as an object."""
         return ",".join(_with_marks(passages, self._object, lambda fields: _json({"left_out": fields})))
 
     def _object(self, passage: WindowPassage) -> str:
@@ -179,34 +178,35 @@ class JsonRenderer(Renderer):
 
 
 class MessagesRenderer(TextRenderer):
-    """One chat message: a line that says what follows, and the text form.
+    """A chat message with an introduction and the text format.
 
-    Its role is `user`, which every chat API accepts: what documents say must not speak with the
-    authority of a system message.
+    Its role is `user`, which every chat API accepts. Documents must not have the authority of a system
+    message.
     """
 
     before = PREFACE
 
     def whole(self, groups: Sequence[str]) -> Rendered:
-        """The message, and its content as text."""
+        """Return the message, and its content as text."""
         text = super().whole(groups).text
         return Rendered(text, (Message("user", text),)) if text else Rendered()
 
 
 class GuardedRenderer(Renderer):
-    """The form of a chat's prompt: `<retrieved>` with one `<passage number= title= key= …>` for each passage.
+    """The format of chat prompts: `<retrieved>` with one `<passage number= title= key= …>` per passage.
 
-    Escaped as the XML form is, and disarmed: see conspectus.text.prompt_escaping. `<left_out>` as there.
+    Text is escaped as in XML, and delimiters are neutralized: see conspectus.text.prompt_escaping.
+    `<left_out>` works as in the XML format.
     """
 
     before, after = prompt_escaping.FRAME
 
     def show(self, text: str) -> str:
-        """Printable, disarmed and escaped."""
+        """Make a text printable, neutralize delimiters and escape it."""
         return prompt_escaping.shown(printable(text))
 
     def group(self, passages: Sequence[WindowPassage]) -> str:
-        """One element for each passage."""
+        """Render each passage as an element."""
         return "\n".join(_with_marks(passages, self._element, _left_out_element))
 
     def _element(self, passage: WindowPassage) -> str:
@@ -229,7 +229,7 @@ _RENDERERS: Mapping[str, Renderer] = MappingProxyType(
 
 
 def _marked(passage: WindowPassage, shown: str) -> str:
-    """The text with a mark on each side where it was cut."""
+    """Return the text with a mark on each truncated side."""
     return (CUT_BEFORE if passage.cut_before else "") + shown + (CUT if passage.cut else "")
 
 
@@ -238,7 +238,7 @@ def _with_marks(
     shown: Callable[[WindowPassage], str],
     mark: Callable[[dict[str, int]], str],
 ) -> list[str]:
-    """All passages, and a mark where messages are left out."""
+    """Iterate over all passages, and marks for omitted messages."""
     made: list[str] = []
     for passage in passages:
         if passage.left_out:
@@ -259,7 +259,7 @@ def _left_out(number: int) -> str:
 
 
 def _answering(passage: WindowPassage, line: str) -> str:
-    """A reply is marked; what only looks like one gets a backslash."""
+    """Mark replies. Escape text that only looks like such a mark with a backslash."""
     if passage.answers is None:
         return line
     if passage.answers:
@@ -293,7 +293,7 @@ def _where(passage: WindowPassage) -> str:
 
 
 def _section(passage: WindowPassage) -> str:
-    """The heading, without the title of the document where it begins with that."""
+    """Return the heading, without the document title if it starts with it."""
     if not passage.heading:
         return ""
     heading, title = on_one_line(passage.heading), on_one_line(passage.document.title)
@@ -306,15 +306,15 @@ def _heading(document: Document) -> str:
 
 
 def _location(document: Document) -> str:
-    """Its path or key; documents added without a key have a random UUID, which says nothing."""
+    """Return the path or key of a document, but not a random UUID of a document added without a key."""
     location = document.location
     return "" if len(location) == 36 and _UUID.fullmatch(location) else on_one_line(location)
 
 
 def _streamed(passage: WindowPassage, before: WindowPassage | None) -> Iterator[str]:
-    """What stands before a caption or an event: the stream, unless the line before is of it, and the time.
+    """Return the prefix of a caption or event: the stream, unless the line before has it, and the time.
 
-    Where there is no time the stream is always named, so that no speaker can pass for one.
+    Without a time, the stream is always named, so a speaker cannot be mistaken for it.
     """
     document, last = passage.document, before.document if before else None
     if apart(document, last):
