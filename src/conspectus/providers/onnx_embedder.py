@@ -26,6 +26,8 @@ WINDOW = 256
 BATCH_TOKENS = 512
 """A text alone is as fast as a batch from about 64 tokens on; over 1,000 tokens a batch is slower."""
 _MARKERS = 2
+_BEGINNING = 1_000
+"""So many characters of a query tell its script."""
 _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]")
 _TEXTS_A_SLICE = 256
@@ -105,8 +107,10 @@ class OnnxEmbedder:
         return vector
 
     def knows(self, text: str) -> bool:
-        """Whether at least half of the letters of a text are Latin: the model was trained on English."""
-        letters = _LETTER.findall(text)
+        """Whether half of the letters at its beginning are Latin: the model was trained on English."""
+        if text.isascii():
+            return True
+        letters = _LETTER.findall(text[:_BEGINNING])
         return 2 * len(_LATIN.findall("".join(letters))) >= len(letters)
 
     async def close(self) -> None:
