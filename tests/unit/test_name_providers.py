@@ -158,7 +158,7 @@ async def test_a_long_text_is_asked_about_in_pieces():
 )
 async def test_an_answer_that_is_no_list_is_asked_for_again_and_then_an_error(answer):
     model = ScriptedChatModel([answer])
-    with pytest.raises(ChatBadAnswer, match="no list of names"):
+    with pytest.raises(ChatBadAnswer, match="not a list of names"):
         await ChatNames(model, key_of).extract(["Ann"])
     assert len(model.asked) == 2 and model.open == 0
 

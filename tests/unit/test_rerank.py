@@ -7,7 +7,7 @@ from tests.support.journal import make_chunk
 
 from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.model.results import Hit, Retrieval
-from conspectus.retrieval.pipeline import MOST, reordered, reranked
+from conspectus.retrieval.ranking import MOST, reordered, reranked
 from conspectus.testing.reranker_contract import OverlapReranker
 
 

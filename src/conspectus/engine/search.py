@@ -23,8 +23,8 @@ from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
 from conspectus.ports import Embedder, Index
 from conspectus.ports.jobs import asking
 from conspectus.retrieval.chains import ChainReader, with_chains
-from conspectus.retrieval.pipeline import checked_query, merged, reordered, reranked, search
-from conspectus.retrieval.ranking import SearchContext
+from conspectus.retrieval.pipeline import checked_query, merged, search
+from conspectus.retrieval.ranking import SearchContext, reordered, reranked
 from conspectus.retrieval.scoring import RankingContext, profile_named
 from conspectus.text.clean import sentences
 from conspectus.window.build import build_window

@@ -18,11 +18,10 @@ from conspectus.errors import InvalidInput, ProviderError, StorageBusy, TooLarge
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
-from conspectus.model.index import passage
+from conspectus.model.index import TermStatistic
 from conspectus.model.query import RETRIEVERS, Query, QueryContext, QueryOptions
-from conspectus.model.results import Hit, QueryTerms, RankedHit, Reranking, Retrieval
+from conspectus.model.results import Hit, QueryTerms, Retrieval
 from conspectus.ports import Candidates, Embedder, Index, LanguageAware, Probe, Vectors
-from conspectus.ports.web import Reranker
 from conspectus.retrieval.ranking import (
     DEPTH,
     GRAPH,
@@ -289,7 +288,8 @@ def _selected(
     above = [hit for hit in hits if KEPT in hit.parts or not _below(hit, plan.min_similarity)]
     best = above[: query.limit] + [hit for hit in above[query.limit :] if hit.chunk.id in also]
     read = [Passage(hit.document.title, hit.chunk.text) for hit in best[:READ]]
-    known = signals(query.query, ranked.candidates, read) if best else {}
+    seen = (f"{row.document.title} {row.chunk.text}" for row in ranked.rows.values())
+    known = signals(query.query, ranked.candidates, read, seen=" ".join(seen)) if best else {}
     return Retrieval(
         outcome="found" if best else "no_match",
         hits=tuple(best),
@@ -401,14 +401,18 @@ def probability(given: Mapping[str, float]) -> float:
     return 1.0 / (1.0 + math.exp(min(max(-odds, -50.0), 50.0)))
 
 
-def signals(query: str, found: Candidates, best: Sequence[Passage]) -> dict[str, float]:
-    """Return the available signals of a search by name."""
+def signals(query: str, found: Candidates, best: Sequence[Passage], *, seen: str) -> dict[str, float]:
+    """Return the available signals of a search by name.
+
+    A term that is not in the text that was `seen` counts as if no chunk had it: otherwise the confidence
+    would show whether hidden texts hold a word.
+    """
     cosine = float(np.fmax.reduce(found.cosine, initial=-1.0))
     texts = [_spoken(_WORD.findall(f"{each.title} {each.text}")) for each in best[:READ]]
     words = _WORD.findall(query)[:LONGEST]
     return {
         **({"best_cosine": cosine} if cosine > -1.0 else {}),
-        **_covered(found, texts),
+        **_covered(_as_seen(found, seen.casefold()), float(found.words.max(initial=0.0)), texts),
         **_held("pairs", _pairs(words, most=0), texts),
         **_held("pairs_with_one_stop_word", _pairs(words, most=1), texts),
         **_held("names", _names(words), texts),
@@ -416,13 +420,18 @@ def signals(query: str, found: Candidates, best: Sequence[Passage]) -> dict[str,
     }
 
 
-def _covered(found: Candidates, texts: Sequence[str]) -> dict[str, float]:
+def _as_seen(found: Candidates, seen: str) -> list[TermStatistic]:
+    absent = math.log(1.0 + (found.total + 0.5) / 0.5)
+    return [each if each.term in seen else replace(each, documents=0, idf=absent) for each in found.terms]
+
+
+def _covered(terms: Sequence[TermStatistic], best: float, texts: Sequence[str]) -> dict[str, float]:
     """Return the reached share of the possible BM25 score, and the share of idf found in the texts."""
-    whole = sum(each.idf for each in found.terms)
+    whole = sum(each.idf for each in terms)
     if not whole:
         return {}
-    reached = float(found.words.max(initial=0.0)) / sum(each.weight for each in found.terms)
-    covered = sum(each.idf for each in found.terms if any(each.term in text for text in texts))
+    reached = best / sum(each.weight for each in terms)
+    covered = sum(each.idf for each in terms if any(each.term in text for text in texts))
     return {
         "bm25_reached": math.log(0.05 + reached),
         "terms_covered": covered / whole,
@@ -464,59 +473,6 @@ def _titles(words: Sequence[str], best: Sequence[Passage]) -> int:
 
 def _spoken(words: Sequence[str]) -> str:
     return f" {' '.join(words)} ".casefold()
-
-
-MOST = 50
-"""Maximum number of hits that are passed to a reranker."""
-
-
-async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *, limit: int) -> Reranking:
-    """Rerank hits and return the best `limit`.
-
-    If no reranker is set or it fails, the first hits are returned in their order, without relevance and with
-    a notice. Without hits, the reranker is not called.
-    """
-    if not hits or limit < 1:
-        return Reranking(())
-    if reranker is None:
-        return _as_given(hits, limit, "not reranked: no reranker is set")
-    texts = [passage(hit.document, hit.chunk.text) for hit in hits]
-    try:
-        judged = await reranker.rerank(query, texts, limit=limit)
-    except ProviderError as fault:
-        return _as_given(hits, limit, f"not reranked: {fault}")
-    results = tuple(RankedHit(hits[place], relevance) for place, relevance in judged)
-    return Reranking(results, model=reranker.model)
-
-
-async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> Retrieval:
-    """Order the best hits by relevance. The part `reranked` lifts them above the other hits.
-
-    The score of a reranked hit is 1 plus its relevance.
-    """
-    best = found.hits[:MOST]
-    if reranker is None or not best:
-        return found
-    answer = await reranked(query, best, reranker, limit=len(best))
-    if answer.notice is not None:
-        return replace(found, notices=(*found.notices, answer.notice))
-    lifted = {each.hit.chunk.id: _lifted(each) for each in answer.results}
-    rest = [hit for hit in found.hits if hit.chunk.id not in lifted]
-    return replace(
-        found,
-        hits=(*lifted.values(), *rest),
-        plan={**found.plan, "reranker": answer.model or ""},
-    )
-
-
-def _lifted(judged: RankedHit) -> Hit:
-    hit = judged.hit
-    parts = {**hit.parts, "reranked": 1.0 + (judged.relevance or 0.0) - hit.score}
-    return replace(hit, parts=parts, score=sum(parts.values()))
-
-
-def _as_given(hits: Sequence[Hit], limit: int, notice: str) -> Reranking:
-    return Reranking(tuple(RankedHit(hit, None) for hit in hits[:limit]), notice=notice)
 
 
 CONSTANT = 60

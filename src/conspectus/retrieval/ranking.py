@@ -7,13 +7,16 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
+from conspectus.errors import ProviderError
 from conspectus.graph.expansion import GraphCandidates, Reached, Way, reached
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import passage
 from conspectus.model.records import Collection, Document, StoredChunk
+from conspectus.model.results import Hit, RankedHit, Reranking, Retrieval
 from conspectus.ports import Candidates, Embedder, Floats, Ids, Index, Probe
+from conspectus.ports.web import Reranker
 from conspectus.retrieval.dates import from_dates
 from conspectus.retrieval.scoring import (
     CONVERSATION,
@@ -450,3 +453,56 @@ def _described(found: Reached, ask: GraphExpansion) -> dict[str, str]:
         QUESTION_NAMES: shown or "none that is known",
         REACHED: str(sum(1 for way in found.ways.values() if way.through)),
     }
+
+
+MOST = 50
+"""Maximum number of hits that are passed to a reranker."""
+
+
+async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *, limit: int) -> Reranking:
+    """Rerank hits and return the best `limit`.
+
+    If no reranker is set or it fails, the first hits are returned in their order, without relevance and with
+    a notice. Without hits, the reranker is not called.
+    """
+    if not hits or limit < 1:
+        return Reranking(())
+    if reranker is None:
+        return _as_given(hits, limit, "not reranked: no reranker is set")
+    texts = [passage(hit.document, hit.chunk.text) for hit in hits]
+    try:
+        judged = await reranker.rerank(query, texts, limit=limit)
+    except ProviderError as fault:
+        return _as_given(hits, limit, f"not reranked: {fault}")
+    results = tuple(RankedHit(hits[place], relevance) for place, relevance in judged)
+    return Reranking(results, model=reranker.model)
+
+
+async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> Retrieval:
+    """Order the best hits by relevance. The part `reranked` lifts them above the other hits.
+
+    The score of a reranked hit is 1 plus its relevance.
+    """
+    best = found.hits[:MOST]
+    if reranker is None or not best:
+        return found
+    answer = await reranked(query, best, reranker, limit=len(best))
+    if answer.notice is not None:
+        return replace(found, notices=(*found.notices, answer.notice))
+    lifted = {each.hit.chunk.id: _lifted(each) for each in answer.results}
+    rest = [hit for hit in found.hits if hit.chunk.id not in lifted]
+    return replace(
+        found,
+        hits=(*lifted.values(), *rest),
+        plan={**found.plan, "reranker": answer.model or ""},
+    )
+
+
+def _lifted(judged: RankedHit) -> Hit:
+    hit = judged.hit
+    parts = {**hit.parts, "reranked": 1.0 + (judged.relevance or 0.0) - hit.score}
+    return replace(hit, parts=parts, score=sum(parts.values()))
+
+
+def _as_given(hits: Sequence[Hit], limit: int, notice: str) -> Reranking:
+    return Reranking(tuple(RankedHit(hit, None) for hit in hits[:limit]), notice=notice)

@@ -1,5 +1,7 @@
 """Confidence: the signals of a search, the probability they give, and the minimum."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -35,7 +37,7 @@ def _found(cosine: float, words: float) -> Candidates:
 
 def test_signals_tell_what_the_best_passages_cover() -> None:
     best = [Passage("Bodiam Castle (Sussex)", "Bodiam Castle has a wide moat.")]
-    told = signals("Is the wide moat at Bodiam Castle deep", _found(0.5, 3.0), best)
+    told = signals("Is the wide moat at Bodiam Castle deep", _found(0.5, 3.0), best, seen=best[0].text)
     assert told["best_cosine"] == 0.5
     assert told["terms_covered"] == pytest.approx(1.0)
     assert told["pairs"] == pytest.approx(2 / 3)
@@ -44,12 +46,24 @@ def test_signals_tell_what_the_best_passages_cover() -> None:
 
 
 def test_a_word_inside_another_is_no_name() -> None:
-    told = signals("about Ann", _found(0.5, 3.0), [Passage("", "An annual meeting")])
+    told = signals("about Ann", _found(0.5, 3.0), [Passage("", "An annual meeting")], seen="")
     assert told["names"] == 0.0
 
 
+def test_a_word_that_only_hidden_texts_hold_is_as_one_that_none_holds() -> None:
+    best = [Passage("Bodiam", "A castle.")]
+    hidden, nowhere = (
+        replace(_found(0.5, 3.0), terms=(TermStatistic("castl", 1, 2.0), TermStatistic("moat", *known)))
+        for known in ((3, 1.0), (0, 3.09))
+    )
+    told = signals("castle moat", hidden, best, seen="A castle.")
+    assert told == signals("castle moat", nowhere, best, seen="A castle.")
+    assert told != signals("castle moat", hidden, best, seen="A castle without a moat.")
+
+
 def test_missing_signals_count_as_their_mean() -> None:
-    told = signals("", Candidates(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), (), 0, threads=False), [])
+    nothing = Candidates(np.zeros(0, np.int64), np.zeros(0), np.zeros(0), (), 0, threads=False)
+    told = signals("", nothing, [], seen="")
     assert told == {"titles": 0.0}
     typical = {name: each.mean for name, each in WEIGHTS.items()}
     assert probability({}) == pytest.approx(probability(typical))
