@@ -201,6 +201,11 @@ def test_explain_gives_every_candidate_a_fate_and_a_reason(filled: Shell) -> Non
     done = filled("explain", "printers", "--max-tokens", "40")
     assert done.code == 0
     assert "over_budget" in done.out and "keyword +" in done.out and "of 40 tokens" in done.out
+    assert re.search(r"header \d+ .*passage \d+ .*free \d+ = 40$", done.out, re.MULTILINE)
+    kept = filled(
+        "explain", "printers", "--max-tokens", "90", "--system", "Be brief.", "--reserve-tokens", "30"
+    )
+    assert re.search(r"^system 3 .*reserved 30 = 90$", kept.out, re.MULTILINE)
     [other] = filled("list", "--filter", 'metadata.path="releases.md"', "--json").json["documents"]
     trace = filled("explain", "printers", "--document", other["id"], "--json").json["trace"]
     assert other["id"] in {entry["document"] for entry in trace}

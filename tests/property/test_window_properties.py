@@ -21,7 +21,7 @@ from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.build import build_window
+from conspectus.window.build import build_window, divided_window
 from conspectus.window.packer import WORTH_FILLING
 from conspectus.window.render import renderer_named
 
@@ -165,6 +165,33 @@ def test_ten_thousand_random_windows_are_never_over_their_budget(part):
             tokens = chance.choice((0, chance.randrange(40), chance.randrange(400), chance.randrange(4000)))
             check(window_of(hits, tokens, form), hits, form)
         check(window_of(hits, 150, "text", "another"), hits, "text")
+
+
+@settings(max_examples=tries(200))
+@given(
+    st.integers(0, 2**32),
+    st.sampled_from(FORMS),
+    st.integers(0, 3000),
+    st.sampled_from(("o200k_base", "another")),
+    st.sampled_from(((0, ""), (100, "You are helpful."), (5_000, ""))),
+)
+def test_the_parts_of_a_budget_add_up_to_it(seed, form, tokens, tokenizer, beside):
+    reserved, system = beside
+    hits = Corpus(random.Random(seed), longest=1200).hits(8)
+    budget = Budget(tokens, tokenizer, system, "what is new?", reserved)
+    found = Retrieval("found", tuple(hits))
+    window = divided_window(found, budget, renderer_named(form), count)
+    assert replace(window, parts=()) == build_window(found, budget, renderer_named(form), count)
+    outside = sum(each.tokens for each in window.parts if each.kind in {"system", "query", "reserved"})
+    assert sum(each.tokens for each in window.parts) == max(tokens, outside)
+    assert all(each.tokens >= 0 for each in window.parts)
+    inside = [each for each in window.parts if each.start is not None]
+    assert sum(each.tokens for each in inside) == window.tokens
+    assert "".join(window.text[each.start : each.end] for each in inside) == window.text
+    texts = {each.number: window.text[each.start : each.end] for each in inside if each.kind == "passage"}
+    for citation in window.citations:
+        shown = renderer_named(form).show(span_text(hits, citation))
+        assert shown in texts.get(citation.number, "")
 
 
 @settings(max_examples=tries(150))

@@ -1,7 +1,7 @@
 """search, context and explain."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +16,7 @@ from conspectus.cli.session import Session
 from conspectus.errors import InvalidInput
 from conspectus.model.ids import is_uuid
 from conspectus.model.query import EVERYWHERE, Budget
-from conspectus.model.results import ContextWindow, Hit, QueryTerms, Retrieval
+from conspectus.model.results import ContextWindow, Hit, QueryTerms, Retrieval, WindowPart
 
 if TYPE_CHECKING:
     from conspectus.window.cost_estimate import Focus
@@ -99,13 +99,12 @@ def explain(
     searched: Connected,
     *,
     max_tokens: MaxTokens = 2048,
-    tokenizer: Tokenizer = "o200k_base",
+    reserve: Reserve,
     listed: Listed,
 ) -> None:
     """Show the score and status of every candidate."""
-    window = session.engine.explain(
-        query, Budget(max_tokens, tokenizer), document=listed.document, **_scope(session, searched)
-    )
+    budget = Budget(max_tokens, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens)
+    window = session.engine.explain(query, budget, document=listed.document, **_scope(session, searched))
     session.show(window, trace_table(window, listed.limit))
     more = len(window.trace) - listed.limit
     if more > 0:
@@ -188,7 +187,15 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
             cell(entry.reason),
         )
     used = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"
-    return Group(table, Text(used))
+    return Group(table, Text(used), Text(budget_sum(window.parts)))
+
+
+def budget_sum(parts: Sequence[WindowPart]) -> str:
+    """The tokens of a budget by the kind of their parts, as a sum."""
+    totals: dict[str, int] = {}
+    for each in parts:
+        totals[each.kind] = totals.get(each.kind, 0) + each.tokens
+    return f"{' + '.join(f'{kind} {tokens}' for kind, tokens in totals.items())} = {sum(totals.values())}"
 
 
 def _scope(session: Session, searched: Connected) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from conspectus.retrieval.pipeline import checked_query, merged, search
 from conspectus.retrieval.ranking import SearchContext, reordered, reranked
 from conspectus.retrieval.scoring import RankingContext, profile_named
 from conspectus.text.clean import sentences
-from conspectus.window.build import build_window
+from conspectus.window.build import build_window, divided_window
 from conspectus.window.cost_estimate import Focus
 from conspectus.window.render import renderer_named
 
@@ -323,7 +323,10 @@ class SearchService(Service):
         document: str | None = None,
         **options: Unpack[QueryOptions],
     ) -> ContextWindow:
-        """Build a window whose trace also covers the chunks of one document, found or not."""
+        """Build a window whose trace also covers the chunks of one document, found or not.
+
+        The `parts` of the window divide the whole budget.
+        """
         stored = None if document is None else (await self._authorized.document(document))[0]
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         everything: QueryOptions = {"limit": self._parts.settings.max_limit, **options}
@@ -334,7 +337,8 @@ class SearchService(Service):
         if stored is not None and stored.id not in ranked:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
-        return build_window(found, budget, renderer_named("text"), self._parts.counter(budget.tokenizer))
+        count = self._parts.counter(budget.tokenizer)
+        return divided_window(found, budget, renderer_named("text"), count)
 
     async def get_hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
         """Return chunks by id as hits without scores; unknown ids are left out."""

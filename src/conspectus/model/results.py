@@ -116,7 +116,7 @@ class Citation:
 
 @dataclass(frozen=True, slots=True)
 class TraceEntry:
-    """The status of a candidate, with its rank and the parts of its score.
+    """The status of a candidate, with its rank, the parts of its score, and its place in its document.
 
     `tokens` is about what it adds to the window: 0 if it is not included, or replaces a mark of omitted
     messages of the same size.
@@ -131,6 +131,30 @@ class TraceEntry:
     status: TraceStatus
     reason: str
     tokens: int
+    source: str = ""
+    key: str = ""
+    heading: str | None = None
+    start: int = 0
+    end: int = 0
+
+
+PartKind = Literal["system", "query", "frame", "header", "passage", "free", "reserved"]
+
+
+@dataclass(frozen=True, slots=True)
+class WindowPart:
+    """A part of a budget and its tokens. `start` and `end` are its characters in the text of the window.
+
+    `system` and `query` stand beside the window in the prompt. The window is made of the `header` and the
+    text of each `passage` (with its number) and the `frame` around them. `free` tokens are left, `reserved`
+    tokens are kept for the answer.
+    """
+
+    kind: PartKind
+    tokens: int
+    number: int | None = None
+    start: int | None = None
+    end: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +170,7 @@ class ContextWindow:
     """Rendered context of exactly `tokens` ≤ `max_tokens` tokens, with its citations and its trace.
 
     `messages` is set by the format `messages` only; in all other formats, `tokens` are those of `text`.
+    `parts`, set by `explain` only, divide the whole budget: their tokens add up to it.
     `confidence` is the probability (0 to 1) that the best hits hold the answer, `signals` what it follows
     from.
     """
@@ -162,6 +187,7 @@ class ContextWindow:
     timings: Mapping[str, float] = field(default_factory=dict)
     confidence: float = 0.0
     signals: Mapping[str, float] = field(default_factory=dict)
+    parts: tuple[WindowPart, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,7 @@
 """Build a context window from retrieved hits: pack, render, cite and explain every candidate."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import tzinfo
 from functools import partial
 
@@ -9,8 +10,9 @@ from conspectus.model.query import Budget
 from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval, TraceEntry, TraceStatus
 from conspectus.text.clean import clean
 from conspectus.window.cost_estimate import Estimator, Focus
-from conspectus.window.counting import CHUNKS_COUNTED_WITH, RenderingCounter
+from conspectus.window.counting import RenderingCounter
 from conspectus.window.packer import Packed, Refusal, pack
+from conspectus.window.parts import parts_of
 from conspectus.window.passages import Layout, Threads
 from conspectus.window.render import Renderer
 
@@ -39,15 +41,41 @@ def build_window(
         InvalidInput: a number of the budget is negative.
     """
     allowed = _allowed(budget, count)
-    hits = sorted(retrieval.hits, key=_rank)
-    counted = budget.tokenizer == CHUNKS_COUNTED_WITH
     threads = Threads(retrieval.threads, labels, zones)
-    focus = Focus(retrieval.terms, retrieval.nearest)
-    estimator = partial(
-        Estimator, renderer=renderer, count=count, counted=counted, threads=threads, focus=focus
+    packed = _packed(
+        retrieval, allowed, renderer, RenderingCounter(renderer, count, budget.tokenizer), threads
     )
+    return _window(retrieval, budget, packed, allowed)
+
+
+def divided_window(
+    retrieval: Retrieval, budget: Budget, renderer: Renderer, count: Callable[[str], int]
+) -> ContextWindow:
+    """The same with the parts of the whole budget, for which the window is counted once more."""
+    allowed = _allowed(budget, count)
     exact = RenderingCounter(renderer, count, budget.tokenizer)
-    packed = pack(hits, allowed, renderer=renderer, count=exact, estimator=estimator, threads=threads)
+    packed = _packed(retrieval, allowed, renderer, exact, Threads(retrieval.threads))
+    window = _window(retrieval, budget, packed, allowed)
+    return replace(window, parts=parts_of(packed, budget, renderer, count))
+
+
+def _packed(
+    retrieval: Retrieval, allowed: int, renderer: Renderer, exact: RenderingCounter, threads: Threads
+) -> Packed:
+    estimator = partial(
+        Estimator,
+        renderer=renderer,
+        count=exact.count,
+        counted=exact.counted,
+        threads=threads,
+        focus=Focus(retrieval.terms, retrieval.nearest),
+    )
+    hits = sorted(retrieval.hits, key=_rank)
+    return pack(hits, allowed, renderer=renderer, count=exact, estimator=estimator, threads=threads)
+
+
+def _window(retrieval: Retrieval, budget: Budget, packed: Packed, allowed: int) -> ContextWindow:
+    hits = sorted(retrieval.hits, key=_rank)
     below = sorted(retrieval.below_min_similarity, key=_rank)
     return ContextWindow(
         outcome=retrieval.outcome if hits else "no_match",
@@ -169,4 +197,9 @@ def _entry(rank: int, hit: Hit, status: TraceStatus, reason: str, tokens: int) -
         status=status,
         reason=reason,
         tokens=tokens,
+        source=hit.document.source,
+        key=hit.document.key,
+        heading=hit.chunk.heading,
+        start=hit.chunk.start,
+        end=hit.chunk.end,
     )

@@ -10,7 +10,7 @@ from conspectus.window.render import Rendered, Renderer
 
 CHUNKS_COUNTED_WITH: Final = "o200k_base"
 
-_DIVISIBLE: Final = frozenset({"o200k_base", "cl100k_base"})
+DIVISIBLE: Final = frozenset({"o200k_base", "cl100k_base"})
 BORDER: Final = re.compile(
     r"(?<=[A-Za-z0-9])(?=[!-&(-/:-@\[-`{-~]| [!-~])"  # word, then a sign, or a space and a visible character
     r"|(?<=\n)(?=[ \t]*[!-.0-~])"  # the start of a non-empty line
@@ -37,25 +37,25 @@ class RenderingCounter:
 
     def __init__(self, renderer: Renderer, count: Callable[[str], int], tokenizer: str) -> None:
         self._renderer = renderer
-        self._count = count
-        self._divisible = tokenizer in _DIVISIBLE and renderer.between.endswith("\n")
-        self._counted = tokenizer == CHUNKS_COUNTED_WITH
+        self.count = count
+        self._divisible = tokenizer in DIVISIBLE and renderer.between.endswith("\n")
+        self.counted = tokenizer == CHUNKS_COUNTED_WITH
         self._parts: dict[tuple[str, str], int] = {}
 
     def tokens(self, rendered: Rendered, groups: Sequence[Part]) -> int:
         """Return the tokens of the rendered groups."""
         if not self._divisible or not groups:
-            return rendered.tokens(self._count)
+            return rendered.tokens(self.count)
         ends = (*[self._renderer.between] * (len(groups) - 1), self._renderer.after)
-        text = self._count(self._renderer.before) + sum(map(self._part, groups, ends))
-        return rendered.tokens(lambda part: text if part == rendered.text else self._count(part))
+        text = self.count(self._renderer.before) + sum(map(self._part, groups, ends))
+        return rendered.tokens(lambda part: text if part == rendered.text else self.count(part))
 
     def _part(self, group: Part, end: str) -> int:
         key = (group.text, end)
         if key not in self._parts:
-            known = group.chunks[0] if self._counted and len(group.chunks) == 1 else None
+            known = group.chunks[0] if self.counted and len(group.chunks) == 1 else None
             text = group.text + end
-            self._parts[key] = self._count(text) if known is None else self._around(text, known)
+            self._parts[key] = self.count(text) if known is None else self._around(text, known)
         return self._parts[key]
 
     def _around(self, text: str, chunk: Chunk) -> int:
@@ -65,7 +65,7 @@ class RenderingCounter:
         first = BORDER.search(text, at) if at >= 0 and tail >= _TAIL else None
         last = _LAST_BORDER.match(inside, tail) if first else None
         if first is None or last is None or last.end() < first.start() - at:
-            return self._count(text)
+            return self.count(text)
         begin, end = first.start() - at, last.end()
-        tokens = chunk.tokens - self._count(chunk.text[end:]) + self._count(text[at + end :])
-        return tokens + self._count(text[: at + begin]) - (self._count(chunk.text[:begin]) if begin else 0)
+        tokens = chunk.tokens - self.count(chunk.text[end:]) + self.count(text[at + end :])
+        return tokens + self.count(text[: at + begin]) - (self.count(chunk.text[:begin]) if begin else 0)

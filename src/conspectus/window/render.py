@@ -58,6 +58,10 @@ class Renderer(ABC):
     def show(self, text: str) -> str:
         """Escape a text of a document for this format."""
 
+    def shown(self, passage: WindowPassage) -> str:
+        """The text of a passage as it is in the rendering, with a mark on each side where it was cut."""
+        return _marked(passage, self.show(passage.text))
+
     @abstractmethod
     def group(self, passages: Sequence[WindowPassage]) -> str:
         """Render the passages of a group, with marks for omitted messages."""
@@ -110,7 +114,7 @@ class TextRenderer(Renderer):
         return "\n".join(lines)
 
     def _passage(self, passage: WindowPassage, before: WindowPassage | None) -> str:
-        text = _marked(passage, self.show(passage.text))
+        text = self.shown(passage)
         if passage.follows is not None:
             return " ".join(filter(None, (f"[{passage.number}] […]", _where(passage)))) + "\n" + text
         document = passage.document
@@ -148,7 +152,7 @@ class XmlRenderer(Renderer):
 
     def _element(self, passage: WindowPassage) -> str:
         attributes = "".join(f" {name}={quoteattr(str(value))}" for name, value in _fields(passage).items())
-        text = _marked(passage, self.show(passage.text))
+        text = self.shown(passage)
         return f"<document{attributes}>\n{text}\n</document>"
 
 
@@ -214,7 +218,7 @@ class GuardedRenderer(Renderer):
         key = {"key": _location(passage.document)} if passage.follows is None else {}
         named = {"number": fields.pop("index"), **fields, **_known(key)}
         named.pop("id", None)
-        return prompt_escaping.element(named, _marked(passage, self.show(passage.text)))
+        return prompt_escaping.element(named, self.shown(passage))
 
 
 _RENDERERS: Mapping[str, Renderer] = MappingProxyType(
