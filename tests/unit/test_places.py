@@ -36,11 +36,11 @@ def found(text: str) -> list[tuple[str, tuple[str, ...]]]:
 
 def chunks(text: str, **fields: object) -> tuple[PreparedChunk, ...]:
     new = NewDocument(**{"text": text, "key": "k", "syntax": "markdown", **fields})
-    return prepare(new, describe(new, BY), BY).chunks
+    return prepare(new, describe(new, BY)[0], BY).chunks
 
 
 def fingerprint(**fields: object) -> str:
-    return describe(NewDocument(**{"text": "text", "key": "k", **fields}), BY).fingerprint
+    return describe(NewDocument(**{"text": "text", "key": "k", **fields}), BY)[0].fingerprint
 
 
 def test_headings_form_paths() -> None:

@@ -23,7 +23,7 @@ BY = Preparation(
 
 def prepared(**fields: object) -> PreparedDocument:
     new = NewDocument(**{"text": "some text", "key": "k", **fields})
-    return prepare(new, describe(new, BY), BY)
+    return prepare(new, describe(new, BY)[0], BY)
 
 
 def test_the_same_key_in_the_same_source_is_the_same_document() -> None:

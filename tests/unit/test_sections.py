@@ -36,7 +36,7 @@ def made(text, size, **fields):
         now=datetime(2026, 1, 5, tzinfo=UTC),
     )
     new = NewDocument(text, key="k", **{"syntax": "markdown", **fields})
-    chunks = prepare(new, describe(new, by), by).chunks
+    chunks = prepare(new, describe(new, by)[0], by).chunks
     names = [[place.headings[-1] for place in headings_in(each.text, new.syntax)] for each in chunks]
     return [(each.heading, inside) for each, inside in zip(chunks, names, strict=True)]
 

@@ -83,8 +83,10 @@ class Preparation:
         )
 
 
-def describe(new: NewDocument, by: Preparation) -> Document:
-    """The document's fields without its chunks: cheap, so that unchanged documents cost no splitting.
+def describe(new: NewDocument, by: Preparation) -> tuple[Document, bytes | None]:
+    """The document's fields without its chunks, and its vector as Records keep it.
+
+    This is cheap, so that unchanged documents cost no splitting.
 
     Raises InvalidInput for a field that cannot be stored and TooLarge for one over a limit.
     """
@@ -113,15 +115,25 @@ def describe(new: NewDocument, by: Preparation) -> Document:
         syntax=new.syntax,
         characters=len(text),
     )
+    places = checked(new.places, new.text)
+    vector = None if new.vector is None else packed(unit(new.vector)[None])[0]
     has_sections = new.syntax != "plain" or any(place.headings for place in new.places)
-    beside = [checked(new.places, new.text), new.spans, _packed(new), has_sections and SECTIONS]
-    return replace(described, fingerprint=_fingerprint(described, beside, by))
+    beside = [places, new.spans, vector, has_sections and SECTIONS]
+    return replace(described, fingerprint=_fingerprint(described, beside, by)), vector
 
 
 def prepare(
-    new: NewDocument, document: Document, by: Preparation, *, if_match: str | None = None
+    new: NewDocument,
+    document: Document,
+    by: Preparation,
+    *,
+    vector: bytes | None = None,
+    if_match: str | None = None,
 ) -> PreparedDocument:
-    """Split the text of a described document; text without any visible character has no chunks."""
+    """Split the text of a described document; text without any visible character has no chunks.
+
+    `document` and `vector` are what `describe` gave.
+    """
     text = clean(new.text)
     places = _places(new, text)
     pieces = _pieces(new, text, places, by)
@@ -129,7 +141,7 @@ def prepare(
     return PreparedDocument(
         document=document,
         if_match=if_match,
-        vector=_packed(new),
+        vector=vector,
         chunks=tuple(
             _chunk(piece, place_at(places, _first_visible(text, piece, began[piece.position])), by.count)
             for piece in pieces
@@ -191,11 +203,6 @@ def named(kind: str, name: str) -> str:
     if not name.strip() or clean(name) != name:
         raise InvalidInput(kind, "a name needs visible characters, all of which can be stored")
     return fitting(kind, name, NAME_BYTES)
-
-
-def _packed(new: NewDocument) -> bytes | None:
-    """The vector that was given, as Records keep it."""
-    return None if new.vector is None else packed(unit(new.vector)[None])[0]
 
 
 def _fingerprint(document: Document, beside: Sequence[object], by: Preparation) -> str:
@@ -312,12 +319,12 @@ async def write(
     described = _describe_all(batch, by) if is_short else await asyncio.to_thread(_describe_all, batch, by)
     if stored is None:
         # One without a key has a new id.
-        keyed = [each.id for new, each in zip(batch, described, strict=True) if new.key is not None]
+        keyed = [each.id for new, (each, _) in zip(batch, described, strict=True) if new.key is not None]
         stored = await records.documents(keyed) if keyed else ()
     known = {document.id: document for document in stored}
     fresh = [
-        (new, document)
-        for new, document in zip(batch, described, strict=True)
+        (new, document, vector)
+        for new, (document, vector) in zip(batch, described, strict=True)
         if (new.if_match if if_match is None else if_match) is not None
         or document.id not in known
         or known[document.id].fingerprint != document.fingerprint
@@ -330,11 +337,11 @@ async def write(
         prepared = await _embedded(prepared, embedder)
     result = await records.write(prepared) if prepared else WriteResult(())
     written = {each.id: each for each in result.written}
-    done = [written.get(document.id) or _unchanged(document.id, known) for document in described]
+    done = [written.get(document.id) or _unchanged(document.id, known) for document, _ in described]
     return replace(result, written=done)
 
 
-def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[Document]:
+def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[tuple[Document, bytes | None]]:
     described = []
     for place, new in enumerate(batch):
         try:
@@ -346,11 +353,11 @@ def _describe_all(batch: Sequence[NewDocument], by: Preparation) -> list[Documen
 
 
 def _prepare_all(
-    fresh: Sequence[tuple[NewDocument, Document]], by: Preparation, if_match: str | None
+    fresh: Sequence[tuple[NewDocument, Document, bytes | None]], by: Preparation, if_match: str | None
 ) -> list[PreparedDocument]:
     return [
-        prepare(new, document, by, if_match=new.if_match if if_match is None else if_match)
-        for new, document in fresh
+        prepare(new, document, by, vector=vector, if_match=new.if_match if if_match is None else if_match)
+        for new, document, vector in fresh
     ]
 
 

@@ -183,5 +183,6 @@ def _ready(
 ) -> PreparedDocument:
     """Prepare a document with given times of recording and update."""
     recorded, updated = times
-    described = replace(describe(new, by), recorded=recorded, updated=updated)
-    return prepare(new, described, by, if_match=if_match)
+    described, vector = describe(new, by)
+    dated = replace(described, recorded=recorded, updated=updated)
+    return prepare(new, dated, by, vector=vector, if_match=if_match)
