@@ -237,7 +237,9 @@ async def test_a_job_that_takes_its_process_down_is_given_up() -> None:
     bench = Bench()
     await bench.ledger.add(job("one", attempts=MOST_STARTS, state="running"))
     await bench.runner(forever)(ONE)
-    assert ((await bench.now()).state, bench.starts) == ("failed", 0)
+    ended = await bench.now()
+    assert (ended.state, bench.starts) == ("failed", 0)
+    assert f"started {MOST_STARTS} times" in (ended.error or "")
 
 
 @asynccontextmanager

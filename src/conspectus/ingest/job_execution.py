@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import Any, Final, Literal, TypeAlias
 
 from conspectus.errors import (
+    Conflict,
     ConspectusError,
     FetchFailed,
     ForbiddenAddress,
@@ -155,7 +156,8 @@ class Runner:
     async def _ended(self, job: Job) -> tuple[Outcome, BaseException | None] | None:
         """The result of one attempt; None if the job was cancelled meanwhile."""
         if job.attempts > MOST_STARTS:
-            return Outcome(), RuntimeError("was started {MOST_STARTS} times and never ended")
+            reason = f"was started {MOST_STARTS} times and never ended; start a new job"
+            return Outcome(), Conflict("job", job.id, reason)
         progress = (job.done, job.total)
 
         def tell(done: int, total: int) -> None:
