@@ -86,6 +86,23 @@ class AskingContract:
                 assert untimed(there) == untimed(here)
                 assert there.tokens <= there.max_tokens
 
+    @pytest.mark.parametrize("renderer", ["text", "json"])
+    async def test_the_parts_of_a_window_add_up_to_its_budget(
+        self, engine: AnyEngine, local: AnyEngine, renderer: str
+    ) -> None:
+        """On request only, and nothing else of the window changes."""
+        await filled(engine)
+        budget = Budget(300, system="Be brief.", query="When?", reserved_tokens=20)
+        window = await engine.window("when is the backup?", budget, format=renderer, parts=True)
+        assert (
+            window.parts
+            == (await local.window("when is the backup?", budget, format=renderer, parts=True)).parts
+        )
+        assert sum(each.tokens for each in window.parts) == 300
+        assert {"system", "query", "passage", "free", "reserved"} <= {each.kind for each in window.parts}
+        plain = await engine.window("when is the backup?", budget, format=renderer)
+        assert untimed(replace(window, parts=())) == untimed(plain)
+
     async def test_explanations_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Of what was found, and of what was not."""
         ids = await filled(engine)

@@ -16,7 +16,7 @@ from conspectus.model.streams import TRACK
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.build import build_window
+from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -68,7 +68,7 @@ def hit(chance: random.Random, number: int, origin: datetime) -> Hit:
 
 def window_of(hits: list[Hit], tokens: int, form: str) -> ContextWindow:
     found = Retrieval("found", tuple(hits))
-    return build_window(found, Budget(tokens), renderer_named(form), count, labels=LABELS)
+    return build_window(found, Budget(tokens), renderer_named(form), count, WindowOptions(LABELS))
 
 
 @settings(max_examples=tries(150))

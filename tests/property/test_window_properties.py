@@ -21,7 +21,7 @@ from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash, stable_id
 from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
-from conspectus.window.build import build_window, divided_window
+from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.packer import WORTH_FILLING
 from conspectus.window.render import renderer_named
 
@@ -180,7 +180,7 @@ def test_the_parts_of_a_budget_add_up_to_it(seed, form, tokens, tokenizer, besid
     hits = Corpus(random.Random(seed), longest=1200).hits(8)
     budget = Budget(tokens, tokenizer, system, "what is new?", reserved)
     found = Retrieval("found", tuple(hits))
-    window = divided_window(found, budget, renderer_named(form), count)
+    window = build_window(found, budget, renderer_named(form), count, WindowOptions(parts=True))
     assert replace(window, parts=()) == build_window(found, budget, renderer_named(form), count)
     outside = sum(each.tokens for each in window.parts if each.kind in {"system", "query", "reserved"})
     assert sum(each.tokens for each in window.parts) == max(tokens, outside)

@@ -12,7 +12,7 @@ from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.model.streams import TRACK
 from conspectus.text.hashing import content_hash
 from conspectus.text.times import zone_named
-from conspectus.window.build import build_window
+from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.render import renderer_named
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -47,7 +47,9 @@ def window(*said: tuple[Document, str], form: str = "text", tokens: int = 10_000
         chunk = Chunk(number, document.id, 0, text, 0, len(text), len(text), content_hash(text))
         hits.append(Hit(chunk, document, 1.0 / (number + 1), {}, bm25=1.0, similarity=0.5))
     found = Retrieval("found", tuple(hits))
-    return build_window(found, Budget(tokens, "characters"), renderer_named(form), len, **named)
+    return build_window(
+        found, Budget(tokens, "characters"), renderer_named(form), len, WindowOptions(**named)
+    )
 
 
 def lines(*said: tuple[Document, str], **options) -> list[str]:

@@ -83,6 +83,7 @@ def context(
             query,
             Budget(most, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens),
             format=form,
+            parts=session.json,
             **scope,
         )
 

@@ -1,8 +1,7 @@
 """Search: the pipeline of one person, and the service that retrieves hits and builds context windows."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import tzinfo
 from time import perf_counter
 from typing import Unpack
 
@@ -27,7 +26,7 @@ from conspectus.retrieval.pipeline import checked_query, merged, search
 from conspectus.retrieval.ranking import SearchContext, reordered, reranked
 from conspectus.retrieval.scoring import RankingContext, profile_named
 from conspectus.text.clean import sentences
-from conspectus.window.build import build_window, divided_window
+from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.cost_estimate import Focus
 from conspectus.window.render import renderer_named
 
@@ -47,15 +46,11 @@ PENDING = "vector search is incomplete: some texts are not embedded yet"
 
 @dataclass(frozen=True, slots=True)
 class WindowBuilder:
-    """How many hits fill a window: one for `each` tokens, and more until it is full unless `once`.
-
-    `labels` and `zones` are those of streams.
-    """
+    """How many hits fill a window: one for `each` tokens, and more until it is full unless `once`."""
 
     once: bool = False
     each: int = SHORT
-    labels: Mapping[str, str] | None = None
-    zones: Mapping[str, tzinfo] | None = None
+    options: WindowOptions | None = None
 
 
 class Searcher:
@@ -125,7 +120,7 @@ class Searcher:
         while True:
             found = await search(limit)
             start = perf_counter()
-            window = build_window(found, budget, chosen, count, labels=how.labels, zones=how.zones)
+            window = build_window(found, budget, chosen, count, how.options)
             took = {"pack_and_render": (perf_counter() - start) * 1_000}
             own = sum(hit.along_with is None for hit in found.hits)
             enough = window.tokens >= FULL * window.max_tokens or own < limit
@@ -133,7 +128,7 @@ class Searcher:
                 near = await self._nearest(found, window)
                 if near:
                     found = replace(found, nearest=near)
-                    window = build_window(found, budget, chosen, count, labels=how.labels, zones=how.zones)
+                    window = build_window(found, budget, chosen, count, how.options)
                 return replace(window, timings={**window.timings, **took})
             limit = min(4 * limit, most)
 
@@ -296,12 +291,13 @@ class SearchService(Service):
         max_tokens: int | Budget,
         *,
         format: str = "text",
+        parts: bool = False,
         **options: Unpack[QueryOptions],
     ) -> ContextWindow:
         """Build a context window for a query: text within the token budget, with citations and trace.
 
-        `format` is text, xml, json, messages or guarded. Unless `limit` is given, as many hits are retrieved
-        as it takes to fill the budget.
+        `format` is text, xml, json, messages or guarded. With `parts`, those of the window divide the whole
+        budget. Unless `limit` is given, as many hits are retrieved as it takes to fill the budget.
         """
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
 
@@ -310,9 +306,8 @@ class SearchService(Service):
                 checked_query(query, {"limit": limit, **options}, self._parts.settings)
             )
 
-        return await self._searcher.fill_window(
-            search, budget, format, WindowBuilder(once="limit" in options)
-        )
+        how = WindowBuilder(once="limit" in options, options=WindowOptions(parts=parts))
+        return await self._searcher.fill_window(search, budget, format, how)
 
     async def explain(
         self,
@@ -338,7 +333,7 @@ class SearchService(Service):
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
         count = self._parts.counter(budget.tokenizer)
-        return divided_window(found, budget, renderer_named("text"), count)
+        return build_window(found, budget, renderer_named("text"), count, WindowOptions(parts=True))
 
     async def get_hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
         """Return chunks by id as hits without scores; unknown ids are left out."""

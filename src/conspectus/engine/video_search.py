@@ -39,6 +39,7 @@ from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_mic
 from conspectus.time_expressions import ClockFace, TimeExpression, described, time_said
 from conspectus.time_expressions.language import DAY
 from conspectus.time_expressions.points import shifted
+from conspectus.window.build import WindowOptions
 
 SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
@@ -289,9 +290,9 @@ class VideoSearch:
         async def search(limit: int) -> Retrieval:
             return await self._with_moments(asked, await self._candidates(asked, limit), limit)
 
-        several = labels if len(labels) > 1 else None
+        options = WindowOptions(labels if len(labels) > 1 else {}, zones)
         window = await self._searcher.fill_window(
-            search, wanted, format, WindowBuilder(each=SHORT, labels=several, zones=zones)
+            search, wanted, format, WindowBuilder(each=SHORT, options=options)
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
         found = await self._authorized.inside(asked.place, shown)

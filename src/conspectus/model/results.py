@@ -170,7 +170,7 @@ class ContextWindow:
     """Rendered context of exactly `tokens` ≤ `max_tokens` tokens, with its citations and its trace.
 
     `messages` is set by the format `messages` only; in all other formats, `tokens` are those of `text`.
-    `parts`, set by `explain` only, divide the whole budget: their tokens add up to it.
+    `parts`, set by `explain` and on request, divide the whole budget: their tokens add up to it.
     `confidence` is the probability (0 to 1) that the best hits hold the answer, `signals` what it follows
     from.
     """

@@ -1,7 +1,7 @@
 """Build a context window from retrieved hits: pack, render, cite and explain every candidate."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import tzinfo
 from functools import partial
 
@@ -17,14 +17,26 @@ from conspectus.window.passages import Layout, Threads
 from conspectus.window.render import Renderer
 
 
+@dataclass(frozen=True, slots=True)
+class WindowOptions:
+    """What a window shows besides its hits.
+
+    `labels` are names of streams by source id, shown for captions and events without a title; `zones` are
+    time zones of streams by source id (default: UTC). With `parts`, the window is counted once more for the
+    parts of the whole budget.
+    """
+
+    labels: Mapping[str, str] = field(default_factory=dict)
+    zones: Mapping[str, tzinfo] = field(default_factory=dict)
+    parts: bool = False
+
+
 def build_window(
     retrieval: Retrieval,
     budget: Budget,
     renderer: Renderer,
     count: Callable[[str], int],
-    *,
-    labels: Mapping[str, str] | None = None,
-    zones: Mapping[str, tzinfo] | None = None,
+    options: WindowOptions | None = None,
 ) -> ContextWindow:
     """Build a context window: pack, arrange, render, cite and trace. Deterministic.
 
@@ -34,29 +46,18 @@ def build_window(
         budget: the window may use the tokens left after `system`, `query` and `reserved_tokens`.
         renderer: from `renderer_named`.
         count: counts tokens with `budget.tokenizer`.
-        labels: names of streams by source id, shown for captions and events without a title.
-        zones: time zones of streams by source id (default: UTC).
 
     Raises:
         InvalidInput: a number of the budget is negative.
     """
+    options = options or WindowOptions()
     allowed = _allowed(budget, count)
-    threads = Threads(retrieval.threads, labels, zones)
+    threads = Threads(retrieval.threads, options.labels, options.zones)
     packed = _packed(
         retrieval, allowed, renderer, RenderingCounter(renderer, count, budget.tokenizer), threads
     )
-    return _window(retrieval, budget, packed, allowed)
-
-
-def divided_window(
-    retrieval: Retrieval, budget: Budget, renderer: Renderer, count: Callable[[str], int]
-) -> ContextWindow:
-    """The same with the parts of the whole budget, for which the window is counted once more."""
-    allowed = _allowed(budget, count)
-    exact = RenderingCounter(renderer, count, budget.tokenizer)
-    packed = _packed(retrieval, allowed, renderer, exact, Threads(retrieval.threads))
     window = _window(retrieval, budget, packed, allowed)
-    return replace(window, parts=parts_of(packed, budget, renderer, count))
+    return replace(window, parts=parts_of(packed, budget, renderer, count)) if options.parts else window
 
 
 def _packed(
