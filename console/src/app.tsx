@@ -1,0 +1,165 @@
+/** The frame: the screens, who is logged in, the theme, and the keys. */
+import { signal } from "@preact/signals";
+import type { ComponentType } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Link, Router, useLocation } from "wouter-preact";
+import { asProblem, Failed, Skeleton, State } from "./ui/load";
+import type { Problem } from "./api/client";
+import { logout, person, resume } from "./session";
+import { Login } from "./screens/login";
+import { Dialog } from "./ui/controls";
+import { useKeys } from "./ui/keys";
+import { Mark } from "./ui/mark";
+
+interface Screen {
+  path: string;
+  name: string;
+  /** The heading of the group that it begins. */
+  group?: string;
+  load: () => Promise<{ default: ComponentType }>;
+}
+
+const SCREENS: readonly Screen[] = [
+  { path: "/playground", name: "Playground", group: "Ask", load: () => import("./screens/playground") },
+];
+
+const SHORTCUTS: readonly (readonly [string, string])[] = [
+  ["1 … 9, 0", "Go to a screen"],
+  ["/", "Write a question"],
+  ["j, k", "Next, previous candidate"],
+  ["w", "Ask why a document is not in the window"],
+  ["[ and ]", "Smaller, larger budget"],
+  ["t", "Light or dark"],
+  ["?", "Show this list"],
+  ["Esc", "Close"],
+];
+
+const THEME = "conspectus-theme";
+const theme = signal<"light" | "dark">(preferred());
+
+function preferred(): "light" | "dark" {
+  const stored = localStorage.getItem(THEME);
+  if (stored === "light" || stored === "dark") return stored;
+  return matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";
+}
+
+theme.subscribe((value) => {
+  document.documentElement.dataset["theme"] = value;
+});
+
+function switchTheme() {
+  theme.value = theme.value === "dark" ? "light" : "dark";
+  localStorage.setItem(THEME, theme.value);
+}
+
+export function App() {
+  const [problem, failed] = useState<Problem>();
+  const connect = () => {
+    failed(undefined);
+    resume().catch((error: unknown) => failed(asProblem(error)));
+  };
+  useEffect(connect, []);
+  if (problem !== undefined) return <Failed problem={problem} what="the console" retry={connect} />;
+  if (person.value === undefined) return null;
+  if (person.value === null) return <Login />;
+  return (
+    <Router base="/console">
+      <Frame />
+    </Router>
+  );
+}
+
+function Frame() {
+  const [path, go] = useLocation();
+  const [help, showHelp] = useState(false);
+  const main = useRef<HTMLElement>(null);
+  const screen = SCREENS.find((each) => path === each.path || path.startsWith(`${each.path}/`));
+  useEffect(() => {
+    if (path === "/" || path === "") go("/playground", { replace: true });
+  }, [path]);
+  useEffect(() => {
+    document.title = screen === undefined ? "Conspectus" : `${screen.name} · Conspectus`;
+  }, [screen]);
+  useKeys({
+    ...Object.fromEntries(SCREENS.map((each, at) => [String((at + 1) % 10), () => go(each.path)])),
+    t: switchTheme,
+    "?": () => showHelp(true),
+  });
+  return (
+    <div class="app">
+      <header class="side">
+        <a class="skip" href="#main" onClick={(event) => (event.preventDefault(), main.current?.focus())}>
+          Skip to the content
+        </a>
+        <Link class="brand" href="/playground">
+          <Mark />
+          Conspectus
+        </Link>
+        <nav class="nav" aria-label="Screens">
+          {SCREENS.map((each, at) => (
+            <>
+              {each.group !== undefined && <p>{each.group}</p>}
+              <Link href={each.path} aria-current={each === screen ? "page" : undefined}>
+                {each.name}
+                <kbd aria-hidden="true">{(at + 1) % 10}</kbd>
+              </Link>
+            </>
+          ))}
+        </nav>
+        <Account />
+      </header>
+      <main id="main" tabIndex={-1} ref={main}>
+        {screen === undefined ? <State title="There is no such screen" /> : <Lazy key={screen.path} screen={screen} />}
+      </main>
+      {help && (
+        <Dialog title="Keys" onClose={() => showHelp(false)}>
+          <dl class="receipt">
+            {SHORTCUTS.map(([keys, meaning]) => (
+              <div key={keys}>
+                <dt>{meaning}</dt>
+                <dd>{keys}</dd>
+              </div>
+            ))}
+          </dl>
+        </Dialog>
+      )}
+    </div>
+  );
+}
+
+function Account() {
+  const who = person.value;
+  return (
+    <div class="me">
+      <span class="ellipsis">
+        <b>{who?.name}</b>
+        {who?.owner && ", owner"}
+      </span>
+      <span class="cluster">
+        <button class="btn compact" type="button" onClick={switchTheme}>
+          {theme.value === "dark" ? "Light" : "Dark"}
+        </button>
+        {who?.id !== "local" && (
+          <button class="btn compact" type="button" onClick={() => void logout()}>
+            Log out
+          </button>
+        )}
+      </span>
+    </div>
+  );
+}
+
+function Lazy({ screen }: { screen: Screen }) {
+  const [Found, found] = useState<ComponentType>();
+  const [problem, failed] = useState<Problem>();
+  useEffect(() => {
+    screen.load().then(
+      (module) => found(() => module.default),
+      (error: unknown) => failed(asProblem(error)),
+    );
+  }, []);
+  if (problem !== undefined) {
+    return <Failed problem={problem} what={`the screen ${screen.name}`} retry={() => location.reload()} />;
+  }
+  return Found === undefined ? <Skeleton /> : <Found />;
+}

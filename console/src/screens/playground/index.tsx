@@ -1,0 +1,222 @@
+/** The playground: a question, and what the model will see of it, and why. */
+import { useMemo, useState } from "preact/hooks";
+import { api, take } from "../../api/client";
+import { useFields } from "../../ui/address";
+import { counted, milliseconds, percent, whole } from "../../ui/format";
+import { useKeys } from "../../ui/keys";
+import { Failed, Show, State, useLoad } from "../../ui/load";
+import { isIn, passagesOf, type Entry, type Passage, type Window } from "../../window/anatomy";
+import { BudgetBar, BudgetLegend } from "../../window/budget-bar";
+import { Candidates } from "../../window/candidates";
+import { PassagePanel, type SourceNames } from "../../window/passage-panel";
+import { WindowMap } from "../../window/window-map";
+import { ComparePicker, Comparison, useComparison, type Other } from "./compare";
+import { Question } from "./question";
+import { bodyOf, fieldsOf, settingsOf, type Settings } from "./settings";
+import { Why } from "./why";
+
+export default function Playground() {
+  const [fields, setFields] = useFields();
+  const collections = useLoad((signal) => take(api.GET("/api/v1/collections", { signal })), []);
+  const given = settingsOf(fields);
+  const settings = { ...given, collection: given.collection || (collections.data?.[0]?.name ?? "") };
+  const change = (changes: Partial<Settings>) => setFields(fieldsOf(changes));
+  return (
+    <Show of={collections} what="the collections">
+      {(found) =>
+        found.length === 0 ? (
+          <State title="Nothing is stored yet">
+            <p class="sub">A collection holds documents, threads or memories. Add the first with:</p>
+            <p class="mono">conspectus add FOLDER</p>
+          </State>
+        ) : (
+          <>
+            <Question settings={settings} collections={found} onChange={change} />
+            {settings.query === "" ? (
+              <State title="See what the model will see">
+                <p class="sub">
+                  Ask a question: this shows the window that fits the budget, every candidate, and the reason for each.
+                </p>
+              </State>
+            ) : (
+              <Answer
+                settings={settings}
+                document={fields.get("document") ?? ""}
+                other={(fields.get("compare") ?? "") as Other}
+                onChange={change}
+                onField={(name, value) => setFields({ [name]: value })}
+              />
+            )}
+          </>
+        )
+      }
+    </Show>
+  );
+}
+
+interface AnswerOf {
+  settings: Settings;
+  document: string;
+  other: Other;
+  onChange: (changes: Partial<Settings>) => void;
+  onField: (name: string, value: string) => void;
+}
+
+function Answer({ settings, document, other, onChange, onField }: AnswerOf) {
+  const body = JSON.stringify(settings);
+  const answer = useLoad(
+    async (signal) => {
+      const window = await take(api.POST("/api/v1/explain", { body: bodyOf(settings), signal }));
+      const params = { path: { collection: settings.collection } };
+      const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params, signal }));
+      return { window, sources: new Map(sources.map((each) => [each.id, each.name])) };
+    },
+    [body],
+  );
+  const stable = useMemo(() => settings, [body]);
+  if (answer.error !== undefined && answer.data === undefined) {
+    return <Failed problem={answer.error} what="the window" retry={answer.reload} />;
+  }
+  return (
+    <Show of={answer} what="the window">
+      {({ window, sources }) => (
+        <Anatomy
+          window={window}
+          sources={sources}
+          settings={stable}
+          document={document}
+          other={other}
+          onChange={onChange}
+          onField={onField}
+        />
+      )}
+    </Show>
+  );
+}
+
+function Anatomy({
+  window,
+  sources,
+  settings,
+  document,
+  other,
+  onChange,
+  onField,
+}: AnswerOf & { window: Window; sources: SourceNames }) {
+  const passages = useMemo(() => passagesOf(window), [window]);
+  const trace = window.trace;
+  const most = Math.max(...trace.map((each) => each.score), 0);
+  const [chunk, choose] = useState<number>();
+  const entry = trace.find((each) => each.chunk === chunk) ?? passages[0]?.entries[0] ?? trace[0];
+  const passage = passages.find((each) => entry !== undefined && isIn(entry) && each.citation.chunks.includes(entry.chunk));
+  const comparison = useComparison(settings, other, window);
+  const select = (number: number) => choose(passages.find((each) => each.number === number)?.entries[0]?.chunk);
+  const step = (by: number) => {
+    const next = trace[trace.findIndex((each) => each === entry) + by];
+    if (next !== undefined) choose(next.chunk);
+  };
+  useKeys({ j: () => step(1), k: () => step(-1) });
+  return (
+    <>
+      <Sentence window={window} passages={passages} />
+      <BudgetLegend parts={window.parts} />
+      <BudgetBar
+        parts={window.parts}
+        cut={new Set(passages.filter((each) => each.cut).map((each) => each.number))}
+        selected={passage?.number}
+        onSelect={select}
+      />
+      <Comparison comparison={comparison} />
+      {entry !== undefined && (
+        <div class="anatomy">
+          <div>
+            <Funnel window={window} />
+            <WindowMap passages={passages} selected={passage?.number} onSelect={select} />
+          </div>
+          <PassagePanel entry={entry} passage={passage} candidates={trace.length} most={most} sources={sources} />
+        </div>
+      )}
+      <Why
+        settings={settings}
+        window={window}
+        document={document}
+        onDocument={(id) => onField("document", id)}
+        onBudget={(maxTokens) => onChange({ maxTokens })}
+      />
+      <section>
+        <div class="tools">
+          <h2>Every candidate, and what became of it</h2>
+          <ComparePicker other={other} settings={settings} onOther={(value) => onField("compare", value)} />
+        </div>
+        <Candidates
+          trace={trace}
+          sources={sources}
+          most={most}
+          selected={entry?.chunk}
+          marks={comparison.marks}
+          onSelect={(each: Entry) => choose(each.chunk)}
+        />
+      </section>
+    </>
+  );
+}
+
+/** The answer in one sentence, with figures. */
+function Sentence({ window, passages }: { window: Window; passages: readonly Passage[] }) {
+  const spent = Object.values(window.timings).reduce((sum, each) => sum + each, 0);
+  return (
+    <div class="say">
+      <div>
+        {window.outcome === "no_match" || passages.length === 0 ? (
+          <h1>
+            <b>Nothing</b> is in the window.
+          </h1>
+        ) : (
+          <h1>
+            <b class="lit">{counted(passages.length, "passage")}</b> {passages.length === 1 ? "fills" : "fill"}{" "}
+            <b>{whole(window.tokens)}</b> of the <b>{whole(window.max_tokens)}</b> tokens they may have.
+          </h1>
+        )}
+        {window.notices.map((each) => (
+          <p key={each} class="sub small">
+            {each}
+          </p>
+        ))}
+      </div>
+      <details class="small dim timings">
+        <summary>
+          {counted(window.trace.length, "candidate")} in {milliseconds(spent)} · {percent(window.confidence)} confidence
+        </summary>
+        <dl class="receipt">
+          {Object.entries(window.timings).map(([step, value]) => (
+            <div key={step}>
+              <dt>{step.replaceAll("_", " ")}</dt>
+              <dd>{milliseconds(value)}</dd>
+            </div>
+          ))}
+        </dl>
+      </details>
+    </div>
+  );
+}
+
+/** Leads from the passages' part of the bar to the map, which is that part enlarged. */
+function Funnel({ window }: { window: Window }) {
+  const total = window.parts.reduce((sum, each) => sum + each.tokens, 0) || 1;
+  let at = 0;
+  let [first, last] = [Number.NaN, 0];
+  for (const part of window.parts) {
+    if (part.kind === "passage") {
+      first = Number.isNaN(first) ? at : first;
+      last = at + part.tokens;
+    }
+    at += part.tokens;
+  }
+  if (Number.isNaN(first)) return null;
+  const [left, right] = [(first / total) * 1000, (last / total) * 1000];
+  return (
+    <svg class="fan" viewBox="0 0 1000 26" preserveAspectRatio="none" aria-hidden="true">
+      <path d={`M${left},0 C${left},16 0,10 0,26 L1000,26 C1000,10 ${right},16 ${right},0 Z`} />
+    </svg>
+  );
+}

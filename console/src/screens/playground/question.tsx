@@ -1,0 +1,221 @@
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { Schemas } from "../../api/client";
+import { Segmented } from "../../ui/controls";
+import { whole } from "../../ui/format";
+import { useKeys } from "../../ui/keys";
+import { CodeDialog } from "./code";
+import { BUDGETS, filterProblem, type Settings } from "./settings";
+
+const RETRIEVERS = [
+  ["both", "Words and meaning"],
+  ["keyword", "Words"],
+  ["vector", "Meaning"],
+] as const;
+
+/** The question, where to look, and the budget. */
+export function Question({
+  settings,
+  collections,
+  onChange,
+}: {
+  settings: Settings;
+  collections: readonly Schemas["Collection"][];
+  onChange: (changes: Partial<Settings>) => void;
+}) {
+  const [query, setQuery] = useState(settings.query);
+  const [open, setOpen] = useState(false);
+  const [code, showCode] = useState(false);
+  const input = useRef<HTMLInputElement>(null);
+  useEffect(() => setQuery(settings.query), [settings.query]);
+  useKeys({ "/": () => input.current?.focus() });
+  return (
+    <>
+      <form
+        class="ask"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onChange({ query: query.trim() });
+        }}
+      >
+        <div class="ask-query">
+          <div class="ask-row">
+            <input
+              ref={input}
+              aria-label="Question"
+              placeholder="Ask a question"
+              value={query}
+              onInput={(event) => setQuery(event.currentTarget.value)}
+            />
+            <button class="btn primary" type="submit">
+              Ask
+            </button>
+          </div>
+          <p class="ask-options">
+            <label>
+              in{" "}
+              <select value={settings.collection} onChange={(event) => onChange({ collection: event.currentTarget.value })}>
+                {collections.map((each) => (
+                  <option key={each.id} value={each.name}>
+                    {each.name}
+                  </option>
+                ))}
+              </select>
+            </label>
+            <Summary settings={settings} />
+            <button class="link" type="button" aria-expanded={open} onClick={() => setOpen(!open)}>
+              {open ? "Hide options" : "Options"}
+            </button>
+            <button class="link" type="button" disabled={settings.query === ""} onClick={() => showCode(true)}>
+              Copy as code
+            </button>
+          </p>
+        </div>
+        <BudgetSlider settings={settings} onChange={onChange} />
+        {open && <Options settings={settings} onChange={onChange} />}
+      </form>
+      {code && <CodeDialog settings={settings} onClose={() => showCode(false)} />}
+    </>
+  );
+}
+
+/** The options that differ from what is usual, in words. */
+function Summary({ settings }: { settings: Settings }) {
+  return (
+    <>
+      <span>
+        where <b>{settings.filter === "" ? "anything" : "filtered"}</b>
+      </span>
+      <span>
+        as of <b>{settings.asOf === "" ? "now" : settings.asOf.replace("T", " ")}</b>
+      </span>
+      {settings.retrievers !== "both" && (
+        <span>
+          by <b>{settings.retrievers === "keyword" ? "words" : "meaning"}</b>
+        </span>
+      )}
+      {settings.minSimilarity !== "" && (
+        <span>
+          threshold <b>{settings.minSimilarity}</b>
+        </span>
+      )}
+    </>
+  );
+}
+
+function BudgetSlider({ settings, onChange }: { settings: Settings; onChange: (changes: Partial<Settings>) => void }) {
+  const step = nearest(settings.maxTokens);
+  const move = (by: number) => {
+    const budget = BUDGETS[Math.min(Math.max(step + by, 0), BUDGETS.length - 1)];
+    if (budget !== undefined) onChange({ maxTokens: budget });
+  };
+  useKeys({ "[": () => move(-1), "]": () => move(1) });
+  return (
+    <div class="ask-budget">
+      <div class="row">
+        <label class="small dim" for="budget">
+          Budget
+        </label>
+        <span class="ask-tokens">
+          <input
+            id="budget"
+            inputMode="numeric"
+            value={whole(settings.maxTokens)}
+            onChange={(event) => onChange({ maxTokens: Number(event.currentTarget.value.replaceAll(/\D/g, "")) })}
+          />{" "}
+          tokens
+        </span>
+      </div>
+      <input
+        type="range"
+        min={0}
+        max={BUDGETS.length - 1}
+        value={step}
+        aria-label="Budget"
+        aria-valuetext={`${whole(settings.maxTokens)} tokens`}
+        onInput={(event) => move(event.currentTarget.valueAsNumber - step)}
+      />
+      <p class="ask-ticks" aria-hidden="true">
+        {BUDGETS.map((each) => (
+          <span key={each}>{whole(each)}</span>
+        ))}
+      </p>
+    </div>
+  );
+}
+
+/** The step of the slider whose budget is nearest by ratio. */
+function nearest(tokens: number): number {
+  const distances = BUDGETS.map((each) => Math.abs(Math.log((tokens || 1) / each)));
+  return distances.indexOf(Math.min(...distances));
+}
+
+function Options({ settings, onChange }: { settings: Settings; onChange: (changes: Partial<Settings>) => void }) {
+  const [filter, setFilter] = useState(settings.filter);
+  const problem = filterProblem(filter);
+  return (
+    <div class="ask-more">
+      <label>
+        <span class="label">System text, counted in the budget</span>
+        <textarea
+          class="field"
+          rows={2}
+          value={settings.system}
+          onChange={(event) => onChange({ system: event.currentTarget.value })}
+        />
+      </label>
+      <label>
+        <span class="label">Filter, as JSON{problem !== undefined && <b class="failed"> · {problem}</b>}</span>
+        <textarea
+          class="field mono"
+          rows={2}
+          placeholder='{"field": "kind", "eq": "page"}'
+          value={filter}
+          onInput={(event) => {
+            setFilter(event.currentTarget.value);
+            if (filterProblem(event.currentTarget.value) === undefined) onChange({ filter: event.currentTarget.value });
+          }}
+        />
+      </label>
+      <div>
+        <span class="label">Find by</span>
+        <Segmented
+          label="Find by"
+          options={RETRIEVERS}
+          value={settings.retrievers}
+          onChange={(retrievers) => onChange({ retrievers })}
+        />
+      </div>
+      <label>
+        <span class="label">As of</span>
+        <input
+          class="field"
+          type="datetime-local"
+          value={settings.asOf}
+          onChange={(event) => onChange({ asOf: event.currentTarget.value })}
+        />
+      </label>
+      <label>
+        <span class="label">Least similarity (threshold)</span>
+        <input
+          class="field"
+          type="number"
+          min={-1}
+          max={1}
+          step={0.01}
+          value={settings.minSimilarity}
+          onChange={(event) => onChange({ minSimilarity: event.currentTarget.value })}
+        />
+      </label>
+      <label>
+        <span class="label">Tokens kept for the answer</span>
+        <input
+          class="field"
+          type="number"
+          min={0}
+          value={settings.reservedTokens}
+          onChange={(event) => onChange({ reservedTokens: event.currentTarget.valueAsNumber || 0 })}
+        />
+      </label>
+    </div>
+  );
+}

@@ -1,0 +1,69 @@
+/** Controls that several screens use. */
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef } from "preact/hooks";
+
+export function Segmented<T extends string>({
+  label,
+  options,
+  value,
+  onChange,
+}: {
+  label: string;
+  options: readonly (readonly [T, string])[];
+  value: T;
+  onChange: (value: T) => void;
+}) {
+  return (
+    <div class="segmented" role="group" aria-label={label}>
+      {options.map(([key, name]) => (
+        <button key={key} type="button" aria-pressed={key === value} onClick={() => onChange(key)}>
+          {name}
+        </button>
+      ))}
+    </div>
+  );
+}
+
+/** A modal dialog; Escape, its backdrop and its button close it. */
+export function Dialog({
+  title,
+  onClose,
+  children,
+}: {
+  title: string;
+  onClose: () => void;
+  children: ComponentChildren;
+}) {
+  const element = useRef<HTMLDialogElement>(null);
+  useEffect(() => element.current?.showModal(), []);
+  return (
+    <dialog
+      ref={element}
+      aria-label={title}
+      onClose={onClose}
+      onClick={(event) => event.target === element.current && element.current?.close()}
+    >
+      <div class="row">
+        <h2>{title}</h2>
+        <button class="btn compact" type="button" onClick={() => element.current?.close()}>
+          Close
+        </button>
+      </div>
+      {children}
+    </dialog>
+  );
+}
+
+export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
+  const button = useRef<HTMLButtonElement>(null);
+  const copy = async () => {
+    await navigator.clipboard.writeText(text);
+    if (button.current !== null) button.current.textContent = "Copied";
+  };
+  return (
+    <button ref={button} class="btn compact" type="button" onClick={() => void copy()}>
+      {label}
+    </button>
+  );
+}
+

@@ -1,0 +1,121 @@
+/** What is loaded from the server, and its states: loading, failed, hidden, stale, there. */
+import type { ComponentChildren } from "preact";
+import { useCallback, useEffect, useRef, useState } from "preact/hooks";
+import { Problem } from "../api/client";
+import { person } from "../session";
+
+export interface Loaded<T> {
+  data: T | undefined;
+  error: Problem | undefined;
+  /** Whether newer data is on its way; the old data stays until then. */
+  busy: boolean;
+  reload: () => void;
+}
+
+/** Loads when a dependency changes. `load` may return undefined where there is nothing to ask yet. */
+export function useLoad<T>(
+  load: (signal: AbortSignal) => Promise<T> | undefined,
+  dependencies: readonly unknown[],
+): Loaded<T> {
+  const [state, set] = useState<Omit<Loaded<T>, "reload">>({ data: undefined, error: undefined, busy: false });
+  const [turn, again] = useState(0);
+  const current = useRef(load);
+  current.current = load;
+  useEffect(() => {
+    const controller = new AbortController();
+    const request = current.current(controller.signal);
+    if (request === undefined) return;
+    set((before) => ({ ...before, busy: true }));
+    request.then(
+      (data) => {
+        if (!controller.signal.aborted) set({ data, error: undefined, busy: false });
+      },
+      (error: unknown) => {
+        if (controller.signal.aborted) return;
+        const problem = asProblem(error);
+        if (problem.status === 401) person.value = null;
+        set((before) => ({ ...before, error: problem, busy: false }));
+      },
+    );
+    return () => controller.abort();
+  }, [...dependencies, turn]);
+  return { ...state, reload: useCallback(() => again((count) => count + 1), []) };
+}
+
+export function asProblem(error: unknown): Problem {
+  if (error instanceof Problem) return error;
+  return new Problem(0, "console_error", error instanceof Error ? error.message : String(error), "");
+}
+
+/** Shows what was loaded, or why there is nothing to show. */
+export function Show<T>({
+  of,
+  what,
+  children,
+}: {
+  of: Loaded<T>;
+  /** What could not be loaded, for the error: "the documents". */
+  what: string;
+  children: (data: T) => ComponentChildren;
+}) {
+  return (
+    <>
+      {of.error !== undefined && <Failed problem={of.error} what={what} retry={of.reload} />}
+      {of.data !== undefined ? (
+        <div class={of.busy ? "stale" : undefined} aria-busy={of.busy}>
+          {children(of.data)}
+        </div>
+      ) : (
+        of.error === undefined && <Skeleton />
+      )}
+    </>
+  );
+}
+
+export function Failed({ problem, what, retry }: { problem: Problem; what: string; retry?: () => void }) {
+  if (problem.hidden) {
+    return (
+      <State title="Nothing here that you may see">
+        <p class="sub">It does not exist, or nobody granted you a role on it.</p>
+      </State>
+    );
+  }
+  return (
+    <div class="state error" role="alert">
+      <h2>Could not load {what}</h2>
+      <p class="sub">{problem.message}</p>
+      {problem.request !== "" && <p class="mono dim">request {problem.request}</p>}
+      {retry !== undefined && (
+        <button class="btn" type="button" onClick={retry}>
+          Try again
+        </button>
+      )}
+    </div>
+  );
+}
+
+export function State({ title, children }: { title: string; children?: ComponentChildren }) {
+  return (
+    <div class="state" role="status">
+      <h2>{title}</h2>
+      {children}
+    </div>
+  );
+}
+
+/** Grey lines in the shape of what comes; nothing for the first moment, so that fast answers do not flash. */
+export function Skeleton({ lines = 6 }: { lines?: number }) {
+  const [shown, show] = useState(false);
+  useEffect(() => {
+    const timer = setTimeout(() => show(true), 150);
+    return () => clearTimeout(timer);
+  }, []);
+  if (!shown) return null;
+  return (
+    <div class="skeleton" role="status" aria-label="Loading">
+      {Array.from({ length: lines }, (_, at) => (
+        <span key={at} style={{ width: `${92 - ((at * 37) % 40)}%` }} />
+      ))}
+    </div>
+  );
+}

@@ -1,0 +1,80 @@
+import { whole } from "../ui/format";
+import { shareOf, sharesOf, type Part, type Share } from "./anatomy";
+
+const NAMES: readonly (readonly [Share, string])[] = [
+  ["prompt", "Prompt"],
+  ["header", "Headers"],
+  ["passage", "Passages"],
+  ["free", "Free"],
+  ["reserved", "Answer"],
+];
+
+/** The whole budget as one bar, to scale, in the order in which the model reads it. */
+export function BudgetBar({
+  parts,
+  cut,
+  lost,
+  selected,
+  onSelect,
+  thin,
+}: {
+  parts: readonly Part[];
+  /** Numbers of passages that were cut. */
+  cut?: ReadonlySet<number>;
+  /** Numbers of passages that another person has no role for. */
+  lost?: ReadonlySet<number>;
+  selected?: number;
+  onSelect?: (number: number) => void;
+  thin?: boolean;
+}) {
+  const total = parts.reduce((sum, each) => sum + each.tokens, 0) || 1;
+  return (
+    <div class={thin === true ? "bar thin" : "bar"}>
+      {parts.map((part, at) => {
+        if (part.tokens === 0) return null;
+        const share = shareOf(part);
+        const style = { width: `${(part.tokens / total) * 100}%` };
+        const number = part.number ?? 0;
+        if (share !== "passage") {
+          return (
+            <span key={at} class={`of-${share}`} style={style}>
+              {share === "reserved" && thin !== true && <span>kept for the answer</span>}
+            </span>
+          );
+        }
+        const shades = ["of-passage", cut?.has(number) && "cut", lost?.has(number) && "lost", selected === number && "on"];
+        if (onSelect === undefined) return <span key={at} class={shades.filter(Boolean).join(" ")} style={style} />;
+        return (
+          <button
+            key={at}
+            type="button"
+            class={shades.filter(Boolean).join(" ")}
+            style={style}
+            aria-label={`Passage ${number}, ${whole(part.tokens)} tokens`}
+            onClick={() => onSelect(number)}
+          />
+        );
+      })}
+    </div>
+  );
+}
+
+/** Names and figures of the bar in its order; they end in the budget. */
+export function BudgetLegend({ parts }: { parts: readonly Part[] }) {
+  const shares = sharesOf(parts);
+  const total = Object.values(shares).reduce((sum, each) => sum + each, 0);
+  return (
+    <p class="legend">
+      {NAMES.map(
+        ([share, name]) =>
+          (shares[share] > 0 || share === "free") && (
+            <span key={share}>
+              <i class={`swatch of-${share}`} />
+              {name} <b>{whole(shares[share])}</b>
+            </span>
+          ),
+      )}
+      <span>= {whole(total)} tokens</span>
+    </p>
+  );
+}

@@ -1,0 +1,99 @@
+import { api, take } from "../api/client";
+import { counted, score, sliced, whole } from "../ui/format";
+import { useLoad } from "../ui/load";
+import { isIn, type Entry, type Passage } from "./anatomy";
+import { ScoreBar, ScoreParts } from "./score-bar";
+import { StatusLabel } from "./status";
+import { lastHeading } from "./window-map";
+
+export type SourceNames = ReadonlyMap<string, string>;
+
+/** Where a candidate comes from: its source, its document, and the characters in it. */
+export function placeOf(entry: Entry, sources: SourceNames): string {
+  const source = sources.get(entry.source ?? "") ?? "";
+  return `${source === "" ? "" : `${source} / `}${entry.key || entry.title}, ${whole(entry.start ?? 0)}–${whole(entry.end ?? 0)}`;
+}
+
+/** One candidate: what became of it and why, its score in parts, and its text as the model gets it. */
+export function PassagePanel({
+  entry,
+  passage,
+  candidates,
+  most,
+  sources,
+}: {
+  entry: Entry;
+  /** The passage of the window that the candidate is part of, if it is in. */
+  passage: Passage | undefined;
+  candidates: number;
+  /** The score that fills a bar. */
+  most: number;
+  sources: SourceNames;
+}) {
+  return (
+    <article class="panel passage" aria-label="The chosen passage">
+      <div class="row">
+        <StatusLabel status={entry.status} />
+        <span class="dim small">
+          {passage !== undefined && `[${passage.number}] · `}
+          {counted(passage?.tokens ?? entry.tokens, "token")}
+        </span>
+      </div>
+      <div>
+        <h3>{lastHeading(entry.heading) || entry.title}</h3>
+        <p class="small dim">{placeOf(entry, sources)}</p>
+      </div>
+      <div>
+        <p class="row">
+          <span>
+            score <b>{score(entry.score)}</b>
+          </span>
+          <span class="small dim">
+            rank {whole(entry.rank)} of {whole(candidates)}
+          </span>
+        </p>
+        <ScoreBar parts={entry.parts} most={most} large />
+        <ScoreParts parts={entry.parts} />
+        {entry.reason !== "" && <p class="small">{entry.reason}</p>}
+      </div>
+      {passage === undefined ? <ChunkText entry={entry} /> : <WindowText entry={entry} passage={passage} />}
+      <a class="link small" href={`/console/documents/${entry.document}?chunk=${entry.chunk}`}>
+        Open in the document
+      </a>
+    </article>
+  );
+}
+
+/** The text of a passage as it stands in the window, with the mark of where it was cut. */
+function WindowText({ entry, passage }: { entry: Entry; passage: Passage }) {
+  const whole = passage.entries.length < 2;
+  return (
+    <div class="text" tabIndex={0} role="region" aria-label="Text of the passage">
+      {!whole && <p class="dim tiny">One passage of {passage.entries.length} candidates that follow each other.</p>}
+      {passage.text}
+      {entry.status === "truncated" && <span class="cut-line">cut here to fit the budget</span>}
+    </div>
+  );
+}
+
+/** The text of a candidate that is not in the window, read from its document. */
+function ChunkText({ entry }: { entry: Entry }) {
+  const text = useLoad(
+    async (signal) => {
+      const params = { path: { document: entry.document } };
+      const answer = await take(api.GET("/api/v1/documents/{document}/text", { params, signal }));
+      return sliced(answer.text, entry.start ?? 0, entry.end ?? 0);
+    },
+    [entry.document, entry.chunk],
+  );
+  return (
+    <div class="text" tabIndex={0} role="region" aria-label="Text of the candidate" aria-busy={text.busy}>
+      {text.error === undefined ? text.data : text.error.message}
+    </div>
+  );
+}
+
+/** The candidate that stands for a passage: its best one. */
+export function leadOf(passage: Passage, trace: readonly Entry[]): Entry | undefined {
+  return passage.entries[0] ?? trace.find((each) => isIn(each));
+}

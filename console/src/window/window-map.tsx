@@ -1,0 +1,96 @@
+import { hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { whole } from "../ui/format";
+import type { Passage } from "./anatomy";
+
+const GAP = 3;
+const LOW = 84;
+const FLAT = 50;
+const NARROW = 64;
+
+/** The passages as areas in reading order: an area is its tokens, to scale. */
+export function WindowMap({
+  passages,
+  selected,
+  onSelect,
+  lost,
+  alone,
+}: {
+  passages: readonly Passage[];
+  selected?: number | undefined;
+  onSelect: (number: number) => void;
+  lost?: ReadonlySet<number>;
+  /** Whether it stands without the bar above it. */
+  alone?: boolean;
+}) {
+  const element = useRef<HTMLDivElement>(null);
+  const size = useSize(element);
+  const root = hierarchy<{ children?: readonly Passage[] } | Passage>({ children: passages }, (node) =>
+    "children" in node ? node.children : undefined,
+  ).sum((node) => ("tokens" in node ? node.tokens : 0));
+  const areas = treemap<{ children?: readonly Passage[] } | Passage>()
+    .tile(treemapSquarify)
+    .size([size.width, size.height])
+    .paddingOuter(GAP)
+    .paddingInner(GAP)
+    .round(true)(root)
+    .leaves();
+  return (
+    <div ref={element} class={alone === true ? "map alone" : "map"} role="group" aria-label="Passages in reading order">
+      {size.width > 0 &&
+        passages.length > 0 &&
+        areas.map((area) => {
+          const passage = area.data as Passage;
+          const [width, height] = [area.x1 - area.x0, area.y1 - area.y0];
+          const shades = [
+            "block",
+            passage.cut && "cut",
+            lost?.has(passage.number) && "lost",
+            selected === passage.number && "on",
+            height < FLAT ? "flat" : height < LOW && "low",
+          ];
+          const name = passage.citation.key || passage.citation.title;
+          return (
+            <button
+              key={passage.number}
+              type="button"
+              class={shades.filter(Boolean).join(" ")}
+              style={{ left: `${area.x0}px`, top: `${area.y0}px`, width: `${width}px`, height: `${height}px` }}
+              aria-label={`[${passage.number}] ${name}, ${whole(passage.tokens)} tokens${passage.cut ? ", cut" : ""}`}
+              aria-pressed={selected === passage.number}
+              onClick={() => onSelect(passage.number)}
+            >
+              {width >= NARROW && height >= 22 && (
+                <>
+                  <b>
+                    [{passage.number}] {name}
+                  </b>
+                  <span>{lastHeading(passage.citation.heading)}</span>
+                  <strong>{whole(passage.tokens)}</strong>
+                </>
+              )}
+            </button>
+          );
+        })}
+    </div>
+  );
+}
+
+/** The innermost heading of a path such as "Guide > Backup". */
+export function lastHeading(heading: string | null | undefined): string {
+  return heading?.split(" > ").at(-1) ?? "";
+}
+
+function useSize(element: { current: HTMLElement | null }) {
+  const [size, setSize] = useState({ width: 0, height: 0 });
+  useLayoutEffect(() => {
+    const measured = element.current;
+    if (measured === null) return;
+    const measure = () => setSize({ width: measured.clientWidth, height: measured.clientHeight });
+    measure();
+    const observer = new ResizeObserver(measure);
+    observer.observe(measured);
+    return () => observer.disconnect();
+  }, []);
+  return size;
+}

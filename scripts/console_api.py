@@ -1,0 +1,23 @@
+"""Write the OpenAPI document, from which the types of the console's client are generated."""
+
+import asyncio
+import json
+import sys
+import tempfile
+from pathlib import Path
+
+from conspectus import bootstrap
+from conspectus.settings import Settings
+from conspectus.web.app import application
+
+
+async def document() -> str:
+    """The document as a server answers it."""
+    settings = Settings()
+    with tempfile.TemporaryDirectory() as folder:
+        async with bootstrap.open(folder, settings=settings) as engine:
+            return json.dumps(application(engine, settings).openapi())
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(asyncio.run(document()), encoding="utf-8")
