@@ -21,6 +21,15 @@ interface Screen {
 
 const SCREENS: readonly Screen[] = [
   { path: "/playground", name: "Playground", group: "Ask", load: () => import("./screens/playground") },
+  { path: "/see-as", name: "See as", load: () => import("./screens/see-as") },
+  { path: "/chat", name: "Chat", load: () => import("./screens/chat") },
+  { path: "/documents", name: "Documents", group: "Look inside", load: () => import("./screens/documents") },
+  { path: "/conversations", name: "Conversations", load: () => import("./screens/conversations") },
+  { path: "/streams", name: "Streams", load: () => import("./screens/streams") },
+  { path: "/memory", name: "Memory", load: () => import("./screens/memory") },
+  { path: "/graph", name: "Graph", load: () => import("./screens/graph") },
+  { path: "/operations", name: "Operations", group: "Run", load: () => import("./screens/operations") },
+  { path: "/evaluation", name: "Evaluation", load: () => import("./screens/evaluation") },
 ];
 
 const SHORTCUTS: readonly (readonly [string, string])[] = [

@@ -99,7 +99,7 @@ export function ComparePicker({
   return (
     <label class="small dim">
       Compare with{" "}
-      <select value={other} onChange={(event) => onOther(event.currentTarget.value as Other)}>
+      <select class="pick" value={other} onChange={(event) => onOther(event.currentTarget.value as Other)}>
         <option value="">nothing</option>
         {ways.map((each) => (
           <option key={each} value={each}>

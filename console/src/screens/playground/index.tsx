@@ -126,7 +126,6 @@ function Anatomy({
         selected={passage?.number}
         onSelect={select}
       />
-      <Comparison comparison={comparison} />
       {entry !== undefined && (
         <div class="anatomy">
           <div>
@@ -136,6 +135,7 @@ function Anatomy({
           <PassagePanel entry={entry} passage={passage} candidates={trace.length} most={most} sources={sources} />
         </div>
       )}
+      <Comparison comparison={comparison} />
       <Why
         settings={settings}
         window={window}

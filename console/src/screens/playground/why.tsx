@@ -42,7 +42,7 @@ export function Why({
     onDocument(found?.id ?? text.trim());
   };
   return (
-    <section class="panel why" aria-label="Why is a document not in the window?">
+    <section class="panel why-panel" aria-label="Why is a document not in the window?">
       <div>
         <h2>
           <label for="why">Why isn’t … here?</label>

@@ -1,0 +1,5 @@
+import { State } from "../../ui/load";
+
+export default function SeeAs() {
+  return <State title="See as" />;
+}
