@@ -22,13 +22,13 @@ export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo check test lint quick behaviour types style patient docs console wheel bench bench-peers lock sbom clean
+.PHONY: demo check test lint quick behaviour types style patient pages docs console wheel bench bench-peers lock sbom clean
 
 demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
 
 test: $(CONSOLE)  ## everything CI checks
-	@$(MAKE) --no-print-directory --jobs=3 behaviour types style patient
+	@$(MAKE) --no-print-directory --jobs=3 behaviour types style patient pages
 
 check: $(READY)  ## style, types and the quickest tests, in less than a minute
 	@$(MAKE) --no-print-directory --jobs=2 types style quick
@@ -36,7 +36,7 @@ check: $(READY)  ## style, types and the quickest tests, in less than a minute
 lint: types style  ## style, types, imports and the style budget
 
 behaviour: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "not slow" $(PATIENT:%=--ignore=%) --ignore=tests/style --ignore=tests/console
 
 # Beside tests that wait for servers and clocks; being nice, these take little more than what is idle.
 types: $(PACKAGES)
@@ -56,6 +56,10 @@ quick: $(READY)
 
 patient: $(READY)
 	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PATIENT)
+
+# Playwright keeps an event loop of its own, which tests of coroutines cannot have beside theirs.
+pages: $(CONSOLE)
+	nice -n 19 $(BIN)/python -m pytest -q tests/console
 
 docs: $(READY)  ## write the pages that are made from code
 	$(BIN)/python scripts/settings_page.py

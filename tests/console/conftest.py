@@ -1,0 +1,152 @@
+"""Pages of the console in a real Chromium, on a real server with real text."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+
+import conspectus
+
+ROOT = Path(__file__).resolve().parents[2]
+PROGRAM = [
+    sys.executable,
+    "-c",
+    "from conspectus.cli.entry import main; main()",
+    "serve",
+    "--port",
+    "0",
+    "--json",
+]
+AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
+BUILT = ROOT / "src" / "conspectus" / "web" / "console" / "index.html"
+FAILED_REQUEST = "Failed to load resource"
+WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 360, "height": 780}
+
+
+@dataclass(frozen=True)
+class Site:
+    """A server: its address, and the key of its owner (None where it needs none)."""
+
+    address: str
+    key: str | None
+
+
+@contextmanager
+def served(folder: Path, *options: str) -> Iterator[Site]:
+    """A server of the store in `folder` that runs for the block."""
+    environment = {**os.environ, "CONSPECTUS_LOG_LEVEL": "critical", "CONSPECTUS_PATH": str(folder)}
+    command = [*PROGRAM, "--port", "0", "--json", *options]
+    with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        lines = ""
+        while not lines.rstrip().endswith("}"):
+            line = process.stdout.readline()
+            assert line, "the server ended"
+            lines += line
+        opened = json.loads(lines)
+        try:
+            yield Site(opened["address"], opened.get("key"))
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.stdout.read()
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Chromium, found by its path. Skips the test where it is missing, but not under CI."""
+    program = shutil.which("chromium")
+    if program is None and os.environ.get("CI") != "true":
+        pytest.skip("Chromium is not installed")
+    assert program is not None, "install Debian's package chromium"
+    assert BUILT.exists(), "build the console: make console"
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """This project's pages in the collection `docs`, in two sources, on a server that needs no key."""
+    folder = tmp_path_factory.mktemp("docs")
+    pages = sorted((ROOT / "docs").glob("*.md"))
+    with conspectus.open(folder) as engine:
+        handbook = [page for page in pages if page.name != "backup.md"]
+        engine.documents.add_files(handbook, collection="docs", source="handbook")
+        engine.documents.add_files([ROOT / "docs" / "backup.md"], collection="docs", source="runbooks")
+        engine.documents.wait_until_embedded("docs")
+    with served(folder, "--no-auth") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server whose store is empty; it needs no key."""
+    with served(tmp_path_factory.mktemp("empty"), "--no-auth") as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A server that needs a key."""
+    with served(tmp_path_factory.mktemp("locked")) as found:
+        yield found
+
+
+Opened = Callable[..., Page]
+
+
+def fault_of(message: ConsoleMessage) -> list[str]:
+    """The text of an error or a warning; a refused request is no fault of the page."""
+    expected = FAILED_REQUEST in message.text
+    return [] if expected or message.type not in {"error", "warning"} else [message.text]
+
+
+@pytest.fixture
+def visit(browser: Browser) -> Iterator[Opened]:
+    """Opens pages. At the end none may have had an error, or broken the Content-Security-Policy."""
+    faults: list[str] = []
+    contexts = []
+
+    def opened(site: Site, path: str, *, narrow: bool = False, key: str | None = None) -> Page:
+        context = browser.new_context(viewport=NARROW if narrow else WIDE, reduced_motion="reduce")
+        contexts.append(context)
+        if key is not None:
+            context.request.post(f"{site.address}/api/v1/session", data={"key": key})
+        page = context.new_page()
+        page.on("pageerror", lambda error: faults.append(str(error)))
+        page.on(
+            "console", lambda said: faults.append(said.text) if said.type in {"error", "warning"} else None
+        )
+        page.goto(f"{site.address}/console{path}")
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert faults == []
+
+
+def violations(page: Page) -> list[str]:
+    """What axe-core finds in the page, in both themes."""
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = []
+    for _ in range(2):
+        for each in page.evaluate("axe.run()")["violations"]:
+            found += [f"{each['id']}: {node['html'][:200]}" for node in each["nodes"]]
+        page.keyboard.press("t")
+    return found
+
+
+def scrolls_sideways(page: Page) -> bool:
+    """Whether the page is wider than the window."""
+    return bool(page.evaluate("document.documentElement.scrollWidth > innerWidth"))

@@ -1,0 +1,128 @@
+"""The playground: a window, what it is made of, and why."""
+
+import re
+from urllib.parse import quote
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.conftest import Opened, Site, scrolls_sideways, violations
+
+QUESTION = "how do we restore a backup?"
+
+
+def asked(question: str = QUESTION, **fields: str | int) -> str:
+    rest = "".join(f"&{name}={value}" for name, value in fields.items())
+    return f"/playground?collection=docs&query={quote(question)}{rest}"
+
+
+def figure(text: str) -> int:
+    return int(re.sub(r"\D", "", text))
+
+
+def shown(page: Page) -> None:
+    expect(page.get_by_role("heading", name="Every candidate, and what became of it")).to_be_visible()
+
+
+def test_the_parts_add_up_to_the_budget(visit: Opened, site: Site) -> None:
+    page = visit(site, asked(max_tokens=1024))
+    shown(page)
+    figures = [figure(each) for each in page.locator(".legend").first.locator("b").all_inner_texts()]
+    assert sum(figures) == 1024
+    assert page.locator(".legend").first.locator("span").last.inner_text() == "= 1,024 tokens"
+
+
+def test_a_question_is_asked_and_stays_in_the_address(visit: Opened, site: Site) -> None:
+    page = visit(site, "/")
+    page.get_by_label("Question").fill(QUESTION)
+    page.keyboard.press("Enter")
+    shown(page)
+    assert "query=how" in page.url
+    page.reload()
+    shown(page)
+
+
+def test_a_block_shows_the_text_that_the_model_gets(visit: Opened, site: Site) -> None:
+    page = visit(site, asked("which command restores a backup into a folder?", max_tokens=4096))
+    blocks = page.locator(".map .block")
+    expect(blocks.nth(1)).to_be_visible()
+    blocks.nth(1).click()
+    panel = page.get_by_role("article", name="The chosen passage")
+    expect(panel).to_contain_text("[2]")
+    name = blocks.nth(1).get_attribute("aria-label")
+    assert name is not None
+    assert panel.get_by_role("region").inner_text() != ""
+    assert figure(name.partition(", ")[2]) == figure(
+        panel.locator(".row span").nth(2).inner_text().split("·")[1]
+    )
+
+
+def test_a_document_that_is_not_there_is_answered_in_two_clicks(visit: Opened, site: Site) -> None:
+    page = visit(site, asked())
+    page.get_by_label(re.compile("Why isn.t")).click()
+    page.locator(".why-panel .chip").first.click()
+    answer = page.locator(".why-answer")
+    expect(answer).to_contain_text(re.compile(r"rank \d+ of \d+"))
+    expect(answer.get_by_role("img")).to_be_visible()
+    page.get_by_role("button", name=re.compile("Try with")).click()
+    expect(page.get_by_label("Budget", exact=True).first).to_have_value("4,096")
+
+
+def test_statuses_count_every_candidate(visit: Opened, site: Site) -> None:
+    page = visit(site, asked())
+    chips = page.get_by_role("group", name="Show candidates by status").get_by_role("button")
+    expect(chips.first).to_contain_text("All")
+    whole, *parts = (figure(each) for each in chips.all_inner_texts())
+    assert whole == sum(parts)
+    chips.nth(1).click()
+    expect(page.locator(".candidate .status.lit")).to_have_count(parts[0])
+
+
+def test_two_budgets_are_compared(visit: Opened, site: Site) -> None:
+    page = visit(site, asked(max_tokens=1024))
+    page.get_by_label("Compare with").select_option("4096")
+    expect(page.locator(".compared")).to_contain_text("more and 0 fewer")
+    expect(page.get_by_text("only in the other").first).to_be_visible()
+
+
+def test_keys_move_through_candidates_and_budgets(visit: Opened, site: Site) -> None:
+    page = visit(site, asked())
+    shown(page)
+    page.keyboard.press("j")
+    expect(page.locator('.candidate[aria-current="true"] .rank')).to_have_text("2")
+    page.keyboard.press("]")
+    expect(page.get_by_label("Budget", exact=True).first).to_have_value("4,096")
+
+
+def test_an_empty_store_says_how_to_fill_it(visit: Opened, empty: Site) -> None:
+    page = visit(empty, "/playground")
+    expect(page.get_by_role("heading", name="Nothing is stored yet")).to_be_visible()
+    assert violations(page) == []
+
+
+def test_an_error_says_what_is_wrong(visit: Opened, site: Site) -> None:
+    page = visit(site, asked(filter=quote('{"field": "nothing"}')))
+    expect(page.get_by_role("alert")).to_contain_text("Could not load the window")
+
+
+def test_a_key_is_asked_for_once(visit: Opened, locked: Site) -> None:
+    page = visit(locked, "/playground")
+    page.get_by_label("API key").fill("csp_wrong")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("alert")).to_contain_text("not valid")
+    page.get_by_label("API key").fill(locked.key or "")
+    page.get_by_role("button", name="Log in").click()
+    expect(page.get_by_role("heading", name="Nothing is stored yet")).to_be_visible()
+    assert page.evaluate("document.cookie") == ""
+    page.get_by_role("button", name="Log out").click()
+    expect(page.get_by_label("API key")).to_be_visible()
+    page.reload()
+    expect(page.get_by_label("API key")).to_be_visible()
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_it_is_accessible_at_any_width(visit: Opened, site: Site, narrow: bool) -> None:
+    page = visit(site, asked(compare=4096), narrow=narrow)
+    shown(page)
+    assert not scrolls_sideways(page)
+    assert violations(page) == []
