@@ -152,11 +152,13 @@ WRITES: Final[Mapping[str, Parts]] = {
     "POST /collections/{collection}/reembed": {"json": {"embedder": "vectors:8"}},
     "PATCH /collections/{collection}": {"json": {"description": "{fresh}"}},
     "DELETE /collections/{collection}": {},
+    "DELETE /session": {},
 }
 """Operations that change something."""
 
 READS: Final[Mapping[str, Parts]] = {
     "GET /me": {},
+    "POST /session": {"json": {"key": "csp_quince"}},
     "GET /users": {},
     "GET /users/{user}": {},
     "GET /groups": {},

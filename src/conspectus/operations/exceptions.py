@@ -14,6 +14,7 @@ ROUTES: Final[Mapping[str, str]] = {
         delete_attachment delete_task get_attachment get_task list_attachments list_tasks post_task post_tasks
         put_attachment put_task search_tasks task_context update_task
         """,
+    "a session of a browser, in a cookie": "create_session delete_session",
     "one of two statuses": "create_collection",
     "an unknown collection is refused, not made": "add_documents get_or_create_source",
     "what has no key is noted, so that nothing is stored twice": "add_documents_to_source",

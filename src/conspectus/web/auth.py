@@ -2,18 +2,22 @@
 
 import asyncio
 import ipaddress
+import json
 import math
 import time
 from collections import OrderedDict
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.requests import cookie_parser
+from starlette.responses import Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from conspectus.engine import Engine
-from conspectus.errors import PermissionDenied, Unauthenticated
+from conspectus.errors import PermissionDenied, TooLarge, Unauthenticated
 from conspectus.mcp.tool import PATH as MODELS
 from conspectus.model.access import LOCAL_OWNER, Person
 from conspectus.settings import Settings
@@ -21,10 +25,14 @@ from conspectus.web.connections import CONNECTION, Connection, network_of
 from conspectus.web.problem_details import refuse
 
 API = "/api/"
+SESSION = "/api/v1/session"
 METRICS = "/metrics"
 BEARER = "bearer"
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 OWN_SITE = frozenset({"", "same-origin", "none"})
+SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
+COOKIE: Final = "conspectus_session"
+LONGEST_LOGIN: Final = 4_096
 
 
 class Authentication:
@@ -40,19 +48,25 @@ class Authentication:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its person. Raises Unauthenticated, Refused or PermissionDenied."""
         path = scope["path"] if scope["type"] == "http" else ""
-        if path.startswith(API) or path in {METRICS, MODELS}:
+        method = scope.get("method") if path == SESSION else None
+        if (path.startswith(API) or path in {METRICS, MODELS}) and method != "DELETE":
             headers = Headers(scope=scope)
             if path == MODELS:
                 require_own_origin(headers, self._settings)
-            person = await self._proven(headers, scope)
-            still_good = partial(self._person, headers)
+            if method == "POST":
+                require_same_origin(headers)
+                receive, secret = await login_of(receive)
+            else:
+                secret = bearer(headers)
+            still_good = partial(self._person, scope, secret)
+            person = await self._proven(still_good, scope)
             scope["state"].update(person=person, engine=self._engine.as_person(person), still_good=still_good)
         await self._app(scope, receive, send)
 
-    async def _proven(self, headers: Headers, scope: Scope) -> Person:
+    async def _proven(self, ask: Callable[[], Awaitable[Person]], scope: Scope) -> Person:
         """The caller; the address counts a failure, and the connection a success."""
         try:
-            person = await self._person(headers)
+            person = await ask()
         except Unauthenticated:
             await self._failures.note(network_of(scope.get("client")))
             raise
@@ -61,12 +75,10 @@ class Authentication:
             connection.prove()
         return person
 
-    async def _person(self, headers: Headers) -> Person:
-        secret = bearer(headers)
+    async def _person(self, scope: Scope, secret: str | None) -> Person:
+        headers = Headers(scope=scope)
         if not is_loopback(self._settings.host) or await self._has_accounts():
-            if secret is None:
-                raise Unauthenticated
-            return await self._engine.people.authenticate(secret)
+            return await self._engine.people.authenticate(secret or session_key(scope, headers))
         require_own_site(headers, self._settings)
         return LOCAL_OWNER
 
@@ -85,6 +97,68 @@ def bearer(headers: Headers) -> str | None:
     if scheme.lower() != BEARER or not secret.strip():
         raise Unauthenticated
     return secret.strip()
+
+
+async def login_of(receive: Receive) -> tuple[Receive, str | None]:
+    """The key in the body of a login, where it has one, and the body to be received again."""
+    body, more = bytearray(), True
+    while more:
+        message = await receive()
+        body += message.get("body", b"")
+        more = message.get("more_body", False)
+        if len(body) > LONGEST_LOGIN:
+            raise TooLarge("body", size=len(body), limit=LONGEST_LOGIN)
+    unread: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
+
+    async def again() -> Message:
+        return unread.pop() if unread else await receive()
+
+    try:
+        login = json.loads(body)
+    except (ValueError, RecursionError):
+        return again, None
+    key = login.get("key") if isinstance(login, dict) else None
+    return again, key if isinstance(key, str) else None
+
+
+def session_key(scope: Scope, headers: Headers) -> str:
+    """The key in the cookie of a session. Raises Unauthenticated or PermissionDenied.
+
+    A browser sends cookies for whatever page asks, so the request must come from a page of this server. For
+    that reason a cookie opens the API only.
+    """
+    key = cookie_parser(headers.get("cookie", "")).get(cookie_name(headers))
+    if not key or not scope["path"].startswith(API):
+        raise Unauthenticated
+    require_same_origin(headers, named=scope["method"] not in SAFE)
+    return key
+
+
+def set_session(answer: Response, scope: Scope, key: str | None) -> None:
+    """Have the browser keep a session with this key until it is closed, or with None end its session.
+
+    A proxy in front may speak HTTPS without being trusted to say so; the origin of the page tells.
+    """
+    headers = Headers(scope=scope)
+    secure = scope["scheme"] == "https" or headers.get("origin", "").startswith("https://")
+    max_age = 0 if key is None else None
+    answer.set_cookie(
+        cookie_name(headers), key or "", max_age, secure=secure, httponly=True, samesite="strict"
+    )
+
+
+def cookie_name(headers: Headers) -> str:
+    """The name of the session's cookie, with the port: browsers send cookies to all ports of a machine."""
+    _, _, port = headers.get("host", "").rpartition(":")
+    return f"{COOKIE}_{port}" if port.isascii() and port.isdecimal() else COOKIE
+
+
+def require_same_origin(headers: Headers, *, named: bool = False) -> None:
+    """Raise PermissionDenied for what a page of another origin asked, or where `named`, of an unknown one."""
+    site, origin = headers.get("sec-fetch-site", ""), headers.get("origin", "")
+    own = origin.partition("://")[2] == headers.get("host", "") if origin else not named or site
+    if site not in OWN_SITE or not own:
+        raise PermissionDenied("use a session", "a request from a page of this server")
 
 
 def require_own_site(headers: Headers, settings: Settings) -> None:

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from conspectus.errors import Conflict, InvalidInput, StorageError
 from conspectus.ports import Clock
 from conspectus.ports.jobs import IdempotencyStore
+from conspectus.web.auth import SESSION
 from conspectus.web.problem_details import MEDIA_TYPE, answers, may_be_done, problem_of, refuse
 
 logger = logging.getLogger(__name__)
@@ -150,8 +151,8 @@ class Idempotency:
 
 
 def changes_something(scope: Scope) -> bool:
-    """Whether a request is a write: it may be one by its method and yet only ask."""
-    return scope["method"] in WRITES and not asks(scope)
+    """Whether a request is a write to the store: it may be one by its method and yet only ask or log in."""
+    return scope["method"] in WRITES and scope["path"] != SESSION and not asks(scope)
 
 
 def asks(scope: Scope) -> bool:

@@ -140,7 +140,7 @@ class Shares:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on when it has a place. Raises Overloaded."""
-        if not is_limited(scope):
+        if not is_limited(scope) or "person" not in scope["state"]:
             await self._app(scope, receive, send)
             return
         async with self._place(scope["state"]["person"]) as place:

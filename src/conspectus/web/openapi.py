@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Final
 
 from fastapi import APIRouter, FastAPI
 from fastapi.openapi.utils import get_openapi
@@ -18,6 +18,8 @@ from conspectus.web.logs import API
 from conspectus.web.problem_details import MEDIA_TYPE
 
 PROBLEM = "Problem"
+OPEN: Final[dict[str, Any]] = {"security": []}
+"""What says of a route that it needs no key."""
 EVERYWHERE = (401, 403, 404, 408, 409, 413, 422, 429, 431, 500, 502, 503, 504)
 Responses = dict[int | str, dict[str, Any]]
 

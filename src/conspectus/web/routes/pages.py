@@ -1,23 +1,62 @@
-"""The page of the server at `/`, and the manual of its API at `/docs`, which loads nothing."""
+"""The pages of the server: `/`, the console, and the manual of the API at `/docs`, which loads nothing."""
 
+import asyncio
+import hashlib
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import Any
+from pathlib import Path
+from typing import Any, Final
 
-from fastapi import APIRouter, Request
-from fastapi.responses import HTMLResponse
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
+from conspectus.errors import NotFound
 from conspectus.mcp.tool import PATH as MODELS
+from conspectus.web.deps import is_held, quoted
 from conspectus.web.logs import API
 
 router = APIRouter(include_in_schema=False)
 Operation = Mapping[str, Any]
+CONSOLE: Final = "/console"
+BUILT: Final = Path(__file__).resolve().parents[1] / "console"
+"""The files of the console, which `make console` builds and every wheel has."""
+ASSETS: Final = "assets/"
+INDEX: Final = "index.html"
+FOREVER: Final = "public, max-age=31536000, immutable"
+MEDIA_TYPES: Final[Mapping[str, str]] = {
+    ".css": "text/css; charset=utf-8",
+    ".html": "text/html; charset=utf-8",
+    ".ico": "image/x-icon",
+    ".js": "text/javascript; charset=utf-8",
+    ".json": "application/json",
+    ".map": "application/json",
+    ".png": "image/png",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+    ".wasm": "application/wasm",
+    ".webmanifest": "application/manifest+json",
+    ".woff2": "font/woff2",
+}
+POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self';"
+    " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+NOT_BUILT: Final = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><title>Conspectus</title>'
+    "<p>The console is not built in this checkout; run <code>make console</code>.</html>"
+)
 
 
 @router.get("/")
-async def index(request: Request) -> dict[str, str]:
-    """A description of this server, with links."""
-    return {
+async def index(request: Request) -> Response:
+    """A description of this server, with links; a browser is led to the console."""
+    vary = {"Vary": "Accept"}
+    accepted = request.headers.get("accept", "")
+    if request.app.state.console is not None and _weight(accepted, "text/html") > _weight(
+        accepted, "application/json"
+    ):
+        return RedirectResponse(CONSOLE, headers=vary)
+    told = {
         "name": request.app.title,
         "version": request.app.version,
         "api": API,
@@ -26,6 +65,57 @@ async def index(request: Request) -> dict[str, str]:
         "mcp": MODELS,
         "health": "/health/ready",
     }
+    return JSONResponse(told, headers=vary)
+
+
+@router.api_route(CONSOLE, methods=["GET", "HEAD"])
+@router.api_route(f"{CONSOLE}/{{path:path}}", methods=["GET", "HEAD"])
+async def console(request: Request, path: str = "") -> Response:
+    """A file of the console. All other paths are its page, which shows what they name."""
+    folder: Path | None = request.app.state.console
+    if folder is None:
+        raise NotFound("page", CONSOLE)
+    files = await asyncio.to_thread(_files, folder)
+    if INDEX not in files:
+        return HTMLResponse(NOT_BUILT, 404)
+    if path not in files and path.startswith(ASSETS):
+        raise NotFound("file", path)
+    return await _file(request, files, path if path in files else INDEX)
+
+
+async def _file(request: Request, files: Mapping[str, Path], path: str) -> Response:
+    packed = f"{path}.gz" in files and _weight(request.headers.get("accept-encoding", ""), "gzip") > 0
+    body = await asyncio.to_thread(files[f"{path}.gz" if packed else path].read_bytes)
+    tag = quoted(hashlib.sha256(body).hexdigest()[:32])
+    headers = {
+        "Cache-Control": FOREVER if path.startswith(ASSETS) else "no-cache",
+        "Content-Security-Policy": POLICY,
+        "ETag": tag,
+        "Referrer-Policy": "same-origin",
+        "Vary": "Accept-Encoding",
+    }
+    if is_held(tag, request.headers.get("if-none-match")):
+        return Response(status_code=304, headers=headers)
+    encoding = {"Content-Encoding": "gzip"} if packed else {}
+    media_type = MEDIA_TYPES.get(Path(path).suffix, "application/octet-stream")
+    return Response(body, headers=headers | encoding, media_type=media_type)
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """The files below a folder by their paths; nothing else can be asked for."""
+    return {each.relative_to(folder).as_posix(): each for each in folder.rglob("*") if each.is_file()}
+
+
+def _weight(accepted: str, name: str) -> float:
+    """How much a header such as Accept wants what it names, from 0 to 1."""
+    for each in accepted.lower().split(","):
+        wanted, _, weight = each.replace(" ", "").partition(";q=")
+        if wanted == name:
+            try:
+                return float(weight or 1)
+            except ValueError:
+                return 0.0
+    return 0.0
 
 
 @router.get("/docs", response_class=HTMLResponse)

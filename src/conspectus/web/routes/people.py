@@ -1,11 +1,42 @@
-"""Users, groups, API keys and grants."""
+"""Users, groups, API keys, grants, and the session of a browser."""
 
+from fastapi import Request, Response
+from pydantic import Field
+
+from conspectus.model.access import Person
 from conspectus.operations import GRANT_OPERATIONS, PEOPLE_OPERATIONS
-from conspectus.web.openapi import Section
+from conspectus.web.auth import set_session
+from conspectus.web.deps import EngineOf
+from conspectus.web.openapi import OPEN, Section, problems
 from conspectus.web.operation_routes import add_routes
+from conspectus.web.operation_schemas import response_model
+from conspectus.web.schemas.base import IDENTIFIER, RequestModel
 
 router = Section("people")
 add_routes(router, PEOPLE_OPERATIONS)
 grants = Section("grants")
 add_routes(grants, GRANT_OPERATIONS)
 router.routes.extend(grants.routes)
+
+
+class SessionBody(RequestModel):
+    """An API key, to be kept by the browser."""
+
+    key: str = Field(min_length=1, max_length=IDENTIFIER, examples=["csp_..."])
+
+
+@router.post("/session", response_model=response_model(Person), responses=problems(), openapi_extra=OPEN)
+async def create_session(body: SessionBody, request: Request, response: Response, engine: EngineOf) -> Person:
+    """Log a browser in: set a cookie with the API key, which pages of this server then need not send."""
+    person = await engine.people.whoami()
+    if person.key is not None:
+        set_session(response, request.scope, body.key)
+    return person
+
+
+@router.delete("/session", status_code=204, responses=problems(), openapi_extra=OPEN)
+async def delete_session(request: Request) -> Response:
+    """Log a browser out: delete its cookie."""
+    answer = Response(status_code=204)
+    set_session(answer, request.scope, None)
+    return answer

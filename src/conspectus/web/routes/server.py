@@ -8,12 +8,11 @@ from conspectus.errors import PermissionDenied
 from conspectus.web.deps import EngineOf, of_app
 from conspectus.web.health import Readiness
 from conspectus.web.metrics import MEDIA_TYPE, Metrics
-from conspectus.web.openapi import operation, problems
+from conspectus.web.openapi import OPEN, operation, problems
 from conspectus.web.problem_details import refuse
 from conspectus.web.schemas.base import ResponseModel
 
 router = APIRouter(tags=["server"], generate_unique_id_function=operation)
-OPEN: dict[str, list[str]] = {"security": []}
 
 
 class HealthAnswer(ResponseModel):

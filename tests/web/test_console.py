@@ -1,0 +1,244 @@
+"""The console: its files, and the sessions of browsers that it needs."""
+
+import gzip
+import http.client
+from contextlib import closing
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from conspectus.settings import Settings
+from tests.web.conftest import Live, OpenSite, People, Site, peopled
+
+PAGE = "<!doctype html><title>Console</title><script type=module src=/console/assets/app-1a2b.js></script>"
+SCRIPT = "document.title = 'Conspectus'"
+OWN = {"Origin": "http://localhost", "Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Path:
+    """The output of a build, beside a file that is none of it."""
+    folder = tmp_path / "console"
+    (folder / "assets").mkdir(parents=True)
+    (tmp_path / "secret.txt").write_text("nobody sees this")
+    (folder / "index.html").write_text(PAGE)
+    (folder / "icon.svg").write_text("<svg/>")
+    (folder / "assets" / "app-1a2b.js").write_text(SCRIPT)
+    (folder / "assets" / "app-1a2b.js.gz").write_bytes(gzip.compress(SCRIPT.encode()))
+    (folder / "assets" / "text-3c4d.woff2").write_bytes(b"wOF2")
+    return folder
+
+
+@pytest.fixture
+async def pages(site: Site, built: Path) -> httpx.AsyncClient:
+    """Whoever opens the console, without a key."""
+    site.app.state.console = built
+    return httpx.AsyncClient(transport=httpx.ASGITransport(site.app), base_url="http://localhost")
+
+
+@pytest.mark.parametrize("path", ["", "/", "/documents/abc", "/streams/a%2Fb", "/a.b/c", "/secret.txt"])
+async def test_every_path_that_is_no_file_is_the_page(pages: httpx.AsyncClient, path: str) -> None:
+    answer = await pages.get(f"/console{path}")
+    assert (answer.status_code, answer.text) == (200, PAGE)
+    assert answer.headers["content-type"] == "text/html; charset=utf-8"
+    assert answer.headers["cache-control"] == "no-cache"
+    policy = answer.headers["content-security-policy"]
+    assert policy.startswith("default-src 'none'; script-src 'self';")
+    assert "unsafe" not in policy and "frame-ancestors 'none'" in policy
+    assert answer.headers["x-content-type-options"] == "nosniff"
+
+
+async def test_the_page_is_sent_again_only_when_it_changed(pages: httpx.AsyncClient, built: Path) -> None:
+    tag = (await pages.get("/console")).headers["etag"]
+    same = await pages.get("/console/x", headers={"If-None-Match": tag})
+    assert (same.status_code, same.content, same.headers["etag"]) == (304, b"", tag)
+    (built / "index.html").write_text("new")
+    assert (await pages.get("/console", headers={"If-None-Match": tag})).text == "new"
+
+
+async def test_files_have_their_type_and_are_kept_if_their_name_has_a_hash(
+    pages: httpx.AsyncClient,
+) -> None:
+    script = await pages.get("/console/assets/app-1a2b.js", headers={"Accept-Encoding": "br, gzip;q=0"})
+    assert (script.text, script.headers["content-type"]) == (SCRIPT, "text/javascript; charset=utf-8")
+    assert script.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert (script.headers["vary"], "content-encoding" in script.headers) == ("Accept-Encoding", False)
+    packed = await pages.get("/console/assets/app-1a2b.js", headers={"Accept-Encoding": "br, gzip"})
+    assert (packed.text, packed.headers["content-encoding"]) == (SCRIPT, "gzip")
+    assert packed.headers["etag"] != script.headers["etag"]
+    font, icon = [await pages.get(f"/console/{each}") for each in ("assets/text-3c4d.woff2", "icon.svg")]
+    assert (font.headers["content-type"], icon.headers["content-type"]) == ("font/woff2", "image/svg+xml")
+    assert icon.headers["cache-control"] == "no-cache"
+    gone = await pages.get("/console/assets/app-0000.js")
+    assert (gone.status_code, gone.headers["cache-control"]) == (404, "no-store")
+
+
+async def test_a_checkout_that_was_not_built_says_how(pages: httpx.AsyncClient, built: Path) -> None:
+    (built / "index.html").unlink()
+    answer = await pages.get("/console/documents")
+    assert (answer.status_code, "make console" in answer.text) == (404, True)
+    assert answer.headers["content-type"].startswith("text/html")
+
+
+ACCEPTS = {
+    "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8": 307,
+    "text/html;q=0.8, application/json": 200,
+    "application/json": 200,
+    "*/*": 200,
+    "text/html;q=none": 200,
+}
+
+
+@pytest.mark.parametrize("accept", ACCEPTS)
+async def test_the_root_leads_browsers_to_the_console(pages: httpx.AsyncClient, accept: str) -> None:
+    answer = await pages.get("/", headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["vary"]) == (ACCEPTS[accept], "Accept")
+    assert answer.headers.get("location") == ("/console" if answer.is_redirect else None)
+
+
+def raw(address: str, method: str, path: str) -> tuple[int, bytes, dict[str, str]]:
+    """The answer to a path that is sent as it is."""
+    with closing(http.client.HTTPConnection(urlsplit(address).netloc, timeout=60)) as connection:
+        connection.request(method, path)
+        answer = connection.getresponse()
+        return answer.status, answer.read(), {name.lower(): value for name, value in answer.getheaders()}
+
+
+ESCAPES = ["../secret.txt", "%2e%2e/secret.txt", "..%2fsecret.txt", "assets/../../secret.txt"]
+ESCAPES += ["assets/..%5c..%5csecret.txt", "/etc/passwd", "%2fetc%2fpasswd", "index.html%00.js", "%ff"]
+
+
+def test_a_server_sends_no_file_from_elsewhere_and_answers_head(tmp_path: Path, built: Path) -> None:
+    def prepare(app: FastAPI) -> None:
+        app.state.console = built
+
+    with Live(tmp_path / "data", Settings(embedder="none"), prepare) as live:
+        for path in ESCAPES:
+            status, body, _ = raw(live.address, "GET", f"/console/{path}")
+            assert status in {200, 404}, path
+            assert b"nobody sees" not in body and b"root:" not in body, path
+        for path in ("/console", "/console/assets/app-1a2b.js"):
+            status, body, headers = raw(live.address, "GET", path)
+            head = raw(live.address, "HEAD", path)
+            assert (status, head[0], head[1]) == (200, 200, b"")
+            assert head[2]["content-length"] == str(len(body)) and head[2]["etag"] == headers["etag"]
+
+
+async def logged_in(site: Site, key: str, **headers: str) -> httpx.AsyncClient:
+    """A browser with a session."""
+    client = site.client(**OWN)
+    answer = await client.post("/session", json={"key": key}, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return client
+
+
+async def test_a_key_opens_a_session_and_logging_out_ends_it(site: Site, people: People) -> None:
+    client = site.client(**OWN)
+    answer = await client.post("/session", json={"key": people.keys["alice"]})
+    assert answer.json() == (await people.alice.get("/me")).json()
+    _, *attributes = answer.headers["set-cookie"].split("; ")
+    assert sorted(attributes) == ["HttpOnly", "Path=/", "SameSite=strict"]
+    assert (await client.get("/me")).json()["name"] == "alice"
+    assert (await client.post("/collections", json={"name": "mine"})).status_code == 201
+    for _ in range(2):
+        assert (await client.delete("/session")).status_code == 204
+    assert (await client.get("/me")).status_code == 401
+    assert people.keys["alice"] not in site.log.getvalue()
+
+
+async def test_a_session_ends_with_its_key(site: Site, people: People) -> None:
+    client = await logged_in(site, people.keys["bob"])
+    (key,) = (await client.get("/keys")).json()
+    await people.bob.delete(f"/keys/{key['id']}")
+    assert (await client.get("/me")).status_code == 401
+
+
+async def test_over_https_the_cookie_is_secure_also_behind_a_proxy(site: Site, people: People) -> None:
+    body = {"json": {"key": people.keys["alice"]}}
+    transport = httpx.ASGITransport(site.app)
+    async with httpx.AsyncClient(transport=transport, base_url="https://a.example/api/v1") as direct:
+        assert "Secure" in (await direct.post("/session", **body)).headers["set-cookie"]
+    proxied = {"Host": "a.example:444", "Origin": "https://a.example:444"}
+    async with site.client(**proxied) as client:
+        cookie = (await client.post("/session", **body)).headers["set-cookie"]
+    assert "Secure" in cookie and cookie.startswith("conspectus_session_444=")
+
+
+BAD_LOGINS = [b"", b"{", b"[" * 4_000, b"[]", b'{"key": 1}', b'{"key": "csp_wrong"}', b'{"key": "\\ud800"}']
+
+
+@pytest.mark.parametrize("body", BAD_LOGINS)
+async def test_a_wrong_login_is_answered_like_a_wrong_key(site: Site, people: People, body: bytes) -> None:
+    async with site.client("csp_wrong") as wrong, site.client(**OWN) as client:
+        refused = await wrong.get("/me")
+        answer = await client.post("/session", content=body, headers={"Content-Type": "application/json"})
+    assert (answer.status_code, answer.content) == (401, refused.content)
+    assert "set-cookie" not in answer.headers
+
+
+async def test_logins_are_small_and_are_counted(open_site: OpenSite) -> None:
+    limits = {"address_failures_per_minute": 3, "failure_delay_seconds": 0}
+    async with open_site(**limits) as site, peopled(site), site.client(**OWN) as client:
+        large = await client.post("/session", json={"key": "x" * 5_000})
+        assert (large.status_code, large.json()["code"]) == (413, "too_large")
+        told = [await client.post("/session", json={"key": "csp_wrong"}) for _ in range(4)]
+    assert [each.status_code for each in told] == [401, 401, 401, 429]
+
+
+FOREIGN = [
+    {"Origin": "https://evil.example", "Sec-Fetch-Site": "cross-site"},
+    {"Origin": "http://localhost:3000", "Sec-Fetch-Site": "same-site"},
+    {"Origin": "https://app.example", "Sec-Fetch-Site": "same-origin"},
+    {"Origin": "null", "Sec-Fetch-Site": "same-origin"},
+    {"Sec-Fetch-Site": "cross-site"},
+]
+
+
+@pytest.mark.parametrize("headers", FOREIGN, ids=str)
+async def test_a_page_of_another_origin_cannot_use_a_session(
+    open_site: OpenSite, headers: dict[str, str]
+) -> None:
+    async with open_site(cors_origins="https://app.example") as site, peopled(site) as people:
+        cookies = (await logged_in(site, people.keys["alice"])).cookies
+        async with site.client(**headers) as page:
+            login = await page.post("/session", json={"key": people.keys["alice"]})
+            page.cookies = cookies
+            answers = [login, await page.get("/me"), await page.post("/collections", json={"name": "x"})]
+        assert [each.status_code for each in answers] == [403, 403, 403]
+        assert (await people.alice.get("/collections")).json() == []
+
+
+async def test_a_write_with_a_cookie_needs_to_say_where_it_comes_from(site: Site, people: People) -> None:
+    cookies = (await logged_in(site, people.keys["alice"])).cookies
+    async with site.client() as unknown:
+        unknown.cookies = cookies
+        assert (await unknown.get("/me")).status_code == 200
+        assert (await unknown.post("/collections", json={"name": "x"})).status_code == 403
+        for header in OWN.items():
+            made = await unknown.post("/collections", json={"name": header[0]}, headers=dict([header]))
+            assert made.status_code == 201
+
+
+async def test_a_header_counts_before_the_cookie(site: Site, people: People) -> None:
+    client = await logged_in(site, people.keys["alice"])
+    bob = {"Authorization": f"Bearer {people.keys['bob']}"}
+    assert (await client.get("/me", headers=bob)).json()["name"] == "bob"
+    wrong = await client.get("/me", headers={"Authorization": "Bearer csp_wrong"})
+    assert wrong.status_code == 401
+
+
+async def test_a_cookie_opens_the_api_only(site: Site, people: People) -> None:
+    client = await logged_in(site, people.keys["owner"])
+    assert (await client.get("/me")).status_code == 200
+    assert (await client.get("http://localhost/metrics")).status_code == 401
+    ping = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
+    assert (await client.post("http://localhost/mcp", json=ping)).status_code == 401
+
+
+async def test_without_accounts_no_session_is_needed(api: httpx.AsyncClient) -> None:
+    answer = await api.post("/session", json={"key": "any"}, headers=OWN)
+    assert (answer.json()["name"], "set-cookie" in answer.headers) == ("local", False)
+    assert (await api.delete("/session")).status_code == 204
