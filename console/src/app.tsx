@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { Link, Router, useLocation } from "wouter-preact";
 import { asProblem, Failed, Skeleton, State } from "./ui/load";
 import type { Problem } from "./api/client";
-import { logout, person, resume } from "./session";
+import { loggedIn, logout, person, resume } from "./session";
 import { Login } from "./screens/login";
 import { Dialog } from "./ui/controls";
 import { useKeys } from "./ui/keys";
@@ -148,7 +148,7 @@ function Account() {
         <button class="btn compact" type="button" onClick={switchTheme}>
           {theme.value === "dark" ? "Light" : "Dark"}
         </button>
-        {who?.id !== "local" && (
+        {loggedIn() && (
           <button class="btn compact" type="button" onClick={() => void logout()}>
             Log out
           </button>

@@ -4,6 +4,10 @@ import { api, Problem, take, type Schemas } from "./api/client";
 
 export type Person = Schemas["Person"];
 
+/** Whether this browser logged in; without accounts nobody needs to. */
+const LOGGED_IN = "conspectus-logged-in";
+export const loggedIn = (): boolean => localStorage.getItem(LOGGED_IN) !== null;
+
 /** undefined: not known yet; null: a key is needed. */
 export const person = signal<Person | null | undefined>(undefined);
 
@@ -25,10 +29,12 @@ export async function login(key: string): Promise<void> {
   });
   const body = await response.json();
   if (!response.ok) throw new Problem(response.status, body.code, body.detail ?? body.title, "");
+  localStorage.setItem(LOGGED_IN, "yes");
   person.value = body;
 }
 
 export async function logout(): Promise<void> {
   await fetch("/api/v1/session", { method: "DELETE" });
+  localStorage.removeItem(LOGGED_IN);
   person.value = null;
 }

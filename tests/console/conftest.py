@@ -83,7 +83,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         handbook = [page for page in pages if page.name != "backup.md"]
         engine.documents.add_files(handbook, collection="docs", source="handbook")
         engine.documents.add_files([ROOT / "docs" / "backup.md"], collection="docs", source="runbooks")
-        engine.documents.wait_until_embedded("docs")
+        engine.documents.wait_until_embedded(collection="docs")
     with served(folder, "--no-auth") as found:
         yield found
 
@@ -124,9 +124,7 @@ def visit(browser: Browser) -> Iterator[Opened]:
             context.request.post(f"{site.address}/api/v1/session", data={"key": key})
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))
-        page.on(
-            "console", lambda said: faults.append(said.text) if said.type in {"error", "warning"} else None
-        )
+        page.on("console", lambda message: faults.extend(fault_of(message)))
         page.goto(f"{site.address}/console{path}")
         return page
 

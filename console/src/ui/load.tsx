@@ -82,7 +82,7 @@ export function Failed({ problem, what, retry }: { problem: Problem; what: strin
   }
   return (
     <div class="state error" role="alert">
-      <h2>Could not load {what}</h2>
+      <h1>Could not load {what}</h1>
       <p class="sub">{problem.message}</p>
       {problem.request !== "" && <p class="mono dim">request {problem.request}</p>}
       {retry !== undefined && (
@@ -97,7 +97,7 @@ export function Failed({ problem, what, retry }: { problem: Problem; what: strin
 export function State({ title, children }: { title: string; children?: ComponentChildren }) {
   return (
     <div class="state" role="status">
-      <h2>{title}</h2>
+      <h1>{title}</h1>
       {children}
     </div>
   );

@@ -40,7 +40,7 @@ export function PassagePanel({
         </span>
       </div>
       <div>
-        <h3>{lastHeading(entry.heading) || entry.title}</h3>
+        <h2 class="block-title">{lastHeading(entry.heading) || entry.title}</h2>
         <p class="small dim">{placeOf(entry, sources)}</p>
       </div>
       <div>

@@ -49,6 +49,7 @@ export function WindowMap({
             selected === passage.number && "on",
             height < FLAT ? "flat" : height < LOW && "low",
           ];
+          const hidden = width < NARROW || height < 22 ? "sr" : undefined;
           const name = passage.citation.key || passage.citation.title;
           return (
             <button
@@ -56,19 +57,17 @@ export function WindowMap({
               type="button"
               class={shades.filter(Boolean).join(" ")}
               style={{ left: `${area.x0}px`, top: `${area.y0}px`, width: `${width}px`, height: `${height}px` }}
-              aria-label={`[${passage.number}] ${name}, ${whole(passage.tokens)} tokens${passage.cut ? ", cut" : ""}`}
               aria-pressed={selected === passage.number}
               onClick={() => onSelect(passage.number)}
             >
-              {width >= NARROW && height >= 22 && (
-                <>
-                  <b>
-                    [{passage.number}] {name}
-                  </b>
-                  <span>{lastHeading(passage.citation.heading)}</span>
-                  <strong>{whole(passage.tokens)}</strong>
-                </>
-              )}
+              <b class={hidden}>
+                [{passage.number}] {name}
+              </b>
+              <span class={hidden}>{lastHeading(passage.citation.heading)}</span>
+              <strong class={hidden}>
+                {whole(passage.tokens)}
+                <i class="sr"> tokens{passage.cut && ", cut"}</i>
+              </strong>
             </button>
           );
         })}
