@@ -1,4 +1,4 @@
-"""serve, worker and mcp.
+"""serve, console, worker and mcp.
 
 The server is loaded only when a command needs it, so that other commands start fast.
 """
@@ -7,6 +7,8 @@ import asyncio
 import importlib
 import signal
 import sys
+import threading
+import webbrowser
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
@@ -35,6 +37,7 @@ SERVERS = "conspectus.web.supervisor"
 LOGS = "conspectus.web.logs"
 HEARTBEAT: Final = 1.0
 """Seconds between two updates of the heartbeat file."""
+CONSOLE: Final = "/console"
 TOOLS = "conspectus.mcp.tool"
 STDIO = "conspectus.mcp.transports"
 
@@ -117,6 +120,23 @@ def serve(
     asyncio.run(serving(settings, path=session.common.data_dir, keyless=no_auth, announce=announce))
 
 
+def console(
+    session: Session,
+    *,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port; 0 is any free port, which is the default.")
+    ] = 0,
+    no_open: Annotated[bool, typer.Option("--no-open", help="Do not open a browser.")] = False,
+) -> None:
+    """Open the web console on this machine, until interrupted."""
+    session.require_here()
+    settings = replace(session.settings, host="127.0.0.1", port=port, log_level="warning")
+    with for_good():
+        server = importlib.import_module(SERVER)
+    announce = partial(_show_console, as_json=session.json, in_browser=not no_open)
+    asyncio.run(server.serve(settings, path=session.common.data_dir, keyless=None, announce=announce))
+
+
 def worker(
     session: Session,
     *,
@@ -172,6 +192,20 @@ def _announce(opened: "Opened", *, as_json: bool, path: str = "") -> None:
         print(f"API key of the owner (shown once): {opened.key}")
     sys.stdout.flush()
     note(f"listening on {opened.address}{path}")
+    if not path:
+        note(f"console: {opened.address}{CONSOLE}")
+
+
+def _show_console(opened: "Opened", *, as_json: bool, in_browser: bool) -> None:
+    """Say where the console is, and let a browser open it, which waits until the server answers."""
+    address = f"{opened.address}{CONSOLE}"
+    if as_json:
+        dump(opened)
+    else:
+        print(f"The console is at {address}; Ctrl+C ends it.")
+    sys.stdout.flush()
+    if in_browser:
+        threading.Thread(target=webbrowser.open, args=(address,), daemon=True).start()
 
 
 async def _work(

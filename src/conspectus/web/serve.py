@@ -46,16 +46,16 @@ async def serve(
     settings: Settings,
     *,
     path: str | Path | None = None,
-    keyless: bool = False,
+    keyless: bool | None = False,
     announce: Callable[[Opened], None],
     only_models: ToolOptions | None = None,
 ) -> None:
     """Serve the store at `path` until the process is asked to stop, then finish what is being answered.
 
     The first start makes the owner account, whose key is announced once. `keyless` makes none: without
-    accounts, requests from this machine are the owner's. With `only_models` nothing is served but the
-    Model Context Protocol. Raises InvalidInput for a place where it cannot listen, or may not because other
-    machines could reach it without a key.
+    accounts, requests from this machine are the owner's. None makes none either, and requires a key if there
+    are accounts. With `only_models` nothing is served but the Model Context Protocol. Raises InvalidInput for
+    a place where it cannot listen, or may not because other machines could reach it without a key.
     """
     log = logger(settings.log_level)
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
@@ -90,8 +90,10 @@ def _tell_end(log: FilteringBoundLogger, watching: asyncio.Task[None]) -> None:
         log.error("background_failed", **fault_facts(fault))
 
 
-async def first_key(engine: Engine, settings: Settings, *, keyless: bool) -> str | None:
+async def first_key(engine: Engine, settings: Settings, *, keyless: bool | None) -> str | None:
     """The owner's key, if it had to be made. Raises InvalidInput where there must be a key and is none."""
+    if keyless is None:
+        return None
     local = is_loopback(settings.host)
     if keyless:
         if not local:
