@@ -74,7 +74,7 @@ export function Why({
                 aria-pressed={each.id === document}
                 onClick={() => onDocument(each.id)}
               >
-                {each.name}
+                <span class="ellipsis">{each.name}</span>
               </button>
             ))}
         </div>
