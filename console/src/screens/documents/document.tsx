@@ -1,0 +1,218 @@
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { Link, useLocation } from "wouter-preact";
+import { api, take, type Schemas } from "../../api/client";
+import { useFields } from "../../ui/address";
+import { counted, instant, whole } from "../../ui/format";
+import { useKeys } from "../../ui/keys";
+import { Show, useLoad } from "../../ui/load";
+import { DeleteDialog } from "../../ui/receipt";
+import { lastHeading } from "../../window/window-map";
+
+type Document = Schemas["Document"];
+type Chunk = Schemas["Chunk"];
+
+interface Read {
+  document: Document;
+  source: Schemas["Source"];
+  collection: string;
+  text: string;
+  chunks: Chunk[];
+}
+
+async function read(id: string, signal: AbortSignal): Promise<Read> {
+  const params = { path: { document: id } };
+  const [document, { text }, chunks, collections] = await Promise.all([
+    take(api.GET("/api/v1/documents/{document}", { params, signal })),
+    take(api.GET("/api/v1/documents/{document}/text", { params, signal })),
+    take(api.GET("/api/v1/documents/{document}/chunks", { params, signal })),
+    take(api.GET("/api/v1/collections", { signal })),
+  ]);
+  const source = await take(
+    api.GET("/api/v1/sources/{source}", { params: { path: { source: document.source } }, signal }),
+  );
+  const collection = collections.find((each) => each.id === document.collection)?.name ?? document.collection;
+  return { document, source, collection, text, chunks };
+}
+
+export function DocumentView({ id }: { id: string }) {
+  const loaded = useLoad((signal) => read(id, signal), [id]);
+  return (
+    <Show of={loaded} what="the document">
+      {(found) => <Pages {...found} />}
+    </Show>
+  );
+}
+
+function Pages({ document, source, collection, text, chunks }: Read) {
+  const [fields, setFields] = useFields();
+  const [, go] = useLocation();
+  const [deleting, remove] = useState(false);
+  const chosen = chunks.findIndex((each) => String(each.id) === fields.get("chunk"));
+  const choose = (at: number) => {
+    const chunk = chunks[Math.min(Math.max(at, 0), chunks.length - 1)];
+    if (chunk !== undefined) setFields({ chunk: String(chunk.id) });
+  };
+  useKeys({ j: () => choose(chosen + 1), k: () => choose(chosen - 1) });
+  const back = `/documents?collection=${encodeURIComponent(collection)}`;
+  return (
+    <>
+      <nav class="small crumbs" aria-label="Place">
+        <Link class="link" href={back}>
+          {collection}
+        </Link>
+        <Link class="link" href={`${back}&source=${source.id}`}>
+          {source.name}
+        </Link>
+        <span class="dim">{document.key}</span>
+      </nav>
+      <div class="head">
+        <div>
+          <h1>{document.title || document.key}</h1>
+          <p class="sub">
+            {counted(document.characters, "character")} in {counted(chunks.length, "passage")}
+            {document.error !== null && <span class="failed"> · {document.error}</span>}
+          </p>
+        </div>
+        <button class="btn danger" type="button" onClick={() => remove(true)}>
+          Delete …
+        </button>
+      </div>
+      <div class="beside">
+        <Marked text={text} chunks={chunks} chosen={chosen} onChoose={choose} />
+        <div class="document-side">
+          <Passages chunks={chunks} chosen={chosen} onChoose={choose} />
+          <Facts document={document} />
+        </div>
+      </div>
+      {deleting && (
+        <DeleteDialog
+          title={`Delete ${document.title || document.key}?`}
+          preview={{ document: 1, passages: chunks.length, characters: whole(document.characters) }}
+          remove={async (purge) => {
+            const params = { path: { document: document.id }, query: { purge } };
+            const receipt = await take(api.DELETE("/api/v1/documents/{document}", { params }));
+            return { document: document.key, id: document.id, ...receipt };
+          }}
+          onClose={(deleted) => (deleted ? go(back) : remove(false))}
+        />
+      )}
+    </>
+  );
+}
+
+/** Pixels of the text before the chosen passage that stay in view. */
+const MARGIN = 48;
+
+interface Piece {
+  text: string;
+  /** The place of its passage, or −1 between passages. */
+  chunk: number;
+}
+
+/** The text, cut where passages begin and end. Where two overlap, the text belongs to the first. */
+function pieces(text: string, chunks: readonly Chunk[]): Piece[] {
+  const letters = Array.from(text);
+  const found: Piece[] = [];
+  let at = 0;
+  chunks.forEach((chunk, number) => {
+    if (chunk.start > at) found.push({ text: letters.slice(at, chunk.start).join(""), chunk: -1 });
+    const end = Math.max(chunk.end, at);
+    found.push({ text: letters.slice(Math.max(chunk.start, at), end).join(""), chunk: number });
+    at = end;
+  });
+  if (at < letters.length) found.push({ text: letters.slice(at).join(""), chunk: -1 });
+  return found.filter((piece) => piece.text !== "");
+}
+
+function Marked({
+  text,
+  chunks,
+  chosen,
+  onChoose,
+}: {
+  text: string;
+  chunks: readonly Chunk[];
+  chosen: number;
+  onChoose: (at: number) => void;
+}) {
+  const marked = useMemo(() => pieces(text, chunks), [text, chunks]);
+  const mark = useRef<HTMLElement>(null);
+  useEffect(() => {
+    const panel = mark.current?.parentElement;
+    if (mark.current !== null && panel) panel.scrollTop = mark.current.offsetTop - MARGIN;
+  }, [chosen]);
+  return (
+    <article class="panel text marked" aria-label="Text of the document" tabIndex={0}>
+      {marked.map((piece, at) =>
+        piece.chunk === chosen && chosen >= 0 ? (
+          <mark key={at} ref={mark}>
+            {piece.text}
+          </mark>
+        ) : (
+          <span key={at} class={piece.chunk >= 0 ? "piece" : undefined} onClick={() => onChoose(piece.chunk)}>
+            {piece.text}
+          </span>
+        ),
+      )}
+    </article>
+  );
+}
+
+function Passages({
+  chunks,
+  chosen,
+  onChoose,
+}: {
+  chunks: readonly Chunk[];
+  chosen: number;
+  onChoose: (at: number) => void;
+}) {
+  const most = Math.max(...chunks.map((each) => each.tokens), 1);
+  return (
+    <section class="panel" aria-label="Passages">
+      <h2>Passages</h2>
+      <ol class="list passages">
+        {chunks.map((each, at) => (
+          <li key={each.id}>
+            <button class="passage-row" type="button" aria-current={at === chosen} onClick={() => onChoose(at)}>
+              <span class="ellipsis">{lastHeading(each.heading) || `Passage ${at + 1}`}</span>
+              <span class="small num">{counted(each.tokens, "token")}</span>
+              <span class="meter" style={{ width: `${(each.tokens / most) * 100}%` }} />
+            </button>
+          </li>
+        ))}
+      </ol>
+    </section>
+  );
+}
+
+function Facts({ document }: { document: Document }) {
+  const facts: Record<string, string | number | null> = {
+    id: document.id,
+    kind: document.kind,
+    status: document.status,
+    author: document.author,
+    role: document.role,
+    thread: document.thread,
+    added: instant(document.recorded),
+    updated: instant(document.updated),
+    hash: document.content_hash.slice(0, 16),
+  };
+  for (const [name, value] of Object.entries(document.metadata)) facts[name] = JSON.stringify(value);
+  return (
+    <section class="panel" aria-label="Facts">
+      <h2>Facts</h2>
+      <dl class="receipt after">
+        {Object.entries(facts).map(
+          ([name, value]) =>
+            value !== null && (
+              <div key={name}>
+                <dt class="dim">{name}</dt>
+                <dd>{value}</dd>
+              </div>
+            ),
+        )}
+      </dl>
+    </section>
+  );
+}

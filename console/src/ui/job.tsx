@@ -1,0 +1,50 @@
+import { useEffect, useState } from "preact/hooks";
+import { api, take, type Schemas } from "../api/client";
+import { whole } from "./format";
+import { asProblem } from "./load";
+
+type Job = Schemas["Job"];
+
+const ENDED = new Set<Job["state"]>(["succeeded", "failed", "cancelled"]);
+const WAIT_SECONDS = 2;
+
+export const hasEnded = (job: Job): boolean => ENDED.has(job.state);
+
+/** A job as it goes on, until it has ended. */
+export function JobProgress({ job, onEnd }: { job: Job; onEnd?: () => void }) {
+  const [current, setCurrent] = useState(job);
+  const [failure, fail] = useState("");
+  useEffect(() => {
+    const controller = new AbortController();
+    follow(job, controller.signal, setCurrent).then(onEnd, (error: unknown) => {
+      if (!controller.signal.aborted) fail(asProblem(error).message);
+    });
+    return () => controller.abort();
+  }, [job.id]);
+  const { state, done, total, error } = current;
+  return (
+    <div class="job" role="status">
+      <p class="row small">
+        <span class="ellipsis">{current.title}</span>
+        <span class={state === "failed" ? "tag bad" : "tag"}>
+          {state}
+          {total > 0 && ` ${whole(done)} of ${whole(total)}`}
+        </span>
+      </p>
+      <progress max={total || 1} value={hasEnded(current) ? total || 1 : done} aria-label={`Progress of ${current.title}`} />
+      {[error ?? "", failure].map((each) => each !== "" && <p class="failed">{each}</p>)}
+    </div>
+  );
+}
+
+async function follow(job: Job, signal: AbortSignal, shown: (job: Job) => void): Promise<void> {
+  let current = job;
+  while (!hasEnded(current)) {
+    const params = { path: { job: job.id }, query: { wait: WAIT_SECONDS } };
+    const before = current;
+    current = await take(api.GET("/api/v1/jobs/{job}", { params, signal }));
+    shown(current);
+    // The server answers at the end or after the wait; one that answers at once must not be asked in a hurry.
+    if (!hasEnded(current) && current.done === before.done) await new Promise((next) => setTimeout(next, 250));
+  }
+}

@@ -1,0 +1,86 @@
+"""Documents: what is stored, on the text that it comes from; adding and deleting."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import conspectus
+from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+
+TEXT = "# Keys\n\nThe keys are in the vault. " + "The vault is in the cellar. " * 200
+
+
+@pytest.fixture
+def notes(tmp_path: Path) -> Iterator[Site]:
+    """One document in the collection `notes`, on a server that needs no key."""
+    with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
+        document = conspectus.NewDocument(text=TEXT, title="Keys 🔑", key="keys.md")
+        engine.add([document], collection="notes", source="handbook")
+    with served(tmp_path, "--no-auth") as site:
+        yield site
+
+
+def opened(page: Page, name: str) -> None:
+    page.get_by_role("link", name=re.compile(name)).click()
+    expect(page.get_by_role("article", name="Text of the document")).to_be_visible()
+
+
+def test_passages_are_marked_on_the_text(visit: Opened, notes: Site) -> None:
+    page = visit(notes, "/documents?collection=notes")
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 document in 1 source of notes")
+    opened(page, "keys.md")
+    page.get_by_role("region", name="Passages").get_by_role("button").first.click()
+    marked = page.locator("mark")
+    expect(marked).to_contain_text("The keys are in the vault.")
+    page.keyboard.press("j")
+    expect(marked).not_to_contain_text("The keys are in the vault.")
+    page.reload()
+    expect(marked).to_contain_text("cellar")
+    assert "".join(page.locator(".marked > *").all_text_contents()) == TEXT
+
+
+def test_a_file_is_uploaded_with_progress(visit: Opened, notes: Site) -> None:
+    page = visit(notes, "/documents?collection=notes")
+    page.get_by_role("button", name="Add documents").click()
+    upload = {"name": "alarm.md", "mimeType": "text/markdown", "buffer": b"# Alarm\n\nThe code is secret."}
+    page.get_by_label("Files", exact=True).set_input_files([upload])
+    expect(page.get_by_role("status").filter(has_text="succeeded")).to_be_visible()
+    expect(page.get_by_role("link", name=re.compile("alarm.md"))).to_be_visible()
+    expect(page.get_by_role("heading", level=1)).to_have_text("2 documents in 2 sources of notes")
+
+
+def test_a_deletion_leaves_a_receipt(visit: Opened, notes: Site) -> None:
+    page = visit(notes, "/documents?collection=notes")
+    opened(page, "keys.md")
+    page.get_by_role("button", name="Delete …").click()
+    dialog = page.get_by_role("dialog")
+    dialog.get_by_label(re.compile("Purge")).check()
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog).to_contain_text("purgedyes")
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.get_by_text("There are no documents here.")).to_be_visible()
+
+
+def test_a_document_that_is_not_there_says_no_more(visit: Opened, notes: Site) -> None:
+    page = visit(notes, "/documents/nothing")
+    expect(page.get_by_role("heading", name="Nothing here that you may see")).to_be_visible()
+
+
+def test_an_empty_store_says_how_to_fill_it(visit: Opened, empty: Site) -> None:
+    page = visit(empty, "/documents")
+    expect(page.get_by_role("heading", name="Nothing is stored yet")).to_be_visible()
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_it_is_accessible_at_any_width(visit: Opened, notes: Site, narrow: bool) -> None:
+    page = visit(notes, "/documents?collection=notes", narrow=narrow)
+    page.get_by_role("button", name="Add documents").click()
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
+    opened(page, "keys.md")
+    page.locator(".passage-row").first.click()
+    assert violations(page) == []
+    assert not scrolls_sideways(page)
