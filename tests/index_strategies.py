@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta, timezone
 import numpy as np
 from hypothesis import strategies as st
 
+from conspectus.index.bm25 import Bm25
 from conspectus.model.filter import And, Between, Eq, Exists, In, Not, Or, Overlaps
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Period
@@ -13,6 +14,8 @@ from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 
 DIMENSIONS = 6
+BM25 = Bm25(most_in_sources=8)
+"""Some sources of the random chunks have more, others fewer."""
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 
 texts = st.lists(st.sampled_from(["fox", "sun", "moon", "sea", "é"]), max_size=8).map(" ".join)
@@ -72,14 +75,18 @@ filters = st.recursive(
 )
 
 
-def chunk_of(number: int, text: str, seed: int | None, group: int) -> IndexedChunk:
+def chunk_of(number: int, text: str, seed: int | None, group: int, source: str) -> IndexedChunk:
     vector = None
     if seed is not None:
         vector = unit(np.random.default_rng(seed).standard_normal(DIMENSIONS))
-    return make_chunk(number, text, vector=vector, metadata={"group": group}, title=text[:3])
+    fields = {"title": text[:3], "source": source}
+    return make_chunk(number, text, vector=vector, metadata={"group": group}, **fields)
 
 
-chunks = st.builds(chunk_of, st.integers(0, 60), texts, st.none() | st.integers(0, 9), st.integers(0, 3))
+sources = st.sampled_from(["source", "another", "ß"])
+chunks = st.builds(
+    chunk_of, st.integers(0, 60), texts, st.none() | st.integers(0, 9), st.integers(0, 3), sources
+)
 probes = st.builds(
     Probe,
     st.sampled_from([And(), Eq(("group",), 1), Not(Eq(("group",), 1)), In(("group",), (0, 3)), Or()]),
@@ -87,6 +94,7 @@ probes = st.builds(
     st.none()
     | st.integers(0, 9).map(lambda seed: unit(np.random.default_rng(seed).standard_normal(DIMENSIONS))),
     st.integers(0, 12),
+    sources=st.just(()) | st.lists(sources, max_size=2, unique=True).map(tuple),
 )
 
 
@@ -124,7 +132,7 @@ async def catch_up(index: Index, journal: Journal) -> None:
 
 async def assert_as_exact(index: Index, journal: Journal, asked: list[Probe]) -> None:
     """When it has caught up it finds, scores and counts as the exact index does."""
-    reference = MemoryIndex(journal, str.split)
+    reference = MemoryIndex(journal, str.split, bm25=BM25)
     await catch_up(index, journal)
     await catch_up(reference, journal)
     for probe in asked:

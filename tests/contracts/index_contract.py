@@ -1,5 +1,6 @@
 """What every index must do. Subclass `IndexContract`, give it `open_index`, let pytest collect it."""
 
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -227,6 +228,26 @@ class IndexContract:
         assert np.array_equal(scored.cosine, found.cosine[chosen])
         assert (scored.terms, scored.total) == (found.terms, found.total)
         assert ids(await index.score(np.array([], np.int64), probe)) == []
+
+    async def test_frequencies_of_sources_count(self, index: Index, journal: Journal) -> None:
+        """The weight of a term is the mean of its idf in the collection and in the named sources."""
+        texts = {1: ("a", "fox sun"), 2: ("a", "fox sea"), 3: ("b", "sun moon"), 4: ("b", "sun sea")}
+        journal.put([make_chunk(each, text, source=name) for each, (name, text) in texts.items()])
+        await catch_up(index, journal)
+        asked = ask("fox sun")
+        plain = await index.search(asked)
+        found = await index.search(replace(asked, sources=("a", "unknown")))
+        assert [term.within for term in plain.terms] == [None, None]
+        assert [term.within for term in found.terms] == [math.log(1.2), math.log(2.0)]
+        assert [term.idf for term in found.terms] == [term.idf for term in plain.terms]
+        assert plain.words[1] > plain.words[2]
+        assert found.words[1] < found.words[2]
+        scored = await index.score(found.ids, replace(asked, sources=("a",)))
+        assert scored.words.tolist() == found.words.tolist()
+        journal.remove([2])
+        await catch_up(index, journal)
+        fewer = await index.search(replace(asked, sources=("a",)))
+        assert [term.within for term in fewer.terms] == [math.log(4 / 3)] * 2
 
     async def test_terms_are_searched_as_they_are(self, index: Index, journal: Journal) -> None:
         """Given terms replace those of the words: a whole is found without its parts."""

@@ -8,7 +8,16 @@ from pathlib import Path
 import numpy as np
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from tests.index_strategies import DIMENSIONS, assert_as_exact, filters, operations, perform, probes, rows
+from tests.index_strategies import (
+    BM25,
+    DIMENSIONS,
+    assert_as_exact,
+    filters,
+    operations,
+    perform,
+    probes,
+    rows,
+)
 from tests.repetitions import tries
 from tests.support.journal import Journal, make_chunk
 
@@ -74,7 +83,7 @@ def test_merged_segments_are_those_that_would_be_written(
 
 
 async def open_segments(directory: Path, journal: Journal, tail_chunks: int) -> SegmentsIndex:
-    options = Options(tail_chunks=tail_chunks)
+    options = Options(BM25, tail_chunks=tail_chunks)
     return await SegmentsIndex.open(directory, journal, str.split, dimensions=DIMENSIONS, options=options)
 
 

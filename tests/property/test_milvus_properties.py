@@ -2,12 +2,14 @@
 
 import asyncio
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.index_strategies import (
+    BM25,
     DIMENSIONS,
     assert_as_exact,
     catch_up,
@@ -78,7 +80,7 @@ def test_filters_mean_what_matches_means(
 async def compare(server: MilvusServer, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
     journal = Journal(batch=7)
     with tempfile.TemporaryDirectory() as folder:
-        place = place_in(server, Path(folder), DIMENSIONS)
+        place = replace(place_in(server, Path(folder), DIMENSIONS), bm25=BM25)
         index = await MilvusIndex.open(place, journal, str.split)
         for step, value in steps:
             if step == "reopen":

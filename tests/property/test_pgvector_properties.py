@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from tests.index_strategies import (
+    BM25,
     DIMENSIONS,
     assert_same,
     catch_up,
@@ -114,7 +116,9 @@ async def compare(
 ) -> None:
     journal = Journal(batch=7)
     async with place(url, DIMENSIONS, graph_from=graph_from, most_listed=most_listed) as here:
-        index, reference = await PgvectorIndex.open(here, journal, analyse), MemoryIndex(journal, analyse)
+        here = replace(here, bm25=BM25)
+        index = await PgvectorIndex.open(here, journal, analyse)
+        reference = MemoryIndex(journal, analyse, bm25=BM25)
         for step, value in steps:
             if step == "reopen":
                 await index.close()

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.bm25 import Analyse, Bm25, Corpus, best, cosines, occurrences, question_terms
+from conspectus.index.bm25 import (
+    Analyse,
+    Bm25,
+    Corpus,
+    best,
+    cosines,
+    occurrences,
+    question_terms,
+    with_sources,
+)
 from conspectus.index.changes import put_ranges, read, touched_ranges
 from conspectus.model.filter import matches
 from conspectus.model.ids import ChunkId
@@ -121,6 +130,12 @@ class MemoryIndex:
             corpus.statistic(term, sum(term in row.counts for row in self._rows.values()), count)
             for term, count in question_terms(probe, self._analyse, size).items()
         )
+        if probe.sources:
+            every = self._rows.values()
+            named = [row.counts for row in every if row.chunk.document.source in probe.sources]
+            if len(named) <= self._bm25.most_in_sources:
+                documents = [sum(each.term in counts for counts in named) for each in terms]
+                terms = with_sources(terms, len(named), documents)
         return Candidates(
             ids=np.array(ids, np.int64),
             words=self._words(rows, terms, corpus),

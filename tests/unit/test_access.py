@@ -17,7 +17,7 @@ from conspectus.errors import (
     ProviderUnavailable,
 )
 from conspectus.model.access import Person, Principal
-from conspectus.model.filter import EVERYTHING, Eq
+from conspectus.model.filter import EVERYTHING, Eq, In
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Chunk, NewDocument
 from conspectus.ports import Vectors
@@ -330,3 +330,17 @@ async def test_a_filter_cannot_widen_what_is_seen(scene: Scene) -> None:
     page = await scene.alice.documents.list(collection="wiki", limit=1)
     follow = await scene.bob.documents.list(collection=scene.wiki, after=page.next)
     assert all(each.source == scene.shared for each in follow.documents)
+
+
+async def test_term_frequencies_of_a_hidden_source_count_only_for_who_sees_it(scene: Scene) -> None:
+    await scene.bob_is("viewer")
+    asked = (Eq("source", scene.shared), In("source", (scene.shared, scene.hidden)))
+    alone, both = [
+        [
+            (await engine.retrieve("plums", collection=scene.wiki, filter=where)).hits[0].bm25
+            for where in asked
+        ]
+        for engine in (scene.bob, scene.alice)
+    ]
+    assert alone[0] == alone[1] == both[0]
+    assert both[0] != both[1]

@@ -45,6 +45,13 @@ def narrowed(access: Access, where: Filter) -> Filter:
     return where if allowed == EVERYTHING else And((allowed, where))
 
 
+def counted(access: Access, where: Filter) -> tuple[SourceId, ...]:
+    """The sources whose term frequencies count: those that the filter names and the person may read."""
+    named = bound(where)
+    within = named if named is None else bound(narrowed(access, where))
+    return tuple(sorted(within or ()))
+
+
 def among(sources: Iterable[SourceId]) -> Filter:
     """The filter of what is in these sources, each of which the person may see."""
     return In("source", tuple(sorted(sources)))

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from conspectus.access.policy import (
     access_of,
+    counted,
     jobs_seen,
     narrowed,
     require_role,
@@ -61,6 +62,10 @@ class SourceRef:
     def narrowed(self, where: Filter = EVERYTHING) -> Filter:
         """What was asked for, within what the person may see here."""
         return narrowed(self.access, where)
+
+    def counted(self, where: Filter) -> tuple[SourceId, ...]:
+        """The sources that a filter names, of those that the person may read."""
+        return counted(self.access, where)
 
     def shows(self, document: Document) -> bool:
         """Whether the person may see a document of this collection."""

@@ -96,6 +96,7 @@ class Searcher:
             hydrate=self._authorized.rows(place),
             embedder=self._embedder(opened.space) or "the collection has no vectors, or no embedder for them",
             filter=place.narrowed(filter),
+            sources=place.counted(query.filter),
             standing=ranking,
             alone=alone,
             query=query.query,

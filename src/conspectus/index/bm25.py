@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,10 +31,14 @@ _SAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """`k1` says how soon further occurrences stop to count, `b` how much long chunks are held back (0..1)."""
+    """`k1` says how soon further occurrences stop to count, `b` how much long chunks are held back (0..1).
+
+    The term frequencies of a probe's sources count if these have at most `most_in_sources` chunks together.
+    """
 
     k1: float = 1.2
     b: float = 0.75
+    most_in_sources: int = 10_000
 
     def contributions(self, weight: float, counts: Floats, lengths: Floats, average: float) -> Floats:
         """The contribution of one term to the score of rows that have it `counts` times (at least once)."""
@@ -64,8 +68,31 @@ class Corpus:
 
     def statistic(self, term: str, documents: int, count: int = 1) -> TermStatistic:
         """The term, asked so often, with its inverse document frequency."""
-        idf = math.log(1.0 + (self.total - documents + 0.5) / (documents + 0.5))
-        return TermStatistic(term, documents, idf, count)
+        return TermStatistic(term, documents, idf(self.total, documents), count)
+
+
+def with_sources(
+    terms: Sequence[TermStatistic], total: int, documents: Sequence[int]
+) -> tuple[TermStatistic, ...]:
+    """The terms with their idf in sources of so many chunks, and as many with each term."""
+    return tuple(
+        TermStatistic(each.term, each.documents, each.idf, each.count, idf(total, count))
+        for each, count in zip(terms, documents, strict=True)
+    )
+
+
+def shared(one: NDArray[np.unsignedinteger[Any]], other: NDArray[np.unsignedinteger[Any]]) -> int:
+    """How many values two sorted arrays without repetitions have in common."""
+    few, many = sorted((one, other), key=len)
+    if not len(few):
+        return 0
+    places = many.searchsorted(few)
+    return int(np.count_nonzero(many.take(places, mode="clip") == few))
+
+
+def idf(total: int, documents: int) -> float:
+    """The inverse document frequency of a term that so many of all chunks have."""
+    return math.log(1.0 + (total - documents + 0.5) / (documents + 0.5))
 
 
 def identity_of(analyse: Analyse, dimensions: int, bm25: Bm25) -> str:

@@ -63,17 +63,22 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class TermStatistic:
-    """One distinct term of a query: how many chunks have it, its BM25 idf, and how often the query has it."""
+    """One distinct term of a query: how many chunks have it, its BM25 idf, and how often the query has it.
+
+    `within` is its idf in the sources that the query names, None without them.
+    """
 
     term: str
     documents: int
     idf: float
     count: int = 1
+    within: float | None = None
 
     @property
     def weight(self) -> float:
-        """The idf, up to twice as much for a term that the question repeats: BM25's k3 (Robertson) of 1."""
-        return self.idf * 2.0 * self.count / (1.0 + self.count)
+        """The mean idf, up to twice as much for a term that the query repeats: BM25's k3 (Robertson) of 1."""
+        idf = self.idf if self.within is None else (self.idf + self.within) / 2.0
+        return idf * 2.0 * self.count / (1.0 + self.count)
 
 
 @dataclass(frozen=True, slots=True)

@@ -52,7 +52,9 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 class Probe:
     """A query to an index: a filter, words and/or a unit vector of its space, and a limit per retriever.
 
-    With `terms`, analyzed terms are searched instead of those of the words.
+    With `terms`, analyzed terms are searched instead of those of the words. With `sources`, BM25 weighs each
+    term by the mean of its idf in the collection and in these sources as a whole, whatever the filter, if
+    they have at most `Bm25.most_in_sources` chunks together.
     """
 
     filter: Filter
@@ -60,6 +62,7 @@ class Probe:
     vector: Vectors | None
     limit: int
     terms: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

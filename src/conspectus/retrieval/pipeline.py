@@ -91,6 +91,7 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
     unembeddable = context.embedder if isinstance(context.embedder, str) else None
     embedder = None if isinstance(context.embedder, str) else context.embedder
     decided, asked = await _asked(query, context.filter, embedder, unembeddable)
+    asked = replace(asked, sources=context.sources)
     if decided.words_only:
         context = replace(context, fusion=WORDS_ONLY)
     watch.lap("embed_query")

@@ -11,7 +11,7 @@ from conspectus.errors import ProviderError
 from conspectus.graph.expansion import GraphCandidates, Reached, Way, reached
 from conspectus.model.filter import Filter
 from conspectus.model.graph import GraphExpansion
-from conspectus.model.ids import ChunkId
+from conspectus.model.ids import ChunkId, SourceId
 from conspectus.model.index import passage
 from conspectus.model.records import Collection, Document, StoredChunk
 from conspectus.model.results import Hit, RankedHit, Reranking, Retrieval
@@ -68,11 +68,12 @@ _SAID: Final = frozenset({"message", "memory"})
 class SearchContext:
     """The context of a search in one collection.
 
-    `index` holds all records of the collection, `refreshed` updates it, and `hydrate` reads the rows of chunk
-    ids. `embedder` embeds queries, or is the reason why they cannot be embedded. `filter` includes the
-    permissions of the user. `standing` has the place and time of the query, if given. `fusion` replaces the
-    default weights of keywords and vectors. `alone` disables the scores from neighbors in threads. With
-    `graph`, connections of the `query` and of the hits add to the scores.
+    `index` holds all records of the collection, `refreshed` updates it, and `hydrate` reads the rows of
+    chunk ids. `embedder` embeds queries, or is the reason why they cannot be embedded. `filter` includes
+    the permissions of the user. The term frequencies of `sources` count beside those of the collection.
+    `standing` has the place and time of the query, if given. `fusion` replaces the default weights of
+    keywords and vectors. `alone` disables the scores from neighbors in threads. With `graph`, connections
+    of the `query` and of the hits add to the scores.
     """
 
     collection: Collection
@@ -81,6 +82,7 @@ class SearchContext:
     hydrate: Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
     embedder: Embedder | str
     filter: Filter
+    sources: tuple[SourceId, ...] = ()
     standing: RankingContext | None = None
     fusion: FusionProfile | None = None
     alone: bool = False

@@ -198,6 +198,11 @@ class MilvusServer:
 
     async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
         """The nearest rows that an expression selects, each with its `distance`; `query` says to what."""
+        [found] = await self.searches(name, where, fields, query)
+        return found
+
+    async def searches(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[list[Row]]:
+        """The same for each of several vectors."""
         found = await self._call(
             "search",
             collection_name=name,
@@ -206,7 +211,18 @@ class MilvusServer:
             consistency_level="Strong",
             **query,
         )
-        return [{**hit["entity"], "distance": hit["distance"]} for hit in found[0]]
+        return [[{**hit["entity"], "distance": hit["distance"]} for hit in each] for each in found]
+
+    async def count(self, name: str, where: str) -> int:
+        """How many rows an expression selects."""
+        found = await self._call(
+            "query",
+            collection_name=name,
+            filter=where,
+            output_fields=["count(*)"],
+            consistency_level="Strong",
+        )
+        return int(found[0]["count(*)"])
 
     async def close(self) -> None:
         """Let go of the connection; Milvus Lite of its file. A later call connects again."""

@@ -1,6 +1,7 @@
 """Search the Milvus index, and check it against the records."""
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -9,7 +10,7 @@ from typing import TypeAlias
 import numpy as np
 
 from conspectus.errors import IndexReplaced
-from conspectus.index.bm25 import Bm25, Corpus, best, cosines
+from conspectus.index.bm25 import Bm25, Corpus, best, cosines, with_sources
 from conspectus.index.changes import Range, untouched_since
 from conspectus.index.filter_terms import signed_checksum
 from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Row, Turn, within
@@ -27,10 +28,10 @@ from conspectus.index.milvus.rows import (
     ranged,
 )
 from conspectus.index.milvus.state import Block, Distinct, MilvusState, Notes, Terms
-from conspectus.model.filter import Filter, matches
+from conspectus.model.filter import Filter, In, matches
 from conspectus.model.ids import ChunkId
 from conspectus.model.index import Disagreement, IndexedChunk
-from conspectus.ports import Candidates, Floats, Ids, Reader, Vectors
+from conspectus.ports import Candidates, Floats, Ids, Probe, Reader, Vectors
 
 Found: TypeAlias = Mapping[int, Row]
 Still: TypeAlias = Callable[[], Awaitable[bool]]
@@ -46,6 +47,7 @@ _DEEPER = 4
 _DEEPEST = 4_096
 _SLACK = 1e-5
 _IDS_AT_ONCE = 1_000
+_MOST_SOURCES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +69,23 @@ class MilvusSnapshot:
         return replace(self, blocks=blocks)
 
 
+@dataclass(frozen=True, slots=True)
+class Visible:
+    """The expression of the rows that a query may find, and the counts of the sources that it names."""
+
+    where: str
+    sources: "SourceCounts | None" = None
+
+
+@dataclass(frozen=True, slots=True)
+class SourceCounts:
+    """How many chunks sources have in one state, and how many of those have each term asked so far."""
+
+    state: MilvusState
+    total: int = 0
+    documents: Mapping[str, int] = field(default_factory=dict)
+
+
 class MilvusQuery:
     """Queries to a view, with an expression that selects the visible rows.
 
@@ -76,14 +95,14 @@ class MilvusQuery:
     def __init__(
         self,
         view: MilvusSnapshot,
-        where: str,
+        visible: Visible,
         terms: Mapping[str, int],
         vector: Vectors | None,
         *,
         still: Still,
     ) -> None:
         self._view = view
-        self._where = where
+        self._where = visible.where
         self._vector = vector
         self._still = still
         self._corpus = Corpus(view.state.total, view.state.length)
@@ -91,6 +110,10 @@ class MilvusQuery:
         self.terms = tuple(
             self._corpus.statistic(term, self._documents(term), count) for term, count in terms.items()
         )
+        if visible.sources is not None:
+            found = visible.sources
+            documents = [found.documents.get(each.term, 0) for each in self.terms]
+            self.terms = with_sources(self.terms, found.total, documents)
         self._found_terms = [term for term in self.terms if term.documents > 0]
 
     async def search(self, limit: int) -> Candidates | None:
@@ -248,23 +271,51 @@ class MilvusReader:
         self._terms = Terms(notes)
         self._distinct = Distinct(notes)
         self._odd: tuple[MilvusState | None, Sequence[IndexedChunk]] = (None, ())
+        self._sources: OrderedDict[tuple[str, ...], SourceCounts] = OrderedDict()
 
     async def answer(
-        self, state: MilvusState, where: Filter, terms: Mapping[str, int], *, vector: Vectors | None, ask: Ask
+        self, state: MilvusState, probe: Probe, terms: Mapping[str, int], ask: Ask
     ) -> Candidates | None:
         """The result of a version; None if it is no longer the current one."""
         view, still = self._place.view(state), partial(self.still, state)
         if not state.generation:
-            answer = MilvusQuery(view, EVERY, terms, None, still=still).candidates({}, {})
+            visible = Visible(EVERY, SourceCounts(state) if probe.sources else None)
+            answer = MilvusQuery(view, visible, terms, None, still=still).candidates({}, {})
             return answer if await still() else None
         try:
-            expression = await self._expression(state, where)
+            where = await self._expression(state, probe.filter)
             blocks = await self._terms.blocks(state)
-            if expression is None or blocks is None:
+            if where is None or blocks is None:
                 return None
-            return await ask(MilvusQuery(view.with_blocks(blocks), expression, terms, vector, still=still))
+            visible = Visible(where, await self._in_sources(view, probe, list(terms)))
+            return await ask(MilvusQuery(view.with_blocks(blocks), visible, terms, probe.vector, still=still))
         except IndexReplaced:
             return None
+
+    async def _in_sources(
+        self, view: MilvusSnapshot, probe: Probe, terms: Sequence[str]
+    ) -> SourceCounts | None:
+        """The counts of the sources of a probe; None without any, and for those with too many chunks."""
+        if not probe.sources:
+            return None
+        where = await self._expression(view.state, In("source", probe.sources))
+        if where is None:
+            return None
+        most, name = view.bm25.most_in_sources, view.collection(WORDS)
+        held = self._sources.get(probe.sources)
+        if held is None or not held.state.same_rows(view.state):
+            held = SourceCounts(view.state, await view.server.count(name, where))
+        fresh = [term for term in terms if term not in held.documents]
+        if fresh and 0 < held.total <= most:
+            sparse = {"data": [{dimension(term): 1.0} for term in fresh], "limit": held.total}
+            found = await view.server.searches(name, where, ["chunk"], {**sparse, "anns_field": "terms"})
+            counts = [sum(row["distance"] > 0.0 for row in rows) for rows in found]
+            held = replace(held, documents={**held.documents, **dict(zip(fresh, counts, strict=True))})
+        self._sources[probe.sources] = held
+        self._sources.move_to_end(probe.sources)
+        if len(self._sources) > _MOST_SOURCES:
+            self._sources.popitem(last=False)
+        return held if held.total <= most else None
 
     async def still(self, state: MilvusState) -> bool:
         """Whether the rows of this state are those to be seen now."""

@@ -172,7 +172,7 @@ class MilvusIndex:
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
             state = self._state
-            answer = await self._asking.answer(state, probe.filter, terms, vector=probe.vector, ask=ask)
+            answer = await self._asking.answer(state, probe, terms, ask)
             if answer is not None:
                 return answer
             self._state = await self._notes.read()

@@ -145,20 +145,24 @@ class _Listing:
     state: PgvectorState
     rows: RowNumbers | None
 
-    def serves(self, state: PgvectorState) -> bool:
-        """Whether it is the same as in this state; for many rows nothing else is known."""
+    def serves(self, state: PgvectorState, *, exactly: bool) -> bool:
+        """Whether it is the same as in this state; unless exactly, many rows may have become few."""
         if self.state.generation != state.generation:
             return False
         return self.state.version == state.version or (
-            self.rows is None and state.total <= 2 * self.state.total
+            not exactly and self.rows is None and state.total <= 2 * self.state.total
         )
 
 
 class Listings:
-    """The results of the last filters, as permissions repeat; `most` rows are listed."""
+    """The results of the last filters, as permissions repeat; `most` rows are listed.
 
-    def __init__(self, most: int) -> None:
+    Unless `exactly`, a filter that admitted more is not looked at again after each write.
+    """
+
+    def __init__(self, most: int, *, exactly: bool = False) -> None:
         self.most = most
+        self._exactly = exactly
         self._held: OrderedDict[str, _Listing] = OrderedDict()
         self._lock = Lock()
 
@@ -169,7 +173,7 @@ class Listings:
         # Filters of equal values but unequal types, as of 1 and True, are equal to Python: their text is not.
         name = repr(where)
         held = self._held.get(name)
-        if held is not None and held.serves(state):
+        if held is not None and held.serves(state, exactly=self._exactly):
             return held.rows
         listing = _Listing(state, count())
         with self._lock:
@@ -201,7 +205,11 @@ class Allowed:
     def count(self) -> None:
         """Find out whether there are few, and which."""
         if not self.condition.admits_all:
-            self.listed = self._listings.of(self._view.state, self._where, self._counted)
+            self.listed = self.few()
+
+    def few(self) -> RowNumbers | None:
+        """The numbers of the rows, None if they are many."""
+        return self._listings.of(self._view.state, self._where, self._counted)
 
     def _counted(self) -> RowNumbers | None:
         """The admitted rows; None if they are many."""

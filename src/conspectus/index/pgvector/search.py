@@ -1,12 +1,12 @@
 """Search the pgvector index: postings, exact and approximate vectors."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from conspectus.index.bm25 import Bm25, Corpus, best, cosines
+from conspectus.index.bm25 import Bm25, Corpus, best, cosines, shared, with_sources
 from conspectus.index.filter_terms import encoded
 from conspectus.index.pgvector.database import Rows, Tables
 from conspectus.index.pgvector.row_filter import Allowed, PgvectorSnapshot, RowNumbers
@@ -23,6 +23,14 @@ class Words:
     bm25: Bm25
     terms: tuple[TermStatistic, ...]
     postings: Mapping[str, PgvectorPosting]
+
+    def with_sources(self, rows: RowNumbers | None) -> "Words":
+        """The same with the idf in sources of these rows; None: they are too many to count."""
+        if rows is None:
+            return self
+        live = rows[self.view.alive[rows]].astype(np.uint32)
+        documents = [shared(self.postings[each.term].rows, live) for each in self.terms]
+        return replace(self, terms=with_sources(self.terms, len(live), documents))
 
     @classmethod
     def of(

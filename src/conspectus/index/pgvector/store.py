@@ -39,6 +39,7 @@ from conspectus.index.pgvector.writes import (
     merge,
     write,
 )
+from conspectus.model.filter import In
 from conspectus.model.index import Disagreement, IndexedChunk, IndexStatus, PutChunks
 from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
@@ -63,6 +64,7 @@ class PgvectorIndex:
         self._postings = Postings()
         self._views = Views()
         self._listings = Listings(place.most_listed)
+        self._sources = Listings(place.bm25.most_in_sources, exactly=True)
         self._state = PgvectorState(self._identity)
 
     @classmethod
@@ -200,6 +202,9 @@ class PgvectorIndex:
             view = self._views.of(cursor, tables, state)
             found = self._postings.of(cursor, tables, [encoded(term) for term in terms], state.rows)
         words = Words.of(view, self._place.bm25, terms, found)
+        if probe.sources:
+            named = Allowed(cursor, tables, view, In("source", probe.sources), listings=self._sources)
+            words = words.with_sources(named.few() if state.generation else np.zeros(0, np.int64))
         allowed = Allowed(cursor, tables, view, probe.filter, listings=self._listings)
         question = PgvectorQuery(cursor, tables, words, allowed)
         return ask(question) if state.generation else question.score(np.zeros(0, np.int64), None)

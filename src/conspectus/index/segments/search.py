@@ -7,10 +7,11 @@ from pathlib import Path
 import faiss
 import numpy as np
 
-from conspectus.index.bm25 import Bm25, Corpus, best
+from conspectus.index.bm25 import Bm25, Corpus, best, with_sources
 from conspectus.index.filter_terms import encoded
 from conspectus.index.segments.ivf import RowNumbers
 from conspectus.index.segments.segment import SegmentView
+from conspectus.model.index import TermStatistic
 from conspectus.ports import Candidates, Floats, Ids, Probe, Vectors
 
 Scored = tuple[RowNumbers, Floats]
@@ -94,9 +95,24 @@ class SegmentsQuery:
         documents = np.zeros(len(terms), np.int64)
         documents[order] = sum(found.documents for found in self._terms)
         self.terms = tuple(map(snapshot.corpus.statistic, asked, documents.tolist(), terms.values()))
+        if probe.sources:
+            self.terms = self._with_sources(probe.sources, order)
         factor = snapshot.bm25.k1 + 1.0
         self._weights = np.array([self.terms[place].weight * factor for place in order], np.float64)
         self._norm = snapshot.bm25.norm(snapshot.corpus.average)
+
+    def _with_sources(self, names: tuple[str, ...], order: Sequence[int]) -> tuple[TermStatistic, ...]:
+        """The terms with their idf in these sources, if they are small enough."""
+        most = self.snapshot.bm25.most_in_sources
+        sources = [view.sources(names, most) for view in self.snapshot.views]
+        total = sum(each.count for each in sources)
+        if total > most:
+            return self.terms
+        documents = [0] * len(order)
+        for each, found in zip(sources, self._terms, strict=True):
+            for place, position in zip(order, found.positions.tolist(), strict=True):
+                documents[place] += each.documents(position)
+        return with_sources(self.terms, total, documents)
 
     def best_words(self, number: int, limit: int) -> Scored:
         """The best rows of the numbered view by BM25, those above zero."""

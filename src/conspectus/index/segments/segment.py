@@ -2,19 +2,19 @@
 
 from array import array
 from collections import Counter, OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from threading import Lock
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from conspectus.errors import IndexDamaged
-from conspectus.index.bm25 import Analyse, Bm25, occurrences
+from conspectus.index.bm25 import Analyse, Bm25, occurrences, shared
 from conspectus.index.changes import Range
 from conspectus.index.filter_terms import content_checksum
 from conspectus.index.segments.columns import Allowed, Arrays, Columns, ColumnWriter, Mask
@@ -23,7 +23,7 @@ from conspectus.index.segments.kernels import KERNELS, as_arrays
 from conspectus.index.segments.manifest import decoding, map_file, open_folder, write_folder
 from conspectus.index.segments.merge import Merger
 from conspectus.index.segments.postings import Postings, PostingWriter, SegmentTerms
-from conspectus.model.filter import EVERYTHING, Exists, Filter
+from conspectus.model.filter import EVERYTHING, Exists, Filter, In
 from conspectus.model.index import IndexedChunk
 from conspectus.ports import Floats, Ids, Vectors
 
@@ -183,7 +183,53 @@ def _half(content: Any, rows: int, dimensions: int) -> Half:
     return np.frombuffer(content, "<f2", rows * dimensions).reshape(rows, dimensions)
 
 
-_REMEMBERED = 16
+_MOST_PERMISSIONS, _MOST_SOURCES = 16, 64
+_MOST_COUNTS = 10_000
+_Name = TypeVar("_Name")
+_Made = TypeVar("_Made")
+
+
+class _Recent(Generic[_Name, _Made]):
+    """The last results by name."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._held: OrderedDict[_Name, _Made] = OrderedDict()
+        self._lock = Lock()
+
+    def of(self, name: _Name, make: Callable[[], _Made]) -> _Made:
+        """The result of that name, which is made if it is not there."""
+        with self._lock:
+            if name in self._held:
+                self._held.move_to_end(name)
+                return self._held[name]
+        made = make()
+        with self._lock:
+            self._held[name] = made
+            if len(self._held) > self._most:
+                self._held.popitem(last=False)
+        return made
+
+
+class SourceRows:
+    """The live rows of some sources, and how many of them have each term; counts are cached."""
+
+    def __init__(self, postings: Postings, allowed: Allowed, most: int) -> None:
+        self.count = allowed.count
+        self._postings = postings
+        rows = allowed.rows if allowed.count <= most else ()
+        self._rows = np.asarray(rows, np.uint32)
+        self._counts: dict[int, int] = {}
+
+    def documents(self, position: int) -> int:
+        """How many rows have the term at the position, which is -1 for a missing one."""
+        if position < 0 or not self.count:
+            return 0
+        if position not in self._counts:
+            if len(self._counts) >= _MOST_COUNTS:
+                self._counts.clear()
+            self._counts[position] = shared(self._postings.rows(position), self._rows)
+        return self._counts[position]
 
 
 @dataclass(frozen=True, slots=True)
@@ -200,13 +246,14 @@ class SegmentView:
     def __init__(self, segment: Segment, dead: Mask | None = None) -> None:
         self.segment = segment
         self.dead = dead if dead is not None and dead.any() else None
-        self._dead_rows = np.zeros(0, np.int64) if self.dead is None else np.flatnonzero(self.dead)
+        dead_rows = () if self.dead is None else np.flatnonzero(self.dead)
+        self._dead_rows = np.asarray(dead_rows, np.uint32)
         self._alive = None if self.dead is None else ~self.dead
         lost = segment.postings.lengths[self._dead_rows].sum(dtype=np.int64)
         self.live = len(segment) - len(self._dead_rows)
         self.length = segment.postings.length - int(lost)
-        self._permissions: OrderedDict[str, Permission] = OrderedDict()
-        self._lock = Lock()
+        self._permissions = _Recent[str, Permission](_MOST_PERMISSIONS)
+        self._sources = _Recent[tuple[str, ...], SourceRows](_MOST_SOURCES)
 
     @property
     def vector_count(self) -> int:
@@ -257,34 +304,27 @@ class SegmentView:
 
     def _dead_with(self, position: int) -> int:
         """How many dead rows have the term at the position."""
-        rows = self.segment.postings.rows(position) if position >= 0 else ()
-        if self.dead is None or not len(rows):
-            return 0
-        if len(self._dead_rows) < len(rows):
-            place = np.searchsorted(rows, self._dead_rows.astype(np.uint32))
-            place[place == len(rows)] = 0
-            return int(np.count_nonzero(rows[place] == self._dead_rows))
-        return int(np.count_nonzero(self.dead[rows]))
+        return shared(self.segment.postings.rows(position), self._dead_rows) if position >= 0 else 0
 
     def permission(self, where: Filter) -> Permission:
         """The rows that the filter allows; results of the last filters are cached, as permissions repeat."""
         # Filters of equal values but unequal types, as of 1 and True, are equal to Python: their text is not.
-        name = repr(where)
-        with self._lock:
-            if name in self._permissions:
-                self._permissions.move_to_end(name)
-                return self._permissions[name]
-        permission = self._permission(where)
-        with self._lock:
-            self._permissions[name] = permission
-            if len(self._permissions) > _REMEMBERED:
-                self._permissions.popitem(last=False)
-        return permission
+        return self._permissions.of(repr(where), lambda: self._permission(where))
+
+    def sources(self, names: tuple[str, ...], most: int) -> "SourceRows":
+        """The rows of sources, if they are at most so many; the last ones are cached."""
+        return self._sources.of(names, lambda: self._source_rows(In("source", names), most))
+
+    def _source_rows(self, where: Filter, most: int) -> "SourceRows":
+        return SourceRows(self.segment.postings, self._allowed(where), most)
 
     def _permission(self, where: Filter) -> Permission:
-        mask = None if where == EVERYTHING else self.segment.columns.mask(where)
-        words = Allowed(len(self.segment), mask).only(self._alive)
+        words = self._allowed(where)
         return Permission(words, words.only(self.segment.present))
+
+    def _allowed(self, where: Filter) -> Allowed:
+        mask = None if where == EVERYTHING else self.segment.columns.mask(where)
+        return Allowed(len(self.segment), mask).only(self._alive)
 
     def cosines(self, rows: RowNumbers, query: Vectors | None) -> Floats:
         """Exact cosines of rows; NaN for those without a vector."""
