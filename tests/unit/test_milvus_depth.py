@@ -9,7 +9,7 @@ import pytest
 from conspectus.index.bm25 import Bm25
 from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Query, Row
 from conspectus.index.milvus.rows import EVERY
-from conspectus.index.milvus.search import MilvusQuery, MilvusSnapshot
+from conspectus.index.milvus.search import MilvusQuery, MilvusSnapshot, Visible
 from conspectus.index.milvus.state import MilvusState
 
 
@@ -37,7 +37,7 @@ async def test_no_deeper_than_milvus_answers(limit: int) -> None:
     server = Tied()
     state = replace(MilvusState(""), generation="a", total=10**6, vectors=10**6)
     view, vector = MilvusSnapshot(server, "any", state, (), Bm25()), np.array([1.0, 0.0], np.float32)
-    found = await MilvusQuery(view, EVERY, {}, vector, still=it_is).search(limit)
+    found = await MilvusQuery(view, Visible(EVERY), {}, vector, still=it_is).search(limit)
     assert found is not None
     assert len(found.ids) == min(limit, MOST_RESULTS)
     assert max(server.depths) <= MOST_RESULTS
