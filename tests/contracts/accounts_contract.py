@@ -1,13 +1,13 @@
 """What every store of people must do. Subclass `AccountsContract`, give it `accounts` and `catalog`."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Protocol
 
 import pytest
 
-from conspectus.errors import Conflict, NotFound
-from conspectus.model.access import SCOPES, Grant, Group, Key, Principal, Role, User
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.model.access import SCOPES, AuditEntry, Grant, Group, Key, Principal, Role, User
 from conspectus.model.ids import LOCAL, CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
 from conspectus.ports.accounts import Accounts
@@ -56,6 +56,11 @@ def a_key(name: str, user: UserId = ANNA) -> Key:
 def to(user: UserId, role: Role, *, source: SourceId | None = None) -> Grant:
     """A role on the wiki."""
     return Grant(WIKI, source, Principal("user", user), role, NOON)
+
+
+def looked(number: int, at: datetime) -> AuditEntry:
+    """Anna asked as Ben."""
+    return AuditEntry(f"entry {number}", ANNA, BEN, WIKI, "who's \U0001f389?", at)
 
 
 class AccountsContract:
@@ -213,6 +218,34 @@ class AccountsContract:
         assert not [*await accounts.keys(), *await accounts.members(TEAM), *await accounts.grants(WIKI)]
         await accounts.add_user(User(UserId("new"), "ben", NOON))
         assert await accounts.held_by(UserId("new")) == []
+
+    async def test_the_audit_log_is_read_page_by_page(self, accounts: Accounts, peopled: None) -> None:
+        """Newest first, and by id where two were noted at the same time."""
+        noted = [looked(number, NOON + number // 2 * MINUTE) for number in range(5)]
+        for entry in noted:
+            await accounts.add_audit(entry)
+        first = await accounts.audit(limit=2)
+        rest = await accounts.audit(after=first.next, limit=5)
+        assert [*first.entries, *rest.entries] == noted[::-1]
+        assert (first.next is None, rest.next) == (False, None)
+        with pytest.raises(InvalidInput):
+            await accounts.audit(after="nonsense", limit=1)
+        with pytest.raises(NotFound):
+            await accounts.add_audit(replace(noted[0], id="x", collection=CollectionId("gone")))
+
+    async def test_the_audit_log_goes_with_what_it_is_about(
+        self, accounts: Accounts, catalog: Catalog, peopled: None
+    ) -> None:
+        """The one who asked, the one who was asked as, and the collection."""
+        await accounts.add_user(a_user("carl"))
+        carl = UserId("carl-id")
+        kept, by, of = (replace(looked(number, NOON), collection=DIARY) for number in range(3))
+        for entry in (kept, replace(by, actor=carl), replace(of, viewed_as=carl), looked(3, NOON)):
+            await accounts.add_audit(entry)
+        await accounts.delete_user(carl)
+        assert (await accounts.audit(limit=9)).entries == (looked(3, NOON), kept)
+        await catalog.delete_collection(WIKI)
+        assert (await accounts.audit(limit=9)).entries == (kept,)
 
     async def test_an_owner_is_deleted_only_with_an_heir(
         self, accounts: Accounts, catalog: Catalog, peopled: None

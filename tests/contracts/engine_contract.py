@@ -12,7 +12,7 @@ from tests.contracts.engine_documents_contract import CatalogContract, Documents
 from tests.contracts.engine_graphing_contract import GraphingContract
 from tests.contracts.engine_keeping_contract import KeepingContract
 from tests.contracts.engine_naming_contract import NamingContract
-from tests.contracts.engine_people_contract import PeopleContract, WorkContract
+from tests.contracts.engine_people_contract import PeopleContract, SeeAsContract, WorkContract
 from tests.contracts.engine_remembering_contract import RememberingContract
 from tests.contracts.engine_streaming_contract import StreamingContract
 from tests.contracts.engine_summarising_contract import SummarisingContract
@@ -28,6 +28,7 @@ class EngineContract(
     ConversingContract,
     StreamingContract,
     PeopleContract,
+    SeeAsContract,
     WorkContract,
     SummarisingContract,
     AlertingContract,

@@ -6,8 +6,11 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import Conflict, InvalidInput, NotFound
-from conspectus.model.access import SCOPES, Principal
+from conspectus.model.access import SCOPES, Principal, RoleOrigin
 from conspectus.model.jobs import Upload
+from conspectus.model.query import Budget
+from conspectus.model.records import NewDocument
+from conspectus.model.results import MissingGrant
 from tests.support.engine_samples import AnyEngine, untimed
 
 
@@ -79,6 +82,77 @@ class PeopleContract:
         assert await engine.people.revoke("wiki", Principal("user", "ann"), source="s") is False
         with pytest.raises(NotFound):
             await engine.people.grant("wiki", Principal("group", "none"), "viewer")
+
+
+class SeeAsContract:
+    """Questions as another user, and who may see what."""
+
+    async def test_a_question_is_answered_as_another_user(self, engine: AnyEngine, local: AnyEngine) -> None:
+        """With the grants that the user lacks, and an entry in the log."""
+        ann = await engine.people.create_user("ann")
+        for name in ("open", "closed"):
+            pages = [NewDocument(f"The {name} backup runs at {hour}.", key=str(hour)) for hour in range(3)]
+            await engine.add(pages, collection="wiki", source=name, wait=True)
+        await engine.people.grant("wiki", Principal("user", "ann"), "viewer", source="open")
+        closed = await engine.collections.get_source("closed", collection="wiki")
+        told = await engine.search.explain_as("backup", Budget(200), user="ann", collection="wiki")
+        assert (told.user, {each.source for each in told.window.trace}) == (
+            ann.id,
+            {told.window.trace[0].source},
+        )
+        assert untimed(told.own) == untimed(await local.explain("backup", 200, collection="wiki"))
+        assert told.missing_grants == (MissingGrant(closed.id, "closed", "viewer", 3, 3),)
+        assert [sum(each.tokens for each in one.parts) for one in (told.window, told.own)] == [200, 200]
+        again = await local.search.explain_as("backup", 200, user=ann.id, collection="wiki")
+        assert untimed(again.window) == untimed(told.window)
+        log = await engine.people.list_audit()
+        assert [(each.viewed_as, each.query) for each in log.entries] == [(ann.id, "backup")] * 2
+        assert log == await local.people.list_audit()
+        await engine.people.grant("wiki", Principal("user", "ann"), "viewer")
+        whole = await engine.search.explain_as("backup", 200, user="ann", collection="wiki")
+        assert (untimed(whole.window), whole.missing_grants) == (untimed(whole.own), ())
+
+    async def test_what_cannot_be_asked_as_another_user(self, engine: AnyEngine) -> None:
+        """Nobody, somebody disabled, and everywhere at once; nothing of it is noted."""
+        await engine.people.create_user("ann")
+        await engine.add("x", collection="wiki")
+        for user, collection, error in (
+            ("nobody", "wiki", NotFound),
+            ("ann", "*", NotFound),
+            ("ann", "no", NotFound),
+        ):
+            with pytest.raises(error):
+                await engine.search.explain_as("x", 50, user=user, collection=collection)
+        await engine.people.set_user_disabled("ann")
+        with pytest.raises(Conflict):
+            await engine.search.explain_as("x", 50, user="ann", collection="wiki")
+        assert (await engine.people.list_audit()).entries == ()
+
+    async def test_roles_are_shown_with_where_they_come_from(
+        self, engine: AnyEngine, local: AnyEngine
+    ) -> None:
+        """Own grants, those of groups, and owning."""
+        await engine.people.create_user("ann")
+        await engine.people.create_group("team")
+        await engine.people.add_member("team", "ann")
+        document = (await engine.add("x", collection="wiki", source="s"))[0].id
+        source = (await engine.collections.get_source("s", collection="wiki")).id
+        await engine.people.grant("wiki", Principal("group", "team"), "viewer")
+        await engine.people.grant("wiki", Principal("user", "ann"), "editor", source="s")
+        by_group, own = RoleOrigin("group", "viewer", None, "team"), RoleOrigin("user", "editor", source)
+        roles = await engine.people.effective_roles("ann", collection="wiki")
+        assert [(each.source_name, each.role, each.origins) for each in roles] == [
+            (None, "viewer", (by_group,)),
+            ("s", "editor", (by_group, own)),
+        ]
+        assert roles == await local.people.effective_roles("ann")
+        readers = await engine.people.list_readers(document)
+        owner = (RoleOrigin("store_owner", "owner"), RoleOrigin("collection_owner", "owner"))
+        assert [(each.name, each.role, each.origins) for each in readers] == [
+            ("ann", "editor", (by_group, own)),
+            ("owner", "owner", owner),
+        ]
+        assert readers == await local.people.list_readers(document)
 
 
 class WorkContract:

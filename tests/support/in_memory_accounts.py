@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from conspectus.errors import Conflict, NotFound
-from conspectus.model.access import Grant, Group, Key, Principal, User
+from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.model.records import Collection, Receipt, Source
 
@@ -53,6 +53,7 @@ class MemoryAccounts:
         self._members: set[tuple[GroupId, UserId]] = set()
         self._keys: dict[KeyId, tuple[Key, str]] = {}
         self._grants: list[Grant] = []
+        self._audit: list[AuditEntry] = []
 
     async def add_user(self, user: User) -> None:
         """Store it. Raises Conflict if the name is taken."""
@@ -80,6 +81,7 @@ class MemoryAccounts:
         self._members = {pair for pair in self._members if pair[1] != user}
         self._keys = {name: pair for name, pair in self._keys.items() if pair[0].user != user}
         self._grants = [each for each in self._grants if each.grantee != Principal("user", user)]
+        self._audit = [each for each in self._audit if user not in {each.actor, each.viewed_as}]
 
     async def users(self) -> Sequence[User]:
         """All users by name."""
@@ -185,6 +187,23 @@ class MemoryAccounts:
         """All grants that a user has, directly or through groups."""
         own = {Principal("group", group) for group, member in self._members if member == user}
         return [each for each in self._standing() if each.grantee in own | {Principal("user", user)}]
+
+    async def add_audit(self, entry: AuditEntry) -> None:
+        """Store it. Raises NotFound."""
+        if entry.collection not in self._catalog.collections:
+            raise NotFound("collection", entry.collection)
+        self._audit.append(entry)
+
+    async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
+        """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
+        there = [each for each in self._audit if each.collection in self._catalog.collections]
+        newest = sorted(there, key=lambda each: (each.created, each.id), reverse=True)
+        ids = [each.id for each in newest]
+        if after not in {None, *ids}:
+            raise InvalidInput("after", "is not a cursor of a page")
+        start = 0 if after is None else ids.index(after) + 1
+        page = tuple(newest[start : start + limit])
+        return AuditPage(page, page[-1].id if start + limit < len(newest) else None)
 
     def _standing(self) -> list[Grant]:
         """The grants on what is still there."""

@@ -1,16 +1,24 @@
 """Accounts, groups, keys and grants through the engine: who may do what, and what is refused how."""
 
 from collections.abc import AsyncIterator, Callable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tests.support.samples import NOON, shelf
 
 import conspectus
+from conspectus.access.policy import access_of, highest, origins_of, role_on
 from conspectus.engine import Engine
 from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied, Unauthenticated
-from conspectus.model.access import SCOPES, Person, Principal
+from conspectus.model.access import ROLES, SCOPES, Grant, Person, Principal, User
+from conspectus.model.channels import NewMessage
+from conspectus.model.ids import LOCAL, CollectionId, SourceId, UserId
+from conspectus.model.query import QueryContext
 from conspectus.settings import Settings
 
 Enter = Callable[..., Any]
@@ -275,3 +283,93 @@ async def test_a_manager_of_one_source_lets_others_into_it_alone(enter: Enter) -
     with pytest.raises(PermissionDenied):
         await bob.people.list_grants("alice/wiki")
     assert len(await bob.people.list_grants("alice/wiki", source="open")) == 2
+
+
+@pytest.fixture
+async def document(owner: Engine) -> str:
+    """A page in a wiki that Bob manages; Alice edits the wiki and manages the pages alone."""
+    written = await owner.add("the backup runs at two", collection="wiki", source="pages")
+    await owner.add("x", collection="other")
+    for grantee, role, source in (
+        (ALICE, "editor", None),
+        (ALICE, "manager", "pages"),
+        (BOB, "manager", None),
+    ):
+        await owner.people.grant("wiki", grantee, role, source=source)
+    return written[0].id
+
+
+async def test_nobody_else_sees_as_others(owner: Engine, enter: Enter, document: str) -> None:
+    for name, scopes, error in (
+        ("alice", (), PermissionDenied),
+        ("carol", (), NotFound),
+        ("bob", ("read", "write"), PermissionDenied),
+    ):
+        view = await enter(name, *scopes)
+        for attempt in (
+            view.search.explain_as("backup", 100, user="bob", collection="wiki"),
+            view.search.explain_as("backup", 100, user="nobody", collection="wiki"),
+            view.people.list_readers(document),
+        ):
+            with pytest.raises(error):
+                await attempt
+        for user in ("bob", "nobody"):
+            with pytest.raises(PermissionDenied):
+                await view.people.effective_roles(user)
+        with pytest.raises(PermissionDenied):
+            await view.people.list_audit()
+    assert (await owner.people.list_audit()).entries == ()
+
+
+async def test_a_manager_sees_as_others_in_one_collection(owner: Engine, enter: Enter, document: str) -> None:
+    bob = await enter("bob")
+    told = await bob.search.explain_as("backup", 100, user="carol", collection="wiki")
+    assert (told.window.trace, [each.source_name for each in told.missing_grants]) == ((), ["pages"])
+    assert [each.name for each in await bob.people.list_readers(document)] == ["alice", "bob", "owner"]
+    assert {each.collection_name for each in await bob.people.effective_roles("carol")} == {"wiki"}
+    for attempt in (
+        bob.search.explain_as("x", 100, user="carol", collection="other"),
+        bob.people.effective_roles("carol", collection="other"),
+    ):
+        with pytest.raises(NotFound):
+            await attempt
+    assert [each.actor for each in (await owner.people.list_audit()).entries] == [
+        (await bob.people.whoami()).id
+    ]
+
+
+async def test_what_was_asked_as_another_is_noted_before_it_is_answered(owner: Engine) -> None:
+    await owner.add("x", collection="wiki")
+    with pytest.raises(NotFound):
+        await owner.search.explain_as(
+            "secret", 50, user="alice", collection="wiki", query_context=QueryContext("no such channel")
+        )
+    assert [each.query for each in (await owner.people.list_audit()).entries] == ["secret"]
+
+
+async def test_a_channel_that_the_other_does_not_see_is_a_notice(owner: Engine) -> None:
+    await owner.add("about ferries", collection="wiki", source="pages")
+    await owner.people.grant("wiki", ALICE, "viewer", source="pages")
+    await owner.channels.add_messages(NewMessage("ferries?"), channel="help", collection="wiki")
+    told = await owner.search.explain_as(
+        "ferries", 50, user="alice", collection="wiki", query_context=QueryContext("help")
+    )
+    assert (told.window.outcome, told.window.notices) == ("no_match", ("no channel 'help'",))
+    assert told.own.outcome == "found"
+
+
+@given(st.data())
+def test_the_highest_origin_is_the_role(data: st.DataObject) -> None:
+    here, away = CollectionId("here"), CollectionId("away")
+    home = replace(shelf("here"), id=here, owner=data.draw(st.sampled_from([UserId("u"), LOCAL])))
+    kinds = st.builds(Principal, st.sampled_from(["user", "group"]), st.just("u"))
+    sources = st.sampled_from([None, SourceId("a"), SourceId("b")])
+    grants = st.builds(
+        Grant, st.sampled_from([here, away]), sources, kinds, st.sampled_from(ROLES), st.just(NOON)
+    )
+    held = data.draw(st.lists(grants, max_size=6))
+    user = User(UserId("u"), "u", NOON, owner=data.draw(st.booleans()))
+    origins, access = origins_of(user, home, held, {"u": "team"}), access_of(user.person, home, held)
+    for source in (None, SourceId("a"), SourceId("b")):
+        why = origins[None] + (origins.get(source, []) if source else [])
+        assert role_on(access, source) == (highest(each.role for each in why) if why else None)

@@ -1,9 +1,19 @@
 """The only place that turns a person into a filter, and says who may do what."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from conspectus.errors import PermissionDenied
-from conspectus.model.access import ROLES, Access, Grant, Person, Role, Scope
+from conspectus.model.access import (
+    ROLES,
+    Access,
+    Grant,
+    Person,
+    Role,
+    RoleOrigin,
+    RoleOriginKind,
+    Scope,
+    User,
+)
 from conspectus.model.filter import EVERYTHING, And, Eq, Filter, In, Or
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.jobs import Job
@@ -25,6 +35,26 @@ def access_of(person: Person, collection: Collection, held: Sequence[Grant]) -> 
             sources[grant.source] = highest([grant.role, *_given(sources.get(grant.source))])
     whole = [grant.role for grant in here if grant.source is None]
     return Access(highest(whole) if whole else None, sources)
+
+
+def origins_of(
+    user: User, collection: Collection, held: Sequence[Grant], groups: Mapping[str, str]
+) -> dict[SourceId | None, list[RoleOrigin]]:
+    """Why a user has roles in a collection: on all of it (None), and on single sources besides.
+
+    `groups` are names of groups by their ids.
+    """
+    owned: dict[RoleOriginKind, bool] = {
+        "store_owner": user.owner,
+        "collection_owner": collection.owner == user.id,
+    }
+    found: dict[SourceId | None, list[RoleOrigin]]
+    found = {None: [RoleOrigin(kind, "owner") for kind, is_so in owned.items() if is_so]}
+    for grant in held:
+        if grant.collection == collection.id:
+            kind, name = grant.grantee.kind, groups.get(grant.grantee.id)
+            found.setdefault(grant.source, []).append(RoleOrigin(kind, grant.role, grant.source, name))
+    return found
 
 
 def sees(access: Access) -> bool:

@@ -1,18 +1,30 @@
 """People: accounts, groups and keys."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from uuid import uuid4
 
 from conspectus.access.keys import account_name, label_text
-from conspectus.access.policy import require_grantor, require_owner, require_scope, require_scopes, role_on
+from conspectus.access.policy import (
+    at_least,
+    highest,
+    origins_of,
+    require_grantor,
+    require_owner,
+    require_scope,
+    require_scopes,
+    role_on,
+)
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import Service
-from conspectus.errors import Conflict, InvalidInput, NotFound
+from conspectus.errors import Conflict, InvalidInput, NotFound, PermissionDenied, require_range
 from conspectus.model.access import (
     ROLES,
     SCOPES,
+    AuditPage,
+    DocumentReader,
+    EffectiveRole,
     Grant,
     Group,
     Key,
@@ -20,13 +32,18 @@ from conspectus.model.access import (
     Person,
     Principal,
     Role,
+    RoleOrigin,
     Scope,
     User,
 )
 from conspectus.model.ids import LOCAL, GroupId, KeyId, SourceId, UserId
 from conspectus.model.query import EVERYWHERE
+from conspectus.model.records import Collection
 
 OWNER_NAME = "owner"
+AUDIT = 100
+"""The most entries of the audit log on a page."""
+SEE_ROLES = "see the roles of others"
 
 
 class PeopleService(Service):
@@ -204,6 +221,81 @@ class PeopleService(Service):
         require_grantor(role_on(place.access, part), "viewer")
         found = await self._parts.accounts.grants(place.collection.id)
         return [each for each in found if part is None or each.source == part]
+
+    async def effective_roles(self, user: str, *, collection: str | None = None) -> Sequence[EffectiveRole]:
+        """List the roles of a user on collections and each of their sources, and where each comes from.
+
+        On the collections that you manage, or on one of them. Raises NotFound or PermissionDenied.
+        """
+        require_scope(self._person, "admin", SEE_ROLES)
+        if collection is None:
+            places = [
+                each
+                for each in await self._authorized.places()
+                if at_least(each.access.collection, "manager")
+            ]
+        else:
+            places = [await self._managed(collection)]
+        if not places and not self._person.owner:
+            raise PermissionDenied(SEE_ROLES, "the role manager")
+        whom = await self._user(user)
+        found: list[EffectiveRole] = []
+        for place in places:
+            home = place.collection
+            origins = (await self._origins(home, [whom]))[whom.id]
+            for source in (None, *await self._authorized.sources(place)):
+                why = origins[None] + (origins.get(source.id, []) if source else [])
+                role = highest(each.role for each in why) if why else None
+                at, name = (source.id, source.name) if source else (None, None)
+                found.append(EffectiveRole(home.id, home.name, at, name, role, tuple(why)))
+        return found
+
+    async def list_readers(self, document: str) -> Sequence[DocumentReader]:
+        """List the users who can read a document, by name, with their role and where it comes from.
+
+        Only managers of the whole collection may. Raises NotFound or PermissionDenied.
+        """
+        found, place = await self._authorized.document(document)
+        await self._managed(place.collection.id)
+        users = [each for each in await self._parts.accounts.users() if not each.disabled]
+        readers: list[DocumentReader] = []
+        for user, origins in zip(users, (await self._origins(place.collection, users)).values(), strict=True):
+            if why := origins[None] + origins.get(found.source, []):
+                role = highest(each.role for each in why)
+                readers.append(DocumentReader(user.id, user.name, role, tuple(why)))
+        return readers
+
+    async def list_audit(self, *, after: str | None = None, limit: int = AUDIT) -> AuditPage:
+        """List the queries that were asked as another user, newest first. Only the owner account may."""
+        require_owner(self._person, "see the audit log")
+        require_range("limit", limit, 1, AUDIT)
+        return await self._parts.accounts.audit(after=after, limit=limit)
+
+    async def _managed(self, collection: str) -> SourceRef:
+        """A collection that the person manages as a whole."""
+        place = await self._authorized.place(collection)
+        require_scope(self._person, "admin", SEE_ROLES)
+        place.require("manager", SEE_ROLES)
+        return place
+
+    async def _origins(
+        self, collection: Collection, users: Sequence[User]
+    ) -> Mapping[UserId, Mapping[SourceId | None, list[RoleOrigin]]]:
+        """Why each of these users has roles in a collection: on all of it (None), and on single sources."""
+        accounts = self._parts.accounts
+        names = {str(each.id): each.name for each in await accounts.groups()}
+        granted = await accounts.grants(collection.id)
+        groups = {GroupId(each.grantee.id) for each in granted if each.grantee.kind == "group"}
+        holders = {str(each): {user.id for user in await accounts.members(each)} for each in groups}
+        return {
+            user.id: origins_of(
+                user,
+                collection,
+                [each for each in granted if user.id in holders.get(each.grantee.id, {each.grantee.id})],
+                names,
+            )
+            for user in users
+        }
 
     async def _owner_account(self) -> None:
         """Make sure that there is an account for the owner of the store."""

@@ -1,24 +1,28 @@
 """Search: the pipeline of one person, and the service that retrieves hits and builds context windows."""
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from time import perf_counter
 from typing import Unpack
+from uuid import uuid4
 
 import numpy as np
 
 from conspectus.access.graph_reader import graphs_seen
+from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
-from conspectus.errors import NotFound, ProviderError
+from conspectus.errors import Conflict, NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
 from conspectus.memory.documents import known_at
+from conspectus.model.access import AuditEntry, User
 from conspectus.model.filter import And, Filter
-from conspectus.model.ids import ChunkId, SourceId
+from conspectus.model.ids import ChunkId, SourceId, UserId
 from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext, QueryOptions
 from conspectus.model.records import Document, EmbeddingSpace
-from conspectus.model.results import ContextWindow, Hit, Reranking, Retrieval
+from conspectus.model.results import ContextWindow, ExplanationAs, Hit, MissingGrant, Reranking, Retrieval
 from conspectus.ports import Embedder, Index
 from conspectus.ports.jobs import asking
 from conspectus.retrieval.chains import ChainReader, with_chains
@@ -41,6 +45,7 @@ MIN_SIMILARITY = 0.25
 MOST_SENTENCES = 64
 """Sentences of a hit that are compared with the query if they share no term with it."""
 
+SEE_AS = "see as another user"
 PENDING = "vector search is incomplete: some texts are not embedded yet"
 
 
@@ -56,15 +61,17 @@ class WindowBuilder:
 class Searcher:
     """The search pipeline of one person: find hits, rerank, add reply chains, fill a context window."""
 
-    def __init__(self, context: EngineContext) -> None:
+    def __init__(self, context: EngineContext, asker: UserId | None = None) -> None:
         self._core = context.core
         self._parts = context.parts
         self._person = context.person
+        self._asker = asker or context.person.id
+        """Who calls to model providers are for."""
         self._authorized = context.authorized
 
     async def search(self, query: Query, also: Document | None = None) -> Retrieval:
         """Run a query; the chunks of `also` are ranked whether a retriever finds them or not."""
-        with asking(self._person.id):
+        with asking(self._asker):
             found = await self._find(query, also)
             found = _sure_enough(query, _with_highest(query, found))
             return await self.finish(query, found)
@@ -324,17 +331,41 @@ class SearchService(Service):
         The `parts` of the window divide the whole budget.
         """
         stored = None if document is None else (await self._authorized.document(document))[0]
-        budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
-        everything: QueryOptions = {"limit": self._parts.settings.max_limit, **options}
-        found = await self._searcher.search(
-            checked_query(query, everything, self._parts.settings), also=stored
-        )
+        found = await self._searcher.search(self._whole_query(query, options), also=stored)
         ranked = {hit.document.id for hit in (*found.hits, *found.below_min_similarity)}
         if stored is not None and stored.id not in ranked:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
-        count = self._parts.counter(budget.tokenizer)
-        return build_window(found, budget, renderer_named("text"), count, WindowOptions(parts=True))
+        return self._explained(found, max_tokens)
+
+    async def explain_as(
+        self, /, query: str | Query, max_tokens: int | Budget, *, user: str, **options: Unpack[QueryOptions]
+    ) -> ExplanationAs:
+        """Explain a query to a collection as another user, with the grants for what only you can see.
+
+        Only managers of the whole collection may. Each call is noted in the audit log before it is answered.
+        Raises NotFound, PermissionDenied, or Conflict for a user who is disabled.
+        """
+        asked = self._whole_query(query, options)
+        place = await self._authorized.place(asked.collection)
+        require_scope(self._person, "admin", SEE_AS)
+        place.require("manager", SEE_AS)
+        whom = await self._other(user)
+        asked = replace(asked, collection=place.collection.id)
+        await self._parts.accounts.add_audit(
+            AuditEntry(
+                str(uuid4()), self._person.id, whom.id, place.collection.id, asked.query, self._parts.clock()
+            )
+        )
+        own = self._explained(await self._searcher.search(asked), max_tokens)
+        theirs = self._context.as_person(whom.person)
+        try:
+            found = await Searcher(theirs, self._person.id).search(asked)
+        except NotFound as fault:
+            found = Retrieval("no_match", (), notices=(str(fault),))
+        seen = await theirs.authorized.find(place.collection.id)
+        grants = await self._missing_grants(place, seen, own)
+        return ExplanationAs(whom.id, self._explained(found, max_tokens), own, grants)
 
     async def get_hits(self, chunks: Sequence[int]) -> Sequence[Hit]:
         """Return chunks by id as hits without scores; unknown ids are left out."""
@@ -365,6 +396,39 @@ class SearchService(Service):
         """Build a window from all collections, of hits with at least `min_similarity`, by default 0.25."""
         given: QueryOptions = {"collection": EVERYWHERE, "min_similarity": MIN_SIMILARITY, **options}
         return await self.window(query, max_tokens, **given)
+
+    def _whole_query(self, query: str | Query, options: QueryOptions) -> Query:
+        """The query with the highest limit, unless one is given."""
+        everything: QueryOptions = {"limit": self._parts.settings.max_limit, **options}
+        return checked_query(query, everything, self._parts.settings)
+
+    def _explained(self, found: Retrieval, max_tokens: int | Budget) -> ContextWindow:
+        budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
+        count = self._parts.counter(budget.tokenizer)
+        return build_window(found, budget, renderer_named("text"), count, WindowOptions(parts=True))
+
+    async def _other(self, user: str) -> User:
+        found = await self._parts.accounts.user(user)
+        if found is None:
+            raise NotFound("user", user)
+        if found.disabled:
+            raise Conflict("user", user, "is disabled and sees nothing")
+        return found
+
+    async def _missing_grants(
+        self, place: SourceRef, seen: SourceRef | None, window: ContextWindow
+    ) -> tuple[MissingGrant, ...]:
+        """The sources of candidates that another person does not see, those with most passages first."""
+        counted = Counter(each.source for each in window.trace)
+        shown = Counter(each.source for each in window.trace if each.status in {"included", "truncated"})
+        sources = await self._authorized.sources_called(place, list(counted))
+        hidden = [each for each in sources if each.id in counted and not (seen and seen.seen([each]))]
+        grants = (
+            MissingGrant(each.id, each.name, "viewer", counted[each.id], shown[each.id]) for each in hidden
+        )
+        return tuple(
+            sorted(grants, key=lambda grant: (-grant.passages, -grant.candidates, grant.source_name))
+        )
 
 
 def _sure_enough(query: Query, found: Retrieval) -> Retrieval:

@@ -41,6 +41,11 @@ class User:
     owner: bool = False
     disabled: bool = False
 
+    @property
+    def person(self) -> Person:
+        """The user with every scope."""
+        return Person(self.name, self.owner, self.id)
+
 
 @dataclass(frozen=True, slots=True)
 class Group:
@@ -94,6 +99,64 @@ class Grant:
     grantee: Principal
     role: Role
     created: datetime
+
+
+RoleOriginKind = Literal["store_owner", "collection_owner", "user", "group"]
+
+
+@dataclass(frozen=True, slots=True)
+class RoleOrigin:
+    """Why a user has a role: owns the store or the collection, or has a grant, directly or through a `group`.
+
+    `group` is the group's name. A grant is on the `source`, or with None on the whole collection.
+    """
+
+    kind: RoleOriginKind
+    role: Role
+    source: SourceId | None = None
+    group: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EffectiveRole:
+    """The highest role of a user on a collection, or on one `source` of it; None: no role there."""
+
+    collection: CollectionId
+    collection_name: str
+    source: SourceId | None
+    source_name: str | None
+    role: Role | None
+    origins: tuple[RoleOrigin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentReader:
+    """A user who can read a document, with the highest role there and where it comes from."""
+
+    user: UserId
+    name: str
+    role: Role
+    origins: tuple[RoleOrigin, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditEntry:
+    """One query that `actor` asked as another user: `viewed_as`."""
+
+    id: str
+    actor: UserId
+    viewed_as: UserId
+    collection: CollectionId
+    query: str
+    created: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class AuditPage:
+    """Entries of the audit log, newest first; `next` is the cursor of the page after this one, if any."""
+
+    entries: tuple[AuditEntry, ...]
+    next: str | None
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from conspectus.model.access import Role
+from conspectus.model.ids import SourceId, UserId
 from conspectus.model.records import Chunk, Document, EmbeddingSpace
 
 Outcome = Literal["found", "no_match"]
@@ -188,6 +190,34 @@ class ContextWindow:
     confidence: float = 0.0
     signals: Mapping[str, float] = field(default_factory=dict)
     parts: tuple[WindowPart, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class MissingGrant:
+    """A grant that a user lacks: a role on a source.
+
+    `candidates` are the entries of a trace that it would let the user see, `passages` those of them that are
+    in the window.
+    """
+
+    source: SourceId
+    source_name: str
+    role: Role
+    candidates: int
+    passages: int
+
+
+@dataclass(frozen=True, slots=True)
+class ExplanationAs:
+    """The window of another user for a query, your own, and the grants for what only you can see.
+
+    The scores of the two windows are not to be compared.
+    """
+
+    user: UserId
+    window: ContextWindow
+    own: ContextWindow
+    missing_grants: tuple[MissingGrant, ...]
 
 
 @dataclass(frozen=True, slots=True)

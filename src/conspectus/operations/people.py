@@ -24,6 +24,9 @@ PEOPLE_OPERATIONS: Final = (
     Operation(PeopleService.list_keys, "GET", "/keys"),
     Operation(PeopleService.create_key, "POST", "/keys", status=201, secret=True),
     Operation(PeopleService.revoke_key, "DELETE", "/keys/{key}"),
+    Operation(PeopleService.effective_roles, "GET", "/users/{user}/roles"),
+    Operation(PeopleService.list_readers, "GET", "/documents/{document}/readers"),
+    Operation(PeopleService.list_audit, "GET", "/audit"),
     Operation(PeopleService.rotate_key, "POST", "/keys/{key}/rotate", status=201, secret=True),
 )
 GRANT_OPERATIONS: Final = (

@@ -40,6 +40,15 @@ SEARCH_OPERATIONS: Final = (
         defaults=_AS_IT_TAKES,
     ),
     Operation(
+        SearchService.explain_as,
+        "POST",
+        "/explain/as/{user}",
+        spread=_BUDGET,
+        reads=True,
+        fields_of=Query,
+        defaults=_AS_IT_TAKES,
+    ),
+    Operation(
         SearchService.augment,
         "POST",
         "/augment",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Protocol
 
-from conspectus.model.access import Grant, Group, Key, Principal, User
+from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 
 
@@ -20,7 +20,9 @@ class Accounts(Protocol):
         ...
 
     async def delete_user(self, user: UserId, *, transfer_to: UserId | None = None) -> None:
-        """Delete it with its keys, grants and memberships; its collections and jobs go to `transfer_to`.
+        """Delete it with its keys, grants, memberships and entries of the audit log.
+
+        Its collections and jobs go to `transfer_to`.
 
         Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
         """
@@ -92,4 +94,12 @@ class Accounts(Protocol):
 
     async def held_by(self, user: UserId) -> Sequence[Grant]:
         """All grants that a user has, directly or through groups."""
+        ...
+
+    async def add_audit(self, entry: AuditEntry) -> None:
+        """Store it until its collection, or one of its users, is deleted. Raises NotFound."""
+        ...
+
+    async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
+        """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
         ...

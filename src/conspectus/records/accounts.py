@@ -1,18 +1,20 @@
 """Users, groups, keys and grants on the same database as everything else."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Any
 
-from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, Table, bindparam, delete, insert, or_, select, tuple_, update
 
 from conspectus.errors import Conflict, NotFound
-from conspectus.model.access import Grant, Group, Key, Principal, User
+from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Principal, User
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
-from conspectus.records.core.rows import to_moment, to_number
+from conspectus.records.core.rows import from_cursor, to_cursor, to_moment, to_number
 from conspectus.records.core.transactions import SqlStore, kept, reading, writing
-from conspectus.records.tables.core import collections, grants, groups, keys, members, sources, users
+from conspectus.records.tables.core import audit, collections, grants, groups, keys, members, sources, users
 from conspectus.records.tables.jobs import connections, jobs
 from conspectus.records.tables.streams import alerts
 from conspectus.text.hashing import stable_id
@@ -108,7 +110,9 @@ def set_user_disabled(connection: Connection, user: UserId, *, disabled: bool) -
 
 
 def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | None = None) -> None:
-    """Delete it with its keys, grants, memberships and alerts; its collections and jobs go to `transfer_to`.
+    """Delete it with its keys, grants, memberships, alerts and entries of the audit log.
+
+    Its collections and jobs go to `transfer_to`.
 
     Raises NotFound, or Conflict if it owns collections and `transfer_to` is not given.
     """
@@ -125,6 +129,7 @@ def delete_user(connection: Connection, user: UserId, *, transfer_to: UserId | N
         for table in (jobs, connections):
             connection.execute(update(table).where(table.c.owner == user).values(owner=follower.id))
     connection.execute(delete(alerts).where(alerts.c.owner == user))
+    connection.execute(delete(audit).where(or_(audit.c.actor == user, audit.c.viewed_as == user)))
     connection.execute(delete(users).where(users.c.id == user))
 
 
@@ -227,6 +232,26 @@ def used(connection: Connection, key: KeyId, at: datetime, *, secret_hash: str |
     connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at), **replaced))
 
 
+def add_audit(connection: Connection, entry: AuditEntry) -> None:
+    """Store it. Raises NotFound for a collection that is not there."""
+    state(connection, entry.collection)
+    connection.execute(insert(audit), {**asdict(entry), "created": to_microseconds(entry.created)})
+
+
+def _audit(connection: Connection, after: tuple[Any, ...] | None, limit: int) -> AuditPage:
+    key = (audit.c.created, audit.c.id)
+    chosen = select(audit) if after is None else select(audit).where(tuple_(*key) < after)
+    ordered = chosen.order_by(*(column.desc() for column in key)).limit(limit + 1)
+    rows = connection.execute(ordered).all()
+    following = to_cursor(rows[limit - 1].created, rows[limit - 1].id) if len(rows) > limit else None
+    return AuditPage(tuple(map(_to_entry, rows[:limit])), following)
+
+
+def _to_entry(row: Row[*tuple[Any, ...]]) -> AuditEntry:
+    created = from_microseconds(row.created)
+    return AuditEntry(row.id, row.actor, row.viewed_as, row.collection, row.query, created)
+
+
 def _hand_over(connection: Connection, row: Row[*tuple[Any, ...]], leaving: User, follower: User) -> None:
     bare = row.name.removeprefix(f"{leaving.name}/")
     name = bare if follower.owner else f"{follower.name}/{bare}"
@@ -284,3 +309,9 @@ class SqlAccounts(SqlStore):
     revoke = writing(revoke)
     grants = reading(grants_on)
     held_by = kept(held_by)
+    add_audit = writing(add_audit)
+
+    async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:
+        """A page of the audit log, newest first. Raises InvalidInput for a broken cursor."""
+        place = None if after is None else tuple(from_cursor(after, (int, str)))
+        return await self.transactions.read(partial(_audit, after=place, limit=limit))

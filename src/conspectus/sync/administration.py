@@ -31,6 +31,9 @@ class BlockingPeople(BlockingService[PeopleService]):
     grant = blocking(PeopleService.grant)
     revoke = blocking(PeopleService.revoke)
     list_grants = blocking(PeopleService.list_grants)
+    effective_roles = blocking(PeopleService.effective_roles)
+    list_readers = blocking(PeopleService.list_readers)
+    list_audit = blocking(PeopleService.list_audit)
 
 
 class BlockingJobs(BlockingService[JobService]):

@@ -47,6 +47,7 @@ class BlockingSearch(BlockingService[SearchService]):
     retrieve = blocking(SearchService.retrieve)
     window = blocking(SearchService.window)
     explain = blocking(SearchService.explain)
+    explain_as = blocking(SearchService.explain_as)
     get_hits = blocking(SearchService.get_hits)
     rerank = blocking(SearchService.rerank)
     search_and_rerank = blocking(SearchService.search_and_rerank)

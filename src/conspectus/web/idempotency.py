@@ -82,7 +82,7 @@ REPLAYED = "Idempotent-Replayed"
 GOOD_KEY = re.compile(r"[\x21-\x7e]{1,255}", re.ASCII)
 WRITES = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 ASKED = re.compile(
-    r"^/mcp$|^/api/v1/(chat(/completions)?|embeddings)$|/(search|search-and-rerank|rerank|context|explain|augment|count|texts"
+    r"^/mcp$|^/api/v1/(chat(/completions)?|embeddings)$|/(search|search-and-rerank|rerank|context|explain(/as/[^/]+)?|augment|count|texts"
     r"|streams/search|memories/recall|entities/extract|graphs/.+/(find|link))$"
 )
 """Searches by POST change nothing, and their answers depend on what the caller may read at that moment."""

@@ -297,6 +297,19 @@ keys = Table(
     Index(None, "user"),
 )
 
+audit = Table(
+    "audit",
+    metadata,
+    Column("id", String, primary_key=True),
+    Column("actor", String, nullable=False),
+    Column("viewed_as", String, nullable=False),
+    Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
+    Column("query", Text, nullable=False),
+    Column("created", Number, nullable=False),
+    Index(None, "created", "id"),
+    Index(None, "collection"),
+)
+
 grants = Table(
     "grants",
     metadata,

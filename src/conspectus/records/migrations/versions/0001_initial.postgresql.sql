@@ -122,6 +122,18 @@ CREATE TABLE alerts (
 	CONSTRAINT fk_alerts_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE
 );
 CREATE INDEX ix_alerts_collection_checked ON alerts (collection, checked);
+CREATE TABLE audit (
+	id VARCHAR COLLATE "C" NOT NULL, 
+	actor VARCHAR COLLATE "C" NOT NULL, 
+	viewed_as VARCHAR COLLATE "C" NOT NULL, 
+	collection VARCHAR COLLATE "C" NOT NULL, 
+	query TEXT COLLATE "C" NOT NULL, 
+	created BIGINT NOT NULL, 
+	CONSTRAINT pk_audit PRIMARY KEY (id), 
+	CONSTRAINT fk_audit_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE
+);
+CREATE INDEX ix_audit_collection ON audit (collection);
+CREATE INDEX ix_audit_created_id ON audit (created, id);
 CREATE TABLE changes (
 	sequence BIGINT NOT NULL, 
 	collection VARCHAR COLLATE "C" NOT NULL, 
