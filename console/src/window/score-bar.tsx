@@ -18,16 +18,22 @@ export function ScoreBar({ parts, most, large }: { parts: Record<string, number>
   );
 }
 
+/** What is less is shown as .000, and changes nothing that one can see. */
+const LEAST = 0.0005;
+
 /** The parts of a score with their figures, in the order of the bar. */
 export function ScoreParts({ parts }: { parts: Record<string, number> }) {
   return (
     <p class="legend">
-      {Object.entries(parts).map(([part, value]) => (
-        <span key={part}>
-          <i class={`swatch ${shade(part)}`} />
-          {partName(part)} <b>{score(value)}</b>
-        </span>
-      ))}
+      {Object.entries(parts).map(
+        ([part, value]) =>
+          Math.abs(value) >= LEAST && (
+            <span key={part}>
+              <i class={`swatch ${shade(part)}`} />
+              {partName(part)} <b>{score(value)}</b>
+            </span>
+          ),
+      )}
     </p>
   );
 }

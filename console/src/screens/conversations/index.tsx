@@ -1,5 +1,192 @@
-import { State } from "../../ui/load";
+/** Channels as they were written: who answered whom, and what a question finds in place. */
+import { useState } from "preact/hooks";
+import { api, take, type Schemas } from "../../api/client";
+import { useFields } from "../../ui/address";
+import { counted, score, whole } from "../../ui/format";
+import { Show, State, useLoad } from "../../ui/load";
+import type { Entry } from "../../window/anatomy";
+import { Messages } from "./messages";
+import "./conversations.css";
+
+const FIRST = 100;
+const MOST = 1000;
+const BUDGET = 2000;
+
+interface Channel {
+  collection: string;
+  name: string;
+}
 
 export default function Conversations() {
-  return <State title="Conversations" />;
+  const [fields, setFields] = useFields();
+  const channels = useLoad(allChannels, []);
+  return (
+    <Show of={channels} what="the channels">
+      {(found) => {
+        const name = fields.get("channel") ?? found[0]?.name;
+        const chosen = found.find((each) => each.name === name) ?? found[0];
+        if (chosen === undefined) {
+          return (
+            <State title="There are no conversations yet">
+              <p class="sub">This screen shows channels and their threads. Import an export of Slack, Discord or IRC:</p>
+              <p class="mono">conspectus messages import ARCHIVE</p>
+            </State>
+          );
+        }
+        return (
+          <>
+            <div class="chips" role="group" aria-label="Channels">
+              {found.map((each) => (
+                <button
+                  key={`${each.collection}/${each.name}`}
+                  class="chip"
+                  type="button"
+                  aria-pressed={each === chosen}
+                  onClick={() => setFields({ channel: each.name, query: undefined })}
+                >
+                  <span class="ellipsis">#{each.name}</span>
+                </button>
+              ))}
+            </div>
+            <ChannelView
+              key={`${chosen.collection}/${chosen.name}`}
+              channel={chosen}
+              query={fields.get("query") ?? ""}
+              onQuery={(query) => setFields({ query })}
+            />
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+async function allChannels(signal: AbortSignal): Promise<Channel[]> {
+  const collections = await take(api.GET("/api/v1/collections", { signal }));
+  const found = await Promise.all(
+    collections.map(async ({ name }) => {
+      const params = { path: { collection: name } };
+      const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params, signal }));
+      return sources.filter((each) => each.kind === "channel").map((each) => ({ collection: name, name: each.name }));
+    }),
+  );
+  return found.flat();
+}
+
+function ChannelView({
+  channel,
+  query,
+  onQuery,
+}: {
+  channel: Channel;
+  query: string;
+  onQuery: (query: string) => void;
+}) {
+  const [limit, setLimit] = useState(FIRST);
+  const [typed, type] = useState(query);
+  const messages = useLoad(
+    (signal) =>
+      take(
+        api.GET("/api/v1/messages", {
+          params: { query: { channel: channel.name, collection: channel.collection, limit } },
+          signal,
+        }),
+      ),
+    [limit],
+  );
+  const answer = useLoad((signal) => (query === "" ? undefined : asked(channel, query, signal)), [query]);
+  const found = query === "" ? undefined : answer.data;
+  return (
+    <Show of={messages} what="the messages">
+      {(shown) => (
+        <>
+          <div class="head after">
+            <h1>{found === undefined ? summary(channel, shown, limit) : result(found, query)}</h1>
+            <form
+              class="cluster channel-query"
+              onSubmit={(event) => {
+                event.preventDefault();
+                onQuery(typed.trim());
+              }}
+            >
+              <input
+                class="field"
+                aria-label={`Question in #${channel.name}`}
+                placeholder="Ask in this channel"
+                value={typed}
+                onInput={(event) => type(event.currentTarget.value)}
+              />
+              <button class="btn primary" type="submit">
+                Ask
+              </button>
+            </form>
+          </div>
+          {answer.error !== undefined && query !== "" && (
+            <p class="failed" role="alert">
+              {answer.error.message}
+            </p>
+          )}
+          {shown.length === limit && limit < MOST && (
+            <p class="cluster">
+              <button class="btn" type="button" onClick={() => setLimit(Math.min(limit * 4, MOST))}>
+                Load earlier messages
+              </button>
+            </p>
+          )}
+          <Messages messages={withFound(shown, found)} hits={hitsOf(found)} />
+        </>
+      )}
+    </Show>
+  );
+}
+
+type ChannelMessage = Schemas["ChannelMessage"];
+
+/** The window of a question, and its messages with their texts. */
+interface Found {
+  window: Schemas["ContextWindow"];
+  tokens: number;
+  messages: ChannelMessage[];
+}
+
+async function asked({ name, collection }: Channel, query: string, signal: AbortSignal): Promise<Found> {
+  const body = { query, channel: name, collection, max_tokens: BUDGET } as Schemas["ChannelContextBody"];
+  const { window, tokens, messages } = await take(api.POST("/api/v1/messages/context", { body, signal }));
+  const ids = messages.map((each) => each.id);
+  const { texts } = await take(api.POST("/api/v1/documents/texts", { body: { ids }, signal }));
+  return { window, tokens, messages: messages.map((document) => ({ document, text: texts[document.id] ?? "" })) };
+}
+
+function summary(channel: Channel, shown: readonly ChannelMessage[], limit: number): string {
+  const threads = new Set(shown.map((each) => each.document.thread ?? each.document.id)).size;
+  const newest = shown.length === limit ? "The newest " : "";
+  return `${newest}${counted(shown.length, "message")} of #${channel.name}, in ${counted(threads, "thread")}`;
+}
+
+function result(found: Found, query: string): string {
+  return found.messages.length === 0
+    ? `Nothing in this channel answers “${query}”`
+    : `${counted(found.messages.length, "message")}, ${whole(found.tokens)} tokens, for “${query}”`;
+}
+
+/** What the trace says of each message, by its document. */
+function hitsOf(found: Found | undefined): ReadonlyMap<string, string> | undefined {
+  if (found === undefined) return undefined;
+  const inside = new Set(found.messages.map((each) => each.document.id));
+  const describe = (entry: Entry) =>
+    "thread_message" in entry.parts ? "in the window, for its thread" : `in the window, score ${score(entry.score)}`;
+  return new Map(
+    found.window.trace.filter((each) => inside.has(each.document)).map((each) => [each.document, describe(each)]),
+  );
+}
+
+/** Once a question was asked, what it found, and what else was loaded of the same threads, in order of time. */
+function withFound(shown: readonly ChannelMessage[], found: Found | undefined): readonly ChannelMessage[] {
+  if (found === undefined) return shown;
+  const threadOf = ({ document }: ChannelMessage) => document.thread ?? document.key;
+  const threads = new Set(found.messages.map(threadOf));
+  const all = [...shown.filter((each) => threads.has(threadOf(each))), ...found.messages];
+  const unique = new Map(all.map((each) => [each.document.id, each]));
+  const time = ({ document }: ChannelMessage) => document.occurred?.start ?? "";
+  return [...unique.values()].sort((one, other) => (time(one) < time(other) ? -1 : 1));
 }

@@ -1,0 +1,76 @@
+"""Conversations: channels as they were written, and what a question finds in place."""
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from playwright.sync_api import expect
+
+import conspectus
+from conspectus import NewMessage
+from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+
+BEGUN = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def channel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """A question, its answer and 150 later messages in the channel `support`."""
+    folder = tmp_path_factory.mktemp("channel")
+    messages = [
+        NewMessage("Where are the API keys?", key="1", author="ann", at=BEGUN),
+        NewMessage(
+            "In the vault, ask <b>bo</b>.",
+            key="2",
+            author="cleo",
+            at=BEGUN + timedelta(minutes=2),
+            reply_to="1",
+        ),
+    ]
+    later = BEGUN + timedelta(days=1)
+    messages += [
+        NewMessage(f"Lunch number {n} is soup.", key=f"lunch-{n}", author="bo", at=later + timedelta(hours=n))
+        for n in range(150)
+    ]
+    with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
+        engine.channels.add_messages(messages, channel="support")
+    with served(folder, "--no-auth") as site:
+        yield site
+
+
+def test_a_channel_is_shown_as_it_was_written(visit: Opened, channel: Site) -> None:
+    page = visit(channel, "/conversations")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("The newest 100 messages of #support")
+    page.get_by_role("button", name="Load earlier messages").click()
+    expect(page.get_by_role("heading", level=1)).to_contain_text("152 messages of #support")
+    expect(page.locator(".message")).to_have_count(152)
+    first = page.locator(".message")
+    expect(first.nth(0)).to_contain_text("Where are the API keys?")
+    expect(first.nth(1).locator(".reply")).to_have_text(re.compile(r"ann.*Where are the API keys"))
+    expect(first.nth(1)).to_contain_text("ask <b>bo</b>.")
+    first.nth(0).click()
+    expect(first.nth(1)).to_have_attribute("aria-pressed", "true")
+
+
+def test_a_question_shows_what_it_finds_in_place(visit: Opened, channel: Site) -> None:
+    page = visit(channel, "/conversations?channel=support")
+    page.get_by_label("Question in #support").fill("where are the API keys?")
+    page.keyboard.press("Enter")
+    expect(page.locator(".message.hit").first).to_contain_text("Where are the API keys?")
+    expect(page.locator(".message.hit").nth(1)).to_contain_text("In the vault")
+    assert "query=where" in page.url
+
+
+def test_an_empty_store_says_how_to_fill_it(visit: Opened, empty: Site) -> None:
+    page = visit(empty, "/conversations")
+    expect(page.get_by_role("heading", name="There are no conversations yet")).to_be_visible()
+    assert violations(page) == []
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_it_is_accessible_at_any_width(visit: Opened, channel: Site, narrow: bool) -> None:
+    page = visit(channel, "/conversations?query=where+are+the+API+keys", narrow=narrow)
+    expect(page.locator(".message.hit").first).to_be_visible()
+    assert not scrolls_sideways(page)
+    assert violations(page) == []
