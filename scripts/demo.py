@@ -1,6 +1,7 @@
 """Ingest real text, ask three questions, and show each window with its citations, its cost and its reasons.
 
 Without DATA the text is the language reference that ships inside Python and this project's own documents.
+At the end a small store is made for the console.
 """
 
 import hashlib
@@ -21,6 +22,7 @@ from rich.table import Table
 from rich.text import Text
 
 import conspectus
+from conspectus.cli.main import run
 from conspectus.errors import ConspectusError, InvalidInput
 from conspectus.model.records import NewDocument
 from conspectus.model.results import ContextWindow, TraceEntry
@@ -55,7 +57,8 @@ def main() -> None:
                 show(console, question, window, time.perf_counter() - asked)
     except ConspectusError as error:
         sys.exit(f"{error.code}: {error}")
-    console.print(f"The store stays in {store}; make clean removes it.")
+    console.print(f"The store stays in {store}; make clean removes it.\n")
+    sys.exit(run(["demo", str(STORE / "console")]))
 
 
 def ingest(engine: BlockingEngine, console: Console, data: Path | None) -> None:

@@ -91,8 +91,9 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "explain": "search.explain", "list": "documents.list_documents", "delete": "documents.delete",
         "status": "maintenance.status", "check": "maintenance.check", "reindex": "maintenance.reindex",
         "reembed": "maintenance.reembed", "serve": "serve.serve", "console": "serve.console",
-        "worker": "serve.worker", "mcp": "serve.mcp", "migrate": "maintenance.migrate",
-        "backup": "maintenance.backup", "restore": "maintenance.restore", "ingest": "jobs.ingest",
+        "demo": "demo.demo", "worker": "serve.worker", "mcp": "serve.mcp",
+        "migrate": "maintenance.migrate", "backup": "maintenance.backup", "restore": "maintenance.restore",
+        "ingest": "jobs.ingest",
     }),
     "eval": ("Measure quality on an evaluation set.", {
         "init": "eval.init", "compare": "eval.compare",

@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
-from conspectus.providers.optional import optional
+from conspectus.providers import optional
 from conspectus.providers.vendor_api import (
     Calls,
     Note,

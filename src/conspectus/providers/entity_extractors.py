@@ -19,7 +19,7 @@ from conspectus.model.chat import Delta
 from conspectus.model.graph import Mention
 from conspectus.model.results import Message
 from conspectus.ports.chat import ChatModel
-from conspectus.providers.optional import optional
+from conspectus.providers import optional
 
 KeyOf = Callable[[str], str]
 """The form in which names are compared."""

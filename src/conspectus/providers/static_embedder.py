@@ -11,7 +11,7 @@ import numpy as np
 from conspectus.errors import InvalidInput
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
-from conspectus.providers.optional import optional
+from conspectus.providers import optional
 
 _WEIGHTS = "model.safetensors"
 

@@ -1,0 +1,173 @@
+"""demo: a small store to look at, of a company that does not exist."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import typer
+from rich.console import Group
+
+from conspectus.cli.output import progress, rows_table
+from conspectus.cli.session import Session
+from conspectus.errors import InvalidInput
+from conspectus.model.access import Principal
+from conspectus.model.channels import NewMessage
+from conspectus.model.graph import NewEdge, NewNode
+from conspectus.model.memory import MEMORY, MemorySelection, Scope
+from conspectus.model.records import NewDocument
+from conspectus.model.streams import NewCaption, NewEvent, NewStream
+from conspectus.web.warmup import for_good
+
+if TYPE_CHECKING:
+    from conspectus.ports import Progress
+    from conspectus.sync import BlockingEngine
+
+DATA: Final = Path(__file__).with_name("demo_data")
+MARK: Final = "demo.txt"
+COMPLETE: Final = "complete"
+"""What the file that marks a folder as a demo says in the end."""
+PAGES: Final = "default"
+CHAT: Final = "chat"
+CAMERAS: Final = "cameras"
+COLLECTIONS: Final[Mapping[str, str]] = {
+    PAGES: "The handbook of Kestrel, a company that does not exist",
+    CHAT: "What is written there",
+    CAMERAS: "What its camera sees and hears on a day",
+    MEMORY: "What an assistant knows about Ann",
+}
+PAGE: Final = "=== "
+SOURCES: Final = ("handbook", "product", "operations", "security", "archive")
+OPEN: Final = ("handbook", "product")
+"""Sources that everybody may read."""
+HELPER: Final = Scope("ann", "helper")
+FORGOTTEN: Final = "phone"
+
+
+@dataclass(frozen=True, slots=True)
+class Demo:
+    """A demo: its folder and the API keys of its users, which are known when it is made."""
+
+    folder: str
+    keys: Mapping[str, str]
+
+
+def demo(
+    session: Session,
+    *,
+    folder: Annotated[Path, typer.Argument(help="Folder to make; it must be empty or a demo.")] = Path(
+        "conspectus-demo"
+    ),
+) -> None:
+    """Make an example store of documents, chats and memories."""
+    session.require_here()
+    if session.common.data_dir is not None or session.common.collection is not None:
+        raise InvalidInput("folder", "is the only thing to name; demo has no --data-dir and no --collection")
+    mark = folder / MARK
+    if not mark.exists():
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InvalidInput("folder", f"{folder} is neither empty nor a demo; choose another one")
+        folder.mkdir(parents=True, exist_ok=True)
+        mark.touch()
+    keys: dict[str, str] = {}
+    if mark.read_text(encoding="utf-8") != COMPLETE:
+        with for_good():
+            from conspectus import sync
+        with sync.open(folder, settings=session.settings) as engine, progress() as bars:
+            keys = fill(engine, session.note, bars)
+        mark.write_text(COMPLETE, encoding="utf-8")
+    if not keys:
+        session.note(f"The demo is there. conspectus keys create ann --data-dir {folder} makes a new key.")
+    picture = rows_table(("user", "API key (shown once)"), keys.items()) if keys else Group()
+    session.show(Demo(str(folder), keys), picture)
+    session.note(f"Look at it: conspectus console --data-dir {folder}")
+
+
+def fill(engine: "BlockingEngine", tell: Callable[[str], None], bars: "Progress | None") -> dict[str, str]:
+    """Store everything, which changes nothing where it is stored already; return the keys of the users."""
+    pages: dict[str, str] = {}
+    for source in SOURCES:
+        given = list(pages_of(source))
+        written = engine.add(given, source=source)
+        pages |= {f"{source}/{page.key}": each.id for page, each in zip(given, written, strict=True)}
+    tell(f"{len(pages)} pages in {len(SOURCES)} sources")
+    messages = [NewMessage(**each) for each in data("messages")]
+    engine.channels.add_messages(messages, channel="support", collection=CHAT)
+    tell(f"{len(messages)} messages in the channel support")
+    fill_stream(engine, tell)
+    fill_graph(engine, pages, tell)
+    fill_memory(engine, tell)
+    for collection, description in COLLECTIONS.items():
+        engine.collections.update(collection, description=description)
+        engine.documents.wait_until_embedded(collection=collection, progress=bars)
+    for collection in (PAGES, CHAT):
+        engine.graph.set_entity_extraction(collection=collection)
+        engine.graph.wait_until_extracted(collection=collection, progress=bars)
+    return fill_people(engine)
+
+
+def data(name: str) -> Any:
+    """What a file of the package holds."""
+    return json.loads((DATA / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def pages_of(source: str) -> Iterator[NewDocument]:
+    """The pages of a source: each begins with a line that has its key."""
+    for part in (DATA / f"{source}.txt").read_text(encoding="utf-8").split(PAGE)[1:]:
+        key, _, text = part.partition("\n")
+        title = text.partition("\n")[0].removeprefix("# ")
+        yield NewDocument(text.strip(), title, key=key, syntax="markdown")
+
+
+def fill_stream(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
+    """A day of a camera in the lobby."""
+    captions = [
+        NewCaption(**{**each, "entities": tuple(each.get("entities", ()))}) for each in data("captions")
+    ]
+    events = [NewEvent(**{**each, "entities": tuple(each["entities"])}) for each in data("events")]
+    start = captions[0].start
+    assert isinstance(start, str)
+    engine.streams.put(NewStream("lobby", CAMERAS, "Lobby", start_time=start, time_zone="Europe/Berlin"))
+    engine.streams.add_captions(captions, stream="lobby", collection=CAMERAS)
+    engine.events.add(events, stream="lobby", collection=CAMERAS)
+    tell(f"{len(captions)} captions and {len(events)} events in the stream lobby")
+
+
+def fill_graph(engine: "BlockingEngine", pages: Mapping[str, str], tell: Callable[[str], None]) -> None:
+    """Who does what with which service, and the pages that say so; one person is there twice and merged."""
+    graph = data("graph")
+    nodes = [NewNode(**{**each, "aliases": tuple(each.get("aliases", ()))}) for each in graph["nodes"]]
+    edges = [NewEdge(**each) for each in graph["edges"]]
+    engine.graph.add_nodes(nodes)
+    engine.graph.add_edges(
+        replace(each, evidence=pages[each.evidence]) if each.evidence else each for each in edges
+    )
+    if not engine.graph.list_merges():
+        engine.graph.merge_nodes("ann", ["a.berg"])
+    tell(f"{len(nodes)} nodes and {len(edges)} edges in the graph")
+
+
+def fill_memory(engine: "BlockingEngine", tell: Callable[[str], None]) -> None:
+    """What an assistant learned of a user in months; one memory is forgotten."""
+    lines = [json.dumps(each) for each in data("memories")]
+    written = engine.memory.import_lines(lines)
+    known = dict(zip((each["key"] for each in data("memories")), written, strict=True))
+    receipt = engine.memory.forget(MemorySelection((known[FORGOTTEN].id,)), scope=HELPER, purge=True)
+    tell(f"{len(lines) - receipt.memories} memories of ann, and {receipt.memories} forgotten and purged")
+
+
+def fill_people(engine: "BlockingEngine") -> dict[str, str]:
+    """Accounts: the owner, ann who manages everything, and bob who may read two sources; their new keys."""
+    owner = engine.people.create_owner() or engine.people.create_key("owner")
+    stored = {each.name for each in engine.people.list_users()}
+    keys = {"owner": owner.secret}
+    for user in ("ann", "bob"):
+        if user not in stored:
+            engine.people.create_user(user)
+        keys[user] = engine.people.create_key(user, label="demo").secret
+    for collection in COLLECTIONS:
+        engine.people.grant(collection, Principal("user", "ann"), "manager")
+    for source in OPEN:
+        engine.people.grant(PAGES, Principal("user", "bob"), "viewer", source=source)
+    return keys
