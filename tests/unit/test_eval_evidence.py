@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from conspectus.errors import InvalidInput
+from conspectus.evals.compare import compared
 from conspectus.evals.evidence import HEADING, JUDGED, WORDS, by_kind, evidence, read_evidence_set
 from conspectus.settings import Settings
 
@@ -87,7 +88,8 @@ def test_a_folder_without_headings_is_refused(tmp_path: Path) -> None:
 
 async def test_evidence_counts_by_the_window_it_fits_into(tmp_path: Path) -> None:
     report = await evidence(judged_set(tmp_path), budgets=(0, 15, 500), settings=WORDS_ONLY)
-    assert report == {JUDGED: {"0": 0.0, "15": 33.33, "500": 100.0, "asked": 1}}
+    each = {"q": {"0": 0.0, "15": 1 / 3, "500": 1.0}}
+    assert report == {JUDGED: {"0": 0.0, "15": 33.33, "500": 100.0, "asked": 1, "by_question": each}}
     with pytest.raises(InvalidInput, match="max_tokens"):
         await evidence(tmp_path, budgets=(-1,))
 
@@ -95,4 +97,18 @@ async def test_evidence_counts_by_the_window_it_fits_into(tmp_path: Path) -> Non
 async def test_of_many_questions_so_many_are_asked(tmp_path: Path) -> None:
     (tmp_path / "garden.md").write_text(PAGE, encoding="utf-8")
     report = await evidence(tmp_path, budgets=(900,), limit=1, settings=WORDS_ONLY)
-    assert report == {kind: {"900": 100.0, "asked": 1} for kind in (HEADING, WORDS)}
+    assert {kind: (each["900"], each["asked"]) for kind, each in report.items()} == {
+        HEADING: (100.0, 1),
+        WORDS: (100.0, 1),
+    }
+
+
+async def test_evidence_of_two_runs_is_compared_by_question(tmp_path: Path) -> None:
+    (tmp_path / "garden.md").write_text(PAGE, encoding="utf-8")
+    every, one = [
+        await evidence(tmp_path, budgets=(900,), limit=most, settings=WORDS_ONLY) for most in (None, 1)
+    ]
+    found = compared(every, one)
+    assert found.keys() == {f"{HEADING}.900", f"{WORDS}.900"}
+    assert [each["questions"] for each in found.values()] == [1, 1]
+    assert every[HEADING]["asked"] == 2

@@ -13,8 +13,9 @@ import regex
 from conspectus import bootstrap
 from conspectus.engine import Engine
 from conspectus.errors import ConspectusError, InvalidInput
+from conspectus.evals.compare import BY_QUESTION
 from conspectus.evals.datasets import Row, read_documents, read_retrieval_set, rows, spread
-from conspectus.evals.run import fresh_engine, percent, stored
+from conspectus.evals.run import Figures, fresh_engine, percent, stored
 from conspectus.model.filter import EVERYTHING, Filter
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import NewDocument
@@ -35,8 +36,9 @@ _FEWEST_WORDS = 6
 
 @dataclass(frozen=True, slots=True)
 class EvidenceQuestion:
-    """A question, and the character ranges of documents, by key, that answer it."""
+    """A question, and the spans of documents, by key, that answer it; `id` is unique in its kind."""
 
+    id: str
     kind: str
     text: str
     spans: tuple[tuple[str, Span], ...]
@@ -71,7 +73,7 @@ def _spanned(row: Row) -> Iterator[EvidenceQuestion]:
     document = row.optional("doc")
     spans = [(document or one.id("doc"), (one.number("start"), one.number("end"))) for one in found]
     if spans:
-        yield EvidenceQuestion(JUDGED, row.text("text"), tuple(spans))
+        yield EvidenceQuestion(row.id("id"), JUDGED, row.text("text"), tuple(spans))
 
 
 def _judged(directory: Path) -> Iterator[EvidenceQuestion]:
@@ -81,7 +83,7 @@ def _judged(directory: Path) -> Iterator[EvidenceQuestion]:
         relevant = sorted(query.grades.keys() & texts.keys())
         spans = tuple((key, span) for key in relevant for span in sentences(texts[key]))
         if spans:
-            yield EvidenceQuestion(JUDGED, query.text, spans, query.where)
+            yield EvidenceQuestion(query.id, JUDGED, query.text, spans, query.where)
 
 
 def _on_pages(given: EvidenceSet, field: str) -> EvidenceSet:
@@ -132,15 +134,19 @@ def _about(document: NewDocument) -> Iterator[EvidenceQuestion]:
         end = len(document.text) if after is None else after.start
         prose = list(_prose(document.text, (heading.start, end), code))
         if prose:
-            key = document.key or ""
             asked = " ".join([document.title, *heading.headings[-1:]])
-            yield EvidenceQuestion(HEADING, asked, ((key, prose[0]),))
+            yield _made(HEADING, asked, document, prose[0])
             yield _by_words(document, prose[-1])
 
 
 def _by_words(document: NewDocument, sentence: Span) -> EvidenceQuestion:
     words = list(dict.fromkeys(_WORD.findall(document.text[slice(*sentence)])))
-    return EvidenceQuestion(WORDS, " ".join(words[::2]), ((document.key or "", sentence),))
+    return _made(WORDS, " ".join(words[::2]), document, sentence)
+
+
+def _made(kind: str, text: str, document: NewDocument, sentence: Span) -> EvidenceQuestion:
+    key = document.key or ""
+    return EvidenceQuestion(f"{key} {sentence[0]}", kind, text, ((key, sentence),))
 
 
 def questions_about(documents: Sequence[NewDocument], limit: int | None = None) -> EvidenceSet:
@@ -159,7 +165,7 @@ def questions_about(documents: Sequence[NewDocument], limit: int | None = None) 
 def _whole(document: NewDocument) -> Iterator[EvidenceQuestion]:
     prose = list(_prose(document.text, (0, len(document.text)), ()))
     if prose and document.title:
-        yield EvidenceQuestion(HEADING, document.title, ((document.key or "", prose[0]),))
+        yield _made(HEADING, document.title, document, prose[0])
     if prose:
         yield _by_words(document, prose[-1])
 
@@ -230,11 +236,12 @@ async def evidence(
     pages: str | None = None,
     settings: Settings | None = None,
     progress: Progress | None = None,
-) -> dict[str, dict[str, float]]:
+) -> dict[str, dict[str, object]]:
     """Return the share of evidence in windows of `budgets` tokens (o200k_base), 0 to 100, by kind.
 
-    A sentence counts if all its characters are cited. `limit` is the maximum number of questions of each
-    kind. `pages` is described in `read_evidence_set`. Raises InvalidInput for a directory without such a set.
+    `by_question` has the share of each question, from 0 to 1. A sentence counts if all its characters are
+    cited. `limit` is the maximum number of questions of each kind. `pages` is described in
+    `read_evidence_set`. Raises InvalidInput for a directory without such a set.
     """
     if any(most < 0 for most in budgets):
         raise InvalidInput("max_tokens", "must not be negative")
@@ -243,14 +250,16 @@ async def evidence(
     given = read_evidence_set(Path(directory), chosen, pages=pages)
     async with fresh_engine(chosen) as engine:
         keys = (await stored(engine, {"corpus": given.documents}, progress))["corpus"]
-        report: dict[str, dict[str, float]] = {}
+        report: dict[str, dict[str, object]] = {}
         for kind, questions in by_kind(given.questions, limit).items():
-            shares = []
+            shares: Figures = {}
             for done, question in enumerate(questions, start=1):
-                shares.append([await _share(engine, question, most, keys) for most in budgets])
+                shares[question.id] = {
+                    str(most): await _share(engine, question, most, keys) for most in budgets
+                }
                 report_progress(f"asking {kind}", done, len(questions))
-            figures = map(percent, zip(*shares, strict=True))
-            report[kind] = {**dict(zip(map(str, budgets), figures, strict=True)), "asked": len(questions)}
+            means = {str(most): percent([each[str(most)] for each in shares.values()]) for most in budgets}
+            report[kind] = {**means, "asked": len(questions), BY_QUESTION: shares}
     return report
 
 
