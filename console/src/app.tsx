@@ -88,6 +88,7 @@ function Frame() {
   }, [path]);
   useEffect(() => {
     document.title = screen === undefined ? "Conspectus" : `${screen.name} · Conspectus`;
+    document.querySelector(".nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "nearest" });
   }, [screen]);
   useKeys({
     ...Object.fromEntries(SCREENS.map((each, at) => [String((at + 1) % 10), () => go(each.path)])),

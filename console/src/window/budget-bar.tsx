@@ -22,7 +22,7 @@ export function BudgetBar({
   /** Numbers of passages that were cut. */
   cut?: ReadonlySet<number>;
   /** Numbers of passages that another person has no role for. */
-  lost?: ReadonlySet<number>;
+  lost?: ReadonlySet<number> | undefined;
   selected?: number;
   onSelect?: (number: number) => void;
   thin?: boolean;

@@ -1,5 +1,240 @@
-import { State } from "../../ui/load";
+/** A question as another user: what that person's window lacks, and which grant would give it. */
+import { useState } from "preact/hooks";
+import { api, take, type Schemas } from "../../api/client";
+import { person } from "../../session";
+import { useFields, type Fields } from "../../ui/address";
+import { counted, whole } from "../../ui/format";
+import { Failed, Show, State, useLoad } from "../../ui/load";
+import { isIn, passagesOf, type Window } from "../../window/anatomy";
+import { BudgetBar } from "../../window/budget-bar";
+import { WindowMap } from "../../window/window-map";
+import { MissingGrants, Readers, Roles } from "./access";
+import { Slope } from "./slope";
+import "./see-as.css";
+
+type Explained = Schemas["ExplanationAs"];
+
+const BUDGET = 2048;
 
 export default function SeeAs() {
-  return <State title="See as" />;
+  const [fields, setFields] = useFields();
+  const known = useLoad(async (signal) => {
+    const collections = await take(api.GET("/api/v1/collections", { signal }));
+    return { collections: collections.map((each) => each.name), users: await userNames(signal) };
+  }, []);
+  const [query, user] = [fields.get("query") ?? "", fields.get("user") ?? ""];
+  return (
+    <Show of={known} what="the collections">
+      {({ collections, users }) => {
+        const collection = fields.get("collection") ?? collections[0];
+        if (collection === undefined) {
+          return (
+            <State title="Nothing is stored yet">
+              <p class="sub">Add documents and users first; then this shows what each of them sees.</p>
+            </State>
+          );
+        }
+        return (
+          <>
+            <Form
+              key={`${query}/${user}/${collection}`}
+              query={query}
+              user={user}
+              collection={collection}
+              collections={collections}
+              users={users}
+              onAsk={setFields}
+            />
+            {query === "" || user === "" ? (
+              <State title="See a question as another user">
+                <p class="sub">
+                  For the owner, and for managers of the collection. Each question that is asked this way is noted in
+                  the audit log.
+                </p>
+              </State>
+            ) : (
+              <Answer
+                query={query}
+                user={user}
+                collection={collection}
+                onBack={() => setFields({ user: undefined })}
+              />
+            )}
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+/** The names of all users, for those who may list them. */
+async function userNames(signal: AbortSignal): Promise<string[]> {
+  const answer = await api.GET("/api/v1/users", { signal });
+  return (answer.data ?? []).map((each) => each.name);
+}
+
+function Form({
+  query,
+  user,
+  collection,
+  collections,
+  users,
+  onAsk,
+}: {
+  query: string;
+  user: string;
+  collection: string;
+  collections: readonly string[];
+  users: readonly string[];
+  onAsk: (fields: Fields) => void;
+}) {
+  const [typed, type] = useState({ query, user, collection });
+  return (
+    <form
+      class="panel see-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onAsk({ ...typed });
+      }}
+    >
+      <label>
+        <span class="label">Question</span>
+        <input
+          class="field"
+          required
+          value={typed.query}
+          onInput={(event) => type({ ...typed, query: event.currentTarget.value })}
+        />
+      </label>
+      <label>
+        <span class="label">In</span>
+        <select
+          class="field"
+          value={typed.collection}
+          onChange={(event) => type({ ...typed, collection: event.currentTarget.value })}
+        >
+          {collections.map((each) => (
+            <option key={each}>{each}</option>
+          ))}
+        </select>
+      </label>
+      <label>
+        <span class="label">As the user</span>
+        <input
+          class="field"
+          required
+          list="users"
+          value={typed.user}
+          onInput={(event) => type({ ...typed, user: event.currentTarget.value })}
+        />
+      </label>
+      <datalist id="users">
+        {users.map((each) => (
+          <option key={each} value={each} />
+        ))}
+      </datalist>
+      <button class="btn primary" type="submit">
+        See as
+      </button>
+    </form>
+  );
+}
+
+interface Asked {
+  query: string;
+  user: string;
+  collection: string;
+}
+
+function Answer({ query, user, collection, onBack }: Asked & { onBack: () => void }) {
+  const explained = useLoad(
+    (signal) => {
+      const body = { query, collection, max_tokens: BUDGET, budget_query: query } as Schemas["ExplainAsBody"];
+      return take(api.POST("/api/v1/explain/as/{user}", { params: { path: { user } }, body, signal }));
+    },
+    [query, user, collection],
+  );
+  const sources = useLoad(
+    (signal) =>
+      take(api.GET("/api/v1/collections/{collection}/sources", { params: { path: { collection } }, signal })),
+    [collection],
+  );
+  if (explained.error !== undefined) {
+    return <Failed problem={explained.error} what={`the window of ${user}`} retry={explained.reload} />;
+  }
+  return (
+    <Show of={explained} what="the window">
+      {(found) => (
+        <>
+          <div class="note-bar" role="status">
+            <span>
+              You are seeing as <b>{user}</b>. This question is in the audit log.
+            </span>
+            <button class="btn" type="button" onClick={onBack}>
+              Back to {person.value?.name}
+            </button>
+          </div>
+          <Compared found={found} user={user} />
+          <Slope
+            own={found.own.trace}
+            other={found.window.trace}
+            hidden={hiddenSources(found)}
+            sources={new Map(sources.data?.map((each) => [each.id, each.name]))}
+          />
+          <div class="columns see-access">
+            <MissingGrants grants={found.missing_grants} user={user} collection={collection} onGranted={explained.reload} />
+            <Roles user={user} collection={collection} />
+          </div>
+          <Readers trace={found.own.trace} />
+        </>
+      )}
+    </Show>
+  );
+}
+
+const hiddenSources = (found: Explained): ReadonlySet<string> =>
+  new Set(found.missing_grants.map((each) => each.source));
+
+function Compared({ found, user }: { found: Explained; user: string }) {
+  const hidden = hiddenSources(found);
+  const own = passagesOf(found.own);
+  const lost = new Set(own.filter((each) => hidden.has(each.citation.source)).map((each) => each.number));
+  const missing = found.missing_grants.reduce((sum, each) => sum + each.passages, 0);
+  return (
+    <>
+      <h1>
+        {missing === 0
+          ? `${user} sees all that is in your window.`
+          : `${whole(missing)} of your ${counted(own.length, "passage")} ${missing === 1 ? "does" : "do"} not exist for ${user}.`}
+      </h1>
+      <p class="sub">Outlined in red: there is no role. What fills the room is what is left that {user} may see.</p>
+      <div class="duo">
+        <Side name={`${person.value?.name ?? "You"}`} window={found.own} lost={lost} />
+        <Side name={user} window={found.window} />
+      </div>
+    </>
+  );
+}
+
+function Side({ name, window, lost }: { name: string; window: Window; lost?: ReadonlySet<number> }) {
+  const passages = passagesOf(window);
+  const [selected, select] = useState<number>();
+  const chosen = passages.find((each) => each.number === selected);
+  const cut = new Set(passages.filter((each) => each.cut).map((each) => each.number));
+  return (
+    <section aria-label={`Window of ${name}`}>
+      <h2>{name}</h2>
+      <BudgetBar parts={window.parts} cut={cut} lost={lost} thin />
+      <WindowMap passages={passages} selected={selected} onSelect={select} lost={lost} alone />
+      <p class="small dim">
+        {whole(window.tokens)} of {whole(window.max_tokens)} tokens from{" "}
+        {counted(window.trace.filter(isIn).length, "candidate")}
+      </p>
+      {chosen !== undefined && (
+        <p class="text small see-text" tabIndex={0}>
+          {chosen.text}
+        </p>
+      )}
+    </section>
+  );
 }

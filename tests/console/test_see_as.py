@@ -1,0 +1,79 @@
+"""See as: a question as another user, what is missing, and which grant gives it."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import conspectus
+from conspectus.model.access import Principal
+from tests.console.conftest import ROOT, Opened, Site, scrolls_sideways, served, violations
+
+ADDRESS = "/see-as?collection=docs&user=bob&query=how+do+we+restore+a+backup%3F"
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A server with the users ann (manager of docs) and bob (viewer of one source), and their keys."""
+
+    site: Site
+    ann: str
+    bob: str
+
+
+@pytest.fixture
+def shared(tmp_path: Path) -> Iterator[Shared]:
+    """The handbook, which both see, and the runbooks, which only ann sees."""
+    with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
+        engine.documents.add_files([ROOT / "docs" / "cli.md"], collection="docs", source="handbook")
+        engine.documents.add_files([ROOT / "docs" / "backup.md"], collection="docs", source="runbooks")
+        keys = {}
+        for name in ("ann", "bob"):
+            engine.people.create_user(name)
+            keys[name] = engine.people.create_key(name).secret
+        engine.people.grant("docs", Principal("user", "ann"), "manager")
+        engine.people.grant("docs", Principal("user", "bob"), "viewer", source="handbook")
+    with served(tmp_path) as site:
+        yield Shared(site, **keys)
+
+
+def missing(page: Page) -> None:
+    expect(page.get_by_role("heading", level=1)).to_contain_text("not exist for bob")
+
+
+def test_a_grant_shows_what_was_missing(visit: Opened, shared: Shared) -> None:
+    page = visit(shared.site, ADDRESS, key=shared.ann)
+    missing(page)
+    expect(page.get_by_role("status").first).to_contain_text("You are seeing as bob")
+    expect(page.locator(".block.lost").first).to_be_visible()
+    expect(page.get_by_role("list", name="Your ranking")).to_contain_text("no role")
+    page.get_by_role("button", name="Grant …").click()
+    page.get_by_role("button", name="Grant viewer").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("bob sees all that is in your window.")
+    expect(page.locator(".block.lost")).to_have_count(0)
+
+
+def test_readers_of_a_document_are_listed(visit: Opened, shared: Shared) -> None:
+    page = visit(shared.site, ADDRESS, key=shared.ann)
+    page.get_by_label("Who can see").select_option(label="backup.md")
+    readers = page.locator("section", has=page.get_by_label("Who can see")).get_by_role("listitem")
+    expect(readers.filter(has_text="ann")).to_contain_text("manager")
+    expect(readers.filter(has_text="bob")).to_have_count(0)
+
+
+def test_a_viewer_may_not_see_as_others(visit: Opened, shared: Shared) -> None:
+    page = visit(shared.site, ADDRESS.replace("user=bob", "user=ann"), key=shared.bob)
+    expect(page.locator(".state")).to_be_visible()
+    expect(page.locator(".map")).to_have_count(0)
+    expect(page.get_by_text("Restore")).to_have_count(0)
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_it_is_accessible_at_any_width(visit: Opened, shared: Shared, narrow: bool) -> None:
+    page = visit(shared.site, ADDRESS, key=shared.ann, narrow=narrow)
+    missing(page)
+    expect(page.get_by_role("table")).to_be_visible()
+    assert not scrolls_sideways(page)
+    assert violations(page) == []
