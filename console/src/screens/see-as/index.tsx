@@ -199,13 +199,12 @@ function Compared({ found, user }: { found: Explained; user: string }) {
   const hidden = hiddenSources(found);
   const own = passagesOf(found.own);
   const lost = new Set(own.filter((each) => hidden.has(each.citation.source)).map((each) => each.number));
-  const missing = found.missing_grants.reduce((sum, each) => sum + each.passages, 0);
   return (
     <>
       <h1>
-        {missing === 0
+        {lost.size === 0
           ? `${user} sees all that is in your window.`
-          : `${whole(missing)} of your ${counted(own.length, "passage")} ${missing === 1 ? "does" : "do"} not exist for ${user}.`}
+          : `${whole(lost.size)} of your ${counted(own.length, "passage")} ${lost.size === 1 ? "does" : "do"} not exist for ${user}.`}
       </h1>
       <p class="sub">Outlined in red: there is no role. What fills the room is what is left that {user} may see.</p>
       <div class="duo">
