@@ -103,6 +103,13 @@ class ConversingContract:
         assert [each.key for each in there.messages] == ["1", "2", "3", "4"]
         assert there.channels == ("help",)
 
+    async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
+        """And says so."""
+        await engine.channels.add_messages(TALK, channel="help", wait=True)
+        found = await engine.channels.window(max_tokens=400, **{**ASKED, "min_confidence": 0.999})
+        assert (found.window.outcome, found.messages) == ("no_match", ())
+        assert "below the minimum" in found.window.notices[-1]
+
     async def test_what_is_not_there_is_not_found(self, engine: AnyEngine) -> None:
         """A channel, a message, a document."""
         await engine.channels.add_messages(TALK[0], channel="help")

@@ -106,6 +106,17 @@ class RememberingContract:
         assert (last.memory.id, last.cut) == (done.id, False)
         assert await engine.memory.add([], scope=ANN) == []
 
+    async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
+        """And says so; the window has the last turns all the same."""
+        await engine.memory.add("The code word is xyzzy-42.", scope=ANN)
+        found = await engine.memory.recall("who won the cup?", scope=ANN, min_confidence=0.99)
+        assert (found.outcome, found.memories) == ("no_match", ())
+        assert "below the minimum 0.99" in found.notices[-1]
+        window = await engine.memory.window("who won?", 500, scope=ANN, min_confidence=0.99)
+        assert "xyzzy-42" in window.text
+        with pytest.raises(InvalidInput, match="min_confidence"):
+            await engine.memory.recall("who?", scope=ANN, min_confidence=1.5)
+
     async def test_nothing_is_found_outside_of_its_scope(self, engine: AnyEngine) -> None:
         """In any way of reading, for scopes that differ in one name, or in where a name ends."""
         ids = {}
@@ -141,6 +152,7 @@ class RememberingContract:
         for asked in (
             question,
             {**question, "limit": 1, "min_similarity": 0.1},
+            {**question, "min_confidence": 0.99},
             {**question, "graph": None, "recent": 1, "recent_tokens": 20},
             {**question, "graph": GraphExpansion(1.0, 1, ()), "notes_share": 0.0},
             {**question, "all_conversations": True},

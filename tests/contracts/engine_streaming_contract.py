@@ -190,6 +190,7 @@ class StreamingContract:
             {**question, "query": "what happened before 0:20?"},
             {**question, "query": "in the first 15 seconds", "read_times": False, "limit": 1},
             {**question, "filter": Eq("sequence", 3)},
+            {**question, "min_confidence": 0.5},
         ):
             assert unclocked(await engine.streams.search(**each)) == unclocked(
                 await local.streams.search(**each)
@@ -202,6 +203,19 @@ class StreamingContract:
                 assert untimed(there.window) == untimed(here.window)
                 assert replace(there, window=here.window) == here
                 assert there.window.tokens <= tokens
+
+    async def test_a_search_that_is_not_sure_enough_finds_nothing(self, engine: AnyEngine) -> None:
+        """And says so; a range without a question is shown all the same."""
+        await engine.streams.add_captions(SCENES, stream="gate", wait=True)
+        asked: dict[str, Any] = {"query": "who won the cup?", "min_confidence": 0.99}
+        found = await engine.streams.search(**asked)
+        assert (found.outcome, found.moments) == ("no_match", ())
+        assert "below the minimum 0.99" in found.notices[-1]
+        assert (await engine.streams.window(max_tokens=400, **asked)).captions == ()
+        ranged = {**asked, "query": "", "range": CaptionRange(0, 30)}
+        assert (await engine.streams.search(**ranged)).moments
+        with pytest.raises(InvalidInput, match="min_confidence"):
+            await engine.streams.search("who?", min_confidence=-1)
 
     async def test_a_range_bounds_the_answer(self, engine: AnyEngine) -> None:
         """No caption outside it is in a moment or in the window."""

@@ -10,7 +10,17 @@ from rich.console import Group, RenderableType
 from rich.padding import Padding
 from rich.text import Text
 
-from conspectus.cli.options import AsOf, Format, Limit, MaxTokens, MinSimilarity, Query, Wait, instant
+from conspectus.cli.options import (
+    AsOf,
+    Format,
+    Limit,
+    MaxTokens,
+    MinConfidence,
+    MinSimilarity,
+    Query,
+    Wait,
+    instant,
+)
 from conspectus.cli.output import cell, dump, moment, progress, rows_table, write
 from conspectus.cli.search import require_shown
 from conspectus.cli.session import MemorySession, NewMemorySession, Session
@@ -108,6 +118,7 @@ class Recalling:
     as_of: AsOf = None
     limit: Limit = 10
     min_similarity: MinSimilarity = None
+    min_confidence: MinConfidence = 0.0
     alpha: Annotated[float, typer.Option(help="Weight of the graph, 0 to 1.")] = GraphExpansion().alpha
     hops: Annotated[int, typer.Option(help="Number of graph hops; 0 is off.")] = GraphExpansion().hops
     all_conversations: Annotated[
@@ -122,6 +133,7 @@ class Recalling:
             "as_of": instant(self.as_of),
             "graph": GraphExpansion(self.alpha, self.hops) if self.hops else None,
             "min_similarity": self.min_similarity,
+            "min_confidence": self.min_confidence,
             "all_conversations": self.all_conversations,
         }
 

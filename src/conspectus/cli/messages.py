@@ -13,6 +13,7 @@ from conspectus.cli.options import (
     Instant,
     Limit,
     MaxTokens,
+    MinConfidence,
     MinSimilarity,
     PageLimit,
     Query,
@@ -45,6 +46,7 @@ class Wanted:
     max_tokens: MaxTokens = 4_000
     related: Annotated[bool, typer.Option("--related", help="Include related channels.")] = False
     min_similarity: MinSimilarity = None
+    min_confidence: MinConfidence = 0.0
     at: Instant = None
 
 
@@ -126,6 +128,7 @@ def context(channel: Channel, query: Query, session: Session, wanted: Wanted) ->
         at=instant(wanted.at),
         related=wanted.related,
         min_similarity=wanted.min_similarity,
+        min_confidence=wanted.min_confidence,
     )
     found = window(wanted.max_tokens)
     if found.window.outcome == "found":

@@ -14,7 +14,17 @@ from rich.text import Text
 
 from conspectus.cli.documents import receipt_line
 from conspectus.cli.errors import FAILED, PARTIAL, confirm
-from conspectus.cli.options import Filter, Limit, MaxTokens, MinSimilarity, Purge, Query, Wait, Yes
+from conspectus.cli.options import (
+    Filter,
+    Limit,
+    MaxTokens,
+    MinConfidence,
+    MinSimilarity,
+    Purge,
+    Query,
+    Wait,
+    Yes,
+)
 from conspectus.cli.output import cell, dump, dump_line, note, progress, rows_table, write
 from conspectus.cli.search import print_window
 from conspectus.cli.session import NewSession, Session
@@ -68,6 +78,7 @@ class Wanted:
     )
     limit: Limit = 5
     min_similarity: MinSimilarity = None
+    min_confidence: MinConfidence = 0.0
     parse_time: Annotated[
         bool,
         typer.Option("--parse-time/--ignore-time", help="Use times in the query, such as 'around 12:30'."),
@@ -81,6 +92,7 @@ class Wanted:
             "range": within.range(),
             "read_times": self.parse_time,
             "min_similarity": self.min_similarity,
+            "min_confidence": self.min_confidence,
             "limit": self.limit,
         }
 

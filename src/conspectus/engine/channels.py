@@ -134,6 +134,7 @@ class ChannelService(Service):
             collection=place.collection.id,
             filter=_said_in(list(known.values())),
             min_similarity=_floor(asked),
+            min_confidence=asked.min_confidence,
             query_context=QueryContext(here.id, asked.thread, asked.at, asked.profile),
             thread_messages=asked.thread_messages,
         )

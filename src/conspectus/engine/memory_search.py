@@ -154,6 +154,7 @@ class MemorySearch:
             filter=And((homes.filter, remembered())),
             limit=limit,
             min_similarity=query.min_similarity,
+            min_confidence=query.min_confidence,
             vector=asked.vector,
             as_of=query.as_of,
             graph=graph,

@@ -73,11 +73,11 @@ class Searcher:
         """Run a query; the chunks of `also` are ranked whether a retriever finds them or not."""
         with asking(self._asker):
             found = await self._find(query, also)
-            found = _sure_enough(query, _with_highest(query, found))
-            return await self.finish(query, found)
+            return await self.finish(query, _with_highest(query, found))
 
     async def finish(self, query: Query, found: Retrieval) -> Retrieval:
-        """Rerank the hits and add their reply chains, if the query asks for that."""
+        """The hits if they are sure enough, reranked and with their reply chains, as the query asks."""
+        found = _sure_enough(query, found)
         found = await self._rerank(query, found) if query.rerank else found
         return await self._with_chains(query, found) if query.thread_messages else found
 

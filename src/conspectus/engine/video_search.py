@@ -304,7 +304,11 @@ class VideoSearch:
         """Resolve the query: which streams, which range of each, and what to search for."""
         checked_query(
             query.query,
-            {"limit": query.limit, "min_similarity": query.min_similarity},
+            {
+                "limit": query.limit,
+                "min_similarity": query.min_similarity,
+                "min_confidence": query.min_confidence,
+            },
             self._parts.settings,
         )
         place = await self._authorized.place(query.collection)
@@ -352,11 +356,17 @@ class VideoSearch:
         if not asked.text:
             return await self._in_range(asked, most)
         index_query = Query(
-            asked.text, query.collection, asked.filter, limit=most, min_similarity=query.min_similarity
+            asked.text,
+            query.collection,
+            asked.filter,
+            limit=most,
+            min_similarity=query.min_similarity,
+            min_confidence=query.min_confidence,
         )
-        return await self._searcher.search_collection(
+        found = await self._searcher.search_collection(
             checked_query(index_query, {}, self._parts.settings), asked.place, alone=True
         )
+        return await self._searcher.finish(index_query, found)
 
     async def _in_range(self, asked: ResolvedStreams, limit: int) -> Retrieval:
         """The captions in the selected ranges, nearest first to the time that the query names."""

@@ -12,6 +12,7 @@ from conspectus.mcp.tool import (
     ArgumentModel,
     Identifier,
     Instant,
+    MinConfidence,
     Name,
     Question,
     ResultPage,
@@ -246,6 +247,7 @@ class RecallArguments(ScopedArguments):
         le=1.0,
         description="Weight of the graph of remembered facts.",
     )
+    min_confidence: MinConfidence = 0.0
 
     def search_options(self) -> MemoryQueryOptions:
         """As the engine takes them."""
@@ -253,6 +255,7 @@ class RecallArguments(ScopedArguments):
             "limit": self.limit,
             "as_of": None if self.as_of is None else parse_instant(self.as_of),
             "graph": GraphExpansion(self.graph_weight) if self.graph_weight else None,
+            "min_confidence": self.min_confidence,
         }
 
 

@@ -14,6 +14,7 @@ from conspectus.mcp.tool import (
     Arguments,
     Identifier,
     Instant,
+    MinConfidence,
     Name,
     Question,
     ResultPage,
@@ -170,9 +171,7 @@ class QueryArguments(Arguments):
         description="More conditions: field=value (kind, author, thread, metadata.KEY) or a JSON filter.",
     )
     as_of: Instant | None = Field(None, description="As known at this time.")
-    min_confidence: float = Field(
-        0.0, ge=0.0, le=1.0, description="Find nothing if an answer is less probable than this."
-    )
+    min_confidence: MinConfidence = 0.0
     graph_weight: float | None = Field(
         None,
         ge=0.0,
@@ -304,6 +303,7 @@ class MomentArguments(Arguments):
     start: Instant | None = Field(None, description=f"From this time on (0:30, or {ISO}).")
     end: Instant | None = Field(None, description="Before this time.")
     limit: int = Field(5, ge=1, le=MOST_FOUND, description="Most moments.")
+    min_confidence: MinConfidence = 0.0
 
 
 class ChannelArguments(Arguments):
@@ -314,6 +314,7 @@ class ChannelArguments(Arguments):
     collection: Name = Field("default", description="The collection of the channel.")
     thread: Name | None = Field(None, description="The thread in which it is asked.")
     at: Instant | None = Field(None, description=f"When it is asked ({ISO}); left out: now.")
+    min_confidence: MinConfidence = 0.0
 
 
 class TaskArguments(Arguments):
@@ -337,6 +338,7 @@ async def search_streams(call: ToolCall, given: MomentArguments) -> ToolResult:
         collection=given.collection,
         range=CaptionRange(given.start, given.end),
         limit=given.limit,
+        min_confidence=given.min_confidence,
     )
     head = "" if found.moments else NOTHING
     return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
@@ -355,6 +357,7 @@ async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult
         collection=given.collection,
         thread=given.thread,
         at=at,
+        min_confidence=given.min_confidence,
     )
     window = found.window
     return call.page(

@@ -98,10 +98,11 @@ class ReplyChain:
 class ChannelQuery(Checked):
     """A query asked in a channel, in one of its threads or in none, `at` an instant (None: now).
 
-    `related` also searches up to three other channels that you may read and that have as good hits. `member`
-    limits the search to channels that name no members or have this author among them. `min_similarity` is by
-    default that of the `profile`, else 0.25. `thread_messages` is the maximum number of messages of its
-    thread that are added to a hit.
+    `related` also searches up to three other channels that you may read and that have as good hits.
+    `member` limits the search to channels that name no members or have this author among them.
+    `min_similarity` is by default that of the `profile`, else 0.25. `min_confidence` (0 to 1) is the lowest
+    confidence of the hits. `thread_messages` is the maximum number of messages of its thread that are added
+    to a hit.
     """
 
     zoned: ClassVar = ("at",)
@@ -114,6 +115,7 @@ class ChannelQuery(Checked):
     related: bool = False
     member: str | None = None
     min_similarity: float | None = None
+    min_confidence: float = 0.0
     thread_messages: int = 8
 
 
@@ -127,6 +129,7 @@ class ChannelQueryOptions(TypedDict, total=False):
     related: bool
     member: str | None
     min_similarity: float | None
+    min_confidence: float
     thread_messages: int
 
 

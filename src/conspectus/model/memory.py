@@ -144,8 +144,9 @@ class MemoryQuery(Checked):
     conversation, of at most `recent_tokens`; None stands for the numbers of the settings. Without a
     conversation there are none. `notes_share` (0 to 1) is the largest share of a budget for notes. `graph`
     adds scores of the graphs of the scope and of those that it names (None: none). `min_similarity` is the
-    lowest similarity of a result. `all_conversations` searches all conversations of the user (and of the
-    agent, if one is named); the recent turns stay those of the conversation.
+    lowest similarity of a result, `min_confidence` (0 to 1) the lowest confidence of all.
+    `all_conversations` searches all conversations of the user (and of the agent, if one is named); the
+    recent turns stay those of the conversation.
     """
 
     zoned: ClassVar = ("as_of",)
@@ -159,6 +160,7 @@ class MemoryQuery(Checked):
     notes_share: float = 0.25
     graph: GraphExpansion | None = field(default_factory=GraphExpansion)
     min_similarity: float | None = None
+    min_confidence: float = 0.0
     all_conversations: bool = False
 
 
@@ -173,6 +175,7 @@ class MemoryQueryOptions(TypedDict, total=False):
     notes_share: float
     graph: GraphExpansion | None
     min_similarity: float | None
+    min_confidence: float
     all_conversations: bool
 
 

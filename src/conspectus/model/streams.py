@@ -150,9 +150,10 @@ class LiveCaption:
 class StreamQuery(Validated):
     """A query to one stream, to several, or without names to all that you may read.
 
-    `range` limits the time. Without one, and with `read_times`, a time in the query does ("in the first five
-    minutes"). `min_similarity` is the lowest similarity and `limit` the maximum number of moments. `at` is
-    the instant at which the query is asked (None: now).
+    `range` limits the time. Without one, and with `read_times`, a time in the query does ("in the first
+    five minutes"). `min_similarity` is the lowest similarity, `min_confidence` (0 to 1) the lowest
+    confidence of all results and `limit` the maximum number of moments. `at` is the instant at which the
+    query is asked (None: now).
     """
 
     query: str
@@ -162,6 +163,7 @@ class StreamQuery(Validated):
     read_times: bool = True
     filter: Filter = EVERYTHING
     min_similarity: float | None = None
+    min_confidence: float = 0.0
     limit: int = 10
     at: datetime | None = None
 
@@ -175,6 +177,7 @@ class StreamQueryOptions(TypedDict, total=False):
     read_times: bool
     filter: Filter
     min_similarity: float | None
+    min_confidence: float
     limit: int
     at: datetime | None
 

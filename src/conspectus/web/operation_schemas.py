@@ -168,6 +168,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
         Name | None, Limited(description="Only channels that this author may be in.")
     ],
     "ChannelQuery.min_similarity": MinSimilarity | None,
+    "ChannelQuery.min_confidence": Share,
     "ChannelQuery.thread_messages": Annotated[int, Limited(ge=0, le=1_000, description=_ALONG)],
     "create_user.name": _ACCOUNT,
     "create_group.name": _ACCOUNT,
@@ -232,6 +233,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "StreamQuery.query": Question,
     "StreamQuery.streams": _STREAMS,
     "StreamQuery.min_similarity": MinSimilarity | None,
+    "StreamQuery.min_confidence": Share,
     "StreamQuery.limit": _HITS,
     "memory_context.format": Renderer,
     "list_memories.entity": Label | None,
@@ -254,6 +256,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "MemoryQuery.query": Question,
     "MemoryQuery.notes_share": Share,
     "MemoryQuery.min_similarity": MinSimilarity | None,
+    "MemoryQuery.min_confidence": Share,
     "MemorySelection.ids": Annotated[list[Identifier], Limited(max_length=100_000)],
     "Retention.days": _DAYS | None,
     "Retention.max_count": Annotated[int, Limited(ge=0, le=MOST_MEMORIES)] | None,
