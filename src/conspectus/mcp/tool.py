@@ -28,9 +28,7 @@ Identifier = Annotated[str, StringConstraints(min_length=1, max_length=IDENTIFIE
 Question = Annotated[str, StringConstraints(min_length=1, max_length=QUESTION)]
 Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
 ISO = "ISO 8601, with a zone"
-MinConfidence = Annotated[
-    float, Field(ge=0.0, le=1.0, description="Find nothing if an answer is less probable than this.")
-]
+MinConfidence = Annotated[float, Field(ge=0.0, le=1.0, description="Least probability of an answer.")]
 
 
 class ArgumentModel(BaseModel):
