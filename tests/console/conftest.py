@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
@@ -17,15 +17,7 @@ from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
 import conspectus
 
 ROOT = Path(__file__).resolve().parents[2]
-PROGRAM = [
-    sys.executable,
-    "-c",
-    "from conspectus.cli.entry import main; main()",
-    "serve",
-    "--port",
-    "0",
-    "--json",
-]
+PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 BUILT = ROOT / "src" / "conspectus" / "web" / "console" / "index.html"
 FAILED_REQUEST = "Failed to load resource"
@@ -44,7 +36,7 @@ class Site:
 def served(folder: Path, *options: str) -> Iterator[Site]:
     """A server of the store in `folder` that runs for the block."""
     environment = {**os.environ, "CONSPECTUS_LOG_LEVEL": "critical", "CONSPECTUS_PATH": str(folder)}
-    command = [*PROGRAM, "--port", "0", "--json", *options]
+    command = [*PROGRAM, "serve", "--port", "0", "--json", *options]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         lines = ""
@@ -102,6 +94,21 @@ def locked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         yield found
 
 
+@contextmanager
+def demo(folder: Path) -> Iterator[Site]:
+    """A server of the example store in `folder`, with the key of its owner."""
+    made = subprocess.run([*PROGRAM, "demo", folder, "--json"], capture_output=True, text=True, check=True)
+    with served(folder) as site:
+        yield replace(site, key=json.loads(made.stdout)["keys"]["owner"])
+
+
+@pytest.fixture(scope="session")
+def example(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    """The example store, which no test changes."""
+    with demo(tmp_path_factory.mktemp("example")) as site:
+        yield site
+
+
 Opened = Callable[..., Page]
 
 
@@ -121,7 +128,10 @@ def visit(browser: Browser) -> Iterator[Opened]:
         context = browser.new_context(viewport=NARROW if narrow else WIDE, reduced_motion="reduce")
         contexts.append(context)
         if key is not None:
-            context.request.post(f"{site.address}/api/v1/session", data={"key": key})
+            origin = {"Origin": site.address}
+            assert context.request.post(
+                f"{site.address}/api/v1/session", data={"key": key}, headers=origin
+            ).ok
         page = context.new_page()
         page.on("pageerror", lambda error: faults.append(str(error)))
         page.on("console", lambda message: faults.extend(fault_of(message)))

@@ -31,7 +31,7 @@ UNFINISHED = re.compile(r"\b(TODO|FIXME|XXX|HACK)\b")
 SILENCED = re.compile(r"\b(type:\s*ignore|noqa)\b")
 MOCKS = {"mock", "Mock", "MagicMock", "AsyncMock", "mocker", "create_autospec"}
 EXPECTING = {"raises", "warns", "fail"}
-ASSERTIONS = ("assert_", "check_")
+ASSERTIONS = ("assert_", "check_", "expect")
 CALLS_DEEP = 3
 """A test may call a function that calls another one, which asserts."""
 PATCHING = {"setattr", "setitem", "delattr", "delitem"}

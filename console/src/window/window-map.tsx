@@ -1,6 +1,7 @@
 import { hierarchy, treemap, treemapSquarify } from "d3-hierarchy";
-import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { useRef } from "preact/hooks";
 import { whole } from "../ui/format";
+import { useSize } from "../ui/size";
 import type { Passage } from "./anatomy";
 
 const GAP = 3;
@@ -78,18 +79,4 @@ export function WindowMap({
 /** The innermost heading of a path such as "Guide > Backup". */
 export function lastHeading(heading: string | null | undefined): string {
   return heading?.split(" > ").at(-1) ?? "";
-}
-
-function useSize(element: { current: HTMLElement | null }) {
-  const [size, setSize] = useState({ width: 0, height: 0 });
-  useLayoutEffect(() => {
-    const measured = element.current;
-    if (measured === null) return;
-    const measure = () => setSize({ width: measured.clientWidth, height: measured.clientHeight });
-    measure();
-    const observer = new ResizeObserver(measure);
-    observer.observe(measured);
-    return () => observer.disconnect();
-  }, []);
-  return size;
 }

@@ -1,5 +1,211 @@
-import { State } from "../../ui/load";
+/** What an agent knows, what it knew at any time, and what was true then. */
+import { useMemo, useState } from "preact/hooks";
+import { useFields } from "../../ui/address";
+import { counted, day, instant } from "../../ui/format";
+import { Show, State, useLoad } from "../../ui/load";
+import { ForgetDialog, RetentionPreview } from "./forget";
+import { allScopes, knownAt, outOfDate, readLanes, scopeName, type Lane, type Memory, type Scope } from "./lanes";
+import { Recall } from "./recall";
+import { rangeOf, Slider, Timeline } from "./timeline";
+import "./memory.css";
 
-export default function Memory() {
-  return <State title="Memory" />;
+const FIRST = 40;
+
+export default function MemoryScreen() {
+  const [fields, setFields] = useFields();
+  const scopes = useLoad(allScopes, []);
+  return (
+    <Show of={scopes} what="the scopes">
+      {(found) => {
+        const key = (scope: Scope) => `${scope.collection}/${scopeName(scope)}`;
+        const chosen = found.find((each) => key(each) === fields.get("scope")) ?? found[0];
+        if (chosen === undefined) {
+          return (
+            <State title="Nobody remembers anything yet">
+              <p class="sub">This screen shows what an agent knows of a user, now and at any time. Add a memory with:</p>
+              <p class="mono">conspectus memory add --user ann "I live in Hamburg."</p>
+            </State>
+          );
+        }
+        return (
+          <>
+            {found.length > 1 && (
+              <div class="chips" role="group" aria-label="Scopes">
+                {found.map((each) => (
+                  <button
+                    key={key(each)}
+                    class="chip"
+                    type="button"
+                    aria-pressed={each === chosen}
+                    onClick={() => setFields({ scope: key(each), at: undefined })}
+                  >
+                    <span class="ellipsis">{scopeName(each)}</span>
+                  </button>
+                ))}
+              </div>
+            )}
+            <ScopeView
+              key={key(chosen)}
+              scope={chosen}
+              at={fields.get("at")}
+              query={fields.get("query") ?? ""}
+              onAt={(at) => setFields({ at: new Date(at).toISOString() })}
+              onQuery={(query) => setFields({ query })}
+            />
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+function ScopeView({
+  scope,
+  at: given,
+  query,
+  onAt,
+  onQuery,
+}: {
+  scope: Scope;
+  /** An instant as in the address, or nothing for now. */
+  at: string | null;
+  query: string;
+  onAt: (at: number) => void;
+  onQuery: (query: string) => void;
+}) {
+  const [limit, setLimit] = useState(FIRST);
+  const now = useMemo(() => Date.now(), []);
+  const read = useLoad((signal) => readLanes(scope, limit, signal), [limit]);
+  const at = given === null || Number.isNaN(Date.parse(given)) ? now : Date.parse(given);
+  return (
+    <Show of={read} what="the memories">
+      {({ lanes, memories, next }) => {
+        const range = rangeOf(lanes, now);
+        return (
+          <>
+            <div class="head">
+              <div>
+                <h1>
+                  What {scopeName(scope, at === now ? "knows" : "knew")} {at === now ? "now" : `on ${day(new Date(at))}`}
+                </h1>
+                <p class="sub">
+                  Two clocks: the dark line is when a fact holds in the world; the green bar is when it was known here.
+                </p>
+              </div>
+            </div>
+            <div class="beside">
+              <div class="panel">
+                <Timeline lanes={lanes} range={range} at={at} />
+                <Slider range={range} at={at} onChange={onAt} />
+                <Legend />
+                {next !== null && (
+                  <p class="cluster after">
+                    <button class="btn" type="button" onClick={() => setLimit(limit * 4)}>
+                      Load older memories
+                    </button>
+                  </p>
+                )}
+              </div>
+              <div>
+                <OutOfDate lanes={lanes} at={at} />
+                <Recall scope={scope} at={at} query={query} onQuery={onQuery} />
+              </div>
+            </div>
+            <Memories memories={memories} lanes={lanes} at={at} scope={scope} onForgotten={read.reload} />
+            <RetentionPreview scope={scope} onForgotten={read.reload} />
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+function Legend() {
+  return (
+    <p class="legend after">
+      <span>
+        <i class="holds-line" />
+        true in the world
+      </span>
+      <span>
+        <i class="swatch of-passage" />
+        known then
+      </span>
+      <span>
+        <i class="swatch known-swatch" />
+        known at another time
+      </span>
+      <span>
+        <i class="swatch late-swatch" />
+        out of date
+      </span>
+    </p>
+  );
+}
+
+function OutOfDate({ lanes, at }: { lanes: readonly Lane[]; at: number }) {
+  const found = lanes.flatMap((lane) => {
+    const pair = outOfDate(lane, at);
+    return pair === undefined ? [] : [{ name: lane.name, ...pair }];
+  });
+  if (found.length === 0) return null;
+  return (
+    <div class="out-of-date" role="status">
+      {found.map(({ name, known, held }) => (
+        <p key={name}>
+          <b>
+            {name}: “{known.label}” was out of date.
+          </b>{" "}
+          “{held.label}” held from {day(new Date(held.validFrom ?? 0))}, but was known here only on{" "}
+          {day(new Date(held.knownFrom))}.
+        </p>
+      ))}
+    </div>
+  );
+}
+
+/** The same as a list, which is the accessible form of the lanes. */
+function Memories({
+  memories,
+  lanes,
+  at,
+  scope,
+  onForgotten,
+}: {
+  memories: readonly Memory[];
+  lanes: readonly Lane[];
+  at: number;
+  scope: Scope;
+  onForgotten: () => void;
+}) {
+  const [forgetting, forget] = useState<Memory>();
+  const known = new Set(lanes.map((each) => knownAt(each, at)?.id));
+  return (
+    <section>
+      <h2>{counted(memories.length, "memory", "memories")}</h2>
+      <ul class="list after">
+        {memories.map((each) => (
+          <li key={each.id} class="memory-row">
+            <span class="text">{each.text}</span>
+            <span class="small dim">{known.has(each.id) ? "known then" : "known at another time"}</span>
+            <span class="small dim">since {instant(each.document.recorded)}</span>
+            <span>{each.pinned && <span class="tag good">pinned</span>}</span>
+            <button class="btn compact danger" type="button" onClick={() => forget(each)}>
+              Forget …
+            </button>
+          </li>
+        ))}
+      </ul>
+      {forgetting !== undefined && (
+        <ForgetDialog
+          memory={forgetting}
+          scope={scope}
+          onClose={(deleted) => {
+            forget(undefined);
+            if (deleted) onForgotten();
+          }}
+        />
+      )}
+    </section>
+  );
 }

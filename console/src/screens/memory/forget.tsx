@@ -1,0 +1,102 @@
+import { useState } from "preact/hooks";
+import { api, take, type Schemas } from "../../api/client";
+import { day, whole } from "../../ui/format";
+import { Show, useLoad } from "../../ui/load";
+import { DeleteDialog } from "../../ui/receipt";
+import type { Memory, Scope } from "./lanes";
+
+type Receipt = Schemas["MemoryReceipt"];
+
+/** What is kept as a receipt of a deletion. */
+const figures = ({ memories, versions, chunks, vectors, edges, purged, ids }: Receipt) => ({
+  ...{ memories, versions, chunks, vectors, edges, purged },
+  ids: ids.join(", "),
+});
+
+/** What a rule by age would delete; deletes it on request. */
+export function RetentionPreview({ scope, onForgotten }: { scope: Scope; onForgotten: () => void }) {
+  const [before, setBefore] = useState(() => new Date(Date.now() - 90 * 86_400_000).toISOString().slice(0, 10));
+  const [deleting, remove] = useState(false);
+  const body = { ...scope, before: `${before}T00:00:00Z` };
+  const forget = (options: object, signal?: AbortSignal) =>
+    take(
+      api.POST("/api/v1/memories/forget", {
+        body: { ...body, ...options } as Schemas["ForgetBody"],
+        signal: signal ?? null,
+      }),
+    );
+  const preview = useLoad((signal) => (before === "" ? undefined : forget({ dry_run: true }, signal)), [
+    before,
+    JSON.stringify(scope),
+  ]);
+  return (
+    <section class="panel">
+      <h2>What a rule would delete</h2>
+      <label class="small dim cluster after">
+        Known before
+        <input
+          class="field date"
+          type="date"
+          value={before}
+          onChange={(event) => setBefore(event.currentTarget.value)}
+        />
+        A preview: nothing is deleted. Pinned notes stay.
+      </label>
+      <Show of={preview} what="the preview">
+        {(found) => (
+          <>
+            <div class="figures after">
+              {(["memories", "versions", "chunks", "vectors", "edges"] as const).map((name) => (
+                <p key={name} class="figure">
+                  {whole(found[name])}
+                  <span>{name}</span>
+                </p>
+              ))}
+            </div>
+            {found.memories > 0 && (
+              <p class="cluster after">
+                <button class="btn danger" type="button" onClick={() => remove(true)}>
+                  Forget them …
+                </button>
+              </p>
+            )}
+            {deleting && (
+              <DeleteDialog
+                title={`Forget what was known before ${day(before)}?`}
+                preview={{ memories: found.memories, versions: found.versions, edges: found.edges }}
+                remove={async (purge) => figures(await forget({ purge }))}
+                onClose={(deleted) => {
+                  remove(false);
+                  if (deleted) onForgotten();
+                }}
+              />
+            )}
+          </>
+        )}
+      </Show>
+    </section>
+  );
+}
+
+/** Forgets one memory, and shows the receipt. */
+export function ForgetDialog({
+  memory,
+  scope,
+  onClose,
+}: {
+  memory: Memory;
+  scope: Scope;
+  onClose: (deleted: boolean) => void;
+}) {
+  return (
+    <DeleteDialog
+      title="Forget this memory?"
+      preview={{ memory: memory.text, "its versions": "all", "its facts in the graph": "all" }}
+      remove={async (purge) => {
+        const params = { path: { memory: memory.id }, query: { ...scope, purge } };
+        return figures(await take(api.DELETE("/api/v1/memories/{memory}", { params })));
+      }}
+      onClose={onClose}
+    />
+  );
+}

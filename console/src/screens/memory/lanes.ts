@@ -1,0 +1,143 @@
+/** Memories on two clocks: when they hold in the world, and when they were known here. */
+import { api, take, type Schemas } from "../../api/client";
+
+export type Memory = Schemas["Memory"];
+
+export interface Scope {
+  collection: string;
+  user: string | null;
+  agent: string | null;
+  conversation: string | null;
+}
+
+/** One statement of a lane. Times are milliseconds; undefined ends are open. */
+export interface Item {
+  id: string;
+  label: string;
+  text: string;
+  knownFrom: number;
+  knownUntil: number | undefined;
+  validFrom: number | undefined;
+  validUntil: number | undefined;
+}
+
+export interface Lane {
+  name: string;
+  pinned: boolean;
+  items: Item[];
+}
+
+/** The scopes that have memories: a source is named by them, with each name encoded. */
+export async function allScopes(signal: AbortSignal): Promise<Scope[]> {
+  const collections = await take(api.GET("/api/v1/collections", { signal }));
+  const found = await Promise.all(
+    collections.map(async ({ name: collection }) => {
+      const params = { path: { collection } };
+      const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params, signal }));
+      return sources.filter((each) => each.kind === "memory").map((each) => scopeOf(collection, each.name));
+    }),
+  );
+  return found.flat();
+}
+
+function scopeOf(collection: string, name: string): Scope {
+  const [, ...names] = name.split("/");
+  const [user, agent, conversation] = names.map((each) => (each === "" ? null : decodeURIComponent(each)));
+  return { collection, user: user ?? null, agent: agent ?? null, conversation: conversation ?? null };
+}
+
+/** The scope in a few words; `verb` stands between who knows and what it is about. */
+export function scopeName(scope: Scope, verb = ""): string {
+  const named = [
+    scope.agent ?? (verb === "" ? "" : "the store"),
+    verb,
+    scope.user && `about ${scope.user}`,
+    scope.conversation && `in ${scope.conversation}`,
+  ];
+  return named.filter(Boolean).join(" ") || "everybody";
+}
+
+export interface Read {
+  memories: Memory[];
+  lanes: Lane[];
+  next: string | null;
+}
+
+/** The newest memories of a scope with their versions. */
+export async function readLanes(scope: Scope, limit: number, signal: AbortSignal): Promise<Read> {
+  const query = { ...scope, limit, newest_first: true };
+  const page = await take(api.GET("/api/v1/memories", { params: { query }, signal }));
+  const versions = await Promise.all(
+    page.memories.map((each) =>
+      each.document.updated === each.document.recorded
+        ? [each]
+        : take(api.GET("/api/v1/memories/{memory}/versions", { params: { path: { memory: each.id }, query: scope }, signal })),
+    ),
+  );
+  return { memories: page.memories, lanes: lanesOf(versions), next: page.next };
+}
+
+const time = (value: string | null): number | undefined => (value === null ? undefined : Date.parse(value));
+
+/** Statements with the same subject and predicate share a lane; so do the versions of a memory. */
+function lanesOf(histories: readonly (readonly Memory[])[]): Lane[] {
+  const lanes = new Map<string, Lane>();
+  for (const history of histories) {
+    const last = history.at(-1);
+    if (last === undefined) continue;
+    const fact = last.fact;
+    const key = fact === null ? last.id : `${fact.subject}\n${fact.predicate}`;
+    const name = fact === null ? last.document.key || last.text : `${fact.subject} ${fact.predicate}`;
+    const lane = lanes.get(key) ?? { name, pinned: false, items: [] };
+    lane.pinned ||= last.pinned;
+    lane.items.push(...itemsOf(history));
+    lanes.set(key, lane);
+  }
+  for (const lane of lanes.values()) lane.items = finished(lane.items);
+  return [...lanes.values()].sort((one, other) => begin(one) - begin(other));
+}
+
+const begin = (lane: Lane): number => lane.items[0]?.knownFrom ?? 0;
+
+/** The statements of a memory: versions that differ in their text. Later versions know more of its validity. */
+function itemsOf(history: readonly Memory[]): Item[] {
+  const items: Item[] = [];
+  for (const version of history) {
+    const before = items.at(-1);
+    const item = {
+      id: version.id,
+      label: version.fact?.object ?? version.text,
+      text: version.text,
+      knownFrom: Date.parse(version.known_from),
+      knownUntil: time(version.known_until),
+      validFrom: time(version.valid_from),
+      validUntil: time(version.valid_until),
+    };
+    if (before?.text === item.text) items[items.length - 1] = { ...item, knownFrom: before.knownFrom };
+    else items.push(item);
+  }
+  return items;
+}
+
+/** In order of time; a statement ends where the next one of its lane begins. */
+function finished(items: readonly Item[]): Item[] {
+  const sorted = [...items].sort((one, other) => one.knownFrom - other.knownFrom);
+  return sorted.map((item, at) => {
+    const next = sorted[at + 1];
+    if (next === undefined) return item;
+    return { ...item, knownUntil: next.knownFrom, validUntil: item.validUntil ?? next.validFrom };
+  });
+}
+
+/** The statement of a lane that was known at an instant. */
+export const knownAt = (lane: Lane, at: number): Item | undefined =>
+  lane.items.find((each) => each.knownFrom <= at && at < (each.knownUntil ?? Number.POSITIVE_INFINITY));
+
+/** What held in the world at an instant, but was not known here yet. */
+export function outOfDate(lane: Lane, at: number): { known: Item; held: Item } | undefined {
+  const known = knownAt(lane, at);
+  const held = lane.items.find(
+    (each) => each.knownFrom > at && each.validFrom !== undefined && each.validFrom <= at,
+  );
+  return known === undefined || held === undefined ? undefined : { known, held };
+}

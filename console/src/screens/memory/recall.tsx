@@ -1,0 +1,98 @@
+import { useEffect, useState } from "preact/hooks";
+import { api, take, type Schemas } from "../../api/client";
+import { day, score, whole } from "../../ui/format";
+import { Show, useLoad } from "../../ui/load";
+import { ScoreBar } from "../../window/score-bar";
+import type { Scope } from "./lanes";
+
+const LIMIT = 6;
+const PAUSE = 200;
+
+/** What recall answered at an instant, and what has changed since. */
+export function Recall({
+  scope,
+  at,
+  query,
+  onQuery,
+}: {
+  scope: Scope;
+  /** Milliseconds. */
+  at: number;
+  query: string;
+  onQuery: (query: string) => void;
+}) {
+  const [typed, type] = useState(query);
+  const instant = useSettled(at);
+  const recalled = useLoad(
+    (signal) => {
+      if (query === "") return undefined;
+      const body = { ...scope, query, limit: LIMIT, as_of: new Date(instant).toISOString() } as Schemas["RecallBody"];
+      return take(api.POST("/api/v1/memories/recall", { body, signal }));
+    },
+    [query, instant, JSON.stringify(scope)],
+  );
+  return (
+    <section class="recall" aria-label="Recall">
+      <h2>Recall on {day(new Date(at))}</h2>
+      <form
+        class="cluster after"
+        onSubmit={(event) => {
+          event.preventDefault();
+          onQuery(typed.trim());
+        }}
+      >
+        <input
+          class="field"
+          aria-label="Question to the memory"
+          placeholder="Ask what was known"
+          value={typed}
+          onInput={(event) => type(event.currentTarget.value)}
+        />
+        <button class="btn primary" type="submit">
+          Recall
+        </button>
+      </form>
+      {query !== "" && (
+        <Show of={recalled} what="what was recalled">
+          {({ memories, since }) => (
+            <>
+              {memories.length === 0 && <p class="sub">Nothing was known.</p>}
+              <ul class="list after">
+                {memories.map((each) => (
+                  <li key={each.memory.id}>
+                    <p class="row">
+                      <span class="text">{each.memory.text}</span>
+                      <span class="small">{score(each.score)}</span>
+                    </p>
+                    <ScoreBar parts={each.parts} most={Math.max(...memories.map((other) => other.score))} />
+                    {each.why.length > 0 && <p class="small dim">{each.why.join(" · ")}</p>}
+                  </li>
+                ))}
+              </ul>
+              {since !== null && (
+                <div class="figures after">
+                  {Object.entries(since).map(([name, count]) => (
+                    <p key={name} class="figure">
+                      {whole(count)}
+                      <span>{name} since</span>
+                    </p>
+                  ))}
+                </div>
+              )}
+            </>
+          )}
+        </Show>
+      )}
+    </section>
+  );
+}
+
+/** A value once it has not changed for a moment. */
+function useSettled(value: number): number {
+  const [settled, settle] = useState(value);
+  useEffect(() => {
+    const timer = setTimeout(() => settle(value), PAUSE);
+    return () => clearTimeout(timer);
+  }, [value]);
+  return settled;
+}

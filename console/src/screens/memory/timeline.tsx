@@ -1,0 +1,167 @@
+import { useRef } from "preact/hooks";
+import { day } from "../../ui/format";
+import { useSize } from "../../ui/size";
+import { knownAt, type Item, type Lane } from "./lanes";
+
+const ROW = 62;
+const HEAD = 28;
+const NAMES = 168;
+const LETTER = 7;
+const DAY = 86_400_000;
+
+/** The instants between which the lanes are drawn. */
+export interface Range {
+  from: number;
+  to: number;
+}
+
+export function rangeOf(lanes: readonly Lane[], now: number): Range {
+  const begun = lanes.flatMap((lane) => lane.items.flatMap((each) => [each.knownFrom, each.validFrom ?? each.knownFrom]));
+  const from = Math.min(...begun, now - DAY);
+  return { from: from - (now - from) * 0.04, to: now };
+}
+
+/** A lane for each statement: the dark line is when it held, the bar is when it was known. */
+export function Timeline({ lanes, range, at }: { lanes: readonly Lane[]; range: Range; at: number }) {
+  const element = useRef<HTMLDivElement>(null);
+  const width = Math.max(useSize(element).width, 620);
+  const height = HEAD + lanes.length * ROW;
+  const scale = (instant: number) => {
+    const share = (Math.min(Math.max(instant, range.from), range.to) - range.from) / (range.to - range.from);
+    return NAMES + share * (width - NAMES);
+  };
+  return (
+    <div ref={element} class="timeline" tabIndex={0} role="group" aria-label="Memories over time">
+      <svg width={width} height={height} role="img" aria-label={`${lanes.length} lanes of memories; the list has their texts`}>
+        <defs>
+          <pattern id="late" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
+            <line x1="0" x2="0" y1="0" y2="6" class="late-line" />
+          </pattern>
+        </defs>
+        {ticks(range, width - NAMES).map(([instant, name]) => (
+          <g key={instant}>
+            <line x1={scale(instant)} x2={scale(instant)} y1="18" y2={height} class="rule" />
+            <text x={scale(instant) + 4} y="12">
+              {name}
+            </text>
+          </g>
+        ))}
+        {lanes.map((lane, row) => (
+          <LaneRow key={lane.name} lane={lane} top={HEAD + row * ROW} width={width} scale={scale} at={at} />
+        ))}
+        <line x1={scale(at)} x2={scale(at)} y1="18" y2={height} class="now" />
+        <circle cx={scale(at)} cy="18" r="4" class="now-dot" />
+      </svg>
+    </div>
+  );
+}
+
+function LaneRow({
+  lane,
+  top,
+  width,
+  scale,
+  at,
+}: {
+  lane: Lane;
+  top: number;
+  width: number;
+  scale: (instant: number) => number;
+  at: number;
+}) {
+  const known = knownAt(lane, at);
+  const room = Math.floor((NAMES - 12) / LETTER);
+  return (
+    <g>
+      <line x1="0" x2={width} y1={top - 6} y2={top - 6} class="rule" />
+      <text x="0" y={top + 28} class="lane-name">
+        {lane.name.length > room ? `${lane.name.slice(0, room - 1)}…` : lane.name}
+      </text>
+      {lane.items.map((item, place) => (
+        <Bar key={place} item={item} first={place === 0} top={top} scale={scale} known={item === known} />
+      ))}
+    </g>
+  );
+}
+
+function Bar({
+  item,
+  first,
+  top,
+  scale,
+  known,
+}: {
+  item: Item;
+  first: boolean;
+  top: number;
+  scale: (instant: number) => number;
+  known: boolean;
+}) {
+  const [left, right] = [scale(item.knownFrom), scale(item.knownUntil ?? Number.POSITIVE_INFINITY)];
+  const width = Math.max(right - left - 2, 3);
+  const room = Math.floor((width - 12) / LETTER);
+  const label = item.label.length > room ? `${item.label.slice(0, Math.max(room - 1, 0))}…` : item.label;
+  const dated = item.validFrom !== undefined || item.validUntil !== undefined;
+  const [holds, ends] = [scale(item.validFrom ?? Number.NEGATIVE_INFINITY), scale(item.validUntil ?? Number.POSITIVE_INFINITY)];
+  const late = !first && item.validFrom !== undefined && item.knownFrom > item.validFrom;
+  return (
+    <g>
+      {dated && <line x1={holds + 1} x2={Math.max(ends - 1, holds + 2)} y1={top + 5} y2={top + 5} class="holds" />}
+      <rect x={left + 1} y={top + 12} width={width} height="26" rx="4" class={known ? "known" : "known-then"}>
+        <title>{item.text}</title>
+      </rect>
+      {late && <rect x={holds} y={top + 12} width={Math.max(left - holds, 2)} height="26" class="late" />}
+      {room > 3 && (
+        <text x={left + 9} y={top + 29} class={known ? "label on" : "label"}>
+          {label}
+        </text>
+      )}
+    </g>
+  );
+}
+
+const STEPS: readonly (readonly [number, Intl.DateTimeFormatOptions])[] = [
+  [DAY, { day: "numeric", month: "short" }],
+  [7 * DAY, { day: "numeric", month: "short" }],
+  [30 * DAY, { month: "short" }],
+  [91 * DAY, { month: "short", year: "2-digit" }],
+  [365 * DAY, { year: "numeric" }],
+];
+const LEAST = 64;
+
+/** Instants with names that fit beside each other, at the beginnings of days, weeks, months or years. */
+function ticks(range: Range, width: number): [number, string][] {
+  const length = range.to - range.from;
+  const [step, format] = STEPS.find(([each]) => (each / length) * width >= LEAST) ?? [365 * DAY, { year: "numeric" }];
+  const named = new Intl.DateTimeFormat("en-GB", { ...format, timeZone: "UTC" });
+  const found: [number, string][] = [];
+  const date = new Date(range.from);
+  date.setUTCHours(0, 0, 0, 0);
+  if (step >= 30 * DAY) date.setUTCDate(1);
+  if (step >= 365 * DAY) date.setUTCMonth(0);
+  while (date.getTime() < range.to) {
+    if (date.getTime() >= range.from) found.push([date.getTime(), named.format(date)]);
+    if (step >= 365 * DAY) date.setUTCFullYear(date.getUTCFullYear() + 1);
+    else if (step >= 30 * DAY) date.setUTCMonth(date.getUTCMonth() + (step > 30 * DAY ? 3 : 1));
+    else date.setUTCDate(date.getUTCDate() + step / DAY);
+  }
+  return found;
+}
+
+/** The slider under the lanes, as wide as the time that they show. */
+export function Slider({ range, at, onChange }: { range: Range; at: number; onChange: (at: number) => void }) {
+  return (
+    <div class="time-slider">
+      <input
+        type="range"
+        min={range.from}
+        max={range.to}
+        step={DAY / 24}
+        value={at}
+        aria-label="As of"
+        aria-valuetext={day(new Date(at))}
+        onInput={(event) => onChange(event.currentTarget.valueAsNumber)}
+      />
+    </div>
+  );
+}
