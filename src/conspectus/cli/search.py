@@ -30,6 +30,7 @@ FATES = {
     "truncated": "yellow",
     "duplicate": "dim",
     "below_min_similarity": "red",
+    "below_min_confidence": "red",
     "over_budget": "cyan",
 }
 

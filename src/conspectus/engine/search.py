@@ -332,7 +332,8 @@ class SearchService(Service):
         """
         stored = None if document is None else (await self._authorized.document(document))[0]
         found = await self._searcher.search(self._whole_query(query, options), also=stored)
-        ranked = {hit.document.id for hit in (*found.hits, *found.below_min_similarity)}
+        below = (*found.below_min_confidence, *found.below_min_similarity)
+        ranked = {hit.document.id for hit in (*found.hits, *below)}
         if stored is not None and stored.id not in ranked:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
@@ -442,7 +443,10 @@ def _sure_enough(query: Query, found: Retrieval) -> Retrieval:
         f"the stored texts probably do not answer the query: the confidence {found.confidence:.2f}"
         f" is below the minimum {query.min_confidence:.2f}"
     )
-    return replace(found, outcome="no_match", hits=(), plan=plan, notices=(*found.notices, notice))
+    notices = (*found.notices, notice)
+    return replace(
+        found, outcome="no_match", hits=(), below_min_confidence=found.hits, plan=plan, notices=notices
+    )
 
 
 def _with_highest(query: Query, found: Retrieval) -> Retrieval:

@@ -9,7 +9,9 @@ from conspectus.model.ids import SourceId, UserId
 from conspectus.model.records import Chunk, Document, EmbeddingSpace
 
 Outcome = Literal["found", "no_match"]
-TraceStatus = Literal["included", "truncated", "duplicate", "below_min_similarity", "over_budget"]
+TraceStatus = Literal[
+    "included", "truncated", "duplicate", "below_min_similarity", "below_min_confidence", "over_budget"
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,10 +60,11 @@ class QueryTerms:
 class Retrieval:
     """The hits, best first, and how they were found.
 
-    `below_min_similarity` are candidates that the minimum similarity excludes; `plan` are decisions made
-    before the search; `notices` name what the result does not cover (for instance texts not embedded yet);
-    `timings` are milliseconds per step; `threads` are those that messages were added from; `terms` are those
-    of the query, by the ids of collections; `nearest` are the similarities of the sentences of chunks to it.
+    `below_min_similarity` are candidates that the minimum similarity excludes, `below_min_confidence` all
+    others if the minimum confidence does; `plan` are decisions made before the search; `notices` name what
+    the result does not cover (for instance texts not embedded yet); `timings` are milliseconds per step;
+    `threads` are those that messages were added from; `terms` are those of the query, by the ids of
+    collections; `nearest` are the similarities of the sentences of chunks to it.
     `confidence` is the probability (0 to 1) that the hits hold the answer, and `signals` are what it follows
     from; with a minimum confidence above it there are no hits.
     """
@@ -69,6 +72,7 @@ class Retrieval:
     outcome: Outcome
     hits: tuple[Hit, ...]
     below_min_similarity: tuple[Hit, ...] = ()
+    below_min_confidence: tuple[Hit, ...] = ()
     plan: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)

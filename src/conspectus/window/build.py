@@ -77,7 +77,6 @@ def _packed(
 
 def _window(retrieval: Retrieval, budget: Budget, packed: Packed, allowed: int) -> ContextWindow:
     hits = sorted(retrieval.hits, key=_rank)
-    below = sorted(retrieval.below_min_similarity, key=_rank)
     return ContextWindow(
         outcome=retrieval.outcome if hits else "no_match",
         text=packed.rendered.text,
@@ -85,7 +84,7 @@ def _window(retrieval: Retrieval, budget: Budget, packed: Packed, allowed: int) 
         max_tokens=allowed,
         tokenizer=budget.tokenizer,
         citations=citations(packed.layout),
-        trace=trace(packed, hits, below=below, floor=retrieval.plan.get("min_similarity")),
+        trace=trace(packed, hits, retrieval),
         messages=packed.rendered.messages,
         notices=retrieval.notices,
         timings=retrieval.timings,
@@ -130,11 +129,10 @@ def citations(layout: Layout) -> tuple[Citation, ...]:
     )
 
 
-def trace(
-    packed: Packed, hits: Sequence[Hit], *, below: Sequence[Hit], floor: str | None
-) -> tuple[TraceEntry, ...]:
-    """Return the trace entries by rank, from 1. Candidates below the minimum similarity come last."""
-    return (*_packed_entries(packed, hits), *_floor_entries(below, len(hits), floor))
+def trace(packed: Packed, hits: Sequence[Hit], retrieval: Retrieval) -> tuple[TraceEntry, ...]:
+    """Return the trace entries by rank, from 1. Candidates below a minimum come last."""
+    entries = [*_packed_entries(packed, hits), *_unsure_entries(retrieval)]
+    return (*entries, *_dissimilar_entries(retrieval, len(entries)))
 
 
 def _packed_entries(packed: Packed, hits: Sequence[Hit]) -> Iterator[TraceEntry]:
@@ -180,9 +178,17 @@ def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> 
     return "over_budget", f"does not fit: needs at least {refusal.needs} tokens, {refusal.left} were left"
 
 
-def _floor_entries(hits: Sequence[Hit], first: int, floor: str | None) -> Iterator[TraceEntry]:
-    bound = f"the minimum similarity {floor}" if floor else "the minimum similarity"
-    for rank, hit in enumerate(hits, first):
+def _unsure_entries(retrieval: Retrieval) -> Iterator[TraceEntry]:
+    least = retrieval.plan.get("min_confidence")
+    reason = f"the confidence {retrieval.confidence:.2f} of all candidates is below the minimum {least}"
+    for rank, hit in enumerate(sorted(retrieval.below_min_confidence, key=_rank)):
+        yield _entry(rank, hit, "below_min_confidence", reason + _through(hit), 0)
+
+
+def _dissimilar_entries(retrieval: Retrieval, first: int) -> Iterator[TraceEntry]:
+    least = retrieval.plan.get("min_similarity")
+    bound = f"the minimum similarity {least}" if least else "the minimum similarity"
+    for rank, hit in enumerate(sorted(retrieval.below_min_similarity, key=_rank), first):
         known = "has no similarity" if hit.similarity is None else f"similarity {hit.similarity:.2f} is"
         yield _entry(rank, hit, "below_min_similarity", f"{known} below {bound}{_through(hit)}", 0)
 

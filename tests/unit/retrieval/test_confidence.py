@@ -90,7 +90,11 @@ async def test_below_the_minimum_nothing_is_found_and_says_why(engine: Engine, c
     assert (found.outcome, found.hits) == ("no_match", ())
     assert found.plan["min_confidence"] == "0.50"
     assert f"{found.confidence:.2f} is below the minimum 0.50" in found.notices[-1]
+    assert found.below_min_confidence == (await engine.retrieve(NOWHERE, collection=collection)).hits != ()
     window = await engine.window(NOWHERE, 500, min_confidence=0.5, collection=collection)
+    assert {each.status for each in window.trace} == {"below_min_confidence"}
+    assert [each.rank for each in window.trace] == list(range(1, len(window.trace) + 1))
+    assert window.trace[0].reason.endswith("of all candidates is below the minimum 0.50")
     assert (window.outcome, window.text, window.notices) == ("no_match", "", found.notices)
     kept = await engine.retrieve(TEXTS[0], min_confidence=0.5, collection=collection)
     assert (len(kept.hits), kept.notices) == (3, ())
