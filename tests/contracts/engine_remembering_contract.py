@@ -96,6 +96,7 @@ class RememberingContract:
         assert [each.text for each in versions] == ["I like green tea.", "I like black tea."]
         assert versions[0].known_until is not None
         assert versions[0].known_until <= versions[1].known_from
+        assert [each.superseded for each in versions] == [versions[1].known_from, None]
 
     async def test_what_was_just_stored_is_found_at_once(self, engine: AnyEngine) -> None:
         """By its words, and among the last turns; one alone or a text alone will do."""

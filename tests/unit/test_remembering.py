@@ -16,6 +16,7 @@ from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.model.query import Budget
 from conspectus.settings import Settings
+from conspectus.text.times import parse_instant
 
 ANN = Scope("ann", "helper", "monday")
 TUESDAY = replace(ANN, conversation="tuesday")
@@ -178,6 +179,22 @@ async def test_an_update_keeps_the_id_and_what_was_said_before(engine: Engine) -
     assert [each.id for each in versions] == [done.id] * 2
     assert versions[0].known_until == versions[1].known_from
     assert await engine.memory.count(scope=ANN) == 1
+
+
+async def test_a_version_says_from_when_on_the_next_holds(engine: Engine) -> None:
+    """From when that is true, if it is told; `valid_until` stays as it was told."""
+    for text, begins in (
+        ("Tuesday", None),
+        ("Thursday", "2030-01-02"),
+        ("Monday", "2030-01-02"),
+        ("Friday", None),
+    ):
+        new = NewMemory(f"We release on {text}", key="release", valid_from=begins)
+        done = (await engine.memory.add(new, scope=ANN))[0]
+    versions = await engine.memory.list_versions(done.id, scope=ANN)
+    later = [each.known_from for each in versions[1:]]
+    assert [each.superseded for each in versions] == [parse_instant("2030-01-02"), later[1], later[2], None]
+    assert [each.valid_until for each in versions] == [None] * 4
 
 
 async def test_an_update_of_what_changed_meanwhile_is_refused(engine: Engine) -> None:

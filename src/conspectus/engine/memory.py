@@ -15,7 +15,7 @@ from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter, runs
 from conspectus.engine.search import Searcher
 from conspectus.errors import InvalidInput, PreconditionFailed, require_range
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
-from conspectus.memory.documents import as_given, remembered
+from conspectus.memory.documents import as_given, remembered, superseded
 from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, taken_in
 from conspectus.memory.jsonl import Line, LineReader, Reference, line_of
 from conspectus.memory.retention import checked_forgetting
@@ -146,11 +146,14 @@ class MemoryService(Service):
         return await self._reader.memory(homes, memory)
 
     async def list_versions(self, memory: str, *, scope: Scope, collection: str = MEMORY) -> Sequence[Memory]:
-        """List all versions of a memory, oldest first, the current one last. Raises NotFound."""
+        """List all versions of a memory, oldest first, the current one last. Raises NotFound.
+
+        Each earlier one says from when on the next holds in its place: `superseded`.
+        """
         homes = await self._reader.homes(scope, collection)
         now = await self._reader.memory(homes, memory)
         before = [in_homes(homes, each, text) for each, text in await homes.versions(now.document)]
-        return [*await self._reader.present(homes, before), now]
+        return superseded([*await self._reader.present(homes, before), now])
 
     async def list(
         self,

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 from conspectus.errors import InvalidInput, as_field
@@ -164,6 +165,16 @@ def version_of(memory: Memory, *, now: datetime) -> NewDocument:
         occurred=document.occurred,
         parent=str(document.id),
     )
+
+
+def superseded(versions: Sequence[Memory]) -> list[Memory]:
+    """Return versions of a memory, oldest first, each but the last with when the next one took its place."""
+    known: list[Memory] = []
+    for each, following in pairwise(versions):
+        began, later = each.valid_from, following.valid_from
+        holds = later is not None and (began is None or began < later)
+        known.append(replace(each, superseded=later if holds else following.known_from))
+    return [*known, *versions[-1:]]
 
 
 def remade(memory: Memory, new: NewMemory, *, now: datetime, beside: Mapping[str, Json]) -> NewDocument:

@@ -95,7 +95,9 @@ class Memory:
 
     `known_from` is when this version was written, `known_until` when another one replaced it (None: it is the
     newest). `closed_by` is the memory whose fact ended this one's, `closes` are those that this one ended,
-    `near` are near duplicates. `metadata` is the caller's.
+    `near` are near duplicates. `metadata` is the caller's. `superseded`, set in a list of versions, is from
+    when on the next version holds in place of this one: its `valid_from` if that is later than this one's,
+    else when it was written.
     """
 
     id: str
@@ -114,6 +116,7 @@ class Memory:
     closes: tuple[str, ...] = ()
     near: tuple[str, ...] = ()
     entities: tuple[str, ...] = ()
+    superseded: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
