@@ -3,6 +3,7 @@
 import asyncio
 import tempfile
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from tests.index_strategies import (
     BM25,
     DIMENSIONS,
+    NOON,
     assert_as_exact,
     filters,
     operations,
@@ -43,6 +45,10 @@ from conspectus.ports import Probe
 @settings(max_examples=tries(400))
 @example([make_chunk(1, "", metadata={"a": 2**53 + 1})], [Eq(("a",), 2.0**53), Between(("a",), 2.0**53)])
 @example([make_chunk(1, "", metadata={"a": [None]})], [Exists(("a",)), Between(("a",))])
+@example(
+    [make_chunk(1, "", metadata={"a": "2024-05-01T12:00Z"}), make_chunk(2, "", metadata={"a": "b"})],
+    [Between(("a",), NOON, "a"), Between(("a",), NOON, "1"), Between(("a",), "3", NOON + timedelta(1))],
+)
 def test_columns_mean_what_matches_means(stored: list[IndexedChunk], asked: list[Filter]) -> None:
     writer = ColumnWriter()
     for chunk in stored:

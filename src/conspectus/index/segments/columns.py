@@ -142,7 +142,18 @@ class Values:
             moments = self._instant[codes[first:end].astype(np.int64) - self._text.first]
             for low, high in spans:
                 chosen[first:end] |= (moments >= low) & (moments < high) & (moments != NO_INSTANT)
+            if isinstance(leaf, Between):
+                before, after = np.searchsorted(codes, self._texts_between(leaf))
+                chosen[:before] = chosen[after:] = False
         return chosen
+
+    def _texts_between(self, leaf: Between) -> Codes:
+        """The codes of the texts between those bounds that are texts."""
+        low, high = (each if isinstance(each, str) else None for each in (leaf.low, leaf.high))
+        return (
+            self._text.first if low is None else self._text.equal(encoded(low))[0],
+            self._text.end if high is None else self._text.equal(encoded(high))[0],
+        )
 
     def _tables(self, bound: Scalar) -> "list[tuple[_Table, Any]]":
         match bound:
@@ -193,8 +204,9 @@ def _spans(leaf: Comparison) -> list[Codes]:
             return [_span(moment, moment, after=1)]
         case In():
             return [_span(value, value, after=1) for value in leaf.values if isinstance(value, datetime)]
-        case Between(low=datetime() | None, high=datetime() | None):
-            return [_span(leaf.low, leaf.high)] if leaf.low or leaf.high else []
+        case Between(low=datetime() | str() | None, high=datetime() | str() | None):
+            low, high = (each if isinstance(each, datetime) else None for each in (leaf.low, leaf.high))
+            return [_span(low, high)] if low or high else []
         case _:
             return []
 
