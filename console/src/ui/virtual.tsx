@@ -9,6 +9,7 @@ export function Virtual<T>({
   rows,
   height,
   selected,
+  follow,
   label,
   children,
 }: {
@@ -16,7 +17,9 @@ export function Virtual<T>({
   /** Of a row, in pixels. */
   height: number;
   /** The place of a row that is kept in view. */
-  selected?: number;
+  selected?: number | undefined;
+  /** Whether a short list, which does not scroll by itself, also scrolls the page to it. */
+  follow?: boolean;
   label: string;
   children: (row: T, at: number) => ComponentChildren;
 }) {
@@ -33,7 +36,11 @@ export function Virtual<T>({
   }, [large]);
   useLayoutEffect(() => {
     const list = element.current;
-    if (list === null || selected === undefined || !large) return;
+    if (list === null || selected === undefined) return;
+    if (!large) {
+      if (follow === true) list.children[selected]?.scrollIntoView({ block: "nearest" });
+      return;
+    }
     const top = selected * height;
     if (top < list.scrollTop) list.scrollTop = top;
     else if (top + height > list.scrollTop + list.clientHeight) list.scrollTop = top + height - list.clientHeight;

@@ -29,7 +29,7 @@ from conspectus.model.filter import (
 from conspectus.model.query import Budget, Query
 from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
-from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQuery, StreamWindow
+from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQuery, StreamRange, StreamWindow
 from conspectus.ports.streams import Extent, Span
 from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, MomentSpan, Seen, moments
 from conspectus.retrieval.pipeline import checked_query
@@ -276,6 +276,11 @@ class VideoSearch:
             plan={**looked.plan, **asked.plan},
             notices=looked.notices,
             timings={**looked.timings, **took},
+            ranges=tuple(
+                StreamRange(source, each.span.start, each.span.end)
+                for source, each in asked.streams.items()
+                if each.span.start is not None or each.span.end is not None
+            ),
         )
 
     async def window(

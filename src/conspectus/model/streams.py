@@ -200,14 +200,27 @@ class Moment:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamRange:
+    """The time range of a stream that a query names or selects; None: open."""
+
+    stream: str
+    start: datetime | None
+    end: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
 class Moments:
-    """The moments that answer a query, best first; `plan` says how the query was read."""
+    """The moments that answer a query, best first.
+
+    `plan` says how the query was read, `ranges` which part of a stream was searched where it was not all.
+    """
 
     outcome: Literal["found", "no_match"]
     moments: tuple[Moment, ...]
     plan: Mapping[str, str] = field(default_factory=dict)
     notices: tuple[str, ...] = ()
     timings: Mapping[str, float] = field(default_factory=dict)
+    ranges: tuple[StreamRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

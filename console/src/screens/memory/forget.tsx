@@ -9,7 +9,12 @@ type Receipt = Schemas["MemoryReceipt"];
 
 /** What is kept as a receipt of a deletion. */
 const figures = ({ memories, versions, chunks, vectors, edges, purged, ids }: Receipt) => ({
-  ...{ memories, versions, chunks, vectors, edges, purged },
+  memories,
+  versions,
+  chunks,
+  vectors,
+  edges,
+  purged,
   ids: ids.join(", "),
 });
 

@@ -1,0 +1,107 @@
+import { useEffect, useState } from "preact/hooks";
+import { api, take, type Schemas } from "../../api/client";
+import { instant } from "../../ui/format";
+import { asProblem, Show, useLoad } from "../../ui/load";
+
+type Match = Schemas["AlertEvent"];
+
+const KEPT = 50;
+
+/** The alerts of a collection and their matches, the newest on top, as they come. */
+export function Alerts({ collection }: { collection: string }) {
+  const alerts = useLoad(
+    (signal) => take(api.GET("/api/v1/alerts", { params: { query: { collection } }, signal })),
+    [collection],
+  );
+  const earlier = useLoad((signal) => take(api.GET("/api/v1/alerts/events", { signal })), []);
+  const [matches, add] = useState<Match[]>([]);
+  const [query, type] = useState("");
+  const [failure, fail] = useState("");
+  useEffect(() => {
+    const events = new EventSource("/api/v1/alerts/stream");
+    events.addEventListener("alert", (event) => {
+      const match = JSON.parse((event as MessageEvent<string>).data) as Match;
+      add((before) => [match, ...before].slice(0, KEPT));
+    });
+    return () => events.close();
+  }, []);
+  const create = async () => {
+    try {
+      const body = { name: query, query, collection } as Schemas["PutAlertBody"];
+      await take(api.POST("/api/v1/alerts", { body }));
+      type("");
+      fail("");
+      alerts.reload();
+    } catch (error) {
+      fail(asProblem(error).message);
+    }
+  };
+  const names = new Set(alerts.data?.map((each) => each.id));
+  const known = new Set(matches.map((each) => each.number));
+  const shown = [...matches, ...[...(earlier.data ?? [])].reverse().filter((each) => !known.has(each.number))];
+  return (
+    <section class="panel" aria-label="Alerts">
+      <h2>Alerts</h2>
+      <form
+        class="cluster after"
+        onSubmit={(event) => {
+          event.preventDefault();
+          void create();
+        }}
+      >
+        <input
+          class="field alert-query"
+          required
+          aria-label="What to be alerted to"
+          placeholder="a van at the door"
+          value={query}
+          onInput={(event) => type(event.currentTarget.value)}
+        />
+        <button class="btn" type="submit">
+          Add alert
+        </button>
+      </form>
+      {failure !== "" && (
+        <p class="failed" role="alert">
+          {failure}
+        </p>
+      )}
+      <Show of={alerts} what="the alerts">
+        {(found) => (
+          <ul class="list after">
+            {found.map((each) => (
+              <li key={each.id} class="row">
+                <span>{each.query || each.name}</span>
+                <button
+                  class="btn compact danger"
+                  type="button"
+                  aria-label={`Delete the alert ${each.name}`}
+                  onClick={() =>
+                    void take(api.DELETE("/api/v1/alerts/{alert}", { params: { path: { alert: each.id } } })).then(
+                      alerts.reload,
+                    )
+                  }
+                >
+                  Delete
+                </button>
+              </li>
+            ))}
+          </ul>
+        )}
+      </Show>
+      <ol class="list" aria-label="Matches of alerts" aria-live="polite">
+        {shown
+          .filter((each) => names.has(each.alert))
+          .map((each) => (
+            <li key={each.number}>
+              <p class="row">
+                <b>{each.name}</b>
+                <span class="tiny dim">{instant(each.created)}</span>
+              </p>
+              <p class="small">{each.text}</p>
+            </li>
+          ))}
+      </ol>
+    </section>
+  );
+}

@@ -1,0 +1,73 @@
+import { useEffect, useMemo, useState } from "preact/hooks";
+import type { Schemas } from "../../api/client";
+import { Virtual } from "../../ui/virtual";
+import { clockOf } from "./lines";
+
+type Caption = Schemas["Caption"];
+
+const ROW = 52;
+
+/** Captions in order of time; those of a moment that was found stand out. A live stream adds its own. */
+export function Captions({
+  captions,
+  moments,
+  at,
+  more,
+  placed: { collection, stream },
+}: {
+  captions: readonly Caption[];
+  moments: readonly Schemas["Moment"][];
+  /** Seconds that are kept in view. */
+  at: number | undefined;
+  more: boolean;
+  placed: { collection: string; stream: Schemas["Stream"] };
+}) {
+  const live = useLive(collection, stream, !more);
+  const rows = useMemo(() => {
+    const known = new Set(captions.map((each) => each.document.id));
+    return [...captions, ...live.filter((each) => !known.has(each.document.id))];
+  }, [captions, live]);
+  const found = new Set(moments.flatMap((each) => each.captions.map((caption) => caption.document.id)));
+  const first = moments[0]?.captions[0]?.document.id;
+  const wanted = at === undefined ? rows.findIndex((each) => each.document.id === first) : nearest(rows, at);
+  const clock = clockOf(stream);
+  return (
+    <section class="captions" aria-label="Captions">
+      <h2>Captions {stream.live && <span class="tag good">live</span>}</h2>
+      <div class="after">
+        <Virtual rows={rows} height={ROW} label="Captions" selected={wanted < 0 ? undefined : wanted} follow={at !== undefined}>
+          {(each) => (
+            <div class={found.has(each.document.id) ? "caption hit" : "caption"}>
+              <span class="small dim">{each.start === null ? "" : clock(each.start)}</span>
+              <span class="caption-text">
+                {each.text}
+                {found.has(each.document.id) && <span class="sr"> (found)</span>}
+              </span>
+            </div>
+          )}
+        </Virtual>
+      </div>
+    </section>
+  );
+}
+
+function nearest(rows: readonly Caption[], at: number): number {
+  const later = rows.findIndex((each) => (each.start ?? 0) > at);
+  return later < 0 ? rows.length - 1 : Math.max(later - 1, 0);
+}
+
+/** Captions of a live stream as they come. */
+function useLive(collection: string, stream: Schemas["Stream"], wanted: boolean): readonly Caption[] {
+  const [captions, add] = useState<Caption[]>([]);
+  useEffect(() => {
+    if (!stream.live || !wanted) return;
+    const address = `/api/v1/streams/${encodeURIComponent(stream.source.id)}/stream`;
+    const events = new EventSource(`${address}?collection=${encodeURIComponent(collection)}`);
+    events.addEventListener("caption", (event) => {
+      const { caption } = JSON.parse((event as MessageEvent<string>).data) as { caption: Caption };
+      add((before) => [...before, caption]);
+    });
+    return () => events.close();
+  }, [collection, stream, wanted]);
+  return captions;
+}
