@@ -115,6 +115,23 @@ class AskingContract:
         with pytest.raises(NotFound):
             await engine.explain("backup", 40, document="nobody")
 
+    async def test_an_explanation_says_from_which_budget_on(
+        self, engine: AnyEngine, local: AnyEngine
+    ) -> None:
+        """Of the candidates that were left out, or of those of one document alone."""
+        ids = await filled(engine)
+        there = await engine.explain("when is the backup?", 40, fits_from=True)
+        assert untimed(there) == untimed(await local.explain("when is the backup?", 40, fits_from=True))
+        out = next(each for each in there.trace if each.status == "over_budget")
+        assert out.fits_from is not None
+        for tokens, inside in ((out.fits_from, True), (out.fits_from - 1, False)):
+            window = await engine.explain("when is the backup?", tokens)
+            assert (window.trace[out.rank - 1].status == "included") is inside
+        alone = await engine.explain("when is the backup?", 5, document=ids[3], fits_from=True)
+        assert {each.document for each in alone.trace if each.fits_from} == {ids[3]}
+        plain = await engine.explain("when is the backup?", 40)
+        assert {each.fits_from for each in plain.trace} == {None}
+
     async def test_reranking_and_augmenting_are_the_same(self, engine: AnyEngine, local: AnyEngine) -> None:
         """Without a reranker the order stays, and that is said."""
         await filled(engine)

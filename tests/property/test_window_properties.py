@@ -194,6 +194,29 @@ def test_the_parts_of_a_budget_add_up_to_it(seed, form, tokens, tokenizer, besid
         assert shown in texts.get(citation.number, "")
 
 
+@settings(max_examples=tries(60))
+@given(st.integers(0, 2**32), st.integers(0, 600), st.sampled_from(FORMS), st.integers(0, 40))
+def test_a_candidate_fits_from_its_budget_on(seed, tokens, form, reserved):
+    """By packing into that budget and into one token less; else no budget holds the candidate."""
+    hits = Corpus(random.Random(seed), longest=600).hits(7)
+    found, counted = Retrieval("found", tuple(hits)), counter("chars4_ceil")
+
+    def entries(most, **options):
+        budget = Budget(most, "chars4_ceil", reserved_tokens=reserved)
+        made = build_window(found, budget, renderer_named(form), counted, WindowOptions(**options))
+        return {each.rank: each for each in made.trace}
+
+    explained, everything = entries(tokens, fits_from=99), entries(10**6)
+    assert {rank: replace(each, fits_from=None) for rank, each in explained.items()} == entries(tokens)
+    for rank, each in explained.items():
+        if each.fits_from is not None:
+            assert each.fits_from > max(tokens, reserved)
+            assert each.status != "included" == entries(each.fits_from)[rank].status
+            assert entries(each.fits_from - 1)[rank].status != "included"
+        else:
+            assert "duplicate" in {each.status, everything[rank].status} or each.status == "included"
+
+
 @settings(max_examples=tries(150))
 @given(
     st.integers(0, 2**32),

@@ -49,6 +49,9 @@ class Listed:
     """Which candidates are listed."""
 
     document: Annotated[str | None, typer.Option(help="Document to explain as well (id).")] = None
+    fits_from: Annotated[
+        bool, typer.Option("--fits-from", help="Say from which budget on candidates are in the window.")
+    ] = False
     limit: Annotated[
         int, typer.Option("--limit", "-n", min=1, help="Maximum number of candidates in the table.")
     ] = 20
@@ -106,7 +109,9 @@ def explain(
 ) -> None:
     """Show the score and status of every candidate."""
     budget = Budget(max_tokens, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens)
-    window = session.engine.explain(query, budget, document=listed.document, **_scope(session, searched))
+    window = session.engine.explain(
+        query, budget, document=listed.document, fits_from=listed.fits_from, **_scope(session, searched)
+    )
     session.show(window, trace_table(window, listed.limit))
     more = len(window.trace) - listed.limit
     if more > 0:
@@ -186,7 +191,7 @@ def trace_table(window: ContextWindow, limit: int) -> RenderableType:
             f"{entry.score:.3f}",
             cell(_parts(entry.parts)),
             cell(entry.title or entry.document, limit=60),
-            cell(entry.reason),
+            cell(entry.reason + (f"; fits from {entry.fits_from} on" if entry.fits_from else "")),
         )
     used = f"{window.tokens} of {window.max_tokens} tokens ({window.tokenizer})"
     return Group(table, Text(used), Text(budget_sum(window.parts)))

@@ -1,5 +1,6 @@
 """Search: the pipeline of one person, and the service that retrieves hits and builds context windows."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
@@ -45,6 +46,8 @@ MIN_SIMILARITY = 0.25
 MOST_SENTENCES = 64
 """Sentences of a hit that are compared with the query if they share no term with it."""
 
+FITTED = 20
+"""The most candidates of which it is found from which budget on they are in a window."""
 SEE_AS = "see as another user"
 PENDING = "vector search is incomplete: some texts are not embedded yet"
 
@@ -324,11 +327,13 @@ class SearchService(Service):
         max_tokens: int | Budget,
         *,
         document: str | None = None,
+        fits_from: bool = False,
         **options: Unpack[QueryOptions],
     ) -> ContextWindow:
         """Build a window whose trace also covers the chunks of one document, found or not.
 
-        The `parts` of the window divide the whole budget.
+        The `parts` of the window divide the whole budget. With `fits_from`, the first 20 candidates that the
+        budget leaves out or cuts, or those of the document, say from which budget on they are in it.
         """
         stored = None if document is None else (await self._authorized.document(document))[0]
         found = await self._searcher.search(self._whole_query(query, options), also=stored)
@@ -337,7 +342,10 @@ class SearchService(Service):
         if stored is not None and stored.id not in ranked:
             why = "the filter leaves it out" if stored.chunks else "it has no text"
             found = replace(found, notices=(*found.notices, f"{stored.id} was not ranked: {why}"))
-        return self._explained(found, max_tokens)
+        fitted = FITTED if fits_from else 0
+        only = None if stored is None else stored.id
+        shown = WindowOptions(parts=True, fits_from=fitted, document=only)
+        return await asyncio.to_thread(self._explained, found, max_tokens, shown)
 
     async def explain_as(
         self, /, query: str | Query, max_tokens: int | Budget, *, user: str, **options: Unpack[QueryOptions]
@@ -403,10 +411,13 @@ class SearchService(Service):
         everything: QueryOptions = {"limit": self._parts.settings.max_limit, **options}
         return checked_query(query, everything, self._parts.settings)
 
-    def _explained(self, found: Retrieval, max_tokens: int | Budget) -> ContextWindow:
+    def _explained(
+        self, found: Retrieval, max_tokens: int | Budget, options: WindowOptions | None = None
+    ) -> ContextWindow:
+        options = options or WindowOptions(parts=True)
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         count = self._parts.counter(budget.tokenizer)
-        return build_window(found, budget, renderer_named("text"), count, WindowOptions(parts=True))
+        return build_window(found, budget, renderer_named("text"), count, options)
 
     async def _other(self, user: str) -> User:
         found = await self._parts.accounts.user(user)

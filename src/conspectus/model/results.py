@@ -125,7 +125,9 @@ class TraceEntry:
     """The status of a candidate, with its rank, the parts of its score, and its place in its document.
 
     `tokens` is about what it adds to the window: 0 if it is not included, or replaces a mark of omitted
-    messages of the same size.
+    messages of the same size. `fits_from`, set by `explain` on request, is a larger `max_tokens` with which
+    the whole candidate is in the window, while with one token less it is not. It is found by doubling steps
+    and bisection: what is in a window of some size need not be in every larger one, nor in none between.
     """
 
     rank: int
@@ -142,6 +144,7 @@ class TraceEntry:
     heading: str | None = None
     start: int = 0
     end: int = 0
+    fits_from: int | None = None
 
 
 PartKind = Literal["system", "query", "frame", "header", "passage", "free", "reserved"]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import tzinfo
-from functools import partial
+from functools import cache, partial
 
 from conspectus.errors import InvalidInput
 from conspectus.model.query import Budget
@@ -11,7 +11,7 @@ from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval, Tr
 from conspectus.text.clean import clean
 from conspectus.window.cost_estimate import Estimator, Focus
 from conspectus.window.counting import RenderingCounter
-from conspectus.window.packer import Packed, Refusal, pack
+from conspectus.window.packer import Packed, Refusal, WindowPlan, fits_from, packing
 from conspectus.window.parts import parts_of
 from conspectus.window.passages import Layout, Threads
 from conspectus.window.render import Renderer
@@ -23,12 +23,15 @@ class WindowOptions:
 
     `labels` are names of streams by source id, shown for captions and events without a title; `zones` are
     time zones of streams by source id (default: UTC). With `parts`, the window is counted once more for the
-    parts of the whole budget.
+    parts of the whole budget. `fits_from` is the number of candidates, of those left out or cut, for which a
+    budget is found that holds them, best first; with `document`, only its candidates count.
     """
 
     labels: Mapping[str, str] = field(default_factory=dict)
     zones: Mapping[str, tzinfo] = field(default_factory=dict)
     parts: bool = False
+    fits_from: int = 0
+    document: str | None = None
 
 
 def build_window(
@@ -53,16 +56,21 @@ def build_window(
     options = options or WindowOptions()
     allowed = _allowed(budget, count)
     threads = Threads(retrieval.threads, options.labels, options.zones)
-    packed = _packed(
-        retrieval, allowed, renderer, RenderingCounter(renderer, count, budget.tokenizer), threads
-    )
+    packed_in = _packing(retrieval, renderer, RenderingCounter(renderer, count, budget.tokenizer), threads)
+    packed = packed_in(allowed)
     window = _window(retrieval, budget, packed, allowed)
-    return replace(window, parts=parts_of(packed, budget, renderer, count)) if options.parts else window
+    if options.parts:
+        window = replace(window, parts=parts_of(packed, budget, renderer, count))
+    if options.fits_from:
+        beside = _beside(budget, count)
+        window = replace(window, trace=_fitted(window, packed_in, beside, options))
+    return window
 
 
-def _packed(
-    retrieval: Retrieval, allowed: int, renderer: Renderer, exact: RenderingCounter, threads: Threads
-) -> Packed:
+def _packing(
+    retrieval: Retrieval, renderer: Renderer, exact: RenderingCounter, threads: Threads
+) -> Callable[[int], Packed]:
+    """A function that packs the hits into so many tokens."""
     estimator = partial(
         Estimator,
         renderer=renderer,
@@ -72,7 +80,29 @@ def _packed(
         focus=Focus(retrieval.terms, retrieval.nearest),
     )
     hits = sorted(retrieval.hits, key=_rank)
-    return pack(hits, allowed, renderer=renderer, count=exact, estimator=estimator, threads=threads)
+    return packing(hits, renderer=renderer, count=exact, estimator=estimator, threads=threads)
+
+
+def _fitted(
+    window: ContextWindow, packed_in: Callable[[int], Packed], beside: int, options: WindowOptions
+) -> tuple[TraceEntry, ...]:
+    """The trace with budgets that hold the first of the candidates that were left out or cut."""
+    missing = [
+        each
+        for each in window.trace
+        if each.status in {"over_budget", "truncated"} and options.document in {None, each.document}
+    ]
+
+    @cache
+    def plan(tokens: int) -> WindowPlan:
+        return packed_in(tokens).plan
+
+    found: dict[int, int] = {}
+    for each in missing[: options.fits_from]:
+        tokens = fits_from(each.rank - 1, window.max_tokens, plan)
+        if tokens is not None:
+            found[each.rank] = tokens + beside
+    return tuple(replace(each, fits_from=found.get(each.rank)) for each in window.trace)
 
 
 def _window(retrieval: Retrieval, budget: Budget, packed: Packed, allowed: int) -> ContextWindow:
@@ -97,8 +127,13 @@ def _allowed(budget: Budget, count: Callable[[str], int]) -> int:
     for name, tokens in (("max_tokens", budget.max_tokens), ("reserved_tokens", budget.reserved_tokens)):
         if tokens < 0:
             raise InvalidInput(name, f"is {tokens}; a number of tokens cannot be negative")
-    beside = sum(count(clean(text)) for text in (budget.system, budget.query) if text)
-    return max(budget.max_tokens - beside - budget.reserved_tokens, 0)
+    return max(budget.max_tokens - _beside(budget, count), 0)
+
+
+def _beside(budget: Budget, count: Callable[[str], int]) -> int:
+    """The tokens that a budget must cover besides the window."""
+    texts = sum(count(clean(text)) for text in (budget.system, budget.query) if text)
+    return texts + budget.reserved_tokens
 
 
 def _rank(hit: Hit) -> tuple[float, str, int, int]:

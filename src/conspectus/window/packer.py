@@ -24,6 +24,8 @@ from conspectus.window.passages import (
 from conspectus.window.render import Rendered, Renderer
 
 WORTH_FILLING = 24
+FIRST_STEP = 16
+"""Tokens by which a budget is made larger at first to find one that holds a candidate."""
 _MOST_CUTS_TRIED = 16
 
 
@@ -82,6 +84,10 @@ class WindowPlan:
     def unused(self, room: int) -> int:
         """Return the tokens of a budget that the plan leaves, by its estimates."""
         return max(room - sum(self.costs.values()), 0)
+
+    def holds(self, rank: int) -> bool:
+        """Return whether the whole text of a rank is selected."""
+        return rank in self.pieces and not self.pieces[rank].cut
 
     @property
     def complete(self) -> bool:
@@ -235,16 +241,15 @@ class Packed:
         return (0 in self.plan.pieces, self.tokens)
 
 
-def pack(
+def packing(
     hits: Sequence[Hit],
-    allowed: int,
     *,
     renderer: Renderer,
     count: RenderingCounter,
     estimator: Callable[[Hit], Estimator],
     threads: Threads,
-) -> Packed:
-    """Pack the best hits into at most `allowed` tokens of rendered text.
+) -> Callable[[int], Packed]:
+    """Return a function that packs the best hits into so many tokens of rendered text, at most.
 
     Hits that fit are added, best first. The first hit that does not fit is truncated to the tokens left. The
     best hit is never dropped for others. If it is too large, it is truncated to at least three quarters of
@@ -252,14 +257,20 @@ def pack(
 
     Args:
         hits: best first.
-        allowed: tokens, not negative.
         estimator: makes the cost estimate from a sample.
         threads: threads whose omitted messages are counted and marked. The marks use tokens.
     """
-    if not hits or allowed <= 0:
-        return _nothing(hits)
+    if not hits:
+        return lambda _: _nothing(hits)
     candidates = [Candidate(rank, hit) for rank, hit in enumerate(hits)]
-    packer = _Packer(candidates, allowed, renderer, count, estimator(hits[0]), threads)
+    costs = estimator(hits[0])
+    return lambda allowed: _pack(_Packer(candidates, allowed, renderer, count, costs, threads))
+
+
+def _pack(packer: "_Packer") -> Packed:
+    allowed = packer.allowed
+    if allowed <= 0:
+        return _nothing(packer.candidates)
     best = packer.fit()
     if allowed < _LEAST_TO_FILL or best.plan.complete or packer.is_full(best):
         return best
@@ -267,6 +278,20 @@ def pack(
     swaps = (Swap(frozenset(kept) - {out}, out) for out in reversed(kept[1:][-_MOST_SWAPS:]))
     full = filter(packer.is_full, map(packer.fit, swaps))
     return next((packed for packed in full if packed.worth > best.worth), best)
+
+
+def fits_from(rank: int, allowed: int, plan: Callable[[int], WindowPlan]) -> int | None:
+    """Find tokens above `allowed` with which the whole candidate is in the plan, and with one less is not.
+
+    None if it is in no plan, for instance because it has the same text as a better one. Needs a plan in which
+    it is not whole for `allowed` tokens, and looks at no more than 2 log2 of the tokens that all take.
+    """
+    low, step = allowed, FIRST_STEP
+    while not plan(low + step).holds(rank):
+        if plan(low + step).complete:
+            return None
+        low, step = low + step, 2 * step
+    return bisect_left(range(low + step), True, lo=low + 1, key=lambda tokens: plan(tokens).holds(rank))
 
 
 @dataclass(frozen=True, slots=True)
