@@ -61,8 +61,9 @@ patient: $(READY)
 pages: $(CONSOLE)
 	nice -n 19 $(BIN)/python -m pytest -q tests/console
 
-docs: $(READY)  ## write the pages that are made from code
+docs: $(CONSOLE)  ## write the pages and the pictures that are made from code
 	$(BIN)/python scripts/settings_page.py
+	$(BIN)/python scripts/screenshots.py
 
 console: $(CONSOLE)  ## build the web console, which the server then has at /console
 

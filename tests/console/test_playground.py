@@ -61,8 +61,12 @@ def test_a_document_that_is_not_there_is_answered_in_two_clicks(visit: Opened, s
     answer = page.locator(".why-answer")
     expect(answer).to_contain_text(re.compile(r"rank \d+ of \d+"))
     expect(answer.get_by_role("img")).to_be_visible()
-    page.get_by_role("button", name=re.compile("Try with")).click()
-    expect(page.get_by_label("Budget", exact=True).first).to_have_value("4,096")
+    needed = answer.get_by_role("button", name=re.compile("Use .* tokens"))
+    tokens = figure(needed.inner_text())
+    needed.click()
+    expect(page.get_by_label("Budget", exact=True).first).to_have_value(f"{tokens:,}")
+    expect(answer).to_contain_text("It is here")
+    assert tokens > 2048
 
 
 def test_statuses_count_every_candidate(visit: Opened, site: Site) -> None:

@@ -6,6 +6,7 @@ export const STATUSES: readonly (readonly [Status, string])[] = [
   ["duplicate", "Duplicate"],
   ["over_budget", "Over budget"],
   ["below_min_similarity", "Below threshold"],
+  ["below_min_confidence", "Below confidence"],
 ];
 
 const NAMES = new Map<string, string>(STATUSES);

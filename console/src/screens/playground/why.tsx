@@ -101,7 +101,7 @@ function Answer({
   onBudget: (tokens: number) => void;
 }) {
   const explained = useLoad(
-    (signal) => take(api.POST("/api/v1/explain", { body: { ...bodyOf(settings), document }, signal })),
+    (signal) => take(api.POST("/api/v1/explain", { body: { ...bodyOf(settings), document, fits_from: true }, signal })),
     [settings, document],
   );
   if (explained.error !== undefined) {
@@ -113,7 +113,6 @@ function Answer({
   const own = window.trace.filter((each) => each.document === document);
   const best = own.find(isIn) ?? own[0];
   if (best === undefined) return <p class="why-answer">Nothing of this document is a candidate for this question.</p>;
-  const larger = best.status === "over_budget" || best.status === "truncated";
   return (
     <div class="why-answer" aria-live="polite">
       <StatusLabel status={best.status} />
@@ -124,10 +123,11 @@ function Answer({
         {own.length > 1 && `${counted(own.length, "passage")} of it were compared.`}
       </p>
       <Strip trace={window.trace} own={own} />
-      {larger && (
+      {best.fits_from !== null && best.fits_from !== undefined && (
         <p>
-          <button class="link" type="button" onClick={() => onBudget(settings.maxTokens * 2)}>
-            Try with {whole(settings.maxTokens * 2)} tokens
+          It is in the window whole with {whole(best.fits_from)} tokens.{" "}
+          <button class="link" type="button" onClick={() => onBudget(best.fits_from ?? settings.maxTokens)}>
+            Use {whole(best.fits_from)} tokens
           </button>
         </p>
       )}
