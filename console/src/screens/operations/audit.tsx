@@ -1,0 +1,40 @@
+import { api, take } from "../../api/client";
+import { counted, instant } from "../../ui/format";
+import { Show, useLoad } from "../../ui/load";
+
+const NEWEST = 100;
+
+/** The questions that were asked as another user. */
+export function Audit() {
+  const loaded = useLoad(async (signal) => {
+    const { entries } = await take(api.GET("/api/v1/audit", { params: { query: { limit: NEWEST } }, signal }));
+    const users = await api.GET("/api/v1/users", { signal });
+    const collections = await api.GET("/api/v1/collections", { signal });
+    return {
+      entries,
+      users: new Map(users.data?.map((each) => [each.id, each.name])),
+      collections: new Map(collections.data?.map((each) => [each.id, each.name])),
+    };
+  }, []);
+  return (
+    <Show of={loaded} what="the audit log">
+      {({ entries, users, collections }) => (
+        <>
+          <h1>{entries.length === 0 ? "Nobody looked as another user" : `${counted(entries.length, "look")} as another user`}</h1>
+          <ul class="list after">
+            {entries.map((each) => (
+              <li key={each.id} class="audit-row">
+                <span>
+                  <b>{users.get(each.actor) ?? each.actor}</b> as <b>{users.get(each.viewed_as) ?? each.viewed_as}</b>{" "}
+                  in {collections.get(each.collection) ?? each.collection}
+                  <span class="text small dim block-line">{each.query}</span>
+                </span>
+                <span class="small dim">{instant(each.created)}</span>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </Show>
+  );
+}

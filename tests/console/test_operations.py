@@ -1,0 +1,76 @@
+"""Operations: jobs, indexes, keys, users and the audit log."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.console.conftest import Opened, Site, demo, scrolls_sideways, violations
+
+PARTS = ("overview", "people", "requests", "audit")
+
+
+@pytest.fixture
+def changeable(tmp_path: Path) -> Iterator[Site]:
+    """An example store that the test may change."""
+    with demo(tmp_path / "demo") as site:
+        yield site
+
+
+def test_it_says_what_needs_a_person(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, "/operations", key=changeable.key)
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nothing needs you.")
+    body = {"url": "http://127.0.0.1:9/missing"}
+    origin = {"Origin": changeable.address}
+    address = f"{changeable.address}/api/v1/collections/default/ingest/url"
+    assert page.request.post(address, data=body, headers=origin).status == 202
+    expect(page.get_by_role("heading", level=1)).to_contain_text("1 job failed", timeout=40_000)
+    expect(page.get_by_role("button", name="Retry")).to_be_visible()
+
+
+def test_a_check_is_a_report(visit: Opened, example: Site) -> None:
+    page = visit(example, "/operations", key=example.key)
+    page.get_by_role("button", name="Check now").click()
+    expect(page.get_by_text("clean", exact=True).first).to_be_visible()
+    expect(page.get_by_text("index of default")).to_be_visible()
+
+
+def test_a_key_is_shown_once_and_revoked(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, "/operations?part=people", key=changeable.key)
+    page.get_by_label("Name of a new user").fill("carol")
+    page.get_by_role("button", name="Create the user").click()
+    page.get_by_role("combobox").select_option("carol")
+    page.get_by_label("Label of a new key").fill("laptop")
+    page.get_by_role("button", name="Create the key").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("csp_")
+    dialog.get_by_role("button", name="Close").click()
+    row = page.locator(".operations-key", has_text="laptop")
+    expect(row).to_contain_text("carol")
+    row.get_by_role("button", name="Revoke").click()
+    expect(row).to_contain_text("revoked")
+
+
+def test_looks_as_another_user_are_listed(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, "/see-as?collection=default&user=bob&query=backup", key=changeable.key)
+    expect(page.get_by_text("You are seeing as bob")).to_be_visible()
+    page.goto(f"{changeable.address}/console/operations?part=audit")
+    expect(page.locator(".audit-row")).to_have_text(re.compile("owner as bob in default *backup"))
+
+
+def test_a_person_without_rights_sees_no_users(visit: Opened, locked: Site) -> None:
+    page = visit(locked, "/operations?part=people", key=locked.key)
+    expect(page.get_by_role("heading", name="Users")).to_be_visible()
+    page.get_by_role("button", name="Audit log").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Nobody looked as another user")
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+@pytest.mark.parametrize("part", PARTS)
+def test_it_is_accessible_at_any_width(visit: Opened, example: Site, part: str, narrow: bool) -> None:
+    page = visit(example, f"/operations?part={part}", key=example.key, narrow=narrow)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert not scrolls_sideways(page)
+    assert violations(page) == []
