@@ -183,6 +183,42 @@ def test_the_same_words_of_two_people_are_two_statements():
     assert made.trace[2].reason == "same text as [2]"
 
 
+SENTENCES = [f"The {word} of the old harbor is opened by the keeper when a ship comes in." for word in (
+    "gate", "bridge", "lock", "crane", "office", "store", "yard", "dock", "chapel", "market", "tower", "well"
+)]  # fmt: skip
+PAGE = " ".join(SENTENCES)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "fate"),
+    [
+        (PAGE.replace("crane", "winch"), {}, "near_duplicate"),
+        (" ".join([*SENTENCES[4:], "Ships wait."]), {}, "near_duplicate"),
+        (PAGE.replace("a ship", "a boat"), {}, "included"),
+        (PAGE.replace("the old harbor", "harbor 2", 1), {}, "included"),
+        (" ".join([*SENTENCES[8:], *(f"Ann asked Bo about {n} once." for n in "abc")]), {}, "included"),
+        (SENTENCES[0].replace("gate", "door"), {}, "included"),
+        (PAGE.replace("crane", "winch"), {"kind": "message", "author": "bo"}, "included"),
+    ],
+)
+def test_nearly_all_of_a_text_in_another_page_is_a_near_duplicate(text, fields, fate):
+    made = window([hit("a", PAGE, 0.9), hit(document("b", **fields), text, 0.5)], 2000)
+    assert fates(made) == ["included", fate]
+    if fate == "near_duplicate":
+        assert made.trace[1].reason.startswith("nearly the same text as [1]: 9")
+
+
+def test_a_near_duplicate_is_not_cut_into_the_room_left():
+    copy = PAGE.replace("crane", "winch")
+    made = window([hit("a", PAGE, 0.9), hit("b", copy, 0.5), hit("c", TEXT, 0.4)], count(PAGE) + 100)
+    assert fates(made) == ["included", "near_duplicate", "truncated"]
+
+
+def test_a_near_duplicate_within_its_own_document_is_shown():
+    made = window([hit("a", PAGE, 0.9), hit("a", PAGE.replace("crane", "winch"), 0.5, start=len(PAGE))], 2000)
+    assert fates(made) == ["included", "included"]
+
+
 def test_a_copy_of_a_hit_that_is_cut_is_a_duplicate_but_not_a_part_of_it():
     big = SENTENCE * 60 + "The very end."
     made = window([hit("a", big, 0.9), hit("copy", big, 0.8), hit("part", "The very end.", 0.7)], 150)
@@ -226,7 +262,7 @@ def test_too_little_room_for_anything_worth_reading_is_left_empty():
 
 def test_a_last_hit_gives_way_where_its_room_cannot_be_filled_otherwise():
     title = "a title that is much too long for the room that is left over after the other hits are in"
-    hits = [hit("a", SENTENCE * 8, 0.9), hit("b", SENTENCE * 4 + "b", 0.8)]
+    hits = [hit("a", SENTENCE * 8, 0.9), hit("b", SENTENCE * 4 + "7", 0.8)]
     hits += [hit(document(f"c{n}", title=title), f"{TEXT} {n}", 0.5) for n in range(3)]
     made = window(hits, 200)
     assert made.tokens >= 190
@@ -237,7 +273,7 @@ def test_a_last_hit_gives_way_where_its_room_cannot_be_filled_otherwise():
 @pytest.mark.parametrize("tokenizer", ["cl100k_base", "chars4_floor", "chars4_min1", "bytes4_min1"])
 @pytest.mark.parametrize("tokens", [0, 1, 7, 50, 333, 2000])
 def test_every_tokenizer_counts_its_own_tokens(tokenizer, tokens):
-    hits = [hit(f"d{n}", TEXT[n * 7 :], 1 / (n + 1)) for n in range(9)]
+    hits = [hit(f"d{n}", f"{n}. {TEXT[n * 7 :]}", 1 / (n + 1)) for n in range(9)]
     made = window(hits, Budget(tokens, tokenizer))
     assert made.tokens <= tokens
     assert made.tokens == (counter(tokenizer)(made.text) if made.text else 0)

@@ -29,6 +29,7 @@ FATES = {
     "included": "green",
     "truncated": "yellow",
     "duplicate": "dim",
+    "near_duplicate": "dim",
     "below_min_similarity": "red",
     "below_min_confidence": "red",
     "over_budget": "cyan",

@@ -10,7 +10,13 @@ from conspectus.model.records import Chunk, Document, EmbeddingSpace
 
 Outcome = Literal["found", "no_match"]
 TraceStatus = Literal[
-    "included", "truncated", "duplicate", "below_min_similarity", "below_min_confidence", "over_budget"
+    "included",
+    "truncated",
+    "duplicate",
+    "near_duplicate",
+    "below_min_similarity",
+    "below_min_confidence",
+    "over_budget",
 ]
 
 

@@ -206,6 +206,9 @@ def _refused(refusal: Refusal, hits: Sequence[Hit], numbers: dict[int, int]) -> 
         if number is None:
             return "over_budget", "does not fit, like the better hit with the same text"
         return "duplicate", f"same text as [{number}]"
+    if refusal.near is not None:
+        number = numbers.get(hits[refusal.near].chunk.id)
+        return "near_duplicate", f"nearly the same text as [{number}]: {refusal.share:.0%} of it"
     if refusal.swapped:
         return "over_budget", "gave way to what fills the window better"
     if not refusal.needs:

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -33,11 +33,13 @@ _MOST_CUTS_TRIED = 16
 class Refusal:
     """The reason why a candidate is not in the window.
 
-    It is blank, has the same text as rank `same_as`, was `swapped` for other candidates, or needs more tokens
-    than were left.
+    It is blank, has the same text as rank `same_as`, or a `share` of its text is that of the document of rank
+    `near`; it was `swapped` for other candidates, or needs more tokens than were left.
     """
 
     same_as: int | None = None
+    near: int | None = None
+    share: float = 0.0
     blank: bool = False
     swapped: bool = False
     needs: int = 0
@@ -46,7 +48,7 @@ class Refusal:
     @property
     def for_want_of_room(self) -> bool:
         """Whether a larger budget would include the candidate."""
-        return self.same_as is None and not self.blank
+        return self.same_as is None and self.near is None and not self.blank
 
 
 class Candidate:
@@ -66,6 +68,12 @@ class Candidate:
     def words(self) -> Sequence[str]:
         """The words of its text, in order."""
         return self.hit.chunk.text.split()
+
+    @cached_property
+    def runs(self) -> Sequence[tuple[str, ...]]:
+        """The runs of four words in its text."""
+        words = self.words
+        return list(zip(words, words[1:], words[2:], words[3:], strict=False))
 
     @cached_property
     def spaced(self) -> str:
@@ -161,6 +169,10 @@ class Planner:
         if closed or price > self._room:
             self._plan.refused[rank] = Refusal(needs=price, left=0 if closed else self._room)
             return
+        near = self._shown.near(candidate)
+        if near is not None:
+            self._plan.refused[rank] = near
+            return
         self._take(candidate, SelectedChunk(rank, hit, 0, len(hit.chunk.text)), price)
         self._shown.add(candidate)
 
@@ -200,7 +212,10 @@ class Planner:
         for rank in skipped[:_MOST_CUTS_TRIED]:
             if self._room < self._worth:
                 return
-            if self._cut(candidates[rank]):
+            near = self._shown.near(candidates[rank])
+            if near is not None:
+                self._plan.refused[rank] = near
+            elif self._cut(candidates[rank]):
                 del self._plan.refused[rank]
                 if self._plan.pieces[rank].cut:
                     return
@@ -375,14 +390,18 @@ class _Voice:
 
 
 _FIRST_WORDS = 4
+NEAR = 0.9
+"""The least share of the runs of a text in another document with which it is nearly the same."""
+_NEAR_WORDS = 20
+_EVERY = 8
 
 
 class SeenTexts:
     """Finds texts that the window already contains.
 
     A text is a duplicate if it equals a shown text, or if a shown text contains its words without
-    interruption. Messages are compared only with messages of the same author, captions and events only with
-    those of the same time.
+    interruption. A page is nearly one if nearly all runs of its words are in another page. Messages are
+    compared only with messages of the same author, captions and events only with those of the same time.
     """
 
     def __init__(self) -> None:
@@ -400,6 +419,30 @@ class SeenTexts:
             return None
         return next((rank for rank, each in voice.shown.items() if candidate.spaced in each.spaced), None)
 
+    def near(self, candidate: Candidate) -> Refusal | None:
+        """Return a refusal if nearly all runs of a page are in the shown texts of one other page.
+
+        Words with digits must all be there, and short texts are never nearly the same.
+        """
+        words, voice = candidate.words, self._voices[candidate.voice]
+        some = words[::_EVERY]
+        if candidate.hit.document.kind != "page" or len(words) < _NEAR_WORDS:
+            return None
+        if sum(word in voice.words for word in some) < NEAR * len(some):
+            return None
+        copies: dict[str, list[Candidate]] = defaultdict(list)
+        for each in voice.shown.values():
+            other = each.hit.document
+            if other.kind == "page" and other.id != candidate.hit.document.id:
+                copies[other.id].append(each)
+        for shown in copies.values():
+            known = set[tuple[str, ...]]().union(*(each.runs for each in shown))
+            share = sum(run in known for run in candidate.runs) / len(candidate.runs)
+            if share >= NEAR and not _numbers(set(words).difference(*(each.words for each in shown))):
+                best = max(shown, key=lambda each: len(set(each.runs).intersection(candidate.runs)))
+                return Refusal(near=best.rank, share=share)
+        return None
+
     def add(self, candidate: Candidate, *, whole: bool = True) -> None:
         """Add a shown text. Of a truncated text, only the hash is added."""
         self._hashes.setdefault(candidate.same, candidate.rank)
@@ -407,6 +450,10 @@ class SeenTexts:
             voice = self._voices[candidate.voice]
             voice.shown[candidate.rank] = candidate
             voice.words.update(candidate.words)
+
+
+def _numbers(words: Iterable[str]) -> bool:
+    return any(any(map(str.isdigit, word)) for word in words)
 
 
 def _voice(hit: Hit) -> str:
