@@ -64,6 +64,51 @@ def test_a_deletion_leaves_a_receipt(visit: Opened, notes: Site) -> None:
     expect(page.get_by_text("There are no documents here.")).to_be_visible()
 
 
+def test_a_source_is_deleted_after_a_preview_of_its_documents(visit: Opened, notes: Site) -> None:
+    page = visit(notes, "/documents?collection=notes")
+    page.get_by_role("group", name="Sources").get_by_role("button", name="handbook").click()
+    page.get_by_role("button", name="Delete this source …").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog).to_contain_text("documents1")
+    dialog.get_by_role("button", name="Delete", exact=True).click()
+    expect(dialog).to_contain_text("sourcehandbook")
+    dialog.get_by_role("button", name="Close").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("0 documents in 0 sources of notes")
+
+
+def test_a_connection_is_synced_and_deleted_with_what_it_brought(visit: Opened, tmp_path: Path) -> None:
+    pages = tmp_path / "pages"
+    pages.mkdir()
+    for name in ("one", "two"):
+        (pages / f"{name}.md").write_text(f"# {name}\n\nThis is page {name}.")
+    with conspectus.open(tmp_path / "store", settings=conspectus.Settings(embedder="none")) as engine:
+        engine.add([conspectus.NewDocument(text=TEXT, key="own.md")], collection="notes")
+        engine.connections.create("wiki", "markdown", {"path": str(pages)}, collection="notes")
+    with served(tmp_path / "store", "--no-auth") as site:
+        page = visit(site, "/documents?collection=notes")
+        page.get_by_role("button", name="Sync now").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("3 documents in 2 sources of notes")
+        page.get_by_role("button", name="Delete …").click()
+        dialog = page.get_by_role("dialog")
+        expect(dialog).to_contain_text("documents2")
+        dialog.get_by_role("button", name="Delete", exact=True).click()
+        dialog.get_by_role("button", name="Close").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("1 document in 1 source of notes")
+
+
+def test_scrolling_loads_the_next_pages(visit: Opened, tmp_path: Path) -> None:
+    with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
+        texts = (conspectus.NewDocument(text=f"Page {n}.", key=f"{n}.md") for n in range(1100))
+        engine.add(texts, collection="notes")
+    with served(tmp_path, "--no-auth") as site:
+        page = visit(site, "/documents?collection=notes")
+        for shown in (500, 1000):
+            expect(page.get_by_text(f"The first {shown:,} of 1,100")).to_be_visible()
+            assert page.locator(".document-row").count() < 50
+            page.get_by_role("list", name="Documents").evaluate("list => list.scrollTo(0, 1e6)")
+        expect(page.locator("[aria-setsize='1100']").first).to_be_visible()
+
+
 def test_a_document_that_is_not_there_says_no_more(visit: Opened, notes: Site) -> None:
     page = visit(notes, "/documents/nothing")
     expect(page.get_by_role("heading", name="Nothing here that you may see")).to_be_visible()
@@ -72,6 +117,16 @@ def test_a_document_that_is_not_there_says_no_more(visit: Opened, notes: Site) -
 def test_an_empty_store_says_how_to_fill_it(visit: Opened, empty: Site) -> None:
     page = visit(empty, "/documents")
     expect(page.get_by_role("heading", name="Nothing is stored yet")).to_be_visible()
+    assert violations(page) == []
+
+
+def test_the_first_collection_is_created(visit: Opened, tmp_path: Path) -> None:
+    with served(tmp_path, "--no-auth") as site:
+        page = visit(site, "/documents")
+        page.get_by_label("Name of the collection").fill("notes")
+        page.get_by_role("button", name="Create").click()
+        expect(page.get_by_role("heading", level=1)).to_have_text("0 documents in 0 sources of notes")
+        expect(page.get_by_role("region", name="Add documents")).to_be_visible()
 
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])

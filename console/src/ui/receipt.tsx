@@ -30,12 +30,15 @@ export function Receipt({ figures }: { figures: Figures }) {
 export function DeleteDialog({
   title,
   preview,
+  purges = true,
   remove,
   onClose,
 }: {
   title: string;
   /** What the deletion takes away. */
   preview: Figures;
+  /** Whether the deletion can be a purge. */
+  purges?: boolean;
   /** Deletes, and answers with the receipt. */
   remove: (purge: boolean) => Promise<Figures>;
   onClose: (deleted: boolean) => void;
@@ -68,10 +71,12 @@ export function DeleteDialog({
               </div>
             ))}
           </dl>
-          <label class="cluster after">
-            <input type="checkbox" checked={purge} onChange={(event) => setPurge(event.currentTarget.checked)} />
-            Purge: answer when no file holds the text any more
-          </label>
+          {purges && (
+            <label class="cluster after">
+              <input type="checkbox" checked={purge} onChange={(event) => setPurge(event.currentTarget.checked)} />
+              Purge: answer when no file holds the text any more
+            </label>
+          )}
           {failure !== "" && (
             <p class="failed" role="alert">
               {failure}

@@ -10,6 +10,7 @@ export function Virtual<T>({
   height,
   selected,
   follow,
+  onEnd,
   label,
   children,
 }: {
@@ -20,6 +21,8 @@ export function Virtual<T>({
   selected?: number | undefined;
   /** Whether a short list, which does not scroll by itself, also scrolls the page to it. */
   follow?: boolean;
+  /** Called when the last row of a list that scrolls by itself comes into view. */
+  onEnd?: (() => void) | undefined;
   label: string;
   children: (row: T, at: number) => ComponentChildren;
 }) {
@@ -47,6 +50,10 @@ export function Virtual<T>({
   }, [selected, height, large]);
   const first = large ? Math.max(0, Math.floor(view.top / height) - MARGIN) : 0;
   const last = large ? Math.ceil((view.top + view.height) / height) + MARGIN : rows.length;
+  const ending = large && last >= rows.length;
+  useEffect(() => {
+    if (ending) onEnd?.();
+  }, [ending, rows.length]);
   return (
     <ol ref={element} class={large ? "virtual" : undefined} aria-label={label} tabIndex={large ? 0 : undefined}>
       {first > 0 && <li aria-hidden="true" style={{ height: `${first * height}px` }} />}

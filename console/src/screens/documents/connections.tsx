@@ -1,11 +1,21 @@
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
-import { instant } from "../../ui/format";
+import { instant, whole } from "../../ui/format";
 import { JobProgress } from "../../ui/job";
 import { asProblem, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
+import { counting } from "./count";
 
 type Connection = Schemas["Connection"];
+
+/** How many documents a connection brought; it has sources of its own. */
+async function brought(connection: Connection, collection: string): Promise<number> {
+  const params = { path: { collection } };
+  const sources = await take(api.GET("/api/v1/collections/{collection}/sources", { params }));
+  const own = sources.filter((each) => each.metadata["wiki"] === connection.id);
+  const counts = await Promise.all(own.map((each) => counting(collection, each.id)));
+  return counts.reduce((sum, each) => sum + each, 0);
+}
 
 /** Repositories, wikis and folders whose pages are copied; nothing where there are none that one may see. */
 export function Connections({ collection, onSynced }: { collection: string; onSynced: () => void }) {
@@ -15,21 +25,27 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
     [collection],
   );
   const [jobs, setJobs] = useState<Schemas["Job"][]>([]);
-  const [deleting, remove] = useState<Connection>();
+  const [deleting, remove] = useState<{ connection: Connection; documents: number }>();
   const [failure, fail] = useState("");
   if (connections.data === undefined || connections.data.length === 0) return null;
-  const sync = async (name: string) => {
+  const attempt = async (action: () => Promise<void>) => {
     try {
-      const path = { collection, name };
-      const job = await take(
-        api.POST("/api/v1/collections/{collection}/connections/{name}/sync", { params: { path } }),
-      );
-      setJobs((before) => [job, ...before]);
+      await action();
       fail("");
     } catch (error) {
       fail(asProblem(error).message);
     }
   };
+  const sync = (name: string) =>
+    attempt(async () => {
+      const path = { collection, name };
+      const job = await take(
+        api.POST("/api/v1/collections/{collection}/connections/{name}/sync", { params: { path } }),
+      );
+      setJobs((before) => [job, ...before]);
+    });
+  const ask = (connection: Connection) =>
+    attempt(async () => remove({ connection, documents: await brought(connection, collection) }));
   return (
     <section>
       <h2>Connections</h2>
@@ -47,7 +63,7 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
             <button class="btn compact" type="button" onClick={() => void sync(each.name)}>
               Sync now
             </button>
-            <button class="btn compact danger" type="button" onClick={() => remove(each)}>
+            <button class="btn compact danger" type="button" onClick={() => void ask(each)}>
               Delete …
             </button>
           </li>
@@ -70,16 +86,18 @@ export function Connections({ collection, onSynced }: { collection: string; onSy
       ))}
       {deleting !== undefined && (
         <DeleteDialog
-          title={`Delete the connection ${deleting.name}?`}
-          preview={{ connection: deleting.name, documents: "all that it copied" }}
+          title={`Delete the connection ${deleting.connection.name}?`}
+          preview={{ connection: deleting.connection.name, documents: whole(deleting.documents) }}
+          purges={false}
           remove={async () => {
-            const path = { collection, name: deleting.name };
+            const { name } = deleting.connection;
+            const path = { collection, name };
             const receipt = await take(
               api.DELETE("/api/v1/collections/{collection}/connections/{name}", {
                 params: { path, query: { delete: true } },
               }),
             );
-            return { connection: deleting.name, ...receipt };
+            return { connection: name, ...receipt };
           }}
           onClose={(deleted) => {
             remove(undefined);

@@ -6,6 +6,7 @@ import { counted, instant, whole } from "../../ui/format";
 import { useKeys } from "../../ui/keys";
 import { Show, useLoad } from "../../ui/load";
 import { DeleteDialog } from "../../ui/receipt";
+import { Virtual } from "../../ui/virtual";
 import { lastHeading } from "../../window/window-map";
 
 type Document = Schemas["Document"];
@@ -109,14 +110,14 @@ interface Piece {
   chunk: number;
 }
 
-/** The text, cut where passages begin and end. Where two overlap, the text belongs to the first. */
-function pieces(text: string, chunks: readonly Chunk[]): Piece[] {
-  const letters = Array.from(text);
+/** The text, cut where passages begin and end. Where two overlap, it belongs to the chosen one, else to the first. */
+function pieces(letters: readonly string[], chunks: readonly Chunk[], chosen: number): Piece[] {
   const found: Piece[] = [];
   let at = 0;
   chunks.forEach((chunk, number) => {
     if (chunk.start > at) found.push({ text: letters.slice(at, chunk.start).join(""), chunk: -1 });
-    const end = Math.max(chunk.end, at);
+    const limit = number < chosen ? Math.min(chunk.end, chunks[chosen]?.start ?? chunk.end) : chunk.end;
+    const end = Math.max(limit, at);
     found.push({ text: letters.slice(Math.max(chunk.start, at), end).join(""), chunk: number });
     at = end;
   });
@@ -135,7 +136,8 @@ function Marked({
   chosen: number;
   onChoose: (at: number) => void;
 }) {
-  const marked = useMemo(() => pieces(text, chunks), [text, chunks]);
+  const letters = useMemo(() => Array.from(text), [text]);
+  const marked = useMemo(() => pieces(letters, chunks, chosen), [letters, chunks, chosen]);
   const mark = useRef<HTMLElement>(null);
   useEffect(() => {
     const panel = mark.current?.parentElement;
@@ -167,21 +169,21 @@ function Passages({
   chosen: number;
   onChoose: (at: number) => void;
 }) {
-  const most = Math.max(...chunks.map((each) => each.tokens), 1);
+  const most = chunks.reduce((largest, each) => Math.max(largest, each.tokens), 1);
   return (
     <section class="panel" aria-label="Passages">
       <h2>Passages</h2>
-      <ol class="list passages">
-        {chunks.map((each, at) => (
-          <li key={each.id}>
+      <div class="passages">
+        <Virtual rows={chunks} height={44} selected={chosen >= 0 ? chosen : undefined} label="Passages in order">
+          {(each, at) => (
             <button class="passage-row" type="button" aria-current={at === chosen} onClick={() => onChoose(at)}>
               <span class="ellipsis">{lastHeading(each.heading) || `Passage ${at + 1}`}</span>
               <span class="small num">{counted(each.tokens, "token")}</span>
               <span class="meter" style={{ width: `${(each.tokens / most) * 100}%` }} />
             </button>
-          </li>
-        ))}
-      </ol>
+          )}
+        </Virtual>
+      </div>
     </section>
   );
 }

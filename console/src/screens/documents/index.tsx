@@ -1,18 +1,21 @@
 /** Collections, sources, documents, and the passages of a document on the text that they come from. */
-import { useState } from "preact/hooks";
+import { useMemo, useRef, useState } from "preact/hooks";
 import { Link, useLocation } from "wouter-preact";
 import { api, take, type Schemas } from "../../api/client";
 import { useFields } from "../../ui/address";
 import { counted, day, whole } from "../../ui/format";
-import { Show, State, useLoad } from "../../ui/load";
+import { asProblem, Show, State, useLoad } from "../../ui/load";
+import { DeleteDialog } from "../../ui/receipt";
 import { Virtual } from "../../ui/virtual";
 import { Add } from "./add";
 import { Connections } from "./connections";
+import { counting, only } from "./count";
 import { DocumentView } from "./document";
 import "./documents.css";
 
 type Document = Schemas["Document"];
 type Source = Schemas["Source"];
+type Page = Schemas["Page"];
 
 const PAGE = 500;
 
@@ -32,8 +35,11 @@ function Overview() {
         if (collection === undefined) {
           return (
             <State title="Nothing is stored yet">
-              <p class="sub">This screen shows collections, their sources and documents. Add the first with:</p>
-              <p class="mono">conspectus add FOLDER</p>
+              <p class="sub">This screen shows collections, their sources and documents. Create the first collection:</p>
+              <Create onCreated={collections.reload} />
+              <p class="sub">
+                Or add a folder with <code class="mono">conspectus add FOLDER</code>
+              </p>
             </State>
           );
         }
@@ -49,6 +55,46 @@ function Overview() {
         );
       }}
     </Show>
+  );
+}
+
+function Create({ onCreated }: { onCreated: () => void }) {
+  const [name, setName] = useState("");
+  const [failure, fail] = useState("");
+  const create = async () => {
+    try {
+      const body = { name: name.trim() } as Schemas["CollectionBody"];
+      await take(api.POST("/api/v1/collections", { body }));
+      onCreated();
+    } catch (error) {
+      fail(asProblem(error).message);
+    }
+  };
+  return (
+    <form
+      class="cluster creating"
+      onSubmit={(event) => {
+        event.preventDefault();
+        void create();
+      }}
+    >
+      <input
+        class="field"
+        aria-label="Name of the collection"
+        placeholder="notes"
+        required
+        value={name}
+        onInput={(event) => setName(event.currentTarget.value)}
+      />
+      <button class="btn primary" type="submit">
+        Create
+      </button>
+      {failure !== "" && (
+        <p class="failed" role="alert">
+          {failure}
+        </p>
+      )}
+    </form>
   );
 }
 
@@ -73,6 +119,8 @@ function Collection({
   );
   const documents = usePages(name, source);
   const [adding, add] = useState(false);
+  const [deleting, remove] = useState(false);
+  const chosen = sources.data?.find((each) => each.id === source);
   const reload = () => {
     sources.reload();
     documents.reload();
@@ -98,12 +146,17 @@ function Collection({
               </select>
             </label>
           )}
+          {chosen !== undefined && (
+            <button class="btn danger" type="button" onClick={() => remove(true)}>
+              Delete this source …
+            </button>
+          )}
           <button class="btn primary" type="button" aria-expanded={adding} onClick={() => add(!adding)}>
             Add documents
           </button>
         </div>
       </div>
-      {adding && <Add collection={name} onAdded={reload} />}
+      {(adding || sources.data?.length === 0) && <Add collection={name} onAdded={reload} />}
       <Show of={sources} what="the sources">
         {(found) => (
           <>
@@ -113,8 +166,7 @@ function Collection({
                 <Rows
                   rows={rows}
                   sources={new Map(found.map((each) => [each.id, each.name]))}
-                  more={documents.more}
-                  count={documents.count ?? rows.length}
+                  documents={documents}
                 />
               )}
             </Show>
@@ -122,6 +174,23 @@ function Collection({
         )}
       </Show>
       <Connections collection={name} onSynced={reload} />
+      {deleting && chosen !== undefined && (
+        <DeleteDialog
+          title={`Delete the source ${chosen.name}?`}
+          preview={{ source: chosen.name, documents: whole(documents.count ?? 0) }}
+          remove={async (purge) => {
+            const params = { path: { source: chosen.id }, query: { purge } };
+            const receipt = await take(api.DELETE("/api/v1/sources/{source}", { params }));
+            return { source: chosen.name, id: chosen.id, ...receipt };
+          }}
+          onClose={(deleted) => {
+            remove(false);
+            if (!deleted) return;
+            onSource("");
+            reload();
+          }}
+        />
+      )}
     </>
   );
 }
@@ -155,63 +224,56 @@ function SourceChips({
   );
 }
 
-/** Documents page by page, with their number. */
+function page(collection: string, source: string, after: string | null, signal?: AbortSignal) {
+  const filter = only(source);
+  const query = { limit: PAGE, after, filter: filter === undefined ? null : [JSON.stringify(filter)] };
+  const params = { path: { collection }, query };
+  return take(api.GET("/api/v1/collections/{collection}/documents", { params, ...(signal && { signal }) }));
+}
+
+/** The first page of the documents and their number; `more` adds the next page to those that are there. */
 function usePages(collection: string, source: string) {
-  const [pages, setPages] = useState(1);
-  const filter = source === "" ? undefined : { field: "source", eq: source };
-  const loaded = useLoad(
-    async (signal) => {
-      const rows: Document[] = [];
-      let after: string | null = null;
-      for (let page = 0; page < pages; page += 1) {
-        const query = { limit: PAGE, after, filter: filter === undefined ? null : [JSON.stringify(filter)] };
-        const found: Schemas["Page"] = await take(
-          api.GET("/api/v1/collections/{collection}/documents", {
-            params: { path: { collection }, query },
-            signal,
-          }),
-        );
-        rows.push(...found.documents);
-        after = found.next;
-        if (after === null) break;
-      }
-      return rows;
-    },
-    [collection, source, pages],
-  );
-  const count = useLoad(
-    (signal) =>
-      take(
-        api.POST("/api/v1/collections/{collection}/documents/count", {
-          params: { path: { collection } },
-          body: { filter: filter ?? null },
-          signal,
-        }),
-      ),
-    [collection, source],
-  );
+  const first = useLoad((signal) => page(collection, source, null, signal), [collection, source]);
+  const count = useLoad((signal) => counting(collection, source, signal), [collection, source]);
+  const [later, add] = useState<{ to: Page | undefined; pages: readonly Page[] }>({ to: undefined, pages: [] });
+  const [error, fail] = useState("");
+  const asked = useRef<string | null>(null);
+  const pages = first.data === undefined ? [] : [first.data, ...(later.to === first.data ? later.pages : [])];
+  const next = pages.at(-1)?.next ?? null;
+  const more = async () => {
+    if (next === null || asked.current === next || first.busy) return;
+    asked.current = next;
+    try {
+      const found = await page(collection, source, next);
+      add((before) => ({ to: first.data, pages: [...(before.to === first.data ? before.pages : []), found] }));
+      fail("");
+    } catch (problem) {
+      fail(asProblem(problem).message);
+    }
+    asked.current = null;
+  };
+  const rows = useMemo(() => pages.flatMap((each) => each.documents), [first.data, pages.length]);
   const reload = () => {
-    loaded.reload();
+    first.reload();
     count.reload();
   };
-  return { ...loaded, reload, count: count.data?.count, more: () => setPages(pages + 1) };
+  const data = first.data === undefined ? undefined : rows;
+  return { ...first, data, reload, count: count.data, more: () => void more(), unread: next !== null, failure: error };
 }
 
 function Rows({
   rows,
   sources,
-  count,
-  more,
+  documents,
 }: {
   rows: readonly Document[];
   sources: ReadonlyMap<string, string>;
-  count: number;
-  more: () => void;
+  documents: ReturnType<typeof usePages>;
 }) {
   if (rows.length === 0) return <p class="sub">There are no documents here.</p>;
   return (
     <>
-      <Virtual rows={rows} height={innerWidth <= 820 ? 84 : 52} label="Documents">
+      <Virtual rows={rows} height={innerWidth <= 820 ? 84 : 52} label="Documents" onEnd={documents.more}>
         {(each) => (
           <Link class="document-row" href={`/documents/${encodeURIComponent(each.id)}`}>
             <span class="title">
@@ -230,13 +292,18 @@ function Rows({
           </Link>
         )}
       </Virtual>
-      {rows.length < count && (
+      {documents.failure !== "" && (
+        <p class="failed" role="alert">
+          {documents.failure}
+        </p>
+      )}
+      {documents.unread && (
         <p class="cluster after">
-          <button class="btn" type="button" onClick={more}>
+          <button class="btn" type="button" onClick={documents.more}>
             Load more
           </button>
           <span class="small dim">
-            {whole(rows.length)} of {whole(count)}
+            The first {whole(rows.length)} of {whole(documents.count ?? rows.length)}; scrolling loads more
           </span>
         </p>
       )}
