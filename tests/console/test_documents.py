@@ -71,7 +71,7 @@ def test_a_source_is_deleted_after_a_preview_of_its_documents(visit: Opened, not
     dialog = page.get_by_role("dialog")
     expect(dialog).to_contain_text("documents1")
     dialog.get_by_role("button", name="Delete", exact=True).click()
-    expect(dialog).to_contain_text("sourcehandbook")
+    expect(dialog).to_contain_text("purgedno")
     dialog.get_by_role("button", name="Close").click()
     expect(page.get_by_role("heading", level=1)).to_have_text("0 documents in 0 sources of notes")
 
@@ -92,6 +92,7 @@ def test_a_connection_is_synced_and_deleted_with_what_it_brought(visit: Opened, 
         dialog = page.get_by_role("dialog")
         expect(dialog).to_contain_text("documents2")
         dialog.get_by_role("button", name="Delete", exact=True).click()
+        expect(dialog).to_contain_text("purgedno")
         dialog.get_by_role("button", name="Close").click()
         expect(page.get_by_role("heading", level=1)).to_have_text("1 document in 1 source of notes")
 
