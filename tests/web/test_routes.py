@@ -149,6 +149,7 @@ ALERTS: Sequence[Step] = [
     ("DELETE", "/alerts/{alert}", None, 404),
 ]
 PEOPLE: Sequence[Step] = [
+    ("DELETE", "/session", None, 204),
     ("POST", "/users", {"name": "alice"}, 201),
     ("GET", "/users", None, 200),
     ("GET", "/users/alice", None, 200),
@@ -265,6 +266,13 @@ async def ingest(api: httpx.AsyncClient, folder: str, page: str) -> None:
     assert gone.status_code == 200
 
 
+async def log_in(api: httpx.AsyncClient) -> None:
+    """A session and a header by a new key."""
+    key = (await api.post("/keys", json={})).json()["secret"]
+    assert (await api.post("/session", json={"key": key})).status_code == 200
+    api.headers["Authorization"] = f"Bearer {key}"
+
+
 async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: Any) -> None:
     (tmp_path / "notes").mkdir()
     (tmp_path / "notes" / "a.md").write_text("# Notes\n\nSome.", encoding="utf-8")
@@ -288,8 +296,7 @@ async def test_every_route_does_what_it_promises(open_site: OpenSite, tmp_path: 
         await walk(api, SUMMARIES, names)
         await walk(api, ALERTS, names)
         await ingest(api, str(tmp_path / "notes"), f"{web.base}/tides")
-        made = (await api.post("/keys", json={})).json()["secret"]
-        api.headers["Authorization"] = f"Bearer {made}"
+        await log_in(api)
         await walk(api, PEOPLE, names)
         await walk(api, END, names)
         for method, place in OPERATED:
