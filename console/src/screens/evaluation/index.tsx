@@ -1,5 +1,254 @@
-import { State } from "../../ui/load";
+/** Runs of `conspectus eval`: quality against budget, and two runs compared by question. */
+import { useMemo, useRef, useState } from "preact/hooks";
+import { Segmented } from "../../ui/controls";
+import { counted, whole } from "../../ui/format";
+import { Curve } from "./curve";
+import { compare, curveOf, groupsOf, readReport, type Compared, type Report } from "./report";
+import "./evaluation.css";
+
+const MOST_REPORTS = 2;
 
 export default function Evaluation() {
-  return <State title="Evaluation" />;
+  const [reports, setReports] = useState<Report[]>([]);
+  const [failure, fail] = useState("");
+  const open = async (files: FileList | null | undefined) => {
+    try {
+      const read = await Promise.all([...(files ?? [])].map(readReport));
+      setReports((before) => [...before, ...read].slice(-MOST_REPORTS));
+      fail("");
+    } catch (error) {
+      fail(error instanceof Error ? error.message : String(error));
+    }
+  };
+  return (
+    <>
+      {reports.length === 0 ? <Intro /> : <Runs key={reports.map((each) => each.name).join("/")} reports={reports} />}
+      <Drop onFiles={(files) => void open(files)} first={reports.length === 0} />
+      {failure !== "" && (
+        <p class="failed" role="alert">
+          {failure}
+        </p>
+      )}
+    </>
+  );
 }
+
+function Intro() {
+  return (
+    <>
+      <h1>See how much of the evidence reaches the window</h1>
+      <p class="sub">
+        An evaluation asks questions whose answers are known, and counts how much of the evidence is in the rendered
+        window. Make a set from your own store, run it twice with different settings, and open both files here. They
+        stay in this browser.
+      </p>
+      <pre class="panel after commands" tabIndex={0}>
+        {[
+          "conspectus eval init my-set",
+          "conspectus eval evidence my-set --max-tokens 256 --max-tokens 1024 --max-tokens 4096 --json > before.json",
+          "conspectus eval evidence my-set --max-tokens 256 --max-tokens 1024 --max-tokens 4096 --json > after.json",
+        ].join("\n")}
+      </pre>
+    </>
+  );
+}
+
+function Drop({ onFiles, first }: { onFiles: (files: FileList | null | undefined) => void; first: boolean }) {
+  const input = useRef<HTMLInputElement>(null);
+  const [over, setOver] = useState(false);
+  return (
+    <div
+      class={over ? "drop over after" : "drop after"}
+      onDragOver={(event) => {
+        event.preventDefault();
+        setOver(true);
+      }}
+      onDragLeave={() => setOver(false)}
+      onDrop={(event) => {
+        event.preventDefault();
+        setOver(false);
+        onFiles(event.dataTransfer?.files);
+      }}
+    >
+      <p>{first ? "Drop one or two result files here, or" : "Drop another result file to compare with, or"}</p>
+      <button class="btn" type="button" onClick={() => input.current?.click()}>
+        Choose files
+      </button>
+      <input
+        ref={input}
+        class="sr"
+        type="file"
+        multiple
+        accept=".json,application/json"
+        tabIndex={-1}
+        aria-label="Result files"
+        onChange={(event) => onFiles(event.currentTarget.files)}
+      />
+    </div>
+  );
+}
+
+/** The last report is the one under test; the one before it is what it is compared with. */
+function Runs({ reports }: { reports: readonly Report[] }) {
+  const [tested, other] = [reports.at(-1) as Report, reports.length > 1 ? reports[0] : undefined];
+  const groups = groupsOf(tested);
+  const [group, setGroup] = useState(groups[0] ?? "");
+  const curve = curveOf(tested, group);
+  const [at, setAt] = useState(curve.length - 1);
+  const point = curve[Math.min(at, curve.length - 1)];
+  if (point === undefined) return <p class="sub">{tested.name} was not measured at any budget.</p>;
+  const shares = tested.measures.get(point.measure) ?? new Map<string, number>();
+  const otherShares = other?.measures.get(point.measure);
+  const series = [{ name: tested.name, points: curve }];
+  if (other !== undefined) series.push({ name: other.name, points: curveOf(other, group) });
+  return (
+    <>
+      <h1>
+        At {whole(point.budget)} tokens, {point.mean.toFixed(1)} % of the evidence is in the window, over{" "}
+        {counted(shares.size, "question")}.
+      </h1>
+      <p class="sub">{tested.name}: counted on the rendered window, not on a ranking.</p>
+      {groups.length > 1 && (
+        <p class="after">
+          <Segmented
+            label="Kind of questions"
+            options={groups.map((each) => [each, each || "all"] as const)}
+            value={group}
+            onChange={setGroup}
+          />
+        </p>
+      )}
+      <div class="beside after">
+        <div class="panel">
+          <Curve series={series} chosen={point.budget} />
+          <input
+            class="curve-slider"
+            type="range"
+            min={0}
+            max={curve.length - 1}
+            value={Math.min(at, curve.length - 1)}
+            aria-label="Budget"
+            aria-valuetext={`${whole(point.budget)} tokens`}
+            onInput={(event) => setAt(event.currentTarget.valueAsNumber)}
+          />
+        </div>
+        {other !== undefined && otherShares !== undefined && (
+          <Difference first={otherShares} second={shares} names={[other.name, tested.name]} />
+        )}
+      </div>
+      {otherShares !== undefined && <Cells first={otherShares} second={shares} />}
+    </>
+  );
+}
+
+type Shares = ReadonlyMap<string, number>;
+
+function Difference({ first, second, names }: { first: Shares; second: Shares; names: readonly [string, string] }) {
+  const found = useMemo(() => compare(first, second), [first, second]);
+  return (
+    <div>
+      <p class="small dim">Compared with {names[0]}</p>
+      <div class="figures after">
+        <p class="figure lit">
+          {found.second.toFixed(1)}
+          <span>{names[1]}</span>
+        </p>
+        <p class="figure">
+          {found.first.toFixed(1)}
+          <span>{names[0]}</span>
+        </p>
+      </div>
+      <Interval found={found} />
+      <p class="after">
+        <b>
+          {signed(found.difference)} points: {verdict(found)}.
+        </b>{" "}
+        <span class="small dim">
+          95 % interval {signed(found.low)} to {signed(found.high)}, paired bootstrap over{" "}
+          {counted(found.questions, "question")}.
+        </span>
+      </p>
+    </div>
+  );
+}
+
+const signed = (value: number): string => `${value > 0 ? "+" : value < 0 ? "−" : ""}${Math.abs(value).toFixed(1)}`;
+
+function verdict({ low, high }: Compared): string {
+  if (low > 0) return "better";
+  return high < 0 ? "worse" : "no clear difference";
+}
+
+const AXIS = 320;
+
+function Interval({ found }: { found: Compared }) {
+  const most = Math.max(Math.abs(found.low), Math.abs(found.high), 1) * 1.2;
+  const x = (value: number) => AXIS / 2 + (value / most) * (AXIS / 2 - 8);
+  const clear = found.low > 0 || found.high < 0;
+  return (
+    <svg class="interval" viewBox={`0 0 ${AXIS} 44`} role="img" aria-label={`The difference is ${verdict(found)}`}>
+      <line class="rule" x1="0" x2={AXIS} y1="16" y2="16" />
+      <line class="same" x1={AXIS / 2} x2={AXIS / 2} y1="4" y2="28" />
+      <line class={clear ? "range clear" : "range"} x1={x(found.low)} x2={x(found.high)} y1="16" y2="16" />
+      <circle class={clear ? "dot clear" : "dot"} cx={x(found.difference)} cy="16" r="6" />
+      <text x={AXIS / 2} y="42" text-anchor="middle">
+        same
+      </text>
+    </svg>
+  );
+}
+
+type Change = "gained" | "lost" | "both" | "neither";
+
+const CHANGES: readonly (readonly [Change, string])[] = [
+  ["gained", "gained"],
+  ["lost", "lost"],
+  ["both", "whole in both"],
+  ["neither", "not whole in either"],
+];
+
+function changeOf(before: number, after: number): Change {
+  if (after > before) return "gained";
+  if (after < before) return "lost";
+  return after === 1 ? "both" : "neither";
+}
+
+function Cells({ first, second }: { first: Shares; second: Shares }) {
+  const questions = [...second.keys()].filter((each) => first.has(each));
+  const changes = questions.map((each) => changeOf(first.get(each) ?? 0, second.get(each) ?? 0));
+  const count = (change: Change) => changes.filter((each) => each === change).length;
+  const [chosen, choose] = useState<string>();
+  return (
+    <section>
+      <h2>{counted(count("gained") + count("lost"), "question")} changed</h2>
+      <p class="legend after">
+        {CHANGES.map(([change, name]) => (
+          <span key={change}>
+            <i class={`swatch cell ${change}`} />
+            {name} <b>{whole(count(change))}</b>
+          </span>
+        ))}
+      </p>
+      <div class="cells" role="group" aria-label="Questions">
+        {questions.map((each, at) => (
+          <button
+            key={each}
+            type="button"
+            class={`cell ${changes[at]}`}
+            aria-label={`Question ${at + 1}: ${changes[at]}`}
+            aria-pressed={each === chosen}
+            onClick={() => choose(each)}
+          />
+        ))}
+      </div>
+      {chosen !== undefined && (
+        <p class="after" role="status">
+          <span class="mono">{chosen}</span>: {percent(first.get(chosen))} of its evidence before, {percent(second.get(chosen))}{" "}
+          now.
+        </p>
+      )}
+    </section>
+  );
+}
+
+const percent = (share: number | undefined): string => `${(100 * (share ?? 0)).toFixed(1)} %`;

@@ -1,0 +1,116 @@
+/** Reports of `conspectus eval … --json`, read in the browser; they are sent nowhere. */
+
+/** The share of each question, from 0 to 1, by measure. */
+export type Measures = ReadonlyMap<string, ReadonlyMap<string, number>>;
+
+export interface Report {
+  name: string;
+  measures: Measures;
+}
+
+export interface Compared {
+  first: number;
+  second: number;
+  /** Of the second less the first, in points of 100. */
+  difference: number;
+  low: number;
+  high: number;
+  questions: number;
+}
+
+const MOST_BYTES = 20 * 1024 * 1024;
+const BY_QUESTION = "by_question";
+const RESAMPLES = 10_000;
+
+/** Reads a report. Throws Error with a reason that can be shown. */
+export async function readReport(file: File): Promise<Report> {
+  if (file.size > MOST_BYTES) throw new Error(`${file.name} is larger than 20 MB.`);
+  let value: unknown;
+  try {
+    value = JSON.parse(await file.text());
+  } catch {
+    throw new Error(`${file.name} is not JSON. Write one with conspectus eval … --json.`);
+  }
+  const measures = new Map<string, Map<string, number>>();
+  collect(value, [], measures);
+  if (measures.size === 0) throw new Error(`${file.name} has no figures by question (by_question).`);
+  return { name: file.name.replace(/\.json$/, ""), measures };
+}
+
+function collect(value: unknown, above: readonly string[], found: Map<string, Map<string, number>>): void {
+  if (!isRecord(value)) return;
+  for (const [name, inner] of Object.entries(value)) {
+    if (name !== BY_QUESTION) collect(inner, [...above, name], found);
+    else if (isRecord(inner)) turned(inner, above, found);
+  }
+}
+
+function turned(questions: Record<string, unknown>, above: readonly string[], found: Map<string, Map<string, number>>) {
+  for (const [question, values] of Object.entries(questions)) {
+    if (!isRecord(values)) continue;
+    for (const [name, value] of Object.entries(values)) {
+      if (typeof value !== "number") continue;
+      const measure = [...above, name].join(".");
+      const shares = found.get(measure) ?? new Map<string, number>();
+      shares.set(question, value);
+      found.set(measure, shares);
+    }
+  }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+const budgetOf = (measure: string): number => Number(measure.slice(measure.lastIndexOf(".") + 1));
+const groupOf = (measure: string): string => measure.slice(0, Math.max(measure.lastIndexOf("."), 0));
+
+/** The kinds of questions that were measured at several budgets. */
+export const groupsOf = (report: Report): string[] => [
+  ...new Set([...report.measures.keys()].filter((each) => budgetOf(each) > 0).map(groupOf)),
+];
+
+/** Budgets in tokens and the mean at each, in percent. */
+export function curveOf(report: Report, group: string): { budget: number; measure: string; mean: number }[] {
+  return [...report.measures]
+    .filter(([measure]) => groupOf(measure) === group && budgetOf(measure) > 0)
+    .map(([measure, shares]) => ({ budget: budgetOf(measure), measure, mean: 100 * mean([...shares.values()]) }))
+    .sort((one, other) => one.budget - other.budget);
+}
+
+/** Both runs on the questions that they share, with the 95 % interval of a paired bootstrap. */
+export function compare(first: ReadonlyMap<string, number>, second: ReadonlyMap<string, number>): Compared {
+  const shared = [...first.keys()].filter((each) => second.has(each));
+  const differences = shared.map((each) => 100 * ((second.get(each) ?? 0) - (first.get(each) ?? 0)));
+  const means = resampled(differences).sort((one, other) => one - other);
+  return {
+    first: 100 * mean(shared.map((each) => first.get(each) ?? 0)),
+    second: 100 * mean(shared.map((each) => second.get(each) ?? 0)),
+    difference: mean(differences),
+    low: means[Math.floor(0.025 * RESAMPLES)] ?? 0,
+    high: means[Math.ceil(0.975 * RESAMPLES) - 1] ?? 0,
+    questions: shared.length,
+  };
+}
+
+const mean = (values: readonly number[]): number => values.reduce((sum, each) => sum + each, 0) / (values.length || 1);
+
+/** Means of samples with replacement, the same at each call. */
+function resampled(values: readonly number[]): number[] {
+  const chance = mulberry32(0);
+  return Array.from({ length: RESAMPLES }, () => {
+    let sum = 0;
+    for (let drawn = 0; drawn < values.length; drawn += 1) sum += values[Math.floor(chance() * values.length)] ?? 0;
+    return sum / (values.length || 1);
+  });
+}
+
+/** A small seeded generator of numbers from 0 to 1 (Tommy Ettinger, public domain). */
+function mulberry32(seed: number): () => number {
+  let state = seed;
+  return () => {
+    state = (state + 0x6d2b79f5) | 0;
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
+  };
+}

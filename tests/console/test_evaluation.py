@@ -1,0 +1,82 @@
+"""Evaluation: result files in the browser, two runs compared."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from conspectus.evals.compare import compared
+from tests.console.conftest import Opened, Site, scrolls_sideways, violations
+
+BUDGETS = (128, 1024)
+
+
+def report(shares: dict[int, list[float]]) -> dict[str, object]:
+    """A report as `eval evidence` writes it: shares of each question by budget."""
+    questions = range(len(shares[BUDGETS[0]]))
+    by_question = {f"q{n}": {str(budget): values[n] for budget, values in shares.items()} for n in questions}
+    return {"questions": {"asked": len(questions), "by_question": by_question}}
+
+
+BEFORE = report({128: [0.0, 1.0, 0.5, 0.0] * 10, 1024: [1.0, 1.0, 0.5, 0.0] * 10})
+AFTER = report({128: [0.5, 1.0, 0.5, 0.0] * 10, 1024: [1.0, 0.5, 1.0, 0.5] * 10})
+
+
+def loaded(page: Page, folder: Path) -> None:
+    for name, content in (("before", BEFORE), ("after", AFTER)):
+        path = folder / f"{name}.json"
+        path.write_text(json.dumps(content), encoding="utf-8")
+        page.get_by_label("Result files").set_input_files(path)
+        expect(page.get_by_text(f"{name}: counted on the rendered window")).to_be_visible()
+
+
+def test_two_runs_are_compared_as_the_command_does(visit: Opened, empty: Site, tmp_path: Path) -> None:
+    page = visit(empty, "/evaluation")
+    loaded(page, tmp_path)
+    expect(page.get_by_role("heading", level=1)).to_have_text(
+        "At 1,024 tokens, 75.0 % of the evidence is in the window, over 40 questions."
+    )
+    expected = compared(BEFORE, AFTER)["questions.1024"]
+    found = page.locator(".beside")
+    expect(found).to_contain_text(f"+{expected['difference']:.1f} points")
+    expect(found).to_contain_text("better" if expected["low"] > 0 else "no clear difference")
+    shown = found.get_by_text("95 % interval").inner_text()
+    low = float(re.findall(r"\d+\.\d", shown)[0])
+    assert low == pytest.approx(abs(expected["low"]), abs=1.5)
+
+
+def test_questions_that_changed_are_shown(visit: Opened, empty: Site, tmp_path: Path) -> None:
+    page = visit(empty, "/evaluation")
+    loaded(page, tmp_path)
+    expect(page.get_by_role("heading", name="30 questions changed")).to_be_visible()
+    expect(page.locator(".cells .lost")).to_have_count(10)
+    page.locator(".cells .lost").first.click()
+    expect(page.get_by_role("status")).to_contain_text("100.0 % of its evidence before, 50.0 % now")
+    page.get_by_role("slider", name="Budget").press("ArrowLeft")
+    expect(page.get_by_role("heading", name="10 questions changed")).to_be_visible()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [("{", "is not JSON"), ("{}", "no figures by question"), ("[1]", "no figures by question")],
+)
+def test_a_bad_file_gets_a_reason(
+    visit: Opened, empty: Site, tmp_path: Path, content: str, reason: str
+) -> None:
+    page = visit(empty, "/evaluation")
+    path = tmp_path / "bad.json"
+    path.write_text(content, encoding="utf-8")
+    page.get_by_label("Result files").set_input_files(path)
+    expect(page.get_by_role("alert")).to_contain_text(reason)
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_it_is_accessible_at_any_width(visit: Opened, empty: Site, tmp_path: Path, narrow: bool) -> None:
+    page = visit(empty, "/evaluation", narrow=narrow)
+    expect(page.get_by_role("heading", level=1)).to_be_visible()
+    assert violations(page) == []
+    loaded(page, tmp_path)
+    assert not scrolls_sideways(page)
+    assert violations(page) == []
