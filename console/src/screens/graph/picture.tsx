@@ -1,0 +1,177 @@
+/** The graph as a picture, on canvases, as WebGL is slow where there is no GPU. The lists are its accessible form. */
+import type { Core, StylesheetStyle } from "cytoscape";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { placesOf } from "./layout";
+import { ended, type Neighbor, type Shown } from "./state";
+
+const FEW = 400;
+const CLEAR = 70;
+const LABEL = 32;
+const PADDING = 20;
+const MARGIN = { x: 150, y: 60 };
+/** Cytoscape adds an inline style sheet, which the policy of the page refuses, unless an element has this id. */
+const OWN_STYLE = "__________cytoscape_stylesheet";
+
+const color = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+const short = (text: string): string => (text.length > LABEL ? `${text.slice(0, LABEL)}…` : text);
+
+/** Sizes shrink with the number of nodes, so that names appear as soon as there is room for them. */
+const scaleOf = ({ nodes }: Shown): number => Math.max(0.3, Math.min(1, Math.sqrt(CLEAR / nodes.length)));
+
+function styles(shown: Shown): StylesheetStyle[] {
+  const few = shown.edges.length <= FEW;
+  const scale = scaleOf(shown);
+  return [
+    {
+      selector: "node",
+      style: {
+        width: 12 * scale,
+        height: 12 * scale,
+        "background-color": color("p2"),
+        label: "data(label)",
+        color: color("ink2"),
+        "font-size": 12 * scale,
+        "font-family": getComputedStyle(document.body).fontFamily,
+        "min-zoomed-font-size": few ? 9 : 14,
+        "text-valign": "bottom",
+        "text-margin-y": 4,
+        "text-background-color": color("surface"),
+        "text-background-opacity": few ? 0.85 : 0,
+        "overlay-color": color("accent"),
+      },
+    },
+    {
+      selector: "edge",
+      style: {
+        width: few ? "mapData(weight, 0, 1, 0.6, 2.6)" : 0.5,
+        "line-color": color("line2"),
+        "line-opacity": few ? 1 : 0.2,
+        "curve-style": few ? "bezier" : "haystack",
+        "target-arrow-shape": "triangle",
+        "target-arrow-color": color("line2"),
+        "arrow-scale": 0.7,
+        events: "no",
+      },
+    },
+    { selector: "edge.ended", style: { "line-style": "dashed" } },
+    { selector: "node.root", style: { width: 20 * scale, height: 20 * scale, "background-color": color("ink"), color: color("ink") } },
+    { selector: "node.path", style: { "background-color": color("accent"), color: color("ink"), width: 16 * scale, height: 16 * scale } },
+    {
+      selector: "edge.path",
+      style: { "line-color": color("accent"), "target-arrow-color": color("accent"), width: few ? 3 : 1.5, "z-index": 9 },
+    },
+  ] as StylesheetStyle[];
+}
+
+const nodeId = (id: string) => `node ${id}`;
+
+async function drawn(container: HTMLElement, shown: Shown, root: string | undefined): Promise<Core> {
+  const { default: cytoscape } = await import("cytoscape");
+  const places = placesOf(shown.nodes, shown.edges, root);
+  const extent = (axis: "x" | "y") => Math.max(1, ...[...places.values()].map((each) => Math.abs(each[axis])));
+  const stretch = {
+    x: Math.max(80, container.clientWidth - MARGIN.x) / 2 / extent("x"),
+    y: Math.max(80, container.clientHeight - MARGIN.y) / 2 / extent("y"),
+  };
+  const position = (id: string) => {
+    const place = places.get(id)!;
+    return { x: place.x * stretch.x, y: place.y * stretch.y };
+  };
+  return cytoscape({
+    container,
+    layout: { name: "preset", padding: PADDING },
+    minZoom: 0.2,
+    maxZoom: 16,
+    boxSelectionEnabled: false,
+    autoungrabify: true,
+    style: styles(shown),
+    elements: [
+      ...shown.nodes.map((each) => ({
+        data: { id: nodeId(each.id), node: each.id, label: short(each.name) },
+        position: position(each.id),
+        classes: each.id === root ? "root" : "",
+      })),
+      ...shown.edges.map((each) => ({
+        data: {
+          id: `edge ${each.id}`,
+          source: nodeId(each.source),
+          target: nodeId(each.target),
+          type: each.type,
+          weight: each.weight,
+        },
+        classes: ended(each) ? "ended" : "",
+      })),
+    ],
+  });
+}
+
+/** Marks the nodes of a way, and the edges between each and the next. */
+function mark(core: Core, hit: Neighbor | undefined): void {
+  core.batch(() => {
+    core.elements(".path").removeClass("path");
+    for (const id of hit?.path.slice(1) ?? []) core.getElementById(nodeId(id)).addClass("path");
+    for (const { source, target, type } of hit?.steps ?? []) {
+      const between = core.getElementById(nodeId(source)).edgesWith(core.getElementById(nodeId(target)));
+      between.filter((each) => each.data("type") === type).addClass("path");
+    }
+  });
+}
+
+export function Picture({
+  shown,
+  root,
+  hit,
+  name,
+  onNode,
+}: {
+  shown: Shown;
+  root: string | undefined;
+  hit: Neighbor | undefined;
+  /** What the picture shows, for those who do not see it. */
+  name: string;
+  onNode: (id: string) => void;
+}) {
+  const box = useRef<HTMLDivElement>(null);
+  const [core, made] = useState<Core>();
+  const chosen = useRef(onNode);
+  chosen.current = onNode;
+  useEffect(() => {
+    let current: Core | undefined;
+    let gone = false;
+    void drawn(box.current!, shown, root).then((core) => {
+      if (gone) return core.destroy();
+      current = core;
+      core.on("tap", "node", (event) => chosen.current(event.target.data("node")));
+      made(core);
+    });
+    const themes = new MutationObserver(() => current?.style(styles(shown)));
+    themes.observe(document.documentElement, { attributeFilter: ["data-theme"] });
+    return () => {
+      gone = true;
+      themes.disconnect();
+      current?.destroy();
+      made(undefined);
+    };
+  }, [shown, root]);
+  useEffect(() => {
+    if (core !== undefined && !core.destroyed()) mark(core, hit);
+  }, [core, hit]);
+  const zoom = (by: number) =>
+    core?.zoom({ level: core.zoom() * by, renderedPosition: { x: core.width() / 2, y: core.height() / 2 } });
+  return (
+    <div class="graph-picture" id={OWN_STYLE}>
+      <div ref={box} class="graph-canvas" role="img" aria-label={name} data-drawn={core !== undefined} />
+      <div class="graph-zoom" role="group" aria-label="Zoom">
+        <button class="btn compact" type="button" aria-label="Larger" onClick={() => zoom(1.4)}>
+          +
+        </button>
+        <button class="btn compact" type="button" aria-label="Smaller" onClick={() => zoom(1 / 1.4)}>
+          −
+        </button>
+        <button class="btn compact" type="button" onClick={() => core?.fit(undefined, PADDING)}>
+          Fit
+        </button>
+      </div>
+    </div>
+  );
+}

@@ -1,0 +1,92 @@
+/** What is shown of a graph: its nodes and edges, of all of it, at a time, or around one node. */
+import { api, take, type Schemas } from "../../api/client";
+
+export type Node = Pick<Schemas["Node"], "id" | "type" | "name" | "valid_from" | "valid_until">;
+export type Edge = Pick<
+  Schemas["Edge"],
+  "id" | "source" | "target" | "type" | "weight" | "valid_from" | "valid_until" | "evidence"
+>;
+export type Neighbor = Schemas["Neighbor"];
+export type Summary = Schemas["GraphSummary"];
+
+export interface Shown {
+  nodes: readonly Node[];
+  edges: readonly Edge[];
+}
+
+export interface Asked {
+  collection: string;
+  graph: string;
+  node: string;
+  hops: number;
+  types: readonly string[];
+  weight: number;
+  /** An instant, or nothing. */
+  at: string;
+}
+
+/** Edges and nodes that are drawn; larger graphs are shown around a node. */
+export const MOST = 20_000;
+const PAGE = 1_000;
+
+/** Everything in a graph, ended edges included, or what was valid at an instant. */
+export async function everything({ collection, graph, at }: Asked, signal: AbortSignal): Promise<Shown> {
+  const path = { graph };
+  if (at !== "") {
+    return take(api.GET("/api/v1/graphs/{graph}/at", { params: { path, query: { at, collection } }, signal }));
+  }
+  const nodes: Node[] = [];
+  const edges: Edge[] = [];
+  for (let after: string | null = null, more = true; more; more = after !== null) {
+    const query = { collection, limit: PAGE, after };
+    const page: Schemas["NodePage"] = await take(
+      api.GET("/api/v1/graphs/{graph}/nodes", { params: { path, query }, signal }),
+    );
+    nodes.push(...page.nodes);
+    after = page.next;
+  }
+  for (let after: string | null = null, more = true; more; more = after !== null) {
+    const query = { collection, limit: PAGE, after };
+    const page: Schemas["EdgePage"] = await take(
+      api.GET("/api/v1/graphs/{graph}/edges", { params: { path, query }, signal }),
+    );
+    edges.push(...page.edges);
+    after = page.next;
+  }
+  return { nodes, edges };
+}
+
+export async function around(asked: Asked, signal: AbortSignal): Promise<{ node: Node; near: Neighbor[] }> {
+  const { collection, graph, node, hops, types, weight, at } = asked;
+  const query = { collection, node, hops, types: [...types], min_weight: weight, at: at || null, limit: PAGE };
+  const path = { graph };
+  const [found, near] = await Promise.all([
+    take(api.GET("/api/v1/graphs/{graph}/node", { params: { path, query: { node, collection } }, signal })),
+    take(api.GET("/api/v1/graphs/{graph}/neighbors", { params: { path, query }, signal })),
+  ]);
+  return { node: found, near };
+}
+
+/** The edges that a filter leaves, between nodes that are shown. */
+export function filtered(shown: Shown, { types, weight }: Asked): Shown {
+  const there = new Set(shown.nodes.map((each) => each.id));
+  const edges = shown.edges.filter(
+    (each) =>
+      (types.length === 0 || types.includes(each.type)) &&
+      each.weight >= weight &&
+      there.has(each.source) &&
+      there.has(each.target),
+  );
+  return { nodes: shown.nodes, edges };
+}
+
+/** A node and its neighbors; without the whole graph, the edges are those of the ways to them. */
+export function neighborhood(node: Node, near: readonly Neighbor[], whole: Shown | undefined): Shown {
+  const nodes = [node, ...near.map((each) => each.node)];
+  if (whole !== undefined) return { nodes, edges: whole.edges };
+  const steps = near.flatMap((each) => each.steps.slice(-1));
+  const open = { valid_from: null, valid_until: null, evidence: null };
+  return { nodes, edges: steps.map((each, at) => ({ ...each, ...open, id: String(at) })) };
+}
+
+export const ended = (edge: Edge): boolean => edge.valid_until !== null && new Date(edge.valid_until) < new Date();

@@ -1,0 +1,122 @@
+"""Graph: the neighbors of a node and the way to each, types, weights and times, merges and their undo."""
+
+import random
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+import conspectus
+from conspectus.model.graph import NewEdge, NewNode
+from tests.console.conftest import Opened, Site, scrolls_sideways, served, violations
+
+HOSTILE = "<img src=x onerror='window.owned = 1'>" + "x" * 200
+NODES = ("Ann", "Bob", "Cleo", "Python", "Py", "Acme", HOSTILE)
+EDGES = (
+    NewEdge("Ann", "Bob", "knows", 0.5),
+    NewEdge("Bob", "Cleo", "knows", 0.8),
+    NewEdge("Ann", "Acme", "works at", 0.9, valid_from="2010-01-01", valid_until="2015-01-01"),
+    NewEdge("Cleo", "Py", "writes", 0.4),
+    NewEdge("Cleo", HOSTILE, HOSTILE, 0.2),
+)
+MODULES, IMPORTS = 4_000, 10_000
+DRAWN = '[data-drawn="true"]'
+
+
+def fill(folder: Path) -> None:
+    with conspectus.open(folder) as engine:
+        engine.graph.add_nodes([NewNode(each) for each in NODES], collection="people")
+        engine.graph.add_edges(EDGES, collection="people")
+        engine.graph.merge_nodes("Python", ["Py"], collection="people", reason="the same language")
+        modules = [NewNode(f"module {number}") for number in range(MODULES)]
+        engine.graph.add_nodes(modules, graph="large", collection="people")
+        chance = random.Random(7)
+        pairs = (chance.sample(modules, 2) for _ in range(2 * IMPORTS))
+        ends = list(dict.fromkeys((one.id, other.id) for one, other in pairs))[:IMPORTS]
+        edges = [NewEdge(one, other, "imports", 0.5) for one, other in ends]
+        engine.graph.add_edges(edges, graph="large", collection="people")
+
+
+@pytest.fixture
+def people(tmp_path: Path) -> Iterator[Site]:
+    """A small graph and one of 10,000 edges, on a server that needs no key."""
+    fill(tmp_path)
+    with served(tmp_path, "--no-auth") as site:
+        yield site
+
+
+def heading(page: Page, text: str) -> None:
+    expect(page.get_by_role("heading", level=1)).to_have_text(text)
+
+
+def test_the_way_to_a_neighbor_is_shown(visit: Opened, people: Site) -> None:
+    page = visit(people, "/graph?collection=people")
+    heading(page, "6 nodes and 5 edges.")
+    page.get_by_role("searchbox", name="Find a node").fill("ann")
+    page.keyboard.press("Enter")
+    page.get_by_role("group", name="Nodes found").get_by_role("button").click()
+    heading(page, "Ann reaches 2 nodes in 1 hop.")
+    page.get_by_role("group", name="Hops").get_by_role("button", name="2").click()
+    heading(page, "Ann reaches 3 nodes in 2 hops.")
+    page.get_by_role("list", name="Neighbors").get_by_role("button", name=re.compile("Cleo")).click()
+    way = page.locator(".graph-way")
+    expect(way).to_contain_text("Cleo is reached in 2 hops; the weights multiply to 0.400.")
+    expect(way.get_by_role("listitem")).to_have_text(["Ann knows → Bob 0.500", "Bob knows → Cleo 0.800"])
+    page.reload()
+    expect(way).to_contain_text("Cleo is reached")
+
+
+def test_types_weights_and_times_are_filters(visit: Opened, people: Site) -> None:
+    page = visit(people, "/graph?collection=people&node=Ann&hops=3")
+    heading(page, "Ann reaches 5 nodes in 3 hops.")
+    page.get_by_role("group", name="Types of edges").get_by_role("button", name=re.compile("knows")).click()
+    heading(page, "Ann reaches 2 nodes in 3 hops.")
+    page.get_by_label(re.compile("Weight from")).fill("0.6")
+    heading(page, "Ann reaches 0 nodes in 3 hops.")
+    page = visit(people, "/graph?collection=people")
+    expect(page.get_by_role("list", name="Edges").get_by_text("ended")).to_be_visible()
+    page.get_by_label("Time", exact=True).fill("2012-06-01T12:00")
+    expect(
+        page.get_by_role("list", name="Edges").get_by_text(re.compile("1 Jan 2010 . 1 Jan 2015"))
+    ).to_be_visible()
+    page.get_by_label("Time", exact=True).fill("2016-06-01T12:00")
+    expect(page.get_by_role("heading", level=1)).to_contain_text("4 edges of 5 on 1 Jun 2016")
+
+
+def test_a_merge_is_undone(visit: Opened, people: Site) -> None:
+    page = visit(people, "/graph?collection=people")
+    merges = page.get_by_role("region", name="Merges and splits")
+    expect(merges).to_contain_text("Python, Py merged into Python")
+    merges.get_by_role("button", name="Undo").click()
+    expect(merges).to_contain_text("Python split into Python, Py")
+    expect(merges.get_by_text("undone")).to_be_visible()
+    heading(page, "7 nodes and 5 edges.")
+
+
+def test_ten_thousand_edges_are_drawn(visit: Opened, people: Site) -> None:
+    page = visit(people, "/graph?collection=people&graph=large")
+    expect(page.locator(DRAWN)).to_be_visible(timeout=30_000)
+    heading(page, "4,000 nodes and 10,000 edges.")
+    assert page.locator(".graph-edge").count() < 100
+    page.get_by_role("button", name="Larger").click()
+
+
+def test_what_is_not_there_says_no_more(visit: Opened, people: Site, empty: Site) -> None:
+    for path in ("graph=nothing", "node=nothing"):
+        page = visit(people, f"/graph?collection=people&{path}")
+        expect(page.get_by_role("heading", name="Nothing here that you may see")).to_be_visible()
+    page = visit(empty, "/graph")
+    expect(page.get_by_role("heading", name="There is no graph yet")).to_be_visible()
+
+
+@pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])
+def test_it_is_accessible_and_text_is_text(visit: Opened, people: Site, narrow: bool) -> None:
+    page = visit(people, "/graph?collection=people&node=Ann&hops=3&hit=Cleo", narrow=narrow)
+    expect(page.locator(DRAWN)).to_be_visible()
+    assert violations(page) == []
+    page.get_by_role("list", name="Neighbors").get_by_role("button", name=re.compile("onerror")).click()
+    expect(page.locator(".graph-way")).to_contain_text("onerror")
+    assert not scrolls_sideways(page)
+    assert page.evaluate("window.owned") is None
