@@ -4,6 +4,7 @@ export const STATUSES: readonly (readonly [Status, string])[] = [
   ["included", "In the window"],
   ["truncated", "Cut to fit"],
   ["duplicate", "Duplicate"],
+  ["near_duplicate", "Near copy"],
   ["over_budget", "Over budget"],
   ["below_min_similarity", "Below threshold"],
   ["below_min_confidence", "Below confidence"],
