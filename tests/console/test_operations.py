@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from tests.console.conftest import Opened, Site, demo, scrolls_sideways, violations
 
-PARTS = ("overview", "people", "requests", "audit")
+PARTS = ("overview", "people", "grants", "requests", "audit")
 
 
 @pytest.fixture
@@ -60,11 +60,33 @@ def test_looks_as_another_user_are_listed(visit: Opened, changeable: Site) -> No
     expect(page.locator(".audit-row")).to_have_text(re.compile("owner as bob in default *backup"))
 
 
-def test_a_person_without_rights_sees_no_users(visit: Opened, locked: Site) -> None:
-    page = visit(locked, "/operations?part=people", key=locked.key)
-    expect(page.get_by_role("heading", name="Users")).to_be_visible()
-    page.get_by_role("button", name="Audit log").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Nobody looked as another user")
+def test_a_role_is_granted_and_revoked(visit: Opened, changeable: Site) -> None:
+    page = visit(changeable, "/operations?part=grants&collection=default", key=changeable.key)
+    bob = page.locator(".grant-row", has_text="bob").filter(has_text="the whole collection")
+    page.get_by_label("Name of the user or group").fill("bob")
+    page.get_by_label("Role").select_option("editor")
+    page.get_by_role("button", name="Grant", exact=True).click()
+    expect(bob).to_contain_text("editor")
+    bob.get_by_role("button", name="Revoke").click()
+    expect(bob).to_have_count(0)
+    page.get_by_label("Name of the user or group").fill("nobody")
+    page.get_by_role("button", name="Grant", exact=True).click()
+    expect(page.get_by_role("alert")).to_contain_text("nobody")
+
+
+def test_a_person_without_rights_sees_only_their_own(visit: Opened, changeable: Site) -> None:
+    address, bearer = changeable.address, {"Authorization": f"Bearer {changeable.key}"}
+    request = visit(changeable, "/operations", key=changeable.key).request
+    for path, body in (("users", {"name": "dan"}), ("keys", {"user": "dan", "label": "dan's"})):
+        answer = request.post(f"{address}/api/v1/{path}", data=body, headers=bearer)
+        assert answer.ok
+    page = visit(changeable, "/operations", key=answer.json()["secret"])
+    expect(page.get_by_text("no collection that you may read")).to_be_visible()
+    expect(page.get_by_role("button", name=re.compile("Check|Audit log|Model requests"))).to_have_count(0)
+    page.get_by_role("button", name="Users and keys").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("1 API key")
+    page.get_by_role("button", name="Grants").click()
+    expect(page.get_by_role("status")).to_have_text("There is no collection that you may see")
 
 
 @pytest.mark.parametrize("narrow", [False, True], ids=["wide", "narrow"])

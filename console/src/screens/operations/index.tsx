@@ -2,31 +2,38 @@
 import type { ComponentType } from "preact";
 import { useFields } from "../../ui/address";
 import { Segmented } from "../../ui/controls";
+import { person } from "../../session";
 import { Audit } from "./audit";
+import { Grants } from "./grants";
 import { Overview } from "./overview";
 import { People } from "./people";
 import { Requests } from "./requests";
 import "./operations.css";
 
-type Part = "overview" | "people" | "requests" | "audit";
+type Part = "overview" | "people" | "grants" | "requests" | "audit";
 
 const NAMES = [
   ["overview", "Jobs and indexes"],
   ["people", "Users and keys"],
+  ["grants", "Grants"],
   ["requests", "Model requests"],
   ["audit", "Audit log"],
 ] as const;
 
-const PARTS: Record<Part, ComponentType> = { overview: Overview, people: People, requests: Requests, audit: Audit };
+/** What only the owner account may see. */
+const OWNERS: ReadonlySet<Part> = new Set(["requests", "audit"]);
+
+const PARTS: Record<Part, ComponentType> = { overview: Overview, people: People, grants: Grants, requests: Requests, audit: Audit };
 
 export default function Operations() {
   const [fields, setFields] = useFields();
   const given = fields.get("part");
-  const part = NAMES.find(([each]) => each === given)?.[0] ?? "overview";
+  const names = NAMES.filter(([each]) => !OWNERS.has(each) || person.value?.owner === true);
+  const part = names.find(([each]) => each === given)?.[0] ?? "overview";
   const Shown = PARTS[part];
   return (
     <>
-      <Segmented label="Part" options={NAMES} value={part} onChange={(next) => setFields({ part: next })} />
+      <Segmented label="Part" options={names} value={part} onChange={(next) => setFields({ part: next })} />
       <div class="operations-part">
         <Shown />
       </div>

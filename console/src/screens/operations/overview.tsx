@@ -3,6 +3,7 @@ import { api, take, type Schemas } from "../../api/client";
 import { counted, instant, whole } from "../../ui/format";
 import { hasEnded } from "../../ui/job";
 import { asProblem, Show, useLoad } from "../../ui/load";
+import { person } from "../../session";
 
 type Job = Schemas["Job"];
 type Collection = Schemas["CollectionStatus"];
@@ -28,13 +29,15 @@ export function Overview() {
     return () => clearInterval(timer);
   }, [running]);
   return (
-    <Show of={status} what="the status">
+    <Show of={{ ...status, busy: false }} what="the status">
       {(found) => (
         <>
           <Needs collections={found.collections} jobs={jobs.data?.jobs ?? []} />
-          <Storage collections={found.collections} bytes={found.bytes} path={found.path} version={found.version} />
-          <Jobs jobs={jobs.data?.jobs ?? []} reload={jobs.reload} />
-          <Check />
+          <Storage status={found} />
+          <Show of={{ ...jobs, busy: false }} what="the jobs">
+            {(page) => <Jobs jobs={page.jobs} reload={jobs.reload} />}
+          </Show>
+          {person.value?.owner === true && <Check />}
         </>
       )}
     </Show>
@@ -48,7 +51,7 @@ function Needs({ collections, jobs }: { collections: readonly Collection[]; jobs
     failed > 0 && `${counted(failed, "job")} failed`,
     ...collections.map((each) => each.errors > 0 && `${counted(each.errors, "document")} of ${each.name} failed`),
     ...collections.map((each) => each.lag > 0 && `the index of ${each.name} is ${counted(each.lag, "change")} behind`),
-    ...collections.map((each) => each.pending > 0 && `${counted(each.pending, "document")} of ${each.name} ${each.pending === 1 ? "waits" : "wait"} for vectors`),
+    ...collections.map((each) => each.pending > 0 && `${counted(each.pending, "passage")} of ${each.name} ${each.pending === 1 ? "waits" : "wait"} for vectors`),
   ].filter((each): each is string => typeof each === "string");
   return (
     <h1>
@@ -59,23 +62,20 @@ function Needs({ collections, jobs }: { collections: readonly Collection[]; jobs
   );
 }
 
-function Storage({
-  collections,
-  bytes,
-  path,
-  version,
-}: {
-  collections: readonly Collection[];
-  bytes: number;
-  path: string;
-  version: string;
-}) {
+function Storage({ status }: { status: Schemas["Status"] }) {
+  const { collections } = status;
   const most = Math.max(...collections.map((each) => each.chunks), 1);
+  if (collections.length === 0) return <p class="sub">There is no collection that you may read completely.</p>;
   return (
     <section>
       <h2>Collections</h2>
       <p class="sub small">
-        {whole(bytes)} bytes in <span class="mono">{path}</span>, version {version}. Bars are passages, to scale.
+        {status.path !== "" && (
+          <>
+            {whole(status.bytes)} bytes in <span class="mono">{status.path}</span>.{" "}
+          </>
+        )}
+        Version {status.version}. Bars are passages, to scale.
       </p>
       <ul class="list after">
         {collections.map((each) => (
@@ -84,6 +84,7 @@ function Storage({
             <span class="meter" style={{ width: `${(each.chunks / most) * 100}%` }} />
             <span class="small num">{counted(each.chunks, "passage")}</span>
             <span class="small num dim">{counted(each.documents, "document")}</span>
+            <span class="small num dim">index {counted(each.index.bytes, "byte")}</span>
             <span class="small dim ellipsis">{each.space ?? "no vectors"}</span>
             <span class={each.lag > 0 ? "tag" : "small dim"}>
               {each.lag > 0 ? `${whole(each.lag)} behind` : "index up to date"}
@@ -191,7 +192,11 @@ function Check() {
                 {Object.entries(index).map(([name, problems]) => (
                   <div key={name}>
                     <dt class="dim">index of {name}</dt>
-                    <dd>{problems.length === 0 ? "clean" : problems.map((each) => JSON.stringify(each)).join("; ")}</dd>
+                    <dd>
+                      {problems.length === 0
+                        ? "clean"
+                        : problems.map((each) => `passage ${each.chunk} is ${each.problem}: ${each.detail}`).join("; ")}
+                    </dd>
                   </div>
                 ))}
               </dl>

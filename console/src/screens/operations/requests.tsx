@@ -1,5 +1,5 @@
 import { api, take } from "../../api/client";
-import { counted, instant, milliseconds, percent, whole } from "../../ui/format";
+import { counted, instant, milliseconds, whole } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 
 const HOURS = 24;
@@ -32,7 +32,7 @@ export function Requests() {
                   <span class="small num">{counted(each.tokens, "token")}</span>
                   <span class="small num dim">{milliseconds(each.mean_latency)} on average</span>
                   <span class={each.errors > 0 ? "tag bad" : "small dim"}>
-                    {each.errors > 0 ? `${whole(each.errors)} failed, ${percent(each.error_rate)}` : "none failed"}
+                    {each.errors > 0 ? `${whole(each.errors)} failed, ${each.error_rate} %` : "none failed"}
                   </span>
                 </li>
               ))}

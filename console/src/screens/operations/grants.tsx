@@ -1,0 +1,184 @@
+import { useState } from "preact/hooks";
+import { api, take, type Schemas } from "../../api/client";
+import { person } from "../../session";
+import { useFields } from "../../ui/address";
+import { counted } from "../../ui/format";
+import { asProblem, Show, State, useLoad } from "../../ui/load";
+
+type Grant = Schemas["Grant"];
+type Source = Schemas["Source"];
+type Kind = Grant["grantee"]["kind"];
+
+const ROLES = ["viewer", "editor", "manager", "owner"] as const;
+
+/** Who has which role on a collection and its sources. */
+export function Grants() {
+  const [fields, setFields] = useFields();
+  const collections = useLoad((signal) => take(api.GET("/api/v1/collections", { signal })), []);
+  return (
+    <Show of={collections} what="the collections">
+      {(found) => {
+        const chosen = fields.get("collection") || found[0]?.name;
+        if (chosen === undefined) return <State title="There is no collection that you may see" />;
+        return (
+          <>
+            <label class="small dim">
+              Collection{" "}
+              <select
+                class="pick operations-name"
+                value={chosen}
+                onChange={(event) => setFields({ collection: event.currentTarget.value })}
+              >
+                {found.map((each) => (
+                  <option key={each.id}>{each.name}</option>
+                ))}
+              </select>
+            </label>
+            <Roles key={chosen} collection={chosen} />
+          </>
+        );
+      }}
+    </Show>
+  );
+}
+
+function Roles({ collection }: { collection: string }) {
+  const params = { path: { collection } };
+  const [failure, fail] = useState("");
+  const loaded = useLoad(async (signal) => {
+    const [grants, sources, names] = await Promise.all([
+      take(api.GET("/api/v1/collections/{collection}/grants", { params, signal })),
+      take(api.GET("/api/v1/collections/{collection}/sources", { params, signal })),
+      principals(signal),
+    ]);
+    return { grants, sources, names };
+  }, []);
+  const act = async (request: Promise<unknown>) => {
+    try {
+      await request;
+      fail("");
+      loaded.reload();
+    } catch (error) {
+      fail(asProblem(error).message);
+    }
+  };
+  if (loaded.error?.status === 403) {
+    return (
+      <State title="Only managers see the grants of a collection">
+        <p class="sub">{loaded.error.message}</p>
+      </State>
+    );
+  }
+  const put = (body: Schemas["PutGrantBody"]) =>
+    void act(take(api.PUT("/api/v1/collections/{collection}/grants", { params, body })));
+  const revoke = ({ grantee, source }: Grant) => {
+    const query = { kind: grantee.kind, id: grantee.id, ...(source === null ? {} : { source }) };
+    void act(take(api.DELETE("/api/v1/collections/{collection}/grants", { params: { ...params, query } })));
+  };
+  return (
+    <Show of={loaded} what="the grants">
+      {({ grants, sources, names }) => (
+        <>
+          <h1 class="after">
+            {counted(grants.length, "grant")} on {collection}
+          </h1>
+          <NewGrant sources={sources} onPut={put} />
+          {failure !== "" && (
+            <p class="failed" role="alert">
+              {failure}
+            </p>
+          )}
+          <ul class="list after">
+            {grants.map((each) => {
+              const name = names.get(each.grantee.id) ?? each.grantee.id;
+              const on = sources.find((source) => source.id === each.source)?.name ?? each.source ?? "the whole collection";
+              return (
+                <li key={`${each.grantee.id}/${each.source}`} class="grant-row">
+                  <span class="operations-title">
+                    <b>{name}</b> {each.grantee.kind === "group" && <span class="tag">group</span>}
+                  </span>
+                  <span class="grant-role">
+                    {each.role} <span class="small dim">on {on}</span>
+                  </span>
+                  <button
+                    class="btn compact danger"
+                    type="button"
+                    aria-label={`Revoke ${each.role} of ${name} on ${on}`}
+                    onClick={() => revoke(each)}
+                  >
+                    Revoke
+                  </button>
+                </li>
+              );
+            })}
+          </ul>
+        </>
+      )}
+    </Show>
+  );
+}
+
+/** Names of users and groups by id, which only the owner account may list. */
+async function principals(signal: AbortSignal): Promise<Map<string, string>> {
+  if (person.value?.owner !== true) return new Map();
+  const [users, groups] = await Promise.all([
+    take(api.GET("/api/v1/users", { signal })),
+    take(api.GET("/api/v1/groups", { signal })),
+  ]);
+  return new Map([...users, ...groups].map((each) => [each.id, each.name]));
+}
+
+function NewGrant({ sources, onPut }: { sources: readonly Source[]; onPut: (body: Schemas["PutGrantBody"]) => void }) {
+  const [kind, setKind] = useState<Kind>("user");
+  const [id, type] = useState("");
+  const [role, setRole] = useState<Grant["role"]>("viewer");
+  const [source, setSource] = useState("");
+  return (
+    <form
+      class="cluster after"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onPut({ grantee: { kind, id }, role, source: source === "" ? null : source });
+      }}
+    >
+      <select class="pick" aria-label="Kind" value={kind} onChange={(event) => setKind(event.currentTarget.value as Kind)}>
+        <option>user</option>
+        <option>group</option>
+      </select>
+      <input
+        class="field operations-name"
+        required
+        aria-label="Name of the user or group"
+        placeholder="Name"
+        value={id}
+        onInput={(event) => type(event.currentTarget.value)}
+      />
+      <select
+        class="pick"
+        aria-label="Role"
+        value={role}
+        onChange={(event) => setRole(event.currentTarget.value as Grant["role"])}
+      >
+        {ROLES.map((each) => (
+          <option key={each}>{each}</option>
+        ))}
+      </select>
+      <select
+        class="pick operations-name"
+        aria-label="On"
+        value={source}
+        onChange={(event) => setSource(event.currentTarget.value)}
+      >
+        <option value="">the whole collection</option>
+        {sources.map((each) => (
+          <option key={each.id} value={each.id}>
+            {each.name}
+          </option>
+        ))}
+      </select>
+      <button class="btn" type="submit">
+        Grant
+      </button>
+    </form>
+  );
+}
