@@ -105,7 +105,7 @@ def replayed(channel: JudgedChannel, chooser: Judge | None, weight: float) -> It
         answers = None
         if len(past):
             found = features(past, reading, said.author, at)
-            chosen = chooser.choose(found, len(past)) if chooser else None
+            chosen = chooser.choose(found, len(past))[0] if chooser else None
             answers = None if chosen is None else past.keys[chosen]
             true = (channel.answers or {}).get(place, frozenset())
             answered = np.array([int(key) in true for key in past.keys])

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -74,3 +75,26 @@ def test_it_is_accessible_at_any_width(visit: Opened, channel: Site, narrow: boo
     expect(page.locator(".message.hit").first).to_be_visible()
     assert not scrolls_sideways(page)
     assert violations(page) == []
+
+
+def test_inferred_replies_show_their_confidence_and_unlikely_ones_on_demand(
+    visit: Opened, tmp_path: Path
+) -> None:
+    said = ("Restart it with systemctl.", {"answers": "1", "answers_confidence": 0.8})
+    doubtful = ("Soup for lunch?", {"answers": "1", "answers_confidence": 0.31})
+    with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
+        messages = [NewMessage("How do I restart billing?", key="1", author="ann", at=BEGUN)]
+        for number, (text, metadata) in enumerate((said, doubtful), start=2):
+            at = BEGUN + timedelta(minutes=number)
+            messages.append(NewMessage(text, key=str(number), at=at, thread="1", metadata=metadata))
+        engine.channels.add_messages(messages, channel="support")
+    with served(tmp_path, "--no-auth") as site:
+        page = visit(site, "/conversations")
+        expect(page.locator(".reply.inferred")).to_have_text(re.compile("0.800"))
+        page.get_by_label("Also links below 0.50").check()
+        expect(page.locator(".reply.inferred").nth(1)).to_have_text(re.compile("0.310"))
+        faint = (
+            page.locator(".reply.inferred").nth(1).evaluate("each => getComputedStyle(each).borderLeftColor")
+        )
+        assert faint.endswith("/ 0.31)")
+        assert violations(page) == []

@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 from conspectus.ingest.messages import Threading, in_order
-from conspectus.model.channels import ANSWERS, REPLY_TO, NewMessage
+from conspectus.model.channels import ANSWERS, ANSWERS_CONFIDENCE, REPLY_TO, NewMessage
 from conspectus.model.records import Document, NewDocument, Period
 from conspectus.text.replies import Linker
 
@@ -84,9 +84,11 @@ def test_an_edit_keeps_the_thread_that_was_found_before() -> None:
     [edited] = documents(
         NewMessage("something else entirely", key="2"),
         linker=Linker(),
-        **{"2": kept("2", thread="0", metadata={ANSWERS: "0"})},
+        **{"2": kept("2", thread="0", metadata={ANSWERS: "0", ANSWERS_CONFIDENCE: 0.7})},
     )
-    assert (edited.thread, edited.metadata) == ("0", {ANSWERS: "0"})
+    assert (edited.thread, edited.metadata) == ("0", {ANSWERS: "0", ANSWERS_CONFIDENCE: 0.7})
+    [stated] = documents(NewMessage("x", key="2", reply_to="5"), **{"2": kept("2", metadata=edited.metadata)})
+    assert stated.metadata == {REPLY_TO: "5"}
 
 
 def test_what_a_message_answers_is_found_where_nobody_says() -> None:
@@ -99,7 +101,8 @@ def test_what_a_message_answers_is_found_where_nobody_says() -> None:
         linker=Linker(),
     )
     assert (question.thread, other.thread) == ("1", "2")
-    assert (answer.thread, answer.metadata) == ("1", {ANSWERS: "1"})
+    assert (answer.thread, answer.metadata[ANSWERS]) == ("1", "1")
+    assert 0.5 < float(str(answer.metadata[ANSWERS_CONFIDENCE])) <= 1
 
 
 def test_unstorable_characters_in_keys_meet_again() -> None:

@@ -12,7 +12,15 @@ from uuid import uuid4
 
 from conspectus.errors import UnreadableFile
 from conspectus.ingest.prepare import period
-from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelArchive, ChatArchive, ImportReport, NewMessage
+from conspectus.model.channels import (
+    ANSWERS,
+    ANSWERS_CONFIDENCE,
+    REPLY_TO,
+    ChannelArchive,
+    ChatArchive,
+    ImportReport,
+    NewMessage,
+)
 from conspectus.model.jobs import Upload
 from conspectus.model.records import Document, NewDocument, Period, StoredChunk, Written
 from conspectus.ports import Progress
@@ -21,6 +29,7 @@ from conspectus.text.replies import Linker, Utterance
 from conspectus.text.times import parse_instant
 
 TICK = timedelta(microseconds=1)
+LINKS = frozenset({REPLY_TO, ANSWERS, ANSWERS_CONFIDENCE})
 
 
 @dataclass(slots=True)
@@ -75,7 +84,8 @@ class Threading:
         )
         thread, answers = self._place(merged, key, before, said)
         self._threads[key] = thread
-        links = {name: value for name, value in ((REPLY_TO, merged.reply_to), (ANSWERS, answers)) if value}
+        sure = None if answers is None else self._confidence(key, before)
+        links = {REPLY_TO: merged.reply_to, ANSWERS: answers, ANSWERS_CONFIDENCE: sure}
         return NewDocument(
             text=merged.text,
             kind="message",
@@ -85,7 +95,7 @@ class Threading:
             occurred=occurred,
             sequence=merged.sequence,
             thread=thread,
-            metadata={**merged.metadata, **links},
+            metadata={**merged.metadata, **{name: value for name, value in links.items() if value}},
         )
 
     def _place(
@@ -108,6 +118,13 @@ class Threading:
             return self._threads[key], None
         answers = None if self.linker is None else self.linker.link(key, said)
         return (key, None) if answers is None else (self._threads.get(answers, answers), answers)
+
+    def _confidence(self, key: str, before: Document | NewDocument | None) -> object:
+        """The probability of an inferred link; an edit keeps it."""
+        if before is not None:
+            return before.metadata.get(ANSWERS_CONFIDENCE)
+        found = None if self.linker is None else self.linker.confidence_of(key)
+        return None if found is None else round(found, 3)
 
     def _begun(self, name: str, key: str) -> str:
         """The thread of the message `name`; if it is unknown, that of `key`, or one of that name."""
@@ -139,7 +156,7 @@ def _key(name: str | None) -> str | None:
 def _completed(new: NewMessage, before: Document | NewDocument) -> NewMessage:
     """An edit, with what it does not tell as it was."""
     answered = before.metadata.get(REPLY_TO)
-    plain = {name: value for name, value in before.metadata.items() if name not in {REPLY_TO, ANSWERS}}
+    plain = {name: value for name, value in before.metadata.items() if name not in LINKS}
     dated = new.sequence is None and new.at is None
     return replace(
         new,

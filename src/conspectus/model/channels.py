@@ -16,6 +16,8 @@ REPLY_TO = "reply_to"
 """Metadata of a message: the key of the message it answers, as the platform says."""
 ANSWERS = "answers"
 """Metadata of a message: the key of the message it seems to answer, if the platform does not say."""
+ANSWERS_CONFIDENCE = "answers_confidence"
+"""Metadata of a message: the probability (0 to 1) that it answers that message and no other."""
 
 
 @dataclass(frozen=True, slots=True)

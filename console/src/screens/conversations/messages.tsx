@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks";
 import type { Schemas } from "../../api/client";
-import { day } from "../../ui/format";
+import { day, score } from "../../ui/format";
+import { useFields } from "../../ui/address";
 
 type ChannelMessage = Schemas["ChannelMessage"];
 
@@ -8,9 +9,12 @@ const CLOCK = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-dig
 
 interface Reply {
   to: ChannelMessage;
-  /** Whether the platform says so; otherwise it was inferred. */
+  /** The probability of an inferred link; 1 where the platform says so, undefined where it was not stored. */
+  confidence: number | undefined;
   stated: boolean;
 }
+
+const LIKELY = 0.5;
 
 /** Messages in the order in which they were written; a chosen one lights up its thread. */
 export function Messages({
@@ -22,6 +26,8 @@ export function Messages({
   hits: ReadonlyMap<string, string> | undefined;
 }) {
   const [thread, choose] = useState<string>();
+  const [fields, setFields] = useFields();
+  const unlikely = fields.get("unlikely") === "yes";
   const byKey = new Map(messages.map((each) => [each.document.key, each]));
   let before = "";
   return (
@@ -33,8 +39,16 @@ export function Messages({
         </span>
         <span>
           <i class="reply-line inferred" />
-          seems to answer
+          seems to answer; the paler, the less likely
         </span>
+        <label class="cluster">
+          <input
+            type="checkbox"
+            checked={unlikely}
+            onChange={(event) => setFields({ unlikely: event.currentTarget.checked ? "yes" : undefined })}
+          />
+          Also links below {LIKELY.toFixed(2)}
+        </label>
       </p>
       <ol class="messages" aria-label="Messages">
         {messages.map((each) => {
@@ -47,7 +61,7 @@ export function Messages({
               {begins && date !== "" && <h2 class="message-day">{date}</h2>}
               <Message
                 message={each}
-                reply={replyOf(each, byKey)}
+                reply={shownReply(replyOf(each, byKey), unlikely)}
                 hit={hits?.get(each.document.id)}
                 lit={own === thread}
                 onChoose={() => choose(own === thread ? undefined : own)}
@@ -61,9 +75,21 @@ export function Messages({
 }
 
 function replyOf(message: ChannelMessage, byKey: ReadonlyMap<string, ChannelMessage>): Reply | undefined {
-  const { reply_to: stated, answers } = message.document.metadata as { reply_to?: string; answers?: string };
-  const to = byKey.get(stated ?? answers ?? "");
-  return to === undefined ? undefined : { to, stated: stated !== undefined };
+  const { reply_to: stated, answers, answers_confidence: found } = message.document.metadata;
+  const to = byKey.get(String(stated ?? answers ?? ""));
+  if (to === undefined) return undefined;
+  if (stated !== undefined) return { to, stated: true, confidence: 1 };
+  return { to, stated: false, confidence: typeof found === "number" ? found : undefined };
+}
+
+/** An unlikely link is shown on demand only. */
+function shownReply(reply: Reply | undefined, unlikely: boolean): Reply | undefined {
+  return unlikely || (reply?.confidence ?? 1) >= LIKELY ? reply : undefined;
+}
+
+/** Only the line fades: text must stay readable. */
+function lineOf({ confidence = 1, stated }: Reply) {
+  return stated ? {} : { style: { borderLeftColor: `color-mix(in srgb, var(--ink) ${confidence * 100}%, transparent)` } };
 }
 
 function Message({
@@ -86,8 +112,14 @@ function Message({
       <time class="tiny dim">{document.occurred === null ? "" : CLOCK.format(new Date(document.occurred.start))}</time>
       <span class="message-body">
         {reply !== undefined && (
-          <span class={reply.stated ? "reply" : "reply inferred"}>
+          <span class={reply.stated ? "reply" : "reply inferred"} {...lineOf(reply)}>
             <span class="sr">{reply.stated ? "answers " : "seems to answer "}</span>
+            {!reply.stated && reply.confidence !== undefined && (
+              <span class="num">
+                <span class="sr">with confidence </span>
+                {score(reply.confidence)}{" "}
+              </span>
+            )}
             <b>{reply.to.document.author ?? "someone"}</b> {reply.to.text}
           </span>
         )}

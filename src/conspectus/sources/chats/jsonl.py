@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from conspectus.model.channels import ANSWERS, REPLY_TO, ChannelArchive, NewMessage
+from conspectus.model.channels import ANSWERS, ANSWERS_CONFIDENCE, REPLY_TO, ChannelArchive, NewMessage
 from conspectus.sources.chats.export_files import (
     NO_TEXT,
     NO_TIME,
@@ -29,7 +29,7 @@ THREAD = ("thread", "thread_id")
 CHANNEL = ("channel", "room", "conv")
 ROLE = ("role",)
 METADATA = "metadata"
-RESERVED = (REPLY_TO, ANSWERS)
+RESERVED = (REPLY_TO, ANSWERS, ANSWERS_CONFIDENCE)
 PEOPLE = frozenset({"", "user", "human", "member", "person"})
 MILLISECONDS = 1e11
 LONGEST_AS_JSON = 8

@@ -52,6 +52,7 @@ class Past:
         self.people = Participants()
         self.keys: list[str] = []
         self.answers: list[str | None] = []
+        self.confidences: list[float | None] = []
         self.roots: list[str] = []
         self.usage: dict[str, list[int]] = {}
         self.naming: defaultdict[int, dict[int, NameMatcher]] = defaultdict(dict)
@@ -104,6 +105,7 @@ class Past:
         self._enter(reading)
         self.keys.append(key)
         self.answers.append(answers)
+        self.confidences.append(None)
         self.roots.append(root)
 
     def _thread(self, key: str, answers: str | None, place: int | None) -> tuple[int, str]:
@@ -146,7 +148,7 @@ class Past:
             self.naming.pop(author, None)
             for column in ("addressee", "partner", "answered_author"):
                 self[column][self[column] == author] = STRANGER
-        del self.keys[0], self.answers[0], self.roots[0]
+        del self.keys[0], self.answers[0], self.confidences[0], self.roots[0]
         self.first += 1
 
 
@@ -392,11 +394,14 @@ class Judge:
     answer: Forest
     start: Forest
 
-    def choose(self, found: Features, count: int) -> int | None:
-        """The place of the message that is answered, None for a start."""
+    def choose(self, found: Features, count: int) -> tuple[int | None, float]:
+        """The place of the message that is answered, None for a start; and the probability of this choice."""
         rated = self.answer.sums(found.answer, count)
+        begun = float(self.start.sums(found.start, 1)[0])
         best = int(rated.argmax())
-        return best if rated[best] > self.start.sums(found.start, 1)[0] else None
+        highest = max(float(rated[best]), begun)
+        confidence = 1 / float(np.exp(rated - highest).sum() + np.exp(begun - highest))
+        return (best if rated[best] > begun else None), confidence
 
 
 def judge(weights: Mapping[str, Mapping[str, Any]]) -> Judge:
@@ -450,11 +455,18 @@ class Linker:
         if said.system:
             return answers
         reading, at = read(said.text, past.people, past.usage), seconds(said.at)
+        confidence = None
         if answers is None and not begins and len(past):
-            place = self._judge.choose(features(past, reading, said.author, at), len(past))
+            place, confidence = self._judge.choose(features(past, reading, said.author, at), len(past))
             answers = None if place is None else past.keys[place]
         past.add(key, said.author, at, reading=reading, answers=answers)
+        past.confidences[-1] = confidence
         return answers
+
+    def confidence_of(self, key: str) -> float | None:
+        """The probability of the choice for a message; None where it was known, or is forgotten."""
+        past = self._past
+        return past.confidences[past.keys.index(key)] if key in past.keys else None
 
     def thread_of(self, key: str) -> str:
         """The key of the first message of a message's conversation; its own where it is forgotten."""
