@@ -82,6 +82,8 @@ async function drawn(container: HTMLElement, shown: Shown, root: string | undefi
     layout: { name: "preset", padding: PADDING },
     minZoom: 0.2,
     maxZoom: 16,
+    textureOnViewport: shown.edges.length > FEW,
+    pixelRatio: shown.edges.length > FEW ? 1 : "auto",
     boxSelectionEnabled: false,
     autoungrabify: true,
     style: styles(shown),
