@@ -1,7 +1,6 @@
 """Evaluation: result files in the browser, two runs compared."""
 
 import json
-import re
 from pathlib import Path
 
 import pytest
@@ -42,9 +41,22 @@ def test_two_runs_are_compared_as_the_command_does(visit: Opened, empty: Site, t
     found = page.locator(".beside")
     expect(found).to_contain_text(f"+{expected['difference']:.1f} points")
     expect(found).to_contain_text("better" if expected["low"] > 0 else "no clear difference")
-    shown = found.get_by_text("95 % interval").inner_text()
-    low = float(re.findall(r"\d+\.\d", shown)[0])
-    assert low == pytest.approx(abs(expected["low"]), abs=1.5)
+
+
+def test_the_interval_is_that_of_the_command(visit: Opened, empty: Site, tmp_path: Path) -> None:
+    page = visit(empty, "/evaluation")
+    before, after = (
+        report({128: [n * factor % 11 / 10 for n in range(37)]} | {1024: [1.0] * 37}) for factor in (3, 5)
+    )
+    for name, content in (("before", before), ("after", after)):
+        (tmp_path / f"{name}.json").write_text(json.dumps(content), encoding="utf-8")
+        page.get_by_label("Result files").set_input_files(tmp_path / f"{name}.json")
+        expect(page.get_by_text(f"{name}: counted on the rendered window")).to_be_visible()
+    page.get_by_role("slider", name="Budget").press("ArrowLeft")
+    expected = compared(before, after)["questions.128"]
+    assert expected["low"] < 0 < expected["high"]
+    interval = f"\N{MINUS SIGN}{-expected['low']:.1f} to +{expected['high']:.1f}"
+    expect(page.get_by_text("95 % interval")).to_contain_text(interval)
 
 
 def test_questions_that_changed_are_shown(visit: Opened, empty: Site, tmp_path: Path) -> None:

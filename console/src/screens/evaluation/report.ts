@@ -1,5 +1,7 @@
 /** Reports of `conspectus eval … --json`, read in the browser; they are sent nowhere. */
 
+import { percentile, resampledMeans } from "./bootstrap";
+
 /** The share of each question, from 0 to 1, by measure. */
 export type Measures = ReadonlyMap<string, ReadonlyMap<string, number>>;
 
@@ -20,7 +22,6 @@ export interface Compared {
 
 const MOST_BYTES = 20 * 1024 * 1024;
 const BY_QUESTION = "by_question";
-const RESAMPLES = 10_000;
 
 /** Reads a report. Throws Error with a reason that can be shown. */
 export async function readReport(file: File): Promise<Report> {
@@ -81,36 +82,15 @@ export function curveOf(report: Report, group: string): { budget: number; measur
 export function compare(first: ReadonlyMap<string, number>, second: ReadonlyMap<string, number>): Compared {
   const shared = [...first.keys()].filter((each) => second.has(each));
   const differences = shared.map((each) => 100 * ((second.get(each) ?? 0) - (first.get(each) ?? 0)));
-  const means = resampled(differences).sort((one, other) => one - other);
+  const means = resampledMeans(differences);
   return {
     first: 100 * mean(shared.map((each) => first.get(each) ?? 0)),
     second: 100 * mean(shared.map((each) => second.get(each) ?? 0)),
     difference: mean(differences),
-    low: means[Math.floor(0.025 * RESAMPLES)] ?? 0,
-    high: means[Math.ceil(0.975 * RESAMPLES) - 1] ?? 0,
+    low: percentile(means, 2.5),
+    high: percentile(means, 97.5),
     questions: shared.length,
   };
 }
 
 const mean = (values: readonly number[]): number => values.reduce((sum, each) => sum + each, 0) / (values.length || 1);
-
-/** Means of samples with replacement, the same at each call. */
-function resampled(values: readonly number[]): number[] {
-  const chance = mulberry32(0);
-  return Array.from({ length: RESAMPLES }, () => {
-    let sum = 0;
-    for (let drawn = 0; drawn < values.length; drawn += 1) sum += values[Math.floor(chance() * values.length)] ?? 0;
-    return sum / (values.length || 1);
-  });
-}
-
-/** A small seeded generator of numbers from 0 to 1 (Tommy Ettinger, public domain). */
-function mulberry32(seed: number): () => number {
-  let state = seed;
-  return () => {
-    state = (state + 0x6d2b79f5) | 0;
-    let mixed = Math.imul(state ^ (state >>> 15), 1 | state);
-    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed;
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4_294_967_296;
-  };
-}
