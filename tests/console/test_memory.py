@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import expect
 
-from tests.console.conftest import Opened, Site, demo, scrolls_sideways, violations
+import conspectus
+from conspectus.model.memory import NewMemory, Scope
+from tests.console.conftest import Opened, Site, demo, scrolls_sideways, served, violations
 
+NAMES = ("apples", "pears", "cherries")
 JULY = "/memory?at=2026-07-16T00:00:00Z&query=when+do+releases+go+out%3F"
 
 
@@ -52,6 +55,41 @@ def test_a_rule_is_previewed(visit: Opened, example: Site) -> None:
     expect(rule.locator(".figure").first).to_have_text("0memories")
     rule.get_by_label(re.compile("Known before")).fill("2026-12-01")
     expect(rule.locator(".figure").first).to_have_text("8memories")
+
+
+@pytest.fixture
+def crowded(tmp_path: Path) -> Iterator[Site]:
+    """A store with 300 memories, one of which has two versions."""
+    notes = [NewMemory(f"Note {each} is about {NAMES[each % 3]}.", key=f"note-{each}") for each in range(300)]
+    scope = Scope(user="ann")
+    with conspectus.open(tmp_path / "crowded") as engine:
+        engine.memory.add(notes, scope=scope)
+        engine.memory.add(NewMemory("Note 7 is about plums now.", key="note-7"), scope=scope)
+    with served(tmp_path / "crowded", "--no-auth") as found:
+        yield found
+
+
+def test_many_memories_are_filtered_and_drawn_as_they_come_into_view(visit: Opened, crowded: Site) -> None:
+    page = visit(crowded, "/memory")
+    lanes, rows = page.locator(".lane-name"), page.locator(".memory-row")
+    for count in (160, 300):
+        page.get_by_role("button", name="Load older memories").click()
+        expect(rows).to_have_count(count)
+    expect(page.get_by_role("status").first).to_have_text("300 lanes")
+    assert lanes.count() < 30
+    expect(lanes.filter(has_text=re.compile("^note-299$"))).to_have_count(0)
+    page.get_by_role("group", name="Memories over time").evaluate(
+        "each => each.scrollTop = each.scrollHeight"
+    )
+    expect(lanes.filter(has_text=re.compile("^note-299$"))).to_have_count(1)
+    page.get_by_label("Filter the lanes").fill("plums note")
+    expect(rows).to_have_count(1)
+    expect(lanes).to_have_text(["note-7"])
+    rows.get_by_text("2 versions").click()
+    expect(rows.get_by_role("listitem").first).to_contain_text("Note 7 is about pears.")
+    page.reload()
+    expect(page.get_by_label("Filter the lanes")).to_have_value("plums note")
+    assert violations(page) == []
 
 
 def test_a_store_without_memories_says_so(visit: Opened, empty: Site) -> None:

@@ -4,12 +4,14 @@ import { useFields } from "../../ui/address";
 import { counted, day, instant } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import { ForgetDialog, RetentionPreview } from "./forget";
-import { allScopes, knownAt, outOfDate, readLanes, scopeName, type Lane, type Memory, type Scope } from "./lanes";
+import { allScopes, filtered, knownAt, outOfDate, readLanes, scopeName, type Lane, type Memory, type Scope } from "./lanes";
 import { Recall } from "./recall";
 import { rangeOf, Slider, Timeline } from "./timeline";
 import "./memory.css";
 
 const FIRST = 40;
+/** From so many lanes on they can be filtered. */
+const MANY = 8;
 
 export default function MemoryScreen() {
   const [fields, setFields] = useFields();
@@ -51,6 +53,8 @@ export default function MemoryScreen() {
               query={fields.get("query") ?? ""}
               onAt={(at) => setFields({ at: new Date(at).toISOString() })}
               onQuery={(query) => setFields({ query })}
+              filter={fields.get("filter") ?? ""}
+              onFilter={(filter) => setFields({ filter: filter || undefined })}
             />
           </>
         );
@@ -65,6 +69,8 @@ function ScopeView({
   query,
   onAt,
   onQuery,
+  filter,
+  onFilter,
 }: {
   scope: Scope;
   /** An instant as in the address, or nothing for now. */
@@ -72,6 +78,9 @@ function ScopeView({
   query: string;
   onAt: (at: number) => void;
   onQuery: (query: string) => void;
+  /** Words that the lanes and memories that are shown have. */
+  filter: string;
+  onFilter: (filter: string) => void;
 }) {
   const [limit, setLimit] = useState(FIRST);
   const now = useMemo(() => Date.now(), []);
@@ -79,8 +88,10 @@ function ScopeView({
   const at = given === null || Number.isNaN(Date.parse(given)) ? now : Date.parse(given);
   return (
     <Show of={read} what="the memories">
-      {({ lanes, memories, next }) => {
-        const range = rangeOf(lanes, now);
+      {({ lanes: all, memories, versions, next }) => {
+        const range = rangeOf(all, now);
+        const lanes = filtered(all, filter);
+        const kept = new Set(lanes.flatMap((lane) => lane.memories));
         return (
           <>
             <div class="head">
@@ -95,6 +106,9 @@ function ScopeView({
             </div>
             <div class="beside">
               <div class="panel">
+                {(all.length > MANY || filter !== "") && (
+                  <Filter filter={filter} shown={lanes.length} all={all.length} onFilter={onFilter} />
+                )}
                 <Timeline lanes={lanes} range={range} at={at} />
                 <Slider range={range} at={at} onChange={onAt} />
                 <Legend />
@@ -107,16 +121,51 @@ function ScopeView({
                 )}
               </div>
               <div>
-                <OutOfDate lanes={lanes} at={at} />
+                <OutOfDate lanes={all} at={at} />
                 <Recall scope={scope} at={at} query={query} onQuery={onQuery} />
               </div>
             </div>
-            <Memories memories={memories} lanes={lanes} at={at} scope={scope} onForgotten={read.reload} />
+            <Memories
+              memories={memories.filter((each) => kept.has(each.id))}
+              versions={versions}
+              lanes={lanes}
+              at={at}
+              scope={scope}
+              onForgotten={read.reload}
+            />
             <RetentionPreview scope={scope} onForgotten={read.reload} />
           </>
         );
       }}
     </Show>
+  );
+}
+
+function Filter({
+  filter,
+  shown,
+  all,
+  onFilter,
+}: {
+  filter: string;
+  shown: number;
+  all: number;
+  onFilter: (filter: string) => void;
+}) {
+  return (
+    <p class="cluster lanes-filter">
+      <input
+        class="field"
+        type="search"
+        aria-label="Filter the lanes"
+        placeholder="Only with these words"
+        value={filter}
+        onInput={(event) => onFilter(event.currentTarget.value)}
+      />
+      <span class="small dim" role="status">
+        {filter === "" ? `${all} lanes` : `${shown} of ${all} lanes`}
+      </span>
+    </p>
   );
 }
 
@@ -167,12 +216,14 @@ function OutOfDate({ lanes, at }: { lanes: readonly Lane[]; at: number }) {
 /** The same as a list, which is the accessible form of the lanes. */
 function Memories({
   memories,
+  versions,
   lanes,
   at,
   scope,
   onForgotten,
 }: {
   memories: readonly Memory[];
+  versions: ReadonlyMap<string, readonly Memory[]>;
   lanes: readonly Lane[];
   at: number;
   scope: Scope;
@@ -193,6 +244,7 @@ function Memories({
             <button class="btn compact danger" type="button" onClick={() => forget(each)}>
               Forget …
             </button>
+            <Versions of={versions.get(each.id) ?? []} />
           </li>
         ))}
       </ul>
@@ -207,5 +259,26 @@ function Memories({
         />
       )}
     </section>
+  );
+}
+
+/** The versions of a memory, where there is more than one. */
+function Versions({ of }: { of: readonly Memory[] }) {
+  if (of.length < 2) return null;
+  return (
+    <details class="memory-versions small">
+      <summary>{of.length} versions</summary>
+      <ol>
+        {of.map((each, at) => (
+          <li key={at}>
+            <span class="text">{each.text}</span>
+            <span class="dim">
+              known from {instant(each.known_from)}
+              {of[at + 1] !== undefined && ` to ${instant(of[at + 1]?.known_from ?? "")}`}
+            </span>
+          </li>
+        ))}
+      </ol>
+    </details>
   );
 }

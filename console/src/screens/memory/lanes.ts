@@ -1,6 +1,8 @@
 /** Memories on two clocks: when they hold in the world, and when they were known here. */
 import { api, take, type Schemas } from "../../api/client";
 
+const PAGE = 200;
+
 export type Memory = Schemas["Memory"];
 
 export interface Scope {
@@ -22,8 +24,12 @@ export interface Item {
 }
 
 export interface Lane {
+  /** What its statements have in common. */
+  key: string;
   name: string;
   pinned: boolean;
+  /** The ids of its memories. */
+  memories: string[];
   items: Item[];
 }
 
@@ -59,22 +65,42 @@ export function scopeName(scope: Scope, verb = ""): string {
 
 export interface Read {
   memories: Memory[];
+  /** The versions of each memory, by its id, oldest first. */
+  versions: ReadonlyMap<string, readonly Memory[]>;
   lanes: Lane[];
   next: string | null;
 }
 
 /** The newest memories of a scope with their versions. */
 export async function readLanes(scope: Scope, limit: number, signal: AbortSignal): Promise<Read> {
-  const query = { ...scope, limit, newest_first: true };
-  const page = await take(api.GET("/api/v1/memories", { params: { query }, signal }));
-  const versions = await Promise.all(
-    page.memories.map((each) =>
+  const memories: Memory[] = [];
+  let next: string | null = null;
+  do {
+    const query = { ...scope, limit: Math.min(limit - memories.length, PAGE), newest_first: true };
+    const params = { query: next === null ? query : { ...query, after: next } };
+    const page: Schemas["MemoryPage"] = await take(api.GET("/api/v1/memories", { params, signal }));
+    memories.push(...page.memories);
+    next = page.next;
+  } while (next !== null && memories.length < limit);
+  const histories = await Promise.all(
+    memories.map((each) =>
       each.document.updated === each.document.recorded
         ? [each]
         : take(api.GET("/api/v1/memories/{memory}/versions", { params: { path: { memory: each.id }, query: scope }, signal })),
     ),
   );
-  return { memories: page.memories, lanes: lanesOf(versions), next: page.next };
+  const versions = new Map(memories.map((each, at) => [each.id, histories[at] ?? []]));
+  return { memories, versions, lanes: lanesOf([...histories].reverse()), next };
+}
+
+/** The lanes that have all words of a filter, in their name or in a statement. */
+export function filtered(lanes: readonly Lane[], filter: string): readonly Lane[] {
+  const words = filter.toLowerCase().split(/\s+/).filter(Boolean);
+  if (words.length === 0) return lanes;
+  return lanes.filter((lane) => {
+    const text = [lane.name, ...lane.items.map((each) => each.text)].join("\n").toLowerCase();
+    return words.every((each) => text.includes(each));
+  });
 }
 
 const time = (value: string | null): number | undefined => (value === null ? undefined : Date.parse(value));
@@ -88,8 +114,9 @@ function lanesOf(histories: readonly (readonly Memory[])[]): Lane[] {
     const fact = last.fact;
     const key = fact === null ? last.id : `${fact.subject}\n${fact.predicate}`;
     const name = fact === null ? last.document.key || last.text : `${fact.subject} ${fact.predicate}`;
-    const lane = lanes.get(key) ?? { name, pinned: false, items: [] };
+    const lane = lanes.get(key) ?? { key, name, pinned: false, memories: [], items: [] };
     lane.pinned ||= last.pinned;
+    lane.memories.push(last.id);
     lane.items.push(...itemsOf(history));
     lanes.set(key, lane);
   }

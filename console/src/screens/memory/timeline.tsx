@@ -1,10 +1,13 @@
-import { useRef } from "preact/hooks";
+import { useRef, useState } from "preact/hooks";
 import { day } from "../../ui/format";
 import { useSize } from "../../ui/size";
 import { knownAt, type Item, type Lane } from "./lanes";
 
 const ROW = 62;
-const HEAD = 28;
+const HEAD = 22;
+/** From this height on the lanes scroll by themselves, and only those in view are drawn. */
+const TALLEST = 640;
+const MARGIN = 2;
 const NAMES = 168;
 const LETTER = 7;
 const DAY = 86_400_000;
@@ -24,33 +27,52 @@ export function rangeOf(lanes: readonly Lane[], now: number): Range {
 /** A lane for each statement: the dark line is when it held, the bar is when it was known. */
 export function Timeline({ lanes, range, at }: { lanes: readonly Lane[]; range: Range; at: number }) {
   const element = useRef<HTMLDivElement>(null);
-  const width = Math.max(useSize(element).width, 620);
-  const height = HEAD + lanes.length * ROW;
+  const size = useSize(element);
+  const [top, setTop] = useState(0);
+  const width = Math.max(size.width, 620);
+  const height = lanes.length * ROW;
+  const first = Math.max(0, Math.floor(top / ROW) - MARGIN);
+  const last = Math.ceil((top + TALLEST) / ROW) + MARGIN;
   const scale = (instant: number) => {
     const share = (Math.min(Math.max(instant, range.from), range.to) - range.from) / (range.to - range.from);
     return NAMES + share * (width - NAMES);
   };
+  const named = ticks(range, width - NAMES);
   return (
-    <div ref={element} class="timeline" tabIndex={0} role="group" aria-label="Memories over time">
+    <div
+      ref={element}
+      class="timeline"
+      tabIndex={0}
+      role="group"
+      aria-label="Memories over time"
+      style={{ maxHeight: `${TALLEST}px` }}
+      onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+    >
+      <svg class="axis" width={width} height={HEAD} aria-hidden="true">
+        {named.map(([instant, name]) => (
+          <g key={instant}>
+            <line x1={scale(instant)} x2={scale(instant)} y1="18" y2={HEAD} class="rule" />
+            <text x={scale(instant) + 4} y="12">
+              {name}
+            </text>
+          </g>
+        ))}
+        <line x1={scale(at)} x2={scale(at)} y1="18" y2={HEAD} class="now" />
+        <circle cx={scale(at)} cy="18" r="4" class="now-dot" />
+      </svg>
       <svg width={width} height={height} role="img" aria-label={`${lanes.length} lanes of memories; the list has their texts`}>
         <defs>
           <pattern id="late" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)">
             <line x1="0" x2="0" y1="0" y2="6" class="late-line" />
           </pattern>
         </defs>
-        {ticks(range, width - NAMES).map(([instant, name]) => (
-          <g key={instant}>
-            <line x1={scale(instant)} x2={scale(instant)} y1="18" y2={height} class="rule" />
-            <text x={scale(instant) + 4} y="12">
-              {name}
-            </text>
-          </g>
+        {named.map(([instant]) => (
+          <line key={instant} x1={scale(instant)} x2={scale(instant)} y1="0" y2={height} class="rule" />
         ))}
-        {lanes.map((lane, row) => (
-          <LaneRow key={lane.name} lane={lane} top={HEAD + row * ROW} width={width} scale={scale} at={at} />
+        {lanes.slice(first, last).map((lane, row) => (
+          <LaneRow key={lane.key} lane={lane} top={(first + row) * ROW} width={width} scale={scale} at={at} />
         ))}
-        <line x1={scale(at)} x2={scale(at)} y1="18" y2={height} class="now" />
-        <circle cx={scale(at)} cy="18" r="4" class="now-dot" />
+        <line x1={scale(at)} x2={scale(at)} y1="0" y2={height} class="now" />
       </svg>
     </div>
   );
@@ -73,7 +95,7 @@ function LaneRow({
   const room = Math.floor((NAMES - 12) / LETTER);
   return (
     <g>
-      <line x1="0" x2={width} y1={top - 6} y2={top - 6} class="rule" />
+      <line x1="0" x2={width} y1={top + 0.5} y2={top + 0.5} class="rule" />
       <text x="0" y={top + 28} class="lane-name">
         {lane.name.length > room ? `${lane.name.slice(0, room - 1)}…` : lane.name}
       </text>
