@@ -1,0 +1,131 @@
+"""What the console loads, and how long until it can be used, in Chromium: python benchmarks/console.py.
+
+The server is `conspectus serve` over loopback on a store of random words without vectors. Each visit is that
+of a new browser profile. The peer is the same question over HTTP, without a browser.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+from playwright.sync_api import Browser, sync_playwright
+from rich.console import Console
+from rich.table import Table
+
+import conspectus
+
+QUESTION = "how do we restore a backup?"
+ADDRESS = f"/console/playground?collection=big&query={QUESTION.replace(' ', '+')}"
+VISITS = 7
+BATCH = 5_000
+WORDS = 40
+
+
+@dataclass(frozen=True)
+class Visit:
+    """Compressed bytes, and milliseconds until the question field is there and until the window is drawn."""
+
+    received: float
+    usable: float
+    drawn: float
+
+
+def main() -> None:
+    """Print a table for a store of so many passages."""
+    options = argparse.ArgumentParser(description=__doc__)
+    options.add_argument("--chunks", type=int, default=10_000)
+    chunks = options.parse_args().chunks
+    chromium = shutil.which("chromium")
+    if chromium is None:
+        sys.exit("install Debian's package chromium")
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        fill(Path(folder), chunks)
+        browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+        with served(Path(folder)) as address:
+            alone = statistics.median(asked(address) for _ in range(VISITS))
+            visits = [visited(browser, address) for _ in range(VISITS)]
+        browser.close()
+    show(chunks, visits, alone)
+
+
+def fill(folder: Path, chunks: int) -> None:
+    """Store documents of random words of this project's pages, one passage each."""
+    pages = (Path(__file__).resolve().parents[1] / "docs").glob("*.md")
+    words = " ".join(page.read_text(encoding="utf-8") for page in sorted(pages)).split()
+    chance = random.Random(1)
+    with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:
+        for begin in range(0, chunks, BATCH):
+            documents = [
+                conspectus.NewDocument(" ".join(chance.choices(words, k=WORDS)), key=f"{number}")
+                for number in range(begin, min(begin + BATCH, chunks))
+            ]
+            engine.add(documents, collection="big")
+
+
+@contextmanager
+def served(folder: Path) -> Iterator[str]:
+    """The address of a server of this store, which needs no key."""
+    main = "from conspectus.cli.entry import main; main()"
+    program = [sys.executable, "-c", main, "serve", "--no-auth", "--port", "0", "--json"]
+    command = [*program, "--data-dir", str(folder)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as server:
+        assert server.stdout is not None
+        lines = ""
+        while not lines.rstrip().endswith("}"):
+            lines += server.stdout.readline()
+        try:
+            yield json.loads(lines)["address"]
+        finally:
+            server.terminate()
+
+
+def asked(address: str) -> float:
+    """Milliseconds of the question over HTTP alone."""
+    body = {"query": QUESTION, "collection": "big", "max_tokens": 2048}
+    begun = time.perf_counter()
+    httpx.post(f"{address}/api/v1/explain", json=body).raise_for_status()
+    return (time.perf_counter() - begun) * 1_000
+
+
+def visited(browser: Browser, address: str) -> Visit:
+    """One visit to the playground with a question, in a new profile."""
+    context = browser.new_context()
+    page = context.new_page()
+    begun = time.perf_counter()
+    page.goto(f"{address}{ADDRESS}")
+    page.get_by_label("Question").wait_for()
+    usable = time.perf_counter() - begun
+    page.locator(".map .block").first.wait_for()
+    drawn = time.perf_counter() - begun
+    assets = "performance.getEntriesByType('resource').filter(e => e.name.includes('/console/'))"
+    received = page.evaluate(f"{assets}.reduce((sum, e) => sum + e.encodedBodySize, 0)")
+    context.close()
+    return Visit(received, usable * 1_000, drawn * 1_000)
+
+
+def show(chunks: int, visits: list[Visit], alone: float) -> None:
+    """The medians as a table."""
+    table = Table("", "median", "goal", title=f"{chunks:,} passages, {len(visits)} visits")
+    median = statistics.median
+    table.add_row(
+        "compressed bytes of the first load", f"{median(v.received for v in visits):,.0f}", "250,000"
+    )
+    table.add_row("ms until the question can be typed", f"{median(v.usable for v in visits):,.0f}", "1,000")
+    table.add_row("ms until the window is drawn", f"{median(v.drawn for v in visits):,.0f}", "")
+    table.add_row("ms of the same question over HTTP alone", f"{alone:,.0f}", "")
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()
