@@ -18,8 +18,18 @@ PAGE = Answer(b"zqxfetchedqz words of a page")
 ALL = {"filter": {"and": []}, "purge": True}
 
 
+async def with_accounts(site: Chats) -> str:
+    """The key of the owner, once there is the user `viewer` beside."""
+    owner = await site.engine.people.create_owner()
+    assert owner is not None
+    await site.engine.people.create_user("viewer")
+    return owner.secret
+
+
 @asynccontextmanager
-async def planted(folder: Path, workers: int) -> AsyncIterator[list[httpx.AsyncClient]]:
+async def planted(
+    folder: Path, workers: int, *, accounts: bool = True
+) -> AsyncIterator[list[httpx.AsyncClient]]:
     """Clients of as many processes of one store, in which every operation has planted something."""
     wiki = folder / "wiki"
     wiki.mkdir()
@@ -31,8 +41,10 @@ async def planted(folder: Path, workers: int) -> AsyncIterator[list[httpx.AsyncC
         sites: list[Chats] = [
             await stack.enter_async_context(chats(folder, model, **settings)) for _ in range(workers)
         ]
-        clients = [await stack.enter_async_context(each.client()) for each in sites]
+        key = await with_accounts(sites[0]) if accounts else None
+        clients = [await stack.enter_async_context(each.client(key)) for each in sites]
         planter = Planter(clients[0], sites[0].app.openapi(), web.base, str(wiki))
+        planter.known |= {"user": "viewer"} if accounts else {}
         await planter.prepare()
         await planter.plant()
         assert planter.refused == []

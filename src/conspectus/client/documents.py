@@ -78,7 +78,7 @@ class RemoteDocuments(RemoteService, DocumentService):
     async def update(
         self, /, document: str, *, if_match: str | None = None, **changes: Unpack[DocumentChanges]
     ) -> Written:
-        headers = {} if if_match is None else {"If-Match": f'"{quote(if_match)}"'}
+        headers = {} if if_match is None else {"If-Match": f'"{quote(if_match, errors="surrogatepass")}"'}
         request = Request("PATCH", _path(document), changes_json(changes), headers=headers, writes=True)
         return await self._channel.one(Written, request)
 

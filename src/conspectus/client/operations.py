@@ -83,7 +83,7 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
             value = record_of(each.hint)(value)
         told = _filter(each, value) if each.hint == Filter else _told(each.hint, value)
         if each.location == "header":
-            headers |= {} if value is None else {"If-Match": f'"{quote(value)}"'}
+            headers |= {} if value is None else {"If-Match": f'"{quote(value, errors="surrogatepass")}"'}
             continue
         parts = _flat(each, told) if each.is_spread else {each.name: told}
         for leaf in each.leaves:
