@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, ConsoleMessage, Page, sync_playwright
+from playwright.sync_api import Browser, ConsoleMessage, Page, expect, sync_playwright
 
 import conspectus
 
@@ -20,6 +20,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = [sys.executable, "-c", "from conspectus.cli.entry import main; main()"]
 AXE = ROOT / "console" / "node_modules" / "axe-core" / "axe.min.js"
 BUILT = ROOT / "src" / "conspectus" / "web" / "console" / "index.html"
+SLOWEST = 30_000
+"""Milliseconds until a page must show what is expected."""
 FAILED_REQUEST = "Failed to load resource"
 WIDE, NARROW = {"width": 1440, "height": 1000}, {"width": 360, "height": 780}
 
@@ -60,6 +62,8 @@ def browser() -> Iterator[Browser]:
         pytest.skip("Chromium is not installed")
     assert program is not None, "install Debian's package chromium"
     assert BUILT.exists(), "build the console: make console"
+    # The tests of other folders run beside these, and have precedence.
+    expect.set_options(timeout=SLOWEST)
     with sync_playwright() as playwright:
         chromium = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
         yield chromium
