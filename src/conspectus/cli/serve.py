@@ -191,9 +191,8 @@ def _announce(opened: "Opened", *, as_json: bool, path: str = "") -> None:
     elif opened.key is not None:
         print(f"API key of the owner (shown once): {opened.key}")
     sys.stdout.flush()
-    note(f"listening on {opened.address}{path}")
-    if not path:
-        note(f"console: {opened.address}{CONSOLE}")
+    console = "" if path else f" (console: {opened.address}{CONSOLE})"
+    note(f"listening on {opened.address}{path}{console}")
 
 
 def _show_console(opened: "Opened", *, as_json: bool, in_browser: bool) -> None:
