@@ -121,7 +121,7 @@ def try_server(command: list[str | Path], folder: Path) -> None:
         command, cwd=folder, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     try:
-        address = next((line.split()[-1] for line in serving.stderr or () if "listening on" in line), None)
+        address = next((line.split()[2] for line in serving.stderr or () if "listening on" in line), None)
         if address is None:
             sys.exit(f"{command} did not start")
         with urllib.request.urlopen(f"{address}/healthz", timeout=PATIENCE):
