@@ -1,6 +1,6 @@
 /** Controls that several screens use. */
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 
 export function Segmented<T extends string>({
   label,
@@ -67,3 +67,42 @@ export function CopyButton({ text, label = "Copy" }: { text: string; label?: str
   );
 }
 
+
+/** A field for one question, with its button. */
+export function AskForm({
+  label,
+  placeholder,
+  action,
+  query,
+  onAsk,
+}: {
+  label: string;
+  placeholder: string;
+  /** The words of the button. */
+  action: string;
+  /** What was asked last. */
+  query: string;
+  onAsk: (query: string) => void;
+}) {
+  const [typed, type] = useState(query);
+  return (
+    <form
+      class="ask-form"
+      onSubmit={(event) => {
+        event.preventDefault();
+        onAsk(typed.trim());
+      }}
+    >
+      <input
+        class="field"
+        aria-label={label}
+        placeholder={placeholder}
+        value={typed}
+        onInput={(event) => type(event.currentTarget.value)}
+      />
+      <button class="btn primary" type="submit">
+        {action}
+      </button>
+    </form>
+  );
+}

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
 import { useFields } from "../../ui/address";
+import { AskForm } from "../../ui/controls";
 import { counted, score, whole } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import type { Entry } from "../../window/anatomy";
@@ -83,7 +84,6 @@ function ChannelView({
   onQuery: (query: string) => void;
 }) {
   const [limit, setLimit] = useState(FIRST);
-  const [typed, type] = useState(query);
   const messages = useLoad(
     (signal) =>
       take(
@@ -102,24 +102,7 @@ function ChannelView({
         <>
           <div class="head after">
             <h1>{found === undefined ? summary(channel, shown, limit) : result(found, query)}</h1>
-            <form
-              class="cluster channel-query"
-              onSubmit={(event) => {
-                event.preventDefault();
-                onQuery(typed.trim());
-              }}
-            >
-              <input
-                class="field"
-                aria-label={`Question in #${channel.name}`}
-                placeholder="Ask in this channel"
-                value={typed}
-                onInput={(event) => type(event.currentTarget.value)}
-              />
-              <button class="btn primary" type="submit">
-                Ask
-              </button>
-            </form>
+            <AskForm label={`Question in #${channel.name}`} placeholder="Ask in this channel" action="Ask" query={query} onAsk={onQuery} />
           </div>
           {answer.error !== undefined && query !== "" && (
             <p class="failed" role="alert">

@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
+import { AskForm } from "../../ui/controls";
 import { day, score, whole } from "../../ui/format";
 import { Show, useLoad } from "../../ui/load";
 import { ScoreBar } from "../../window/score-bar";
@@ -21,7 +22,6 @@ export function Recall({
   query: string;
   onQuery: (query: string) => void;
 }) {
-  const [typed, type] = useState(query);
   const instant = useSettled(at);
   const recalled = useLoad(
     (signal) => {
@@ -34,24 +34,7 @@ export function Recall({
   return (
     <section class="recall" aria-label="Recall">
       <h2>Recall on {day(new Date(at))}</h2>
-      <form
-        class="cluster after"
-        onSubmit={(event) => {
-          event.preventDefault();
-          onQuery(typed.trim());
-        }}
-      >
-        <input
-          class="field"
-          aria-label="Question to the memory"
-          placeholder="Ask what was known"
-          value={typed}
-          onInput={(event) => type(event.currentTarget.value)}
-        />
-        <button class="btn primary" type="submit">
-          Recall
-        </button>
-      </form>
+      <AskForm label="Question to the memory" placeholder="Ask what was known" action="Recall" query={query} onAsk={onQuery} />
       {query !== "" && (
         <Show of={recalled} what="what was recalled">
           {({ memories, since }) => (

@@ -2,6 +2,7 @@
 import { useState } from "preact/hooks";
 import { api, take, type Schemas } from "../../api/client";
 import { useFields } from "../../ui/address";
+import { AskForm } from "../../ui/controls";
 import { counted } from "../../ui/format";
 import { Show, State, useLoad } from "../../ui/load";
 import { Alerts } from "./alerts";
@@ -118,7 +119,6 @@ function StreamView({
   onQuery: (query: string) => void;
 }) {
   const { collection, stream } = placed;
-  const [typed, type] = useState(query);
   const [at, goTo] = useState<number>();
   const content = useLoad((signal) => read(placed, signal), []);
   const answer = useLoad(
@@ -141,24 +141,7 @@ function StreamView({
                 <p class="sub">The question asks for {found.plan["time_range"]}.</p>
               )}
             </div>
-            <form
-              class="cluster stream-query"
-              onSubmit={(event) => {
-                event.preventDefault();
-                onQuery(typed.trim());
-              }}
-            >
-              <input
-                class="field"
-                aria-label="Question to the stream"
-                placeholder="What happened after noon?"
-                value={typed}
-                onInput={(event) => type(event.currentTarget.value)}
-              />
-              <button class="btn primary" type="submit">
-                Ask
-              </button>
-            </form>
+            <AskForm label="Question to the stream" placeholder="What happened after noon?" action="Ask" query={query} onAsk={onQuery} />
           </div>
           {answer.error !== undefined && query !== "" && (
             <p class="failed" role="alert">
