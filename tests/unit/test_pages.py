@@ -46,7 +46,7 @@ async def served(folder: Path, settings: dict[str, str]) -> AsyncIterator[str]:
     try:
         while b"listening on" not in (line := await server.stderr.readline()):
             assert line, "the server did not start"
-        yield line.decode().rpartition(":")[2].strip("/ \n")
+        yield line.decode().split()[2].rpartition(":")[2]
     finally:
         if server.returncode is None:
             server.terminate()
