@@ -255,8 +255,8 @@ def _read(path: Path) -> str:
 
 
 QUESTION = "What does the report say?"
-MOST_TOKENS = 100_000
-MOST_EXAMPLES = 10
+MAX_TOKENS = 100_000
+MAX_EXAMPLES = 10
 FORMS: tuple[ContextForm, ...] = ("passages", "tasks")
 
 
@@ -293,7 +293,7 @@ class Listener:
     """A chat model without output that records its last prompt."""
 
     name: str = "none:listener"
-    window: int = 2 * MOST_TOKENS
+    window: int = 2 * MAX_TOKENS
     tokenizer: str = "chars4_ceil"
     asked: tuple[Message, ...] = field(default=())
 
@@ -361,7 +361,7 @@ async def _faults(engine: Engine, listener: Listener, document: str, form: Conte
         filter=Eq("document", document),
         min_similarity=None,
         format=form,
-        allocation=Allocation(context=MOST_TOKENS),
+        allocation=Allocation(context=MAX_TOKENS),
     )
     async with aclosing(engine.chat.stream(request)) as events:
         told = [event async for event in events]
@@ -405,7 +405,7 @@ def _summary(
         "faults": dict(Counter(fault for _, _, faults in failed for fault in set(faults))),
         "examples": [
             f"{kind}: {', '.join(sorted(set(faults)))}: {text[:200]!r}"
-            for kind, text, faults in failed[:MOST_EXAMPLES]
+            for kind, text, faults in failed[:MAX_EXAMPLES]
         ],
         "harmless": harmless,
     }

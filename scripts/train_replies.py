@@ -59,7 +59,7 @@ RATE = 0.15
 SHARE_OF_FIGURES = 0.5
 SHARE_OF_MESSAGES = 0.5
 PENALTY = 3.0
-LEAST_WEIGHT = 2.0
+MIN_WEIGHT = 2.0
 BINS = 48
 NEGLIGIBLE = 0.002
 SETTLED = 25
@@ -203,7 +203,7 @@ def _split(
     ]
     over = [each[:, -1:] - each for each in under]
     gain = sum(slope**2 / (curve + PENALTY) for slope, curve in (under, over))
-    allowed = ((under[1] > LEAST_WEIGHT) & (over[1] > LEAST_WEIGHT)).any(axis=0)
+    allowed = ((under[1] > MIN_WEIGHT) & (over[1] > MIN_WEIGHT)).any(axis=0)
     gains = np.where(allowed, np.sum(gain, axis=0), -np.inf)
     return float(gains.max()), int(gains.argmax())
 

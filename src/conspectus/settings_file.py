@@ -11,7 +11,7 @@ import yaml
 
 from conspectus.errors import InvalidInput, TooLarge, UnreadableFile
 
-MOST_BYTES: Final = 100_000
+MAX_BYTES: Final = 100_000
 DEEPEST: Final = 8
 SECTION: Final = "rag"
 DATABASE: Final = "vector_db"
@@ -124,12 +124,12 @@ def _text(path: Path) -> str:
         if path.exists() and not path.is_file():
             raise UnreadableFile(str(path), "is not a file")
         with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
+            data = file.read(MAX_BYTES + 1)
     except (OSError, ValueError) as fault:
         reason = fault.strerror if isinstance(fault, OSError) else None
         raise UnreadableFile(str(path), f"cannot be read as settings: {reason or fault}") from fault
-    if len(data) > MOST_BYTES:
-        raise TooLarge(f"the settings in {path}", size=len(data), limit=MOST_BYTES)
+    if len(data) > MAX_BYTES:
+        raise TooLarge(f"the settings in {path}", size=len(data), limit=MAX_BYTES)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as fault:

@@ -26,7 +26,7 @@ from conspectus.ports import Embedder, Index, Reader
 from conspectus.testing.embedders import HashedEmbedder
 from conspectus.text.analyzer import Analyzer
 
-LEAST_SHARE = 0.95
+MIN_SHARE = 0.95
 APPROXIMATE = {"postgresql+pgvector"}
 WORDS = [
     f"{first}{last}" for first in ("fox", "sun", "sea", "tree", "road") for last in ("", "s", "light", "er")
@@ -84,7 +84,7 @@ def assert_congruent(found: dict[str, Agreement], least: int) -> None:
         assert agreement.entries >= least
         assert agreement.reasons["unexplained"] == 0, agreement.examples
         assert agreement.reasons["approximate"] == 0 or store in APPROXIMATE, agreement.examples
-        assert agreement.share >= LEAST_SHARE, agreement.examples
+        assert agreement.share >= MIN_SHARE, agreement.examples
 
 
 @pytest.fixture(scope="session")

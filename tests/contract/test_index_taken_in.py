@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 from tests.support.in_memory_index import MemoryIndex
 from tests.support.samples import SPACE, notes, prepared, shelf, vector
 
-from conspectus.bootstrap.pgvector import MOST_CHUNKS, PgvectorIndexes
+from conspectus.bootstrap.pgvector import MAX_CHUNKS, PgvectorIndexes
 from conspectus.errors import Conflict, NotFound
 from conspectus.ingest.open_indexes import catch_up
 from conspectus.model.filter import EVERYTHING
@@ -80,7 +80,7 @@ async def test_each_write_is_in_the_index_at_once(shop: Shop) -> None:
 
 
 async def test_an_index_that_is_behind_is_left_to_those_who_ask(shop: Shop) -> None:
-    many = [prepared(f"many {number}", "fox") for number in range(MOST_CHUNKS + 1)]
+    many = [prepared(f"many {number}", "fox") for number in range(MAX_CHUNKS + 1)]
     await shop.records.write(many)
     assert await shop.behind()
     await shop.records.write([prepared("one more", "fox")])

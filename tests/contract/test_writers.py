@@ -10,7 +10,7 @@ import pytest
 from sqlalchemy import Connection, insert, select
 
 from conspectus.errors import Conflict
-from conspectus.records.core.transactions import MOST, Transactions
+from conspectus.records.core.transactions import MAX_BATCH, Transactions
 from conspectus.records.store import open_records
 from conspectus.records.tables.core import counters
 
@@ -63,7 +63,7 @@ async def queued(transactions: Transactions, *works: Work) -> list[int | BaseExc
 async def test_those_who_wait_share_transactions(transactions: Transactions) -> None:
     ended: list[int] = []
     transactions.before_commit(lambda _: ended.append(1))
-    many = 2 * MOST
+    many = 2 * MAX_BATCH
     results = await queued(transactions, *(partial(counted, number) for number in range(many)))
     assert results == list(range(many))
     assert len(await stored(transactions)) == many

@@ -18,7 +18,7 @@ from conspectus.bootstrap.transfer import move
 from conspectus.settings import Settings
 
 SETTINGS = Settings(lock_timeout_seconds=20)
-MOST_PAGES = 120
+MAX_PAGES = 120
 
 
 def main(source: str, target: str, chance: random.Random, kills: int) -> None:
@@ -32,7 +32,7 @@ def main(source: str, target: str, chance: random.Random, kills: int) -> None:
 
 def killer(chance: random.Random) -> Callable[[str, int, int], None]:
     """Progress that ends the process a moment after some page."""
-    left, moment = chance.randrange(1, MOST_PAGES), chance.uniform(0.0001, 0.01)
+    left, moment = chance.randrange(1, MAX_PAGES), chance.uniform(0.0001, 0.01)
 
     def report(what: str, done: int, total: int) -> None:
         nonlocal left

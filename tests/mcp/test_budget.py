@@ -10,14 +10,14 @@ from mcp_types import CallToolResult
 from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
 from conspectus.mcp.search_tools import piece
-from conspectus.mcp.tool import LEAST, MARK, ResultPage, ToolBudget, filled
+from conspectus.mcp.tool import MARK, MIN_TOKENS, ResultPage, ToolBudget, filled
 from conspectus.model.records import NewDocument
 from tests.mcp.conftest import client, text_of, told
 from tests.repetitions import tries
 
 COUNT = local_counter("o200k_base")
 TEXTS = st.text(max_size=60).flatmap(lambda text: st.integers(0, 40).map(lambda times: text * times))
-BUDGETS = st.integers(LEAST, 700)
+BUDGETS = st.integers(MIN_TOKENS, 700)
 HARD = [
     "👩‍👩‍👧‍👦" * 400,
     "Ж̵̨͙" * 500,
@@ -31,8 +31,8 @@ HARD = [
 
 @settings(max_examples=tries(60), deadline=None)
 @given(st.lists(TEXTS, max_size=8), TEXTS, TEXTS, BUDGETS, st.booleans())
-@example(HARD, "", "", LEAST, False)
-@example(list(reversed(HARD)), HARD[0], HARD[3], LEAST, True)
+@example(HARD, "", "", MIN_TOKENS, False)
+@example(list(reversed(HARD)), HARD[0], HARD[3], MIN_TOKENS, True)
 def test_a_page_is_never_over(items: list[str], head: str, foot: str, tokens: int, upwards: bool) -> None:
     page = ResultPage(items, head, foot, upwards=upwards)
     shown, kept = filled(page, ToolBudget(tokens, COUNT))
@@ -79,7 +79,7 @@ def cost(result: CallToolResult) -> int:
     return COUNT(text_of(result)) + (COUNT(told) if told else 0)
 
 
-@pytest.mark.parametrize("tokens", [LEAST, 257, 1_000, 8_000])
+@pytest.mark.parametrize("tokens", [MIN_TOKENS, 257, 1_000, 8_000])
 async def test_no_tool_is_over_on_texts_that_are_hard_to_cut(engine: Engine, tokens: int) -> None:
     documents = [NewDocument(f"ferry {text}", title=f"ferry {text[:900]}") for text in HARD[:2] + HARD[4:]]
     written = await engine.add(documents, wait=True)

@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from tests.repetitions import tries
 
-from conspectus.text.analyzer import LONGEST_TERM, Analyzer
+from conspectus.text.analyzer import MAX_TERM_LENGTH, Analyzer
 
 EVAL = Path(os.environ.get("CONSPECTUS_EVAL", Path(__file__).parents[3] / "shared" / "eval"))
 FRAGMENTS = [
@@ -41,7 +41,7 @@ everything = Analyzer(None, stop_words=False)
 def test_terms_are_bounded_not_empty_and_the_same_every_time(text):
     terms = shared.terms(text)
     assert terms == Analyzer().terms(text)
-    assert all(0 < len(term) <= LONGEST_TERM for term in terms)
+    assert all(0 < len(term) <= MAX_TERM_LENGTH for term in terms)
     assert not any(character.isspace() for term in terms for character in term)
 
 
@@ -51,7 +51,7 @@ def test_terms_of_two_texts_are_those_of_each_in_order(one, other):
     assert everything.terms(f"{one} {other}") == everything.terms(one) + everything.terms(other)
 
 
-@given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=2, max_size=LONGEST_TERM))
+@given(st.text("abcdefghijklmnopqrstuvwxyz", min_size=2, max_size=MAX_TERM_LENGTH))
 def test_case_makes_no_difference_to_a_word(word):
     assert (
         everything.terms(word) == everything.terms(word.upper()) == everything.terms(word.title()) == [word]

@@ -19,7 +19,7 @@ from tests.support.web_server import Answer, Request
 Fields = Mapping[str, Any]
 FORMAT = "%Y-%m-%dT%H:%M:%SZ"
 MAIN = "Main"
-MOST_VALUES = 50
+MAX_VALUES = 50
 
 
 @dataclass(slots=True)
@@ -124,8 +124,8 @@ class WikiSite:
         if asked.get("action") != "query" or asked.get("format") != "json":
             return _json({"error": {"code": "badvalue", "info": "only queries are understood"}})
         values = asked.get("pageids", asked.get("titles", "")).split("|")
-        if len(values) > MOST_VALUES:
-            return _json({"error": {"code": "toomanyvalues", "info": f"the limit is {MOST_VALUES}"}})
+        if len(values) > MAX_VALUES:
+            return _json({"error": {"code": "toomanyvalues", "info": f"the limit is {MAX_VALUES}"}})
         whole: dict[str, Any] = {"batchcomplete": True, "query": {}}
         for name in self._asked_for(asked):
             found, following = self._questions()[name](asked)

@@ -4,7 +4,7 @@ import numpy as np
 from tests.support.caption_samples import caption
 
 from conspectus.model.streams import Caption
-from conspectus.streams.summarizer import LONGEST, extracted
+from conspectus.streams.summarizer import MAX_LENGTH, extracted
 from conspectus.text.analyzer import Analyzer
 
 TERMS = Analyzer("english").terms
@@ -62,7 +62,7 @@ def test_captions_without_words_and_without_times_are_chosen_by_place() -> None:
 def test_of_a_long_caption_one_sentence_is_shown() -> None:
     filler = "Something else happens that nobody speaks of again in here. " * 10
     long = caption(f"{filler}The goalkeeper saves the penalty.\nOne more thing.", 0)
-    assert len(long.text) > LONGEST
+    assert len(long.text) > MAX_LENGTH
     others = [caption("The goalkeeper saves a penalty.", 1), caption("Penalty! The goalkeeper!", 2)]
     assert chosen([long, *others], 3)[0] in {
         "The goalkeeper saves the penalty.",

@@ -16,7 +16,7 @@ from tests.support.graph_samples import edge, node, year
 import conspectus
 from conspectus import Engine, Settings
 from conspectus.errors import InvalidInput
-from conspectus.graph.export import MOST_NODES, placed, to_graphml, to_json, to_svg
+from conspectus.graph.export import MAX_NODES, placed, to_graphml, to_json, to_svg
 from conspectus.model.graph import GRAPH_FORMS, NewEdge, NewNode
 from conspectus.text.clean import clean
 
@@ -122,11 +122,11 @@ def test_a_picture_is_the_same_each_time_and_needs_nothing_else() -> None:
 
 
 def test_of_a_large_graph_the_best_linked_nodes_are_drawn_and_the_rest_is_counted() -> None:
-    nodes = [node(f"n{number:03}") for number in range(MOST_NODES + 50)]
+    nodes = [node(f"n{number:03}") for number in range(MAX_NODES + 50)]
     edges = [edge("n000", each.id) for each in nodes[1:]]
     picture = ElementTree.fromstring(to_svg("g", nodes, edges))
     titles = [each.findtext(f"{SVG}title") for each in picture.findall(f"{SVG}circle")]
-    assert len([each for each in titles if each]) == MOST_NODES
+    assert len([each for each in titles if each]) == MAX_NODES
     assert titles[0] == "n000 (entity)"
     last = [each.text for each in picture.findall(f"{SVG}text")][-1]
     assert last == "50 more nodes and 50 more edges are not in this picture"

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from conspectus.graph.expansion import (
     FEW,
-    LEAST,
+    MAX_PASSAGES,
+    MAX_SEEDS,
     MENTION,
-    MOST_PASSAGES,
-    MOST_SEEDS,
+    MIN_VALUE,
     NAMED,
     STEP,
     Way,
@@ -48,7 +48,7 @@ def test_the_best_hit_is_worth_its_score_and_one_that_is_near_stays_near() -> No
     assert begun.keys() == {1, 2}
     assert seeds({}) == {}
     assert seeds({1: 3.0})[1].value == 1.0
-    assert len(seeds(dict.fromkeys(range(50), 1.0))) == MOST_SEEDS
+    assert len(seeds(dict.fromkeys(range(50), 1.0))) == MAX_SEEDS
 
 
 def test_the_longest_names_of_a_question_are_found_in_any_case_and_words_of_them_are_none() -> None:
@@ -83,7 +83,7 @@ def test_a_name_that_many_mention_is_worth_less_and_at_last_nothing() -> None:
         for number in (1, 4, FEW - 1, FEW + 1)
     ]
     assert worth == sorted(worth, reverse=True)
-    assert worth[2] >= LEAST > worth[3]
+    assert worth[2] >= MIN_VALUE > worth[3]
 
 
 def test_of_several_ways_one_counts_the_best() -> None:
@@ -92,7 +92,7 @@ def test_of_several_ways_one_counts_the_best() -> None:
     assert passages_with(names, everywhere) == {7: Way(0.9, ("Bo",))}
     many = {f"n{each}": Way(1.0) for each in range(500)}
     found = {key: mentioned(place, about=(place,)) for place, key in enumerate(many, 1)}
-    assert len(passages_with(many, found)) == MOST_PASSAGES
+    assert len(passages_with(many, found)) == MAX_PASSAGES
 
 
 def test_names_are_reached_through_passages_as_they_are_spelt() -> None:

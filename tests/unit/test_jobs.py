@@ -30,7 +30,7 @@ from conspectus.errors import (
     UnsupportedContent,
 )
 from conspectus.ingest.job_execution import (
-    MOST_STARTS,
+    MAX_STARTS,
     ORPHANED,
     InProcessJobs,
     JobWorker,
@@ -235,11 +235,11 @@ async def test_a_job_that_is_gone_is_no_trouble() -> None:
 
 async def test_a_job_that_takes_its_process_down_is_given_up() -> None:
     bench = Bench()
-    await bench.ledger.add(job("one", attempts=MOST_STARTS, state="running"))
+    await bench.ledger.add(job("one", attempts=MAX_STARTS, state="running"))
     await bench.runner(forever)(ONE)
     ended = await bench.now()
     assert (ended.state, bench.starts) == ("failed", 0)
-    assert f"started {MOST_STARTS} times" in (ended.error or "")
+    assert f"started {MAX_STARTS} times" in (ended.error or "")
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from conspectus.index.bm25 import Bm25
-from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Query, Row
+from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Query, Row
 from conspectus.index.milvus.rows import EVERY
 from conspectus.index.milvus.search import MilvusQuery, MilvusSnapshot, Visible
 from conspectus.index.milvus.state import MilvusState
@@ -32,12 +32,12 @@ async def it_is() -> bool:
     return True
 
 
-@pytest.mark.parametrize("limit", [1, 1_000, 5_000, MOST_RESULTS - 1, 20_000])
+@pytest.mark.parametrize("limit", [1, 1_000, 5_000, MAX_RESULTS - 1, 20_000])
 async def test_no_deeper_than_milvus_answers(limit: int) -> None:
     server = Tied()
     state = replace(MilvusState(""), generation="a", total=10**6, vectors=10**6)
     view, vector = MilvusSnapshot(server, "any", state, (), Bm25()), np.array([1.0, 0.0], np.float32)
     found = await MilvusQuery(view, Visible(EVERY), {}, vector, still=it_is).search(limit)
     assert found is not None
-    assert len(found.ids) == min(limit, MOST_RESULTS)
-    assert max(server.depths) <= MOST_RESULTS
+    assert len(found.ids) == min(limit, MAX_RESULTS)
+    assert max(server.depths) <= MAX_RESULTS

@@ -10,7 +10,7 @@ from conspectus import bootstrap
 from conspectus.errors import ChatBadAnswer, ChatNotConfigured, ChatUnreachable, InvalidInput, MissingExtra
 from conspectus.graph.name_keys import key_of
 from conspectus.providers.entity_extractors import (
-    LONGEST_FOR_CHAT,
+    CHAT_MAX_LENGTH,
     ChatNames,
     Labelled,
     LocalNames,
@@ -144,12 +144,11 @@ async def test_a_chat_model_names_names_and_the_text_says_where_they_stand():
 
 async def test_a_long_text_is_asked_about_in_pieces():
     model = ScriptedChatModel(['[{"name": "Ann", "type": "person"}]'])
-    text = "so " * LONGEST_FOR_CHAT + "Ann"
+    text = "so " * CHAT_MAX_LENGTH + "Ann"
     (found,) = await ChatNames(model, key_of).extract([text])
     assert [(each.start, each.text) for each in found] == [(len(text) - 3, "Ann")]
     assert (
-        all(len(each.messages[1].content) <= LONGEST_FOR_CHAT for each in model.asked)
-        and len(model.asked) > 2
+        all(len(each.messages[1].content) <= CHAT_MAX_LENGTH for each in model.asked) and len(model.asked) > 2
     )
 
 

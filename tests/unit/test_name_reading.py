@@ -10,7 +10,7 @@ from tests.support.samples import SHELF, notes, prepared, shelf
 
 from conspectus.errors import LockLost, ProviderError, ProviderUnavailable, StorageBusy, StorageError
 from conspectus.graph.name_keys import key_of
-from conspectus.ingest.background_workers import MOST_NAMES, READ_AT_ONCE, NameReader, title_names
+from conspectus.ingest.background_workers import MAX_NAMES, READ_AT_ONCE, NameReader, title_names
 from conspectus.model.graph import Mention
 from conspectus.model.ids import ChunkId, DocumentId
 from conspectus.ports.jobs import Lock
@@ -154,7 +154,7 @@ async def test_a_passage_keeps_so_many_names_and_no_more(records: SqlRecords, na
     reader = NameReader(names, mine, EveryWord)
     await reader.wait_until_done(SHELF)
     [passage] = await names.of([(await records.document_chunks(DocumentId("a")))[0].chunk.id])
-    assert len(passage.names) == MOST_NAMES
+    assert len(passage.names) == MAX_NAMES
     assert passage.about == {"many"}
     assert isinstance(passage.chunk, int) and ChunkId(passage.chunk) == 1
     await reader.close()

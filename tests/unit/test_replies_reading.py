@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from conspectus.text.replies.linker import NOBODY, STRANGER, Forest, Past
-from conspectus.text.replies.message_parsing import LONGEST, MessageParser, NameMatcher, Participants, read
+from conspectus.text.replies.message_parsing import (
+    MAX_TEXT_LENGTH,
+    MessageParser,
+    NameMatcher,
+    Participants,
+    read,
+)
 
 
 def known(*authors: str) -> Participants:
@@ -67,8 +73,8 @@ def test_scripts_without_spaces_have_words_too() -> None:
 
 
 def test_only_the_beginning_is_read() -> None:
-    assert read("x " * LONGEST + "?", Participants(), {}).asks is False
-    assert len(read("\u4e00" * 10_000, Participants(), {}).words) <= LONGEST
+    assert read("x " * MAX_TEXT_LENGTH + "?", Participants(), {}).asks is False
+    assert len(read("\u4e00" * 10_000, Participants(), {}).words) <= MAX_TEXT_LENGTH
 
 
 def remember(past: Past, author: str | None, text: str, answers: str | None = None) -> MessageParser:

@@ -121,13 +121,13 @@ async def test_a_log_that_is_busy_gets_them_later(caplog) -> None:
 
 async def test_a_log_that_stays_busy_costs_memory_only_to_a_limit(caplog) -> None:
     log = ListLog(busy=1)
-    notes = RequestNotes(every=3600.0, rows=vendor_api.MOST_ROWS_KEPT + 10)
+    notes = RequestNotes(every=3600.0, rows=vendor_api.MAX_LOG_ROWS + 10)
     notes.write_to(log)
-    for number in range(vendor_api.MOST_ROWS_KEPT + 10):
+    for number in range(vendor_api.MAX_LOG_ROWS + 10):
         notes(note(number))
     await log.tried.wait()
     await notes.close()
-    assert (len(log.writes[0]), log.writes[0][0]) == (vendor_api.MOST_ROWS_KEPT, 10)
+    assert (len(log.writes[0]), log.writes[0][0]) == (vendor_api.MAX_LOG_ROWS, 10)
 
 
 def test_words_make_tokens() -> None:

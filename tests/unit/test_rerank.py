@@ -7,7 +7,7 @@ from tests.support.journal import make_chunk
 
 from conspectus.errors import ProviderError, ProviderUnavailable
 from conspectus.model.results import Hit, Retrieval
-from conspectus.retrieval.ranking import MOST, reordered, reranked
+from conspectus.retrieval.ranking import MAX_RERANKED, reordered, reranked
 from conspectus.testing.reranker_contract import OverlapReranker
 
 
@@ -74,10 +74,10 @@ async def test_a_defect_is_not_taken_for_a_failing_provider() -> None:
 
 
 async def test_an_answer_is_reordered_and_its_scores_still_add_up() -> None:
-    rest = [hit(number, "a hen") for number in range(10, 10 + MOST)]
+    rest = [hit(number, "a hen") for number in range(10, 10 + MAX_RERANKED)]
     found = await reordered("red fox", Retrieval("found", (*HITS, *rest)), Watched())
     assert [each.chunk.id for each in found.hits[:3]] == [2, 3, 4]
-    assert len(found.hits) == len(HITS) + MOST
+    assert len(found.hits) == len(HITS) + MAX_RERANKED
     assert [each.score for each in found.hits] == sorted((each.score for each in found.hits), reverse=True)
     assert all(each.score == pytest.approx(sum(each.parts.values())) for each in found.hits)
     assert found.plan["reranker"] == "overlap"

@@ -4,7 +4,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from conspectus.errors import InvalidInput
-from conspectus.text.analyzer import LONGEST_TERM, Analyzer
+from conspectus.text.analyzer import MAX_TERM_LENGTH, Analyzer
 
 english = Analyzer()
 unstemmed = Analyzer(None)
@@ -110,7 +110,7 @@ def test_stemming_is_by_language():
 
 def test_long_tokens_are_bounded_and_stay_distinct():
     terms = english.terms("x" * 100 + " " + "x" * 101 + " " + "ab.cd_" * 50_000)
-    assert max(map(len, terms)) == LONGEST_TERM
+    assert max(map(len, terms)) == MAX_TERM_LENGTH
     assert len(set(terms[:2])) == 2
     assert terms.count("ab") + terms.count("cd") > 90_000
 
@@ -123,7 +123,7 @@ def test_a_hostile_run_gives_bounded_terms_and_no_more_than_it_has_characters(pi
     text = piece * 20_000
     terms = english.terms(text)
     assert len(terms) <= 2 * len(text)
-    assert max(map(len, terms), default=0) <= LONGEST_TERM
+    assert max(map(len, terms), default=0) <= MAX_TERM_LENGTH
 
 
 def test_many_distinct_words_do_not_grow_memory_without_bound():

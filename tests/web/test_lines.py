@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
 from conspectus.errors import TooLarge
-from conspectus.web.ndjson import LONGEST_LINE, SLOWEST, arriving, lines_in
+from conspectus.web.ndjson import MAX_LINE_LENGTH, SLOWEST, arriving, lines_in
 from conspectus.web.problem_details import Refused
 
 
@@ -40,7 +40,7 @@ async def test_a_line_that_is_too_long_is_refused(ended: bytes) -> None:
     piece = b"x" * 100_000
     with pytest.raises(TooLarge) as caught:
         await read(b"{}\n", *[piece] * 11, ended)
-    assert (caught.value.field, caught.value.limit) == ("line 2", LONGEST_LINE)
+    assert (caught.value.field, caught.value.limit) == ("line 2", MAX_LINE_LENGTH)
 
 
 async def test_a_body_that_stops_is_refused() -> None:

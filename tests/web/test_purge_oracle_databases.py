@@ -19,7 +19,7 @@ TABLES = """
     SELECT table_schema, table_name FROM information_schema.tables
     WHERE table_type = 'BASE TABLE' AND table_schema NOT IN ('pg_catalog', 'information_schema')
 """
-MOST_ROWS = 16_000
+MAX_ROWS = 16_000
 
 pytestmark = pytest.mark.slow
 
@@ -57,7 +57,7 @@ def in_milvus(uri: str) -> set[str]:
     """What was planted and is in any field of any collection, or in its name."""
     client = MilvusClient(uri=uri)
     names = client.list_collections()
-    rows = [client.query(each, filter="", limit=MOST_ROWS, output_fields=["*"]) for each in names]
+    rows = [client.query(each, filter="", limit=MAX_ROWS, output_fields=["*"]) for each in names]
     found = told(repr((names, rows)).encode())
     client.close()
     return found

@@ -25,7 +25,7 @@ import pytest
 from conspectus import sync
 from conspectus.model.jobs import Job
 from conspectus.web.logs import forwarded, logger
-from conspectus.web.supervisor import MOST
+from conspectus.web.supervisor import MAX_PROCESSES
 from tests.support.web_server import Answer, ScriptedServer
 from tests.waiting import PATIENCE
 from tests.web.conftest import SETTINGS
@@ -172,10 +172,10 @@ def test_a_place_where_it_cannot_listen(tmp_path: Path, host: str) -> None:
 
 def test_more_processes_than_a_machine_could_run_are_refused(tmp_path: Path) -> None:
     """The address is not this machine's, so that without the limit nothing would start either."""
-    code, told = refused(tmp_path, "--workers", str(MOST + 1), "--host", "203.0.113.1")
+    code, told = refused(tmp_path, "--workers", str(MAX_PROCESSES + 1), "--host", "203.0.113.1")
     assert (code, told) == (
         2,
-        f"error: workers: {MOST + 1} processes are too many; the maximum is {MOST}\n",
+        f"error: workers: {MAX_PROCESSES + 1} processes are too many; the maximum is {MAX_PROCESSES}\n",
     )
     assert not (tmp_path / "data").exists()
 

@@ -99,15 +99,15 @@ def person_of(user: User, key: Key) -> Person:
     return Person(user.name, user.owner, user.id, key.scopes, key.id)
 
 
-LONGEST = 100
+MAX_NAME_LENGTH = 100
 RESERVED = {LOCAL, EVERYWHERE, ".", ".."}
 """Names with a special meaning in collection names, queries and URLs."""
 
 
 def account_name(name: str) -> str:
     """The name, if an account or a group can have it. Raises InvalidInput."""
-    if not 1 <= len(name) <= LONGEST or not name.isprintable() or name != name.strip() or "/" in name:
-        raise InvalidInput("name", f"must have 1 to {LONGEST} visible characters and no slash")
+    if not 1 <= len(name) <= MAX_NAME_LENGTH or not name.isprintable() or name != name.strip() or "/" in name:
+        raise InvalidInput("name", f"must have 1 to {MAX_NAME_LENGTH} visible characters and no slash")
     if is_uuid(name):
         raise InvalidInput("name", "has the form of an id; choose another name")
     if name in RESERVED:
@@ -117,6 +117,6 @@ def account_name(name: str) -> str:
 
 def label_text(label: str) -> str:
     """What a key is called, if it can be stored and shown. Raises InvalidInput."""
-    if len(label) > LONGEST or not clean(label).isprintable():
-        raise InvalidInput("label", f"must have at most {LONGEST} visible characters")
+    if len(label) > MAX_NAME_LENGTH or not clean(label).isprintable():
+        raise InvalidInput("label", f"must have at most {MAX_NAME_LENGTH} visible characters")
     return clean(label)

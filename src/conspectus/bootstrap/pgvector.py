@@ -182,7 +182,7 @@ def _name(collection: Collection, space: str) -> str:
 
 Open: TypeAlias = "Callable[[Collection], AtOnce]"
 
-MOST_CHUNKS = 200
+MAX_CHUNKS = 200
 """Other writers wait meanwhile; more is indexed afterwards, by the next query."""
 
 
@@ -208,7 +208,7 @@ class PgvectorSync:
             # A work that was undone leaves its update; the records are not as it says then.
             if update is not None and update.before == state.applied and _is_of(update, collection):
                 chunks = update.chunks
-            if update is not None and chunks is not None and _count(update.changes) <= MOST_CHUNKS:
+            if update is not None and chunks is not None and _count(update.changes) <= MAX_CHUNKS:
                 index.take_in(connection, state, update.changes, chunks())
             else:
                 self._take(connection, collection, index, state, begun=made[collection.id])
@@ -228,9 +228,9 @@ class PgvectorSync:
             collection.id,
             space=space.name if space else None,
             sequence=state.applied,
-            limit=MOST_CHUNKS,
+            limit=MAX_CHUNKS,
         )
-        if not changes or changes[0].sequence < begun or _count(changes) > MOST_CHUNKS:
+        if not changes or changes[0].sequence < begun or _count(changes) > MAX_CHUNKS:
             return
         chunks = [
             chunk

@@ -13,9 +13,9 @@ from conspectus.text.late_patterns import regex_pattern
 Leaning: TypeAlias = Literal["alone", "partly", "wholly"]
 """How much a message depends on earlier turns. `wholly` means that it has little content of its own."""
 
-LONGEST: Final = 1_000
+MAX_LENGTH: Final = 1_000
 """Maximum characters of a message after terms are added."""
-MOST_WORDS: Final = {"partly": 3, "wholly": 12}
+MAX_WORDS: Final = {"partly": 3, "wholly": 12}
 TURNS: Final = 3
 """Maximum number of earlier user turns that are read while they depend on earlier turns themselves."""
 SHORT: Final = 2
@@ -71,9 +71,9 @@ def standalone(message: str, history: Sequence[Message]) -> str:
         return message
     result = message
     topic = _topic(history, english=english, answers=leaning == "wholly")
-    for term in islice(_new_words(message, topic), MOST_WORDS[leaning]):
+    for term in islice(_new_words(message, topic), MAX_WORDS[leaning]):
         longer = f"{result.strip()} {term}".strip()
-        if len(longer) > LONGEST:
+        if len(longer) > MAX_LENGTH:
             break
         result = longer
     return result

@@ -132,7 +132,7 @@ def _taken(history: int, context: int, tokens: int) -> tuple[int, int]:
     return history - from_history, max(context - (tokens - from_history), 0)
 
 
-MOST_TEMPERATURE = 2.0
+MAX_TEMPERATURE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,8 +190,8 @@ def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Me
     turns = (*request.history, *request.since)
     if len(turns) > settings.max_history_turns:
         raise TooLarge("history", size=len(turns), limit=settings.max_history_turns, unit="turns")
-    if request.temperature is not None and not 0.0 <= request.temperature <= MOST_TEMPERATURE:
-        raise InvalidInput("temperature", f"must be from 0 to {MOST_TEMPERATURE:g}")
+    if request.temperature is not None and not 0.0 <= request.temperature <= MAX_TEMPERATURE:
+        raise InvalidInput("temperature", f"must be from 0 to {MAX_TEMPERATURE:g}")
     for turn in turns:
         answers = isinstance(turn, Turn) and turn.answers is not None
         if turn.role not in {"user", "assistant"} and not (turn.role == "tool" and answers):

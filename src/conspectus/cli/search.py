@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 SHOWN = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
 BAR = 10
-MOST_TRIED = 1 << 17
+MAX_TRIED = 1 << 17
 FATES = {
     "included": "green",
     "truncated": "yellow",
@@ -137,7 +137,7 @@ def require_shown(tokens: int, shows: Callable[[int], bool], *, shown: bool) -> 
         return
     enough = max(tokens, 1)
     while not shows(enough):
-        if enough > MOST_TRIED:
+        if enough > MAX_TRIED:
             raise InvalidInput("max_tokens", f"{tokens} is too small for any passage")
         enough *= 2
     least = bisect_left(range(enough), True, lo=tokens, key=shows)

@@ -21,11 +21,11 @@ from conspectus.model.streams import Stream as StoredStream
 from conspectus.streams.caption_format import shown
 from conspectus.text.times import StreamClock, clock_of, timecode
 
-MOST_ENTITIES = 8
+MAX_ENTITIES = 8
 BLOCKS: Final = " ▁▂▃▄▅▆▇█"
 PLAIN: Final = " .:-=+*#@"
-LONGEST_LABEL: Final = 24
-FEWEST_CELLS: Final = 10
+MAX_LABEL_LENGTH: Final = 24
+MIN_CELLS: Final = 10
 GAPS: Final = 4
 APART: Final = 2
 MINUTE, HOUR, DAY = 60.0, 3_600.0, 86_400.0
@@ -70,8 +70,8 @@ class Picture:
         """The lines, as wide as the terminal."""
         names = ["captions", *(each.name for each in self.lanes)]
         counts = [f"{len(each):,}" for each in (self.captions, *(lane.spans for lane in self.lanes))]
-        label = min(LONGEST_LABEL, max(map(cell_len, names)))
-        cells = max(FEWEST_CELLS, options.max_width - label - max(map(len, counts)) - GAPS)
+        label = min(MAX_LABEL_LENGTH, max(map(cell_len, names)))
+        cells = max(MIN_CELLS, options.max_width - label - max(map(len, counts)) - GAPS)
         scale = Scale(self.first, max(self.last, self.first + STEPS[0]), cells)
         table = Table(box=None, pad_edge=False, show_header=False)
         table.add_column(no_wrap=True, overflow="ellipsis", max_width=label)
@@ -185,7 +185,7 @@ def _entities(session: Session, stream: str, within: CaptionRange, chosen: Shown
             stream=stream, collection=session.collection, range=within
         )
         often = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
-        names = [name for name, _ in islice(often, MOST_ENTITIES)]
+        names = [name for name, _ in islice(often, MAX_ENTITIES)]
     return [
         Lane(
             name,

@@ -22,8 +22,8 @@ from conspectus.model.memory import (
 from conspectus.operations import OPERATIONS
 from conspectus.ports import Progress
 
-MOST_LINES: Final = 500
-MOST_CHARACTERS: Final = 1_000_000
+MAX_LINES: Final = 500
+MAX_CHARACTERS: Final = 1_000_000
 """So many lines, of about so many characters, are sent at once."""
 REMEMBER: Final = OPERATIONS["MemoryService.add"]
 IMPORT: Final = OPERATIONS["MemoryService.import_lines"]
@@ -90,7 +90,7 @@ def _batches(lines: Iterable[str]) -> Iterator[list[str]]:
     batch: list[str] = []
     size = 0
     for line in lines:
-        if batch and (len(batch) == MOST_LINES or size + len(line) > MOST_CHARACTERS):
+        if batch and (len(batch) == MAX_LINES or size + len(line) > MAX_CHARACTERS):
             yield batch
             batch, size = [], 0
         batch.append(line)

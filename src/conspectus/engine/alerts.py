@@ -11,22 +11,22 @@ from conspectus.access.reader import AuthorizedReader, SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.stream_reader import StreamReader
 from conspectus.errors import InvalidInput, NotFound, TooLarge, as_field, require_range
-from conspectus.model.filter import LONGEST, Filter, filter_from_json, filter_to_json
+from conspectus.model.filter import MAX_FILTER_LENGTH, Filter, filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, UserId
 from conspectus.model.records import Collection
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
-from conspectus.ports.streams import LONGEST_WAIT, AlertMatch
+from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch
 from conspectus.streams.alert_checker import Checker, Shows
 from conspectus.streams.alert_worker import AlertWorker, Deliverer
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fitting, stable_id
 from conspectus.text.times import StreamClock, clock_of
 
-LONGEST_ADDRESS = 2_000
-MOST_STREAMS = 1_000
-LONGEST_GAP = 366 * 86_400.0
+MAX_ADDRESS_LENGTH = 2_000
+MAX_STREAMS = 1_000
+MAX_GAP_SECONDS = 366 * 86_400.0
 LIMIT = 1_000
 HEARD = 10
 """Most events read for a subscriber at once; access revoked meanwhile applies from the next read on."""
@@ -154,7 +154,7 @@ class AlertService(Service):
         parts, core = self._parts, self._core
         settings, rows = parts.settings, parts.alerts.rows
         checker = Checker(core.records, rows, eyes=self._eyes, meaning=self._meaning, clock=parts.clock)
-        patience = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_WAIT, LONGEST_WAIT)
+        patience = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_WAIT, MAX_WAIT_SECONDS)
         deliverer = Deliverer(rows, core.poster(), body=self._body, patience=patience, clock=parts.clock)
         return AlertWorker(
             checker,
@@ -249,20 +249,20 @@ def _check(alert: NewAlert, *, longest_query: int) -> None:
         raise InvalidInput("name", "must have a visible character")
     if len(alert.query) > longest_query:
         raise TooLarge("query", size=len(alert.query), limit=longest_query, unit="characters")
-    if len(alert.streams) > MOST_STREAMS:
-        raise TooLarge("streams", size=len(alert.streams), limit=MOST_STREAMS, unit="streams")
-    if alert.webhook is not None and len(alert.webhook) > LONGEST_ADDRESS:
-        raise TooLarge("webhook", size=len(alert.webhook), limit=LONGEST_ADDRESS, unit="characters")
+    if len(alert.streams) > MAX_STREAMS:
+        raise TooLarge("streams", size=len(alert.streams), limit=MAX_STREAMS, unit="streams")
+    if alert.webhook is not None and len(alert.webhook) > MAX_ADDRESS_LENGTH:
+        raise TooLarge("webhook", size=len(alert.webhook), limit=MAX_ADDRESS_LENGTH, unit="characters")
     if alert.min_similarity is not None and not -1.0 <= alert.min_similarity <= 1.0:
         raise InvalidInput("min_similarity", "must be a similarity from -1 to 1")
-    if not math.isfinite(alert.gap_seconds) or not 0.0 <= alert.gap_seconds <= LONGEST_GAP:
-        raise InvalidInput("gap_seconds", f"must be from 0 to {LONGEST_GAP:g}")
+    if not math.isfinite(alert.gap_seconds) or not 0.0 <= alert.gap_seconds <= MAX_GAP_SECONDS:
+        raise InvalidInput("gap_seconds", f"must be from 0 to {MAX_GAP_SECONDS:g}")
 
 
 def _storable(where: Filter) -> Filter:
     """A filter as it is read again. Raises InvalidInput or TooLarge."""
     as_json = filter_to_json(where)
     size = len(json.dumps(as_json))
-    if size > LONGEST:
-        raise TooLarge("filter", size=size, limit=LONGEST, unit="characters")
+    if size > MAX_FILTER_LENGTH:
+        raise TooLarge("filter", size=size, limit=MAX_FILTER_LENGTH, unit="characters")
     return filter_from_json(as_json)

@@ -251,7 +251,7 @@ def _is_member(channel: Source, member: str | None) -> bool:
     return member is None or not isinstance(members, list) or member in members
 
 
-MOST = 3
+MAX_SOURCES = 3
 SHARE = 0.6
 """A channel is about the same thing if its best hit scores at least this share of the best of all."""
 
@@ -264,4 +264,4 @@ def related(hits: Iterable[Hit], here: str) -> list[str]:
         best[source] = max(best.get(source, 0.0), hit.score)
     least = SHARE * max(best.values(), default=0.0)
     near = sorted((-score, source) for source, score in best.items() if score >= least and source != here)
-    return [source for _, source in near[:MOST]]
+    return [source for _, source in near[:MAX_SOURCES]]

@@ -25,7 +25,7 @@ from conspectus.model.results import Citation, ContextWindow, Hit, Retrieval
 from conspectus.text.clean import clean, graphemes_prefix
 from conspectus.text.prompt_escaping import disarm, framed, marks, passages
 
-MOST_TASKS = 20
+MAX_TASKS = 20
 SNIPPET = 200
 FAILED = "The stored documents could not be searched; the answer does without them."
 PARTLY = "Not everything that is stored could be looked at; the answer may miss something."
@@ -166,7 +166,7 @@ class ChatService(Service):
     async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _Given:
         query = _query(request, draft)
         found = await self._search.retrieve(
-            query, filter=And((query.filter, Eq("kind", "task"))), limit=MOST_TASKS
+            query, filter=And((query.filter, Eq("kind", "task"))), limit=MAX_TASKS
         )
         best: dict[str, Hit] = {}
         for hit in found.hits:

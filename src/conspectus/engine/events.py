@@ -121,13 +121,13 @@ def _distinct(values: Iterable[str]) -> tuple[str, ...]:
 
 PREFIX: Final = "event:"
 """Begins the keys of events, so that they are apart from those of the captions of the same stream."""
-LONGEST_TYPE: Final = 1_000
+MAX_TYPE_LENGTH: Final = 1_000
 
 
 def event_document(new: NewEvent, stream: Source, clock: StreamClock) -> NewDocument:
     """The document of an event. Raises InvalidInput for a type or times that cannot be."""
-    if not new.type.strip() or len(new.type) > LONGEST_TYPE:
-        raise InvalidInput("type", f"must have 1 to {LONGEST_TYPE} characters")
+    if not new.type.strip() or len(new.type) > MAX_TYPE_LENGTH:
+        raise InvalidInput("type", f"must have 1 to {MAX_TYPE_LENGTH} characters")
     occurred = clock.period(new.start, new.end)
     title = stream.metadata.get(TITLE)
     entities = {ENTITIES: list(new.entities)} if new.entities else {}
@@ -190,8 +190,8 @@ def _is_bounded(character: str) -> bool:
     return LETTER.match(character) is not None and DENSE.match(character) is None
 
 
-LONGEST_NAME = 1_000
-MOST_CANDIDATES = 10_000
+MAX_NAME_LENGTH = 1_000
+MAX_CANDIDATES = 10_000
 """With more matching captions than these, all are read: it costs no more and needs no index."""
 
 
@@ -261,8 +261,8 @@ class EventService(Service):
 
         Case is ignored, and a name is a whole word. Ranges that overlap or are close are one.
         """
-        if not entity.strip() or len(entity) > LONGEST_NAME:
-            raise InvalidInput("entity", f"must be a name of 1 to {LONGEST_NAME} characters")
+        if not entity.strip() or len(entity) > MAX_NAME_LENGTH:
+            raise InvalidInput("entity", f"must be a name of 1 to {MAX_NAME_LENGTH} characters")
         place, source = await self._reader.source(stream, collection)
         clock = clock_of(source)
         span = span_of(range, clock)
@@ -293,9 +293,9 @@ class EventService(Service):
         if not Language(place.collection.language).telling(words):
             return None
         opened = await self._core.open_indexes.current(place.collection)
-        found = await opened.index.search(Probe(place.narrowed(where), words, None, MOST_CANDIDATES))
+        found = await opened.index.search(Probe(place.narrowed(where), words, None, MAX_CANDIDATES))
         ids = [ChunkId(int(each)) for each in found.ids[found.words > 0]]
-        return ids if len(ids) < MOST_CANDIDATES else None
+        return ids if len(ids) < MAX_CANDIDATES else None
 
     async def _require_events(self, place: SourceRef, ids: Sequence[str]) -> None:
         """Raise Conflict where a caption has the name that an event would have."""

@@ -26,8 +26,8 @@ from conspectus.text.analyzer import analyzer_for
 from conspectus.text.hashing import edge_id
 from conspectus.text.times import parse_instant, validity
 
-MOST_ALIASES = 1_000
-MOST_TERMS = 1_000
+MAX_ALIASES = 1_000
+MAX_TERMS = 1_000
 """Most different words by which a node is found."""
 
 Item = TypeVar("Item")
@@ -61,8 +61,8 @@ class Entries:
         )
 
     def _node(self, new: NewNode) -> Node:
-        if isinstance(new.aliases, str) or len(new.aliases) > MOST_ALIASES:
-            raise InvalidInput("aliases", f"must be at most {MOST_ALIASES} names")
+        if isinstance(new.aliases, str) or len(new.aliases) > MAX_ALIASES:
+            raise InvalidInput("aliases", f"must be at most {MAX_ALIASES} names")
         begins, ends = validity(new.valid_from, new.valid_until)
         name = named("node", new.id)
         return Node(
@@ -111,7 +111,7 @@ class Entries:
     def _terms(self, node: Node) -> tuple[str, ...]:
         texts = chain((node.name,), node.aliases, *map(_texts, node.properties.values()))
         found = chain.from_iterable(self.terms(text) for text in texts)
-        return tuple(islice(dict.fromkeys(found), MOST_TERMS))
+        return tuple(islice(dict.fromkeys(found), MAX_TERMS))
 
 
 def checked(walk: Traversal, settings: Settings) -> Traversal:

@@ -103,7 +103,7 @@ class JobQueue:
 
 
 FIRST_LOOK = 0.05
-LONGEST_LOOK = 0.5
+MAX_POLL_SECONDS = 0.5
 """Seconds between two looks at a job that is waited for, at first and after a while."""
 LIMIT = 1_000
 HOURS = 366 * 24
@@ -224,7 +224,7 @@ class JobService(Service):
         pause = FIRST_LOOK
         while found.state not in FINISHED and (give_up is None or time.monotonic() < give_up):
             await asyncio.sleep(pause)
-            pause = min(1.2 * pause, LONGEST_LOOK)
+            pause = min(1.2 * pause, MAX_POLL_SECONDS)
             found = await self.get(job)
         return found
 

@@ -34,7 +34,7 @@ LAST = "recent_turn"
 ENDED = "fact_ended"
 """Parts of scores. The first two rank notes and recent turns before all hits."""
 NOTE_SCORE, LAST_SCORE, ENDED_SCORE = 3.0, 2.0, -0.2
-MOST_NOTES = 200
+MAX_NOTES = 200
 RECENT_SHARE = 0.5
 """The last turns take at most so much of a window."""
 
@@ -204,7 +204,7 @@ class MemorySearch:
         query, home = asked.query, asked.homes.place
         wide = await self._reader.homes(Scope(query.scope.user), query.collection)
         own = {each.id for each in wide.sources if reaches(scope_of(each.name), query.scope)}
-        rows = await wide.notes(own, limit=MOST_NOTES)
+        rows = await wide.notes(own, limit=MAX_NOTES)
         now = [in_homes(wide, each, text) for each, text in rows]
         there = now if query.as_of is None else await _then(wide, now, query.as_of)
         seen = {each.document.id: each for each in await self._reader.present(wide, there)}
@@ -214,7 +214,7 @@ class MemorySearch:
             query.query,
             collection=home.collection.id,
             filter=And((among(own), remembered("note"))),
-            limit=min(len(seen), MOST_NOTES),
+            limit=min(len(seen), MAX_NOTES),
             vector=asked.vector,
             as_of=query.as_of,
         )

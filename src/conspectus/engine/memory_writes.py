@@ -195,7 +195,7 @@ class MemoryFacts:
 
 COMPARED = 5
 """So many memories that share words with a new one are held against it."""
-MOST_COMPARED = 50
+MAX_COMPARED = 50
 """With more memories at once, none is compared: storing them would take longer than embedding them."""
 
 
@@ -252,7 +252,7 @@ class MemoryWriter:
             told[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
             fresh.append(document_of(told[number], scope, now=now, beside=beside))
             places.append(number)
-        behind = place.collection if len(fresh) <= MOST_COMPARED else None
+        behind = place.collection if len(fresh) <= MAX_COMPARED else None
         put: Sequence[Written] = ()
         if fresh:
             put = await self._context.write(fresh, home, stored=(), home=behind, embedder=embedder)
@@ -306,7 +306,7 @@ class MemoryWriter:
         alike = Alike(place.collection.language)
         found: list[tuple[str, ...]] = []
         for new in batch:
-            skip = len(batch) > MOST_COMPARED or new.key in stored or not alike.terms(new.text)
+            skip = len(batch) > MAX_COMPARED or new.key in stored or not alike.terms(new.text)
             found.append(() if skip else await self._alike(home, place, new, alike))
         return found
 

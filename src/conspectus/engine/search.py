@@ -35,7 +35,7 @@ from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.cost_estimate import Focus
 from conspectus.window.render import renderer_named
 
-FEWEST = 50
+MIN_CANDIDATES = 50
 RERANKED = 5
 SHORT = 40
 """Tokens of a window for which one hit is retrieved at first; more are, if they do not fill it."""
@@ -43,7 +43,7 @@ FULL = 0.95
 MIN_SIMILARITY = 0.25
 """Unrelated texts rarely have a higher similarity with the shipped model."""
 
-MOST_SENTENCES = 64
+MAX_SENTENCES = 64
 """Sentences of a hit that are compared with the query if they share no term with it."""
 
 FITTED = 20
@@ -127,7 +127,7 @@ class Searcher:
         """Build a window of as many hits as it takes to fill it."""
         count, chosen = self._parts.counter(budget.tokenizer), renderer_named(format)
         most = self._parts.settings.max_limit
-        limit = min(max(FEWEST, budget.max_tokens // how.each), most)
+        limit = min(max(MIN_CANDIDATES, budget.max_tokens // how.each), most)
         while True:
             found = await search(limit)
             start = perf_counter()
@@ -151,7 +151,7 @@ class Searcher:
             asked = found.terms.get(hit.document.collection)
             if hit.chunk.id not in cut or asked is None or asked.vector is None or asked.space is None:
                 continue
-            spans = list(sentences(hit.chunk.text))[:MOST_SENTENCES]
+            spans = list(sentences(hit.chunk.text))[:MAX_SENTENCES]
             embedder = self._parts.embedder_for(asked.space)
             if embedder is None or len(spans) < 2 or Focus(found.terms).sentences(hit):
                 continue

@@ -67,7 +67,7 @@ from conspectus.text.times import StreamClock, clock_of
 SILENT: Final = (ChatRateLimited, ChatUnreachable, ChatTimedOut)
 PASSING: Final = (*SILENT, ChatBadAnswer)
 """Errors after which the same prompt may be answered."""
-MOST_SILENCE: Final = 3
+MAX_FAILURES: Final = 3
 """Questions in a row that a model may leave unanswered before it is asked nothing more."""
 AGAIN: Final = "Your last answer could not be used: {reason}. Answer again, in the form that is asked for."
 
@@ -120,7 +120,7 @@ class SummaryModel:
 
     async def _patiently(self, question: SummaryPrompt, asked: SummaryPrompt, attempt: int = 1) -> str:
         """An answer that can be used, asked for again as long as that may help."""
-        if len(self.silence) >= MOST_SILENCE:
+        if len(self.silence) >= MAX_FAILURES:
             raise self.silence[-1]
         try:
             text = await self._once(asked)

@@ -63,13 +63,13 @@ from conspectus.text.hashing import content_hash, stable_id
 
 BATCH = 500
 BATCH_CHARACTERS = 3_000_000
-MOST_RESULTS = 100
+MAX_RESULTS = 100
 PAGE = 1_000
 READINGS = 20
 PIECES = 3
-FEWEST_PIECES = 50
+MIN_CHUNKS = 50
 """The number of chunks read per result, as several may belong to one text; more are read if needed."""
-MOST_ALIKE = 300
+MAX_TITLES = 300
 """So many texts that are just as near as the last one are put into the order of their tasks' ids."""
 
 
@@ -234,7 +234,7 @@ class TaskService:
         where = _where(status, priority)
         if not query.strip():
             raise InvalidInput("query", "must have a visible character")
-        require_range("limit", limit, 1, MOST_RESULTS)
+        require_range("limit", limit, 1, MAX_RESULTS)
         require_range("min_similarity", min_similarity, 0, 1)
         source = await self._source.found()
         if source is None:
@@ -532,13 +532,13 @@ async def _look(engine: TaskEngine, question: TaskQuery, known: tuple[str, ...])
 
 
 def _pieces(question: TaskQuery) -> int:
-    return max(FEWEST_PIECES, PIECES * question.number)
+    return max(MIN_CHUNKS, PIECES * question.number)
 
 
 def _is_enough(best: Mapping[str, Hit], found: Retrieval, question: TaskQuery) -> bool:
     """Whether nothing that was not looked at can be among the results."""
     farthest = min(nearness(hit) for hit in found.hits)
-    if farthest < question.least or len(best) >= MOST_ALIKE:
+    if farthest < question.least or len(best) >= MAX_TITLES:
         return True
     nearer = [hit for hit in best.values() if nearness(hit) > farthest and is_task(hit.document)]
     return len(nearer) >= question.number

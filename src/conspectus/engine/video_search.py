@@ -45,7 +45,7 @@ SEEN = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
 """For a query for what came before a time, the last candidate is the nearest."""
 
-MOST_SHOWN = 5
+MAX_SHOWN = 5
 """So many streams, and stretches of them, are named to people."""
 LEFT_OUT = "skipped_streams"
 """The part of a plan that lists the streams without a time that the query names."""
@@ -150,7 +150,7 @@ def ranges(streams: Mapping[str, ParsedVideoQuery]) -> str | None:
         names.setdefault(looked.range, []).append(looked.name)
     if len(names) < 2:
         return next(iter(names), None)
-    shown = [f"{named(each)}: {range_ or 'all'}" for range_, each in islice(names.items(), MOST_SHOWN)]
+    shown = [f"{named(each)}: {range_ or 'all'}" for range_, each in islice(names.items(), MAX_SHOWN)]
     more = len(names) - len(shown)
     return "; ".join([*shown, f"and {more} other stretches"] if more else shown)
 
@@ -166,8 +166,8 @@ def telling(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQue
 
 def named(names: Sequence[str]) -> str:
     """The first few names, and how many more there are."""
-    more = len(names) - MOST_SHOWN
-    return ", ".join([*names[:MOST_SHOWN], f"{more} more"] if more > 0 else names)
+    more = len(names) - MAX_SHOWN
+    return ", ".join([*names[:MAX_SHOWN], f"{more} more"] if more > 0 else names)
 
 
 def joined(spans: Sequence[Span]) -> list[Span]:

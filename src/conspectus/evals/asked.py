@@ -85,9 +85,9 @@ def _end(turns: Sequence[NewDocument]) -> datetime | None:
     return max((each.occurred for each in turns if isinstance(each.occurred, datetime)), default=None)
 
 
-FEWEST_WORDS = 5
+MIN_WORDS = 5
 """Minimum words of a message. Shorter messages have no content to search for."""
-FEWEST, MOST = 2, 10
+MIN_EARLIER, MAX_EARLIER = 2, 10
 """Fewest and most earlier messages in a thread of the set. More cannot all be among the ten best."""
 HALF_A_DAY = timedelta(hours=12)
 _START = datetime(1970, 1, 1, tzinfo=UTC)
@@ -171,7 +171,7 @@ def _threads(channel: str, said: Sequence[NewDocument]) -> Iterator[CitedQuestio
         if message.thread is None:
             continue
         before = earlier.setdefault(message.thread, [])
-        if FEWEST <= len(before) <= MOST and _says_something(message):
+        if MIN_EARLIER <= len(before) <= MAX_EARLIER and _says_something(message):
             yield _asked(channel, message, before, category="thread")
         before.append(message.key or "")
 
@@ -202,7 +202,7 @@ def _asked(channel: str, message: NewDocument, evidence: Sequence[str], *, categ
 
 
 def _says_something(message: NewDocument) -> bool:
-    return message.role is None and len(message.text.split()) >= FEWEST_WORDS
+    return message.role is None and len(message.text.split()) >= MIN_WORDS
 
 
 def _answered(path: Path) -> dict[tuple[str, int], set[int]]:
@@ -244,7 +244,7 @@ def _places(row: Row) -> Iterator[int]:
                 raise InvalidInput(row.place, "'turn_spans' must be pairs of numbers of turns")
 
 
-MOST_QUERIES = 200
+MAX_QUERIES = 200
 ALL = "all"
 Triple = tuple[str, str, str]
 """A query, a text that answers it, and a text that does not."""
@@ -276,11 +276,11 @@ async def similarity(
 
 
 def _triples(directory: Path) -> Iterator[Triple]:
-    """Sample at most `MOST_QUERIES` queries of a set."""
+    """Sample at most `MAX_QUERIES` queries of a set."""
     chance = Random(0)
     judged, texts = _conversations(directory) if _is_conversation(directory) else _passages(directory)
     keys = list(texts)
-    for query, answers in chance.sample(judged, min(len(judged), MOST_QUERIES)):
+    for query, answers in chance.sample(judged, min(len(judged), MAX_QUERIES)):
         others = [each for each in chance.choices(keys, k=10) if each not in answers]
         if others:
             yield query, texts[chance.choice(sorted(answers))], texts[others[0]]

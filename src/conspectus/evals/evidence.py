@@ -30,8 +30,8 @@ HEADING, WORDS, JUDGED = "by heading", "by words", "questions"
 _PROSE = regex.compile(r"\p{Lu}[^\n|]*(?:\n[^\s|][^\n|]*)*[.!?]")
 _WORD = regex.compile(r"\w{4,}")
 _FENCED = regex.compile(r"^[ \t>]*(`{3,}|~{3,})[^\n]*\n.*?(?:^[ \t>]*\1|\Z)", regex.MULTILINE | regex.DOTALL)
-_LONGEST = 300
-_FEWEST_WORDS = 6
+_MAX_LENGTH = 300
+_MIN_WORDS = 6
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,8 +209,8 @@ def _prose(text: str, section: Span, code: Sequence[Span]) -> Iterator[Span]:
         said = text[slice(*span)]
         if (
             _PROSE.fullmatch(said)
-            and len(said) <= _LONGEST
-            and len(set(_WORD.findall(said))) >= _FEWEST_WORDS
+            and len(said) <= _MAX_LENGTH
+            and len(set(_WORD.findall(said))) >= _MIN_WORDS
             and text[line : line + 1].isalpha()
             and not any(begin <= span[0] < stop for begin, stop in code)
         ):

@@ -29,8 +29,8 @@ _CONTRADICTION: Final = -0.15
 _STRANGER: Final = -0.2
 _TIED: Final = 0.01
 _ENOUGH_WORDS: Final = 3
-_MOST_CANDIDATES: Final = 20
-_LONGEST_DESCRIPTION: Final = 1_000
+_MAX_CANDIDATES: Final = 20
+_MAX_DESCRIPTION_LENGTH: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ def link(
     fitting = [(node, _parts(mention, node, around)) for node in distinct.values()]
     fitting = _with_only(fitting)
     ranked = sorted((_candidate(node, parts, base) for node, parts in fitting if parts), key=_order)[
-        :_MOST_CANDIDATES
+        :_MAX_CANDIDATES
     ]
     return EntityLink(mention, _decided(ranked, threshold), tuple(ranked))
 
@@ -96,7 +96,7 @@ def named_whole(node: Node, keys: Set[str]) -> bool:
 def description_of(node: Node, beside: Iterable[str] = ()) -> str:
     """Describe a node by its name, type, properties and the names of its neighbors."""
     said = [f"{node.name} ({node.type})", *map(str, node.properties.values()), *beside]
-    return "; ".join(said)[:_LONGEST_DESCRIPTION]
+    return "; ".join(said)[:_MAX_DESCRIPTION_LENGTH]
 
 
 def _parts(mention: Mention, node: Node, around: Surroundings) -> dict[str, float]:
@@ -160,7 +160,7 @@ ALIKE: Final = 0.7
 """Highest score for shared words, too low to link on its own."""
 _PEOPLE: Final = frozenset(("person", "per", "people", "user", "contact", "customer", "author", "speaker"))
 _PARTING: Final = str.maketrans(".-", "  ")
-_LONGEST_NAME: Final = 4
+_MAX_NAME_WORDS: Final = 4
 _WORD: Final = regex_pattern(r"[\p{L}\p{M}\p{N}]++")
 
 
@@ -229,7 +229,7 @@ def _ends_with(key: str, name: str) -> bool:
     """Whether a single word is the last word of a name, unless the other words are its distinctive part."""
     ours, theirs = _WORD.findall(key), _WORD.findall(name)
     telling = theirs[:1] and (theirs[0] in DIRECTIONS or theirs[-1] in ORGANISATIONS | PLACES)
-    return len(ours) == 1 and 1 < len(theirs) <= _LONGEST_NAME and ours == theirs[-1:] and not telling
+    return len(ours) == 1 and 1 < len(theirs) <= _MAX_NAME_WORDS and ours == theirs[-1:] and not telling
 
 
 def _initial(one: str, other: str) -> bool:

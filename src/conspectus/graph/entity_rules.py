@@ -115,9 +115,9 @@ _AROUND: Final = ".,;:!?\"'()[]\u201c\u201d\u2018\u2019\u2026"
 _DIGIT: Final = re_pattern(r"[\d$€£¥₹]")
 _MARK: Final = re_pattern(r"[_@/\\]|\w(?:[.:](?=[\w:])|\(\))|(?<=[a-z])[A-Z]|--\w")
 _CLOSING: Final = ".,;:!?*_"
-_LONGEST_WORD: Final = 2_000
-_MOST_TRIES: Final = 8
-_MOST_QUOTED: Final = 8
+_MAX_WORD_LENGTH: Final = 2_000
+_MAX_TRIES: Final = 8
+_MAX_QUOTED: Final = 8
 _Forms = tuple[tuple[str, re.Pattern[str]], ...]
 _SPELT_OUT: Final[_Forms] = (("date", _DATE), ("number", _AMOUNT))
 _COUNTED: Final[_Forms] = (("address", _NETWORK), ("version", _VERSION), *_SPELT_OUT)
@@ -144,7 +144,7 @@ def forms(text: str) -> Iterator[Span]:
         choice = _choice(word[0])
         start, end = word.span()
         if choice and end > done:
-            for span in _in_word(text, max(start, done), min(end, start + _LONGEST_WORD), choice):
+            for span in _in_word(text, max(start, done), min(end, start + _MAX_WORD_LENGTH), choice):
                 done = span.end
                 yield span
 
@@ -154,15 +154,15 @@ def _choice(word: str) -> _Forms:
     core = word.strip(_AROUND)
     if core.isalpha() and (core[1:].islower() or core.isupper()):
         return _SPELT_OUT if core in _STARTERS else ()
-    counted = _COUNTED if _DIGIT.search(core, 0, _LONGEST_WORD) else _SPELT_OUT if "-" in core else ()
-    return _MARKED + counted if _MARK.search(word, 0, _LONGEST_WORD) else counted
+    counted = _COUNTED if _DIGIT.search(core, 0, _MAX_WORD_LENGTH) else _SPELT_OUT if "-" in core else ()
+    return _MARKED + counted if _MARK.search(word, 0, _MAX_WORD_LENGTH) else counted
 
 
 def _in_word(text: str, start: int, end: int, choice: _Forms) -> Iterator[Span]:
     """Try the patterns at the start of a word and after each mark in it."""
     first = _INSIDE.search(text, start, end)
     at = end if first is None else first.start()
-    for _ in range(_MOST_TRIES):
+    for _ in range(_MAX_TRIES):
         if at >= end:
             return
         span = _form_at(text, at, choice)
@@ -204,7 +204,7 @@ def quoted(text: str) -> Iterator[Span]:
         start = found.start(1 if found[1] else 2)
         is_term = (
             bool(term)
-            and term.count(" ") < _MOST_QUOTED
+            and term.count(" ") < _MAX_QUOTED
             and term[-1] not in ",;:—-"
             and any(map(str.isalpha, term))
         )
@@ -251,7 +251,7 @@ _NAMED_AFTER: Final = ORGANISATIONS | PLACES | EVENTS | {"day", "disease"}
 _CLOSED: Final = frozenset(("inc", "ltd", "corp", "jr", "sr", "bros"))
 _DATED: Final = frozenset(word.removesuffix("s") for word in EVENTS)
 _AFTER_OF: Final = frozenset(("of", "for", "de", "&"))
-_MOST_WORDS: Final = 8
+_MAX_WORDS: Final = 8
 _SHOUTED: Final = 6
 _WRAPPED: Final = 45
 _ACRONYMS: Final = frozenset(("US", "WHO", "IT", "UN", "EU", "UK", "AI"))
@@ -296,7 +296,7 @@ class Capitals:
         for run in _RUN.finditer(self._text):
             for pieces in self._parts(self._pieces(run.start(), run.end())):
                 trimmed = self._trimmed(pieces)
-                if trimmed and len(trimmed) <= _MOST_WORDS:
+                if trimmed and len(trimmed) <= _MAX_WORDS:
                     titled = any(piece.lower in TITLES for piece in pieces if piece.start < trimmed[0].start)
                     yield self._span(trimmed, titled)
 
@@ -444,7 +444,7 @@ def _kind(pieces: Sequence[_Piece]) -> tuple[str, float]:
     return ENTITY, 0.7 if len(pieces) > 1 else 0.6
 
 
-LONGEST_PHRASE: Final = 5
+MAX_PHRASE_WORDS: Final = 5
 """Maximum number of words in a name that is looked up."""
 _WORDS: Final = re_pattern(r"\S+")
 
@@ -494,7 +494,7 @@ def with_known(text: str, found: Iterable[Mention], known: Gazetteer) -> list[Me
     return _named(text, _without_overlaps(_known_spans(text, known), before))
 
 
-def phrases(text: str, *, most: int = LONGEST_PHRASE) -> list[str]:
+def phrases(text: str, *, most: int = MAX_PHRASE_WORDS) -> list[str]:
     """Return the distinct keys of all phrases of up to `most` words that may be a name."""
     words = [word[0] for word in _WORDS.finditer(text)]
     keys: dict[str, None] = {}

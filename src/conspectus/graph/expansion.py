@@ -18,7 +18,7 @@ from conspectus.model.ids import ChunkId
 from conspectus.ports.graphs import Mentioned, TextPassage
 from conspectus.text.analyzer import STOP_WORDS
 
-MOST_SEEDS: Final = 10
+MAX_SEEDS: Final = 10
 """Maximum number of hits that a traversal starts from."""
 NAMED: Final = 0.5
 """Value of an entity that the query names."""
@@ -26,15 +26,15 @@ STEP: Final = 0.9
 """Factor for a step from a passage to its entities, and from a node to the next."""
 MENTION: Final = 0.3
 """Factor for a step to a passage that mentions an entity but is not about it."""
-LEAST: Final = 0.05
+MIN_VALUE: Final = 0.05
 """Paths below this value are dropped."""
-FEW: Final = ceil((MENTION / LEAST) ** 2)
+FEW: Final = ceil((MENTION / MIN_VALUE) ** 2)
 """If more passages mention an entity, only passages about it are reached."""
-MOST_NAMES: Final = 300
-MOST_PASSAGES: Final = 200
+MAX_NAMES: Final = 300
+MAX_PASSAGES: Final = 200
 """Maximum numbers of entities and passages that a step continues from."""
-MOST_WORDS: Final = 150
-LONGEST_NAME: Final = 6
+MAX_WORDS: Final = 150
+MAX_NAME_WORDS: Final = 6
 """Maximum numbers of query words that are examined, and of words in an entity name."""
 
 _WORD: Final = re.compile(r"\w(?:[\w'\u2019.&/+#-]*[\w+#])?")
@@ -60,7 +60,7 @@ def seeds(scores: Mapping[int, float]) -> dict[int, Way]:
 
     The best hit keeps its score, so graph scores are comparable with keyword and vector scores.
     """
-    first = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:MOST_SEEDS]
+    first = sorted(scores, key=lambda chunk: (-scores[chunk], chunk))[:MAX_SEEDS]
     top = max(scores.values(), default=0.0)
     return {
         chunk: Way(min(scores[chunk], 1.0) * (scores[chunk] / top) ** 2)
@@ -81,9 +81,9 @@ class Phrase:
 
 def phrases(question: str) -> list[Phrase]:
     """Return all phrases of a query that may be a name, longest first."""
-    words = [each.span() for each in _WORD.finditer(question)][:MOST_WORDS]
+    words = [each.span() for each in _WORD.finditer(question)][:MAX_WORDS]
     found = []
-    for length in range(min(LONGEST_NAME, len(words)), 0, -1):
+    for length in range(min(MAX_NAME_WORDS, len(words)), 0, -1):
         for first in range(len(words) - length + 1):
             last = first + length
             text = question[words[first][0] : words[last - 1][1]]
@@ -114,7 +114,7 @@ def names_in(ways: Mapping[int, Way], passages: Sequence[TextPassage]) -> dict[s
         for passage in passages
         for key, spelt in sorted(passage.names.items())
     )
-    return best(steps, MOST_NAMES)
+    return best(steps, MAX_NAMES)
 
 
 def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) -> dict[int, Way]:
@@ -123,16 +123,16 @@ def passages_with(names: Mapping[str, Way], mentioned: Mapping[str, Mentioned]) 
     for key, where in mentioned.items():
         about = names[key].on(1.0 / sqrt(max(len(where.about), 1)))
         beside = names[key].on(MENTION / sqrt(len(where.chunks)))
-        if about.value >= LEAST:
+        if about.value >= MIN_VALUE:
             steps += [(int(chunk), about) for chunk in sorted(where.about)]
-        if beside.value >= LEAST:
+        if beside.value >= MIN_VALUE:
             steps += [(int(chunk), beside) for chunk in where.chunks if chunk not in where.about]
-    return best(steps, MOST_PASSAGES)
+    return best(steps, MAX_PASSAGES)
 
 
 def starts(names: Mapping[str, Way], called: Sequence[tuple[str, Node]]) -> dict[str, Way]:
     """Return the nodes that have a reached name, each with its best path."""
-    return best(((node.id, names[key]) for key, node in called), MOST_NAMES)
+    return best(((node.id, names[key]) for key, node in called), MAX_NAMES)
 
 
 def names_beyond(
@@ -152,7 +152,7 @@ def names_beyond(
             over = [spelt.get(step, step) for step in each.path[1:-1]]
             way = begin.on(each.decay * STEP**each.hop, *over, each.node.name)
             steps += [(key, way) for key in keys_of(each.node.name, each.node.aliases)]
-    return best(steps, MOST_NAMES)
+    return best(steps, MAX_NAMES)
 
 
 def best(steps: Iterable[tuple[Begin, Way]], most: int) -> dict[Begin, Way]:
@@ -160,7 +160,7 @@ def best(steps: Iterable[tuple[Begin, Way]], most: int) -> dict[Begin, Way]:
     found: dict[Begin, Way] = {}
     for end, way in steps:
         known = found.get(end)
-        if way.value < LEAST or (known is not None and way.value < known.value):
+        if way.value < MIN_VALUE or (known is not None and way.value < known.value):
             continue
         if known is None or _rank(way) < _rank(known):
             found[end] = way
@@ -177,7 +177,7 @@ def _also(name: str, key: str) -> tuple[str, ...]:
     return () if key_of(name) == key else (name,)
 
 
-MOST_NEIGHBOURS = 200
+MAX_NEIGHBORS = 200
 FRONTIER = 50
 """Maximum number of newly reached passages that a step continues from."""
 
@@ -261,7 +261,7 @@ async def _beyond(names: Mapping[str, Way], hops: int, over: GraphCandidates) ->
     nodes = starts(names, called)
     if not nodes:
         return {}
-    walked = await over.walk(list(nodes), Traversal(hops=hops, limit=MOST_NEIGHBOURS)) if hops else ()
+    walked = await over.walk(list(nodes), Traversal(hops=hops, limit=MAX_NEIGHBORS)) if hops else ()
     return names_beyond(nodes, called, walked)
 
 

@@ -214,11 +214,11 @@ def _fitted(points: Points) -> Points:
     return fitted
 
 
-MOST_NODES: Final = 300
-MOST_NAMES: Final = 60
-MOST_TYPES: Final = 40
+MAX_NODES: Final = 300
+MAX_NAMES: Final = 60
+MAX_TYPES: Final = 40
 """Maximum numbers of drawn nodes, of labeled nodes and of links with a label."""
-LONGEST_LABEL: Final = 28
+MAX_LABEL_LENGTH: Final = 28
 WIDTH: Final = 1200
 HEIGHT: Final = 800
 MARGIN: Final = 110
@@ -259,7 +259,7 @@ def to_svg(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
 def _shown(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
     """Return the nodes with the most edges in descending order, and the edges between them."""
     degrees = Counter(end for edge in edges for end in (edge.source, edge.target))
-    ordered = sorted(nodes, key=lambda node: (-degrees[node.id], node.id))[:MOST_NODES]
+    ordered = sorted(nodes, key=lambda node: (-degrees[node.id], node.id))[:MAX_NODES]
     there = {node.id for node in ordered}
     return ordered, [edge for edge in edges if edge.source in there and edge.target in there]
 
@@ -273,7 +273,7 @@ def _spots(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Spot]:
         node.id: Spot(
             MARGIN + float(x) * (WIDTH - 2 * MARGIN),
             MARGIN + float(y) * (HEIGHT - 2 * MARGIN),
-            min(7 + 2.2 * math.sqrt(degrees[node.id]), 24) * (1 if len(nodes) <= MOST_NAMES else 0.55),
+            min(7 + 2.2 * math.sqrt(degrees[node.id]), 24) * (1 if len(nodes) <= MAX_NAMES else 0.55),
         )
         for node, (x, y) in zip(nodes, points, strict=True)
     }
@@ -292,7 +292,7 @@ def _svg_lines(
         circle = f'cx="{spot.x:.1f}" cy="{spot.y:.1f}" r="{spot.radius:.1f}"'
         told = f"{escaped(node.name)} ({escaped(node.type)})"
         yield f'<circle {circle} fill="{colours[node.type]}"><title>{told}</title></circle>\n'
-    for node in nodes if len(nodes) <= MOST_NAMES else nodes[:MOST_NAMES]:
+    for node in nodes if len(nodes) <= MAX_NAMES else nodes[:MAX_NAMES]:
         spot = spots[node.id]
         yield _text(spot.x, spot.y + spot.radius + 13, _short(node.name), kind="text")
     yield from _legend(title, colours, left)
@@ -311,7 +311,7 @@ def _links(edges: Sequence[Edge], spots: dict[str, Spot]) -> Iterator[str]:
         told = escaped(f"{edge.source} {edge.type} {edge.target}, {edge.weight:g}")
         line = f'<path class="link" d="{path}" {strength} marker-end="url(#head)">'
         yield f"{line}<title>{told}</title></path>\n"
-        if len(edges) <= MOST_TYPES:
+        if len(edges) <= MAX_TYPES:
             yield _text(middle[0], middle[1], _short(edge.type), kind="text small dim")
 
 
@@ -367,4 +367,6 @@ def _text(x: float, y: float, text: str, *, kind: str) -> str:
 def _short(text: str) -> str:
     """Return a text on one line, truncated with a mark if it is long."""
     line = " ".join(text.split())
-    return line if len(line) <= LONGEST_LABEL else graphemes_prefix(line, LONGEST_LABEL - 1).rstrip() + "…"
+    return (
+        line if len(line) <= MAX_LABEL_LENGTH else graphemes_prefix(line, MAX_LABEL_LENGTH - 1).rstrip() + "…"
+    )

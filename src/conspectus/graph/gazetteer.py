@@ -121,9 +121,9 @@ def plural_of(key: str) -> str:
     return f"{key}es" if key.endswith(("s", "x", "z", "ch", "sh", "to")) else f"{key}s"
 
 
-LONGEST_KNOWN: Final = 200
+MAX_KNOWN_LENGTH: Final = 200
 """Maximum length of a known name in characters. Longer names are ignored."""
-_MOST_WORDS: Final = 12
+_MAX_WORDS: Final = 12
 _WORD: Final = regex_pattern(r"[\p{L}\p{M}\p{N}_]++")
 _ARTICLE: Final = regex_pattern(r"(?:the|an?)\s+(?=\S)", regex.IGNORECASE)
 _SPELT: Final = {0x2019: "'", 0x2018: "'", 0x2010: "-", 0x2011: "-", 0x2013: "-", 0x00A0: " "}
@@ -200,7 +200,7 @@ class Gazetteer:
 
     def _add(self, text: str, owners: tuple[str, ...], kind: str) -> None:
         joined = _words(text).joined.strip()
-        if joined and len(text) <= LONGEST_KNOWN and joined.count(" ") < _MOST_WORDS:
+        if joined and len(text) <= MAX_KNOWN_LENGTH and joined.count(" ") < _MAX_WORDS:
             any_case = text == text.lower() or not (text.isupper() or joined in common_words())
             self._spellings.setdefault(joined, []).append(Spelling(text, kind, owners, any_case))
 

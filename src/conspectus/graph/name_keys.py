@@ -9,7 +9,7 @@ import regex
 
 from conspectus.text.late_patterns import regex_pattern
 
-LONGEST_KEY: Final = 400
+MAX_KEY_LENGTH: Final = 400
 """Maximum number of characters of a name in its key."""
 _SPELT: Final = str.maketrans(
     {
@@ -35,9 +35,9 @@ def key_of(name: str) -> str:
     surrounding punctuation, a leading article and a final possessive. Spaces are collapsed. The function is
     idempotent. A name of only punctuation keeps it, and only an empty name has an empty key.
     """
-    given = name[:LONGEST_KEY]
+    given = name[:MAX_KEY_LENGTH]
     folded = given.casefold() if given.isascii() else _opened(given)
-    return _bare(_SPACES.sub(" ", folded).strip()[:LONGEST_KEY])
+    return _bare(_SPACES.sub(" ", folded).strip()[:MAX_KEY_LENGTH])
 
 
 def keys_of(name: str, aliases: Iterable[str] = ()) -> tuple[str, ...]:

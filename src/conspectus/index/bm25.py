@@ -22,7 +22,7 @@ from conspectus.ports import Floats, Ids, Probe, Vectors
 Analyse: TypeAlias = Callable[[str], Sequence[str]]
 """Splits a text into its terms, in order; the same function for chunks and queries."""
 
-MOST_OCCURRENCES = 65_535
+MAX_OCCURRENCES = 65_535
 _SAMPLE = (
     "Searching the 1st naïve café's HTTP_404 parseURL v2.3.1 a@b.example https://x.example/y_z the running"
     " ΣΊΣΥΦΟΣ Straße ёлка المكتبات लड़कियाँ 東京都 ไทย १२ don't C++ 👩‍👩‍👧 1,000.5 __init__ re-open"
@@ -105,8 +105,8 @@ def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], in
     """How often each term occurs in title and text together, and how many occurrences there are."""
     terms = analyse(chunk.passage)
     counts = Counter(terms)
-    if len(terms) > MOST_OCCURRENCES:
-        counts = Counter({term: min(count, MOST_OCCURRENCES) for term, count in counts.items()})
+    if len(terms) > MAX_OCCURRENCES:
+        counts = Counter({term: min(count, MAX_OCCURRENCES) for term, count in counts.items()})
     return counts, len(terms)
 
 

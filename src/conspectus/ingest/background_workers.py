@@ -418,11 +418,11 @@ class Backfill:
 
 
 READ_AT_ONCE = 100
-MOST_GATHERINGS = 10
+MAX_GATHERED_BATCHES = 10
 """How many times in a row more passages may arrive before they are processed."""
-MOST_NAMES = 100
+MAX_NAMES = 100
 """So many different names of a passage are kept; a longer list of them connects nothing."""
-LONGEST_TITLE = 8
+MAX_TITLE_WORDS = 8
 """A title of more words is a statement, not a name."""
 
 _ASIDE = re.compile(r"\s*[(\[][^()\[\]]*[)\]]\s*$")
@@ -431,7 +431,7 @@ _ENDS = re.compile(r"[?!\n]")
 
 def title_names(title: str) -> list[Mention]:
     """The name that a title is, with and without the words in brackets after it."""
-    if not title.strip() or len(title.split()) > LONGEST_TITLE or _ENDS.search(title):
+    if not title.strip() or len(title.split()) > MAX_TITLE_WORDS or _ENDS.search(title):
         return []
     bare = _ASIDE.sub("", title)
     spelt = {key_of(each): each for each in (title, bare) if each.strip()}
@@ -460,7 +460,7 @@ class NameReader:
             self._refused.pop(collection, None)
         waits = partial(self._names.has_unread, collection)
         return self._workers.wake(
-            collection, BackgroundTask(waits, partial(self._read, collection), MOST_GATHERINGS)
+            collection, BackgroundTask(waits, partial(self._read, collection), MAX_GATHERED_BATCHES)
         )
 
     def problem(self, collection: CollectionId) -> ConspectusError | None:
@@ -487,7 +487,7 @@ class NameReader:
             names = {each.chunk: named for each, named in zip(batch, found, strict=True)}
             await self._names.put(collection, names)
             work.done += len(batch)
-            if len(batch) < READ_AT_ONCE and not await work.gathering(MOST_GATHERINGS):
+            if len(batch) < READ_AT_ONCE and not await work.gathering(MAX_GATHERED_BATCHES):
                 return
 
     async def _found(self, collection: CollectionId, batch: Sequence[Unread]) -> list[list[Mention]]:
@@ -513,4 +513,4 @@ def _kept(unread: Unread, found: Sequence[Mention]) -> list[Mention]:
     for each in (*title_names(unread.title), *about, *found, *told):
         if each.key:
             first.setdefault(each.key, each)
-    return list(first.values())[:MOST_NAMES]
+    return list(first.values())[:MAX_NAMES]

@@ -13,7 +13,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Vectors
 from conspectus.ports.jobs import ASKING, asking
-from conspectus.text.vectors import MOST_DIMENSIONS
+from conspectus.text.vectors import MAX_DIMENSIONS
 
 InputType = Literal["document", "query"]
 
@@ -246,9 +246,9 @@ class GivenVectors:
 
     def __init__(self, setting: str) -> None:
         size = setting.removeprefix(VECTORS)
-        digits = size.isascii() and size.isdecimal() and len(size) <= len(str(MOST_DIMENSIONS))
-        if not (digits and 1 <= int(size) <= MOST_DIMENSIONS):
-            raise InvalidInput("embedder", f"{setting!r} needs a size from 1 to {MOST_DIMENSIONS}")
+        digits = size.isascii() and size.isdecimal() and len(size) <= len(str(MAX_DIMENSIONS))
+        if not (digits and 1 <= int(size) <= MAX_DIMENSIONS):
+            raise InvalidInput("embedder", f"{setting!r} needs a size from 1 to {MAX_DIMENSIONS}")
         self._space = EmbeddingSpace(VECTORS.removesuffix(":"), int(size))
 
     @property

@@ -247,7 +247,7 @@ CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f]")
 BINARY = bytes({*range(32)} - {8, 9, 10, 12, 13, 14, 15, 27})
 WIDE_MARKS = (b"\xff\xfe", b"\xfe\xff", b"\x00\x00\xfe\xff")
 SAMPLE = 65_536
-LONGEST_NAME = 150
+MAX_NAME_LENGTH = 150
 
 
 def checked(fetched: Fetched) -> Fetched:
@@ -332,7 +332,7 @@ def _last_part(url: str) -> str:
 def _plain_name(given: str) -> str:
     """A file's name without folders and control characters, cut in the middle where it is too long."""
     name = CONTROL.sub("", given).replace("\\", "/").rpartition("/")[2].strip(" .")
-    return name if len(name) <= LONGEST_NAME else name[: LONGEST_NAME - 10] + name[-10:]
+    return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 10] + name[-10:]
 
 
 def _suffix(name: str) -> str:

@@ -43,7 +43,7 @@ TURN: Final = 0.5
 """Seconds between two attempts to get the lock of a job."""
 PULSE: Final = 0.3
 """Seconds between two looks at the row of a running job, which is how it hears that it is cancelled."""
-MOST_STARTS: Final = 100
+MAX_STARTS: Final = 100
 """A job that was started so often without an end takes its process down."""
 MESSAGE_LENGTH: Final = 500
 PATIENT: Final = frozenset({408, 429})
@@ -155,8 +155,8 @@ class Runner:
 
     async def _ended(self, job: Job) -> tuple[Outcome, BaseException | None] | None:
         """The result of one attempt; None if the job was cancelled meanwhile."""
-        if job.attempts > MOST_STARTS:
-            reason = f"was started {MOST_STARTS} times and never ended; start a new job"
+        if job.attempts > MAX_STARTS:
+            reason = f"was started {MAX_STARTS} times and never ended; start a new job"
             return Outcome(), Conflict("job", job.id, reason)
         progress = (job.done, job.total)
 

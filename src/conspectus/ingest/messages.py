@@ -173,7 +173,7 @@ def _uttered(document: Document, text: str) -> Utterance:
     return Utterance(document.author, text, at, document.role == "system")
 
 
-LONGEST_FILE_NAME = 200
+MAX_FILE_NAME_LENGTH = 200
 """In bytes; file systems take 255."""
 
 
@@ -242,7 +242,7 @@ def _file_name(name: str) -> str:
     """The end of a name, as every file system takes it."""
     last = clean(name).replace("\\", "/").rpartition("/")[2]
     printed = "".join(each for each in last if each.isprintable())
-    cut = printed.encode()[-LONGEST_FILE_NAME:].decode(errors="ignore")
+    cut = printed.encode()[-MAX_FILE_NAME_LENGTH:].decode(errors="ignore")
     return cut if cut.strip(". ") else "archive"
 
 

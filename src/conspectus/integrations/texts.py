@@ -100,7 +100,7 @@ def checked_key(key: str) -> str:
 
 
 PAGE = 500
-MOST_HITS = 1_000
+MAX_HITS = 1_000
 DEEPER = 4
 """Where hits are chunks of too few texts, so many times as many are asked for."""
 
@@ -113,9 +113,9 @@ async def best_of_each(ask: Callable[..., Awaitable[Retrieval]], number: int) ->
         best: dict[str, Hit] = {}
         for hit in hits:
             best.setdefault(hit.document.id, hit)
-        if len(best) >= number or len(hits) < limit or limit >= MOST_HITS:
+        if len(best) >= number or len(hits) < limit or limit >= MAX_HITS:
             return list(best.values())[:number]
-        limit = min(limit * DEEPER, MOST_HITS)
+        limit = min(limit * DEEPER, MAX_HITS)
 
 
 @dataclass(frozen=True, slots=True)

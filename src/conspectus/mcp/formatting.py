@@ -10,9 +10,9 @@ from conspectus.model.results import Citation, Hit, TraceEntry
 from conspectus.text.clean import on_one_line
 from conspectus.window.render import renderer_named
 
-LONGEST_NAME = 200
-LONGEST_NOTICE = 300
-MOST_NOTICES = 3
+MAX_NAME_LENGTH = 200
+MAX_NOTICE_LENGTH = 300
+MAX_NOTICES = 3
 
 
 def content(text: str) -> str:
@@ -23,7 +23,7 @@ def content(text: str) -> str:
 def short(text: str) -> str:
     """A name on one line, and not too much of it."""
     line = on_one_line(text)
-    return line if len(line) <= LONGEST_NAME else line[: LONGEST_NAME - 1] + "…"
+    return line if len(line) <= MAX_NAME_LENGTH else line[: MAX_NAME_LENGTH - 1] + "…"
 
 
 def instant(at: datetime) -> str:
@@ -33,7 +33,7 @@ def instant(at: datetime) -> str:
 
 def notices(told: Iterable[str]) -> str:
     """What an answer could not take into account."""
-    return "\n".join(f"Note: {on_one_line(each)[:LONGEST_NOTICE]}" for each in list(told)[:MOST_NOTICES])
+    return "\n".join(f"Note: {on_one_line(each)[:MAX_NOTICE_LENGTH]}" for each in list(told)[:MAX_NOTICES])
 
 
 def named(document: Document) -> str:
@@ -97,7 +97,7 @@ def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
 def recalled_lines(recalled: MemoryHit) -> str:
     """A memory that answers, with why."""
     through = [f"found through {way(recalled.through)}"] if recalled.through else []
-    why = [on_one_line(each)[:LONGEST_NOTICE] for each in recalled.why]
+    why = [on_one_line(each)[:MAX_NOTICE_LENGTH] for each in recalled.why]
     return memory_lines(recalled.memory, (f"score {recalled.score:.3g}", *through, *why))
 
 

@@ -38,10 +38,10 @@ from conspectus.model.memory import MEMORY
 from conspectus.model.records import Source
 from conspectus.text.times import parse_instant
 
-MOST_NODES = 100
-MOST_FACTS = 50
+MAX_NODES = 100
+MAX_FACTS = 50
 FURTHEST = 5
-MOST_GRAPHS = 50
+MAX_GRAPHS = 50
 NO_NODES = "No node is about that."
 
 
@@ -65,7 +65,7 @@ class GraphArguments(ScopedArguments):
         seen = await call.remembered(call.engine.collections.list_sources(collection=MEMORY), ())
         graphs = [each.name for each in seen if each.kind == GRAPHS and is_of_memory(each)]
         names = [each for each in graphs if holds(scope, scope_of(each))]
-        if len(names) > MOST_GRAPHS:
+        if len(names) > MAX_GRAPHS:
             raise InvalidInput("conversation", f"is required: facts are in {len(names)} conversations")
         return [{"graph": name, "collection": MEMORY} for name in names]
 
@@ -84,7 +84,7 @@ class FindArguments(GraphArguments):
     """The arguments of find_entities."""
 
     query: Question = Field(description="Whole words of names.")
-    limit: int = Field(10, ge=1, le=MOST_NODES, description="Most nodes, and most names.")
+    limit: int = Field(10, ge=1, le=MAX_NODES, description="Most nodes, and most names.")
 
 
 class NeighborArguments(GraphArguments):
@@ -92,13 +92,11 @@ class NeighborArguments(GraphArguments):
 
     node: Name = Field(description="Id of the node.")
     hops: int = Field(1, ge=1, le=FURTHEST, description="Steps.")
-    types: list[Name] = Field(
-        default_factory=list, max_length=MOST_NODES, description="Only these relations."
-    )
+    types: list[Name] = Field(default_factory=list, max_length=MAX_NODES, description="Only these relations.")
     min_weight: float = Field(0.0, ge=0.0, le=1.0, description="Least weight.")
     direction: Direction = Field("both", description="Direction of relations.")
     at: Instant | None = Field(None, description=f"As true at this time ({ISO}).")
-    limit: int = Field(50, ge=1, le=MOST_NODES, description="Most nodes.")
+    limit: int = Field(50, ge=1, le=MAX_NODES, description="Most nodes.")
 
     def walk(self) -> Traversal:
         """As the engine takes it."""
@@ -137,7 +135,7 @@ class FactToAdd(ArgumentModel):
 class AddArguments(Arguments):
     """The arguments of add_facts."""
 
-    facts: list[FactToAdd] = Field(min_length=1, max_length=MOST_FACTS, description="What is true.")
+    facts: list[FactToAdd] = Field(min_length=1, max_length=MAX_FACTS, description="What is true.")
     collection: Name = Field("default", description="The collection that the graph is in.")
     graph: Name = Field("default", description="Name of the graph; created if new.")
 

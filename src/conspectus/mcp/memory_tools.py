@@ -36,12 +36,12 @@ from conspectus.model.memory import (
 from conspectus.model.query import Budget
 from conspectus.text.times import parse_instant
 
-MOST_AT_ONCE = 50
-MOST_IDS = 200
-LONGEST = 100_000
-MOST_ENTITIES = 50
+MAX_BATCH = 50
+MAX_IDS = 200
+MAX_LENGTH = 100_000
+MAX_ENTITIES = 50
 
-Said = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST)]
+Said = Annotated[str, StringConstraints(min_length=1, max_length=MAX_LENGTH)]
 
 
 class FactPart(ArgumentModel):
@@ -71,7 +71,7 @@ class MemoryPart(ArgumentModel):
     valid_until: Instant | None = Field(None, description="End of the fact.")
     entities: list[Name] = Field(
         default_factory=list,
-        max_length=MOST_ENTITIES,
+        max_length=MAX_ENTITIES,
         description="Names that it mentions.",
     )
 
@@ -85,7 +85,7 @@ class RememberArguments(ScopedArguments):
     """The arguments of remember."""
 
     memories: list[MemoryPart] = Field(
-        min_length=1, max_length=MOST_AT_ONCE, description="In the order they were said."
+        min_length=1, max_length=MAX_BATCH, description="In the order they were said."
     )
 
 
@@ -115,7 +115,7 @@ class ForgetArguments(ScopedArguments):
     """The arguments of forget: which memories, in exactly one way."""
 
     ids: list[Identifier] = Field(
-        default_factory=list, max_length=MOST_IDS, description="Ids of the memories to delete."
+        default_factory=list, max_length=MAX_IDS, description="Ids of the memories to delete."
     )
     before: Instant | None = Field(None, description=f"Delete what was said before this time ({ISO}).")
     older_than_days: float | None = Field(None, ge=0, description="Delete what is older than so many days.")
@@ -227,19 +227,19 @@ def _receipt(receipt: MemoryReceipt, ids: Sequence[str], left: int) -> Forgotten
     )
 
 
-MOST_MEMORIES = 50
-MOST_TURNS = 200
-LONGEST_CURSOR = 2_000
+MAX_MEMORIES = 50
+MAX_TURNS = 200
+MAX_CURSOR_LENGTH = 2_000
 NOTHING = "Nothing is remembered that is relevant."
 FOOT_SHARE = 8
-FOOT_MOST = 100
+MAX_FOOTER_TOKENS = 100
 
 
 class RecallArguments(ScopedArguments):
     """The arguments of recall."""
 
     query: Question = Field(description="What to recall.")
-    limit: int = Field(10, ge=1, le=MOST_MEMORIES, description="Most memories.")
+    limit: int = Field(10, ge=1, le=MAX_MEMORIES, description="Most memories.")
     as_of: Instant | None = Field(None, description=f"As known at this time ({ISO}).")
     graph_weight: float = Field(
         0.5,
@@ -265,7 +265,7 @@ class WindowArguments(RecallArguments):
     turns: int | None = Field(
         None,
         ge=0,
-        le=MOST_TURNS,
+        le=MAX_TURNS,
         description="Most of the last turns of the conversation.",
     )
     notes_share: float = Field(0.25, ge=0.0, le=1.0, description="Largest share of the budget for notes.")
@@ -278,12 +278,12 @@ class WindowArguments(RecallArguments):
 class HistoryArguments(ScopedArguments):
     """The arguments of history."""
 
-    limit: int = Field(20, ge=1, le=MOST_TURNS, description="Most memories.")
+    limit: int = Field(20, ge=1, le=MAX_TURNS, description="Most memories.")
     kind: MemoryKind | None = Field(None, description="Only turns or only notes.")
     cursor: str | None = Field(
         None,
         min_length=1,
-        max_length=LONGEST_CURSOR,
+        max_length=MAX_CURSOR_LENGTH,
         description="Cursor of the page before.",
     )
 
@@ -307,7 +307,7 @@ async def memory_context(call: ToolCall, given: WindowArguments) -> ToolResult:
     """Build the context for the next turn from memory: notes, what is relevant to the query, and the last
     turns. Call it at the start of a turn.
     """
-    told = min(call.room.tokens // FOOT_SHARE, FOOT_MOST)
+    told = min(call.room.tokens // FOOT_SHARE, MAX_FOOTER_TOKENS)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     scope = given.scope(call.options.scope)
     window = call.engine.memory.window(given.query, budget, scope=scope, **given.search_options())

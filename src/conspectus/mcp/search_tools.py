@@ -10,7 +10,7 @@ from conspectus.errors import InvalidInput
 from conspectus.mcp.formatting import content, hit_lines, named, notices, short, sources, trace_line
 from conspectus.mcp.tool import (
     ISO,
-    LONGEST_TOKEN,
+    MAX_TOKEN_LENGTH,
     Arguments,
     Identifier,
     Instant,
@@ -104,7 +104,7 @@ def heading(document: Document, text: str) -> str:
 def piece(head: str, text: str, start: int, room: ToolBudget) -> str:
     """What of a text fits under a heading, and where to go on."""
     above = ToolBudget(room.tokens // 3, room.count).cut(head)
-    low, high = start, min(len(text), start + room.tokens * LONGEST_TOKEN)
+    low, high = start, min(len(text), start + room.tokens * MAX_TOKEN_LENGTH)
     while low < high:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if room.holds(_piece(above, text, start, middle)) else (low, middle - 1)
@@ -146,15 +146,15 @@ def _called(source: Source) -> str:
     return unquote(source.name.removeprefix(f"{GRAPHS}/")) if source.kind == GRAPHS else source.name
 
 
-MOST_HITS = 50
-MOST_FILTERS = 20
-LONGEST_FILTER = 10_000
+MAX_HITS = 50
+MAX_FILTERS = 20
+MAX_FILTER_LENGTH = 10_000
 EXPLAINED = 2_048
 NAMING_SHARE = 6
-NAMING_MOST = 400
+MAX_NAME_TOKENS = 400
 NOTHING = "Nothing relevant was found."
 
-Condition = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_FILTER)]
+Condition = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FILTER_LENGTH)]
 
 
 class QueryArguments(Arguments):
@@ -167,7 +167,7 @@ class QueryArguments(Arguments):
     until: Instant | None = Field(None, description="Only what happened before this time.")
     filter: list[Condition] = Field(
         default_factory=list,
-        max_length=MOST_FILTERS,
+        max_length=MAX_FILTERS,
         description="More conditions: field=value (kind, author, thread, metadata.KEY) or a JSON filter.",
     )
     as_of: Instant | None = Field(None, description="As known at this time.")
@@ -215,7 +215,7 @@ class QueryArguments(Arguments):
 class SearchArguments(QueryArguments):
     """The arguments of search."""
 
-    limit: int = Field(10, ge=1, le=MOST_HITS, description="Most passages.")
+    limit: int = Field(10, ge=1, le=MAX_HITS, description="Most passages.")
 
 
 class ContextArguments(QueryArguments):
@@ -253,7 +253,7 @@ async def context(call: ToolCall, given: ContextArguments) -> ToolResult:
     """Build the context for answering a question: the right passages of documents within max_tokens,
     numbered for citation as [1]. The first step before answering from documents.
     """
-    told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
+    told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     window = await call.engine.search.window(
         given.query, budget, format=given.format, **await given.asked(call)
@@ -288,8 +288,8 @@ def _unnamed(number: int) -> str:
     return f"[{number} more documents not named]"
 
 
-MOST_FOUND = 20
-MOST_STREAMS = 20
+MAX_FOUND = 20
+MAX_STREAMS = 20
 
 
 class MomentArguments(Arguments):
@@ -297,12 +297,12 @@ class MomentArguments(Arguments):
 
     query: Question = Field(description="The question; it may name a time.")
     streams: list[Name] = Field(
-        default_factory=list, max_length=MOST_STREAMS, description="Only in these streams; left out: all."
+        default_factory=list, max_length=MAX_STREAMS, description="Only in these streams; left out: all."
     )
     collection: Name = Field("default", description="The collection of the streams.")
     start: Instant | None = Field(None, description=f"From this time on (0:30, or {ISO}).")
     end: Instant | None = Field(None, description="Before this time.")
-    limit: int = Field(5, ge=1, le=MOST_FOUND, description="Most moments.")
+    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Most moments.")
     min_confidence: MinConfidence = 0.0
 
 
@@ -324,7 +324,7 @@ class TaskArguments(Arguments):
     status: TaskStatus | None = Field(None, description="Only with this status.")
     priority: Priority | None = Field(None, description="Only with this priority.")
     collection: Name = Field("tasks", description="The collection of the tasks.")
-    limit: int = Field(5, ge=1, le=MOST_FOUND, description="Most tasks.")
+    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Most tasks.")
 
 
 @tool("Find moments in streams")
@@ -348,7 +348,7 @@ async def search_streams(call: ToolCall, given: MomentArguments) -> ToolResult:
 async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult:
     """Build the context for a question asked in a channel: messages, reply chains, threads."""
     call.require_inside(await call.engine.collections.get_source(given.channel, collection=given.collection))
-    told = min(call.room.tokens // NAMING_SHARE, NAMING_MOST)
+    told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
     at = None if given.at is None else parse_instant(given.at)
     found = await call.engine.channels.window(
         given.query,

@@ -59,7 +59,7 @@ from conspectus.mcp.search_tools import (
     search_tasks,
 )
 from conspectus.mcp.tool import (
-    LEAST,
+    MIN_TOKENS,
     ToolBudget,
     ToolCall,
     ToolOptions,
@@ -144,8 +144,8 @@ class ServerState:
     def _call(self, engine: AnyEngine, tokens: int | None = None) -> ToolCall:
         most = self._options.most_tokens
         allowed = most if tokens is None else tokens
-        if not LEAST <= allowed <= most:
-            raise InvalidInput("max_tokens", f"must be from {LEAST} to {most}")
+        if not MIN_TOKENS <= allowed <= most:
+            raise InvalidInput("max_tokens", f"must be from {MIN_TOKENS} to {most}")
         return ToolCall(engine, self._options, ToolBudget(allowed, engine.tokenizer(self._options.tokenizer)))
 
     async def list_resources(
@@ -207,23 +207,23 @@ class ServerState:
         return MCPError(INVALID_PARAMS, told.text if isinstance(told, TextContent) else BROKEN)
 
 
-MOST_NAMED = 5
+MAX_NAMED = 5
 HIDDEN = "the store could not do its work; its operator finds more in the log"
 
 
 def refusal(error: ConspectusError, count: CountTokens) -> CallToolResult:
-    """The result of a call that failed on purpose, of at most LEAST tokens."""
+    """The result of a call that failed on purpose, of at most MIN_TOKENS tokens."""
     hidden = isinstance(error, StorageError) and not isinstance(error, StorageBusy | IndexReplaced)
     told = HIDDEN if hidden else on_one_line(str(error))
-    text = ToolBudget(LEAST, count).cut(f"{error.code}: {told}")
+    text = ToolBudget(MIN_TOKENS, count).cut(f"{error.code}: {told}")
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
 def unfit(error: ValidationError) -> InvalidInput:
     """What does not fit the schema, by the names of the arguments, without their values."""
     found = error.errors(include_input=False, include_url=False, include_context=False)
-    named = [(".".join(map(str, each["loc"])) or "arguments", each["msg"]) for each in found[:MOST_NAMED]]
-    more = f"; {len(found) - MOST_NAMED} more" if len(found) > MOST_NAMED else ""
+    named = [(".".join(map(str, each["loc"])) or "arguments", each["msg"]) for each in found[:MAX_NAMED]]
+    more = f"; {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
     first, *others = named
     rest = "".join(f"; {field}: {reason}" for field, reason in others)
     return InvalidInput(first[0], f"{first[1]}{rest}{more}")
@@ -282,7 +282,7 @@ def input_schema(offer: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
     properties = {
         name: each for name, each in schema["properties"].items() if name not in fixed_names(options.scope)
     }
-    limits = {"minimum": LEAST, "maximum": options.most_tokens, "default": options.most_tokens}
+    limits = {"minimum": MIN_TOKENS, "maximum": options.most_tokens, "default": options.most_tokens}
     properties["max_tokens"] = {**properties.pop("max_tokens"), **limits}
     return {**schema, "properties": properties}
 

@@ -105,10 +105,10 @@ def _properties(properties: Mapping[str, Any], known: Mapping[str, Any]) -> dict
     return {name: _simple(each, known) for name, each in properties.items()}
 
 
-LEAST = 200
+MIN_TOKENS = 200
 """The fewest tokens that a result may be allowed: what a receipt or an error takes."""
 MARK = " […]"
-LONGEST_TOKEN = 16
+MAX_TOKEN_LENGTH = 16
 """No more characters than so many for each token are looked at."""
 WORTH_CUTTING = 24
 
@@ -127,13 +127,13 @@ class ToolBudget:
 
     def holds(self, text: str) -> bool:
         """Whether a text is within it."""
-        return len(text) <= self.tokens * LONGEST_TOKEN and self.count(text) <= self.tokens
+        return len(text) <= self.tokens * MAX_TOKEN_LENGTH and self.count(text) <= self.tokens
 
     def cut(self, text: str) -> str:
         """The text, or as much of its beginning as fits together with a mark."""
         if self.holds(text):
             return text
-        low, high = 0, min(len(text), self.tokens * LONGEST_TOKEN - len(MARK))
+        low, high = 0, min(len(text), self.tokens * MAX_TOKEN_LENGTH - len(MARK))
         while low < high:
             middle = (low + high + 1) // 2
             low, high = (middle, high) if self.holds(_marked(text, middle)) else (low, middle - 1)
@@ -209,8 +209,8 @@ class ToolOptions:
     def __post_init__(self) -> None:
         """Raise InvalidInput for what no server can be run with."""
         checked(self.scope)
-        if self.most_tokens < LEAST:
-            raise InvalidInput("mcp_max_tokens", f"must be at least {LEAST}, the size of a receipt")
+        if self.most_tokens < MIN_TOKENS:
+            raise InvalidInput("mcp_max_tokens", f"must be at least {MIN_TOKENS}, the size of a receipt")
 
 
 @dataclass(frozen=True, slots=True)

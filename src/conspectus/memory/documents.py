@@ -355,7 +355,7 @@ def _cut(text: str, tokens: int, count: CountTokens) -> str:
 
 ALIKE = 0.8
 """Minimum Jaccard similarity of the terms of near duplicates."""
-MOST_CHARACTERS = 4_000
+MAX_CHARACTERS = 4_000
 """Longer texts are not compared: they are rarely repeated, and the comparison is expensive."""
 
 
@@ -367,7 +367,7 @@ class Alike:
 
     def terms(self, text: str) -> frozenset[str]:
         """Return the terms of a text; none if the text is too long to be compared."""
-        return frozenset(self._analyzer.terms(text)) if len(text) <= MOST_CHARACTERS else frozenset()
+        return frozenset(self._analyzer.terms(text)) if len(text) <= MAX_CHARACTERS else frozenset()
 
     def near(self, text: str, others: Iterable[tuple[str, str]]) -> list[str]:
         """Return the names of near duplicates of a text among `others` (name, text), in their order."""

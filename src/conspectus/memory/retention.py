@@ -14,8 +14,8 @@ from conspectus.ports.jobs import Turn
 from conspectus.streams.alert_worker import Leadership
 from conspectus.text.times import parse_instant
 
-MOST_DAYS = 365_000
-MOST_MEMORIES = 1_000_000_000
+MAX_DAYS = 365_000
+MAX_MEMORIES = 1_000_000_000
 COUNTED = ("memories", "versions", "chunks", "vectors", "edges")
 ANY = "*"
 """Stands for any agent in the address of a rule for one conversation. Quoted names never contain it."""
@@ -30,8 +30,8 @@ def checked_retention(retention: Retention) -> Retention:
     most = retention.max_count
     if most is not None and (isinstance(most, bool) or not isinstance(most, int)):
         raise InvalidInput("max_count", "must be a whole number")
-    if most is not None and not 0 <= most <= MOST_MEMORIES:
-        raise InvalidInput("max_count", f"must be from 0 to {MOST_MEMORIES}")
+    if most is not None and not 0 <= most <= MAX_MEMORIES:
+        raise InvalidInput("max_count", f"must be from 0 to {MAX_MEMORIES}")
     return retention
 
 
@@ -111,8 +111,8 @@ def read_from(begins: str) -> Scope:
 
 def _require_days(field: str, days: float) -> None:
     number = not isinstance(days, bool) and isinstance(days, int | float)
-    if not number or not math.isfinite(days) or not 0 <= days <= MOST_DAYS:
-        raise InvalidInput(field, f"must be a number of days from 0 to {MOST_DAYS}")
+    if not number or not math.isfinite(days) or not 0 <= days <= MAX_DAYS:
+        raise InvalidInput(field, f"must be a number of days from 0 to {MAX_DAYS}")
 
 
 FAULT_SECONDS: Final = 60.0

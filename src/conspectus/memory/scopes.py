@@ -9,7 +9,7 @@ from conspectus.text.clean import clean
 
 MEMORIES = "memory"
 GRAPHS = "graph"
-LONGEST = 300
+MAX_LENGTH = 300
 _NEXT = "0"
 """The character after the slash in ASCII."""
 
@@ -22,8 +22,8 @@ def checked(scope: Scope) -> Scope:
             continue
         if not isinstance(name, str) or not name.strip() or clean(name) != name:
             raise InvalidInput(field, "must be a name of characters that can be stored, or None")
-        if len(quote(name, safe="")) > LONGEST:
-            raise InvalidInput(field, f"is longer than {LONGEST} characters when it is URL-encoded")
+        if len(quote(name, safe="")) > MAX_LENGTH:
+            raise InvalidInput(field, f"is longer than {MAX_LENGTH} characters when it is URL-encoded")
     return scope
 
 

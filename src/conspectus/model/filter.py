@@ -228,8 +228,8 @@ def _order(value: object, bound: Scalar) -> int | None:
 
 
 DEEPEST = 32
-MOST_PARTS = 1_000
-LONGEST = 100_000
+MAX_PARTS = 1_000
+MAX_FILTER_LENGTH = 100_000
 METADATA = "metadata"
 _FORMS = frozenset({"field", "not", "and", "or", "overlaps"})
 Object: TypeAlias = Mapping[str, object]
@@ -275,8 +275,8 @@ def parse_filter(text: str) -> Filter:
     In a pair the value is a JSON scalar where it can be read as one, else a string; `occurred=START..END`
     takes times, of which either may be missing, in UTC if they have no zone.
     """
-    if len(text) > LONGEST:
-        raise _wrong(f"is longer than {LONGEST} characters")
+    if len(text) > MAX_FILTER_LENGTH:
+        raise _wrong(f"is longer than {MAX_FILTER_LENGTH} characters")
     if not text.lstrip().startswith("{"):
         return _pair(text)
     try:
@@ -339,8 +339,8 @@ class _Reading:
 
     def count(self) -> None:
         self.parts += 1
-        if self.parts > MOST_PARTS:
-            raise _wrong(f"has more than {MOST_PARTS} parts")
+        if self.parts > MAX_PARTS:
+            raise _wrong(f"has more than {MAX_PARTS} parts")
 
 
 def _wrong(reason: str) -> InvalidInput:

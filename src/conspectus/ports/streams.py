@@ -110,7 +110,7 @@ class CaptionReader(Protocol):
         ...
 
 
-LONGEST_WAIT: Final = 600.0
+MAX_WAIT_SECONDS: Final = 600.0
 """Seconds until a webhook that could not be delivered is tried again, at most."""
 
 

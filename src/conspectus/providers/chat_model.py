@@ -47,7 +47,7 @@ KINDS: Final[tuple[Kind, ...]] = (
 
 _NO_CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError"})
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
-_LONGEST_WAIT: Final = 86_400.0
+_MAX_WAIT_SECONDS: Final = 86_400.0
 
 
 def chat_error(provider: str, fault: Exception, library: Any) -> ChatError:
@@ -70,7 +70,7 @@ def _made(kind: type[ChatError], provider: str, reason: str, fault: Exception) -
     if kind is not ChatRateLimited:
         return kind(provider, reason, status=status)
     wait = getattr(fault, "retry_after", None)
-    wait = None if wait is None else min(float(wait), _LONGEST_WAIT)
+    wait = None if wait is None else min(float(wait), _MAX_WAIT_SECONDS)
     return ChatRateLimited(provider, reason, status=status, retry_after=wait)
 
 

@@ -27,9 +27,9 @@ SHORTENING: Final = (
     "titan-embed-text-v2",
 )
 """Names of models whose vectors the vendor makes as long as it is asked to."""
-MOST: Final = {"bedrock": 96, "cohere": 96, "google": 100, "google-cloud": 100, "voyageai": 128}
+MAX_TEXTS: Final = {"bedrock": 96, "cohere": 96, "google": 100, "google-cloud": 100, "voyageai": 128}
 """How many texts these vendors accept in one request."""
-MOST_ELSEWHERE: Final = 2048
+DEFAULT_MAX_TEXTS: Final = 2048
 _hosted = partial(optional, extra="hosted", package="pydantic-ai-slim")
 _google = partial(optional, extra="google", package="pydantic-ai-slim[google]")
 
@@ -66,7 +66,7 @@ class HostedEmbedder:
     @property
     def most(self) -> int:
         """How many texts one request may carry."""
-        return MOST.get(self._provider, MOST_ELSEWHERE)
+        return MAX_TEXTS.get(self._provider, DEFAULT_MAX_TEXTS)
 
     async def embed_batch(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Vectors:
         """Unit rows of shape (len(texts), dimensions), from one request."""

@@ -21,9 +21,9 @@ PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 """Statuses of requests that may be answered at another time."""
 KEY_REFUSED: Final = frozenset({401, 403})
 _BLANK = "."
-_LONGEST_WORDS = 300
-_LONGEST_COUNT = 15
-_LONGEST_WAIT = 86_400.0
+_MAX_MESSAGE_LENGTH = 300
+_MAX_DIGITS = 15
+_MAX_WAIT_SECONDS = 86_400.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +45,10 @@ def refusal(
     """The error for a status; `words` are the vendor's, left out where they might quote the key."""
     if status in KEY_REFUSED:
         return ProviderError(provider, f"HTTP {status}: the key or its rights were refused", status=status)
-    words = " ".join(words.split())[:_LONGEST_WORDS]
+    words = " ".join(words.split())[:_MAX_MESSAGE_LENGTH]
     reason = f"HTTP {status}: {words}" if words else f"HTTP {status}"
     if status in PASSING:
-        retry_after = None if retry_after is None else min(retry_after, _LONGEST_WAIT)
+        retry_after = None if retry_after is None else min(retry_after, _MAX_WAIT_SECONDS)
         return ProviderUnavailable(provider, reason, status=status, retry_after=retry_after)
     return ProviderError(provider, reason, status=status)
 
@@ -92,15 +92,15 @@ def number_in(answer: Any, *path: str) -> int | None:
     """A count that an answer may hold at the end of a path of names, as a number or in digits."""
     for name in path:
         answer = answer.get(name) if isinstance(answer, dict) else None
-    if isinstance(answer, str) and answer.isdecimal() and len(answer) <= _LONGEST_COUNT:
+    if isinstance(answer, str) and answer.isdecimal() and len(answer) <= _MAX_DIGITS:
         return int(answer)
-    return int(answer) if isinstance(answer, int | float) and 0 < answer < 10.0**_LONGEST_COUNT else None
+    return int(answer) if isinstance(answer, int | float) and 0 < answer < 10.0**_MAX_DIGITS else None
 
 
 Note: TypeAlias = Callable[[EmbeddingRequest], None]
 """Takes the row of one request; returns at once."""
 
-MOST_ROWS_KEPT: Final = 10_000
+MAX_LOG_ROWS: Final = 10_000
 
 
 def drop(request: EmbeddingRequest) -> None:
@@ -214,4 +214,4 @@ class RequestNotes:
             await self._log.add(rows)
         except ConspectusError as fault:
             logging.getLogger(__name__).warning("%d requests were not logged: %s", len(rows), fault.code)
-            self._rows = (rows + self._rows)[-MOST_ROWS_KEPT:]
+            self._rows = (rows + self._rows)[-MAX_LOG_ROWS:]

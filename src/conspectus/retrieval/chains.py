@@ -15,10 +15,10 @@ from conspectus.retrieval.scoring import asks
 from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 
-MOST_HITS = 20
+MAX_HITS = 20
 """Maximum number of hits that get a reply chain."""
-LEAST_OF_THREAD = 50
-MOST_CHUNKS = 3
+MIN_THREAD_CHUNKS = 50
+MAX_CHUNKS = 3
 """Maximum chunks of a long message in a chain."""
 NEAR = 4
 PAUSE = 4
@@ -39,7 +39,7 @@ class ChainReader:
     `thread` reads the thread of a message. Of a long thread, it reads a number of messages that includes
     those around the given documents. `messages` reads the first chunks of documents, and `chunks` reads
     chunks. Only messages that match `where` are added. `most_messages` is shared by all threads, with at
-    least LEAST_OF_THREAD each.
+    least MIN_THREAD_CHUNKS each.
     """
 
     thread: Callable[[Document, Sequence[DocumentId], int], Awaitable[StoredThread]]
@@ -50,7 +50,7 @@ class ChainReader:
 
     def share(self, threads: int) -> int:
         """Return the number of messages to read of each thread."""
-        return min(max(self.most_messages // threads, LEAST_OF_THREAD), self.most_messages)
+        return min(max(self.most_messages // threads, MIN_THREAD_CHUNKS), self.most_messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +120,7 @@ def chain_of(
 def _asking(hits: Sequence[Hit]) -> dict[int, Hit]:
     """Return the best hits that are messages of a thread by rank, one chunk per message."""
     found: dict[DocumentId, int] = {}
-    for rank, hit in enumerate(hits[:MOST_HITS]):
+    for rank, hit in enumerate(hits[:MAX_HITS]):
         if hit.document.kind == "message" and hit.document.thread is not None:
             found.setdefault(hit.document.id, rank)
     return {rank: hits[rank] for rank in found.values()}
@@ -194,7 +194,7 @@ async def _answered_elsewhere(
 async def _longer(members: Sequence[_Member], reading: ChainReader) -> dict[DocumentId, list[StoredChunk]]:
     """Read the further chunks of long messages."""
     first = {each.row.document.id: each.row for each in members if each.row.document.chunks > 1}
-    ends = {each: min(row.document.chunks, MOST_CHUNKS) for each, row in first.items()}
+    ends = {each: min(row.document.chunks, MAX_CHUNKS) for each, row in first.items()}
     wanted = [row.chunk.id + more for each, row in first.items() for more in range(1, ends[each])]
     found: dict[DocumentId, list[StoredChunk]] = {}
     for row in await reading.chunks(wanted) if wanted else ():

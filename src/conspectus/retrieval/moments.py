@@ -28,7 +28,7 @@ WORDS_WEIGHT = 0.25
 GOOD_WEIGHT = 0.4
 BEST = 10
 """Maximum number of good captions. A caption gains at most its lead over the next best caption."""
-MOST_OVERLAP = 0.3
+MAX_OVERLAP = 0.3
 """Moments with at least this overlap (intersection over union) are the same answer."""
 
 
@@ -199,4 +199,4 @@ def _same(one: MomentSpan, other: MomentSpan) -> bool:
     """Return whether two moments overlap so much that they are the same answer."""
     shared = min(one.end, other.end) - max(one.start, other.start)
     together = max(one.end, other.end) - min(one.start, other.start)
-    return one.stream == other.stream and shared >= MOST_OVERLAP * together
+    return one.stream == other.stream and shared >= MAX_OVERLAP * together

@@ -360,7 +360,7 @@ def _below(hit: Hit, floor: float | None) -> bool:
 
 READ: Final = 3
 """Number of best passages that are compared with the query."""
-LONGEST: Final = 64
+MAX_QUERY_WORDS: Final = 64
 """Maximum number of query words that are examined."""
 _EMPTY_WORDS: Final = frozenset().union(*STOP_WORDS.values())
 _WORD: Final = re.compile(r"\w+")
@@ -410,7 +410,7 @@ def signals(query: str, found: Candidates, best: Sequence[Passage], *, seen: str
     """
     cosine = float(np.fmax.reduce(found.cosine, initial=-1.0))
     texts = [_spoken(_WORD.findall(f"{each.title} {each.text}")) for each in best[:READ]]
-    words = _WORD.findall(query)[:LONGEST]
+    words = _WORD.findall(query)[:MAX_QUERY_WORDS]
     return {
         **({"best_cosine": cosine} if cosine > -1.0 else {}),
         **_covered(_as_seen(found, seen.casefold()), float(found.words.max(initial=0.0)), texts),

@@ -52,12 +52,12 @@ QUOTED = "phrase"
 PHRASE: Final = 1.0
 QUOTING = 10
 """Number of best keyword hits that are read to find sequences of query words."""
-MOST_QUOTING: Final = 60
+MAX_QUOTING: Final = 60
 ALL_TERMS: Final = 0.7
 """Share of the maximum BM25 score that a text with all terms and up to twice the mean length reaches."""
 SHORTEST: Final = 5
 """Minimum words of a quotation. A complete query of at least three words also counts."""
-FEWEST, MOST = 3, 64
+MIN_PHRASE_WORDS, MAX_PHRASE_WORDS = 3, 64
 _EMPTY: Final = frozenset().union(*STOP_WORDS.values())
 _WORD: Final = re.compile(r"\w{2,}")
 """Words of one character, such as articles or line numbers, are ignored in sequences."""
@@ -183,7 +183,7 @@ async def rank(
 def phrase_words(question: str) -> tuple[str, ...]:
     """Return the words of a query for phrase matching; empty if the query is too short or too long."""
     words = tuple(_WORD.findall(question.casefold()))
-    return words if FEWEST <= len(words) <= MOST else ()
+    return words if MIN_PHRASE_WORDS <= len(words) <= MAX_PHRASE_WORDS else ()
 
 
 def from_phrases(words: Sequence[str], texts: Sequence[str], *, weight: float = PHRASE) -> Floats:
@@ -227,7 +227,7 @@ def _quoting(asked: Probe, union: Candidates, *, further: bool = False) -> Ids:
     """
     if not phrase_words(asked.words or ""):
         return np.zeros(0, dtype=np.int64)
-    first, end = (QUOTING, MOST_QUOTING) if further else (0, QUOTING)
+    first, end = (QUOTING, MAX_QUOTING) if further else (0, QUOTING)
     best = np.lexsort((union.ids, -union.words))[first:end]
     least = ALL_TERMS * sum(term.weight for term in union.terms) if further else 0.0
     return np.sort(union.ids[best][(union.words[best] > 0.0) & (union.words[best] >= least)])
@@ -457,7 +457,7 @@ def _described(found: Reached, ask: GraphExpansion) -> dict[str, str]:
     }
 
 
-MOST = 50
+MAX_RERANKED = 50
 """Maximum number of hits that are passed to a reranker."""
 
 
@@ -485,7 +485,7 @@ async def reordered(query: str, found: Retrieval, reranker: Reranker | None) -> 
 
     The score of a reranked hit is 1 plus its relevance.
     """
-    best = found.hits[:MOST]
+    best = found.hits[:MAX_RERANKED]
     if reranker is None or not best:
         return found
     answer = await reranked(query, best, reranker, limit=len(best))

@@ -10,7 +10,7 @@ from conspectus.text.clean import clean
 from conspectus.text.times import parse_instant
 
 NAMED = 5
-LONGEST_PLACE = 200
+MAX_PLACE_LENGTH = 200
 
 
 class Notices:
@@ -26,7 +26,7 @@ class Notices:
         self._counts[reason] = self._counts.get(reason, 0) + 1
         places = self._places.setdefault(reason, [])
         if place is not None and len(places) < NAMED:
-            places.append(clean(place[:LONGEST_PLACE]))
+            places.append(clean(place[:MAX_PLACE_LENGTH]))
 
     def damaged(self, reason: str, place: str) -> None:
         """Count one more that should have been readable."""
@@ -44,9 +44,9 @@ class Notices:
 
 
 EMPTY: Mapping[str, object] = {}
-MOST_LISTED = 100
-LONGEST_LISTED = 200
-MOST_COUNTED = 2**53
+MAX_LISTED = 100
+MAX_LISTED_LENGTH = 200
+MAX_INTEGER = 2**53
 
 
 class NotJson(Exception):
@@ -104,14 +104,14 @@ def word_in(value: object, *names: str) -> str:
 
 def listed(names: Iterator[str]) -> list[str]:
     """Names in their order without repetitions, within the limits of metadata."""
-    return [name[:LONGEST_LISTED] for name in dict.fromkeys(names) if name][:MOST_LISTED]
+    return [name[:MAX_LISTED_LENGTH] for name in dict.fromkeys(names) if name][:MAX_LISTED]
 
 
 def counted(given: Iterable[tuple[str, object]]) -> dict[str, int]:
     """The count of each name; values that are not numbers count once."""
     counts: dict[str, int] = {}
     for name, number in given:
-        known = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MOST_COUNTED
+        known = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MAX_INTEGER
         counts[name] = counts.get(name, 0) + (number if known and isinstance(number, int) else 1)
     kept = listed(iter(counts))
     return {name: counts[name] for name in kept if name in counts}

@@ -134,12 +134,12 @@ async def all_of(works: Sequence[Coroutine[None, None, T]]) -> list[T]:
             await asyncio.wait(tasks)
 
 
-LONGEST_ANSWER: Final = 1_000
+MAX_ANSWER_TOKENS: Final = 1_000
 """Maximum tokens of a response. Small context windows lower it."""
 MARGIN: Final = 0.95
 """Usable share of the context window. Token counts may differ slightly from the model's own."""
-LEAST_ROOM: Final = 64
-MOST_OF_A_TOKEN: Final = 16
+MIN_ROOM: Final = 64
+MAX_TOKEN_LENGTH: Final = 16
 """Characters per token up to which a long text is examined, to avoid repeated counting."""
 
 _RULES: Final = (
@@ -208,14 +208,14 @@ class Style:
         """Tokens for input and response. Raises TooLarge if the instructions leave too few."""
         frames = max(self._cost(self.messages(task, ())) for task in _TASKS)
         free = int((self.window - frames) * MARGIN)
-        if free < LEAST_ROOM:
-            raise TooLarge("instructions", size=frames, limit=self.window - LEAST_ROOM, unit="tokens")
+        if free < MIN_ROOM:
+            raise TooLarge("instructions", size=frames, limit=self.window - MIN_ROOM, unit="tokens")
         return free
 
     @cached_property
     def answer_tokens(self) -> int:
         """Maximum tokens of a response, so that three responses fit into the input of another request."""
-        return min(LONGEST_ANSWER, self.free // 4)
+        return min(MAX_ANSWER_TOKENS, self.free // 4)
 
     @cached_property
     def room(self) -> int:
@@ -253,7 +253,7 @@ class Style:
         """Split a text into lines that fit, with times in front and delimiters neutralized."""
         parts: list[str] = []
         while True:
-            end = min(len(text), MOST_OF_A_TOKEN * room)
+            end = min(len(text), MAX_TOKEN_LENGTH * room)
             while (part := head + escape(disarm(text[:end].strip()))) and end > 1:
                 if self.count(part) < room:
                     break
@@ -353,8 +353,8 @@ Terms: TypeAlias = Callable[[str], list[str]]
 ALIKE: Final = 0.9
 """Minimum similarity at which a caption counts as a repetition."""
 WEIGHT_OF_NEWS: Final = 0.5
-MOST_TERMS: Final = 256
-LONGEST: Final = 400
+MAX_TERMS: Final = 256
+MAX_LENGTH: Final = 400
 """Longest caption, in characters, that is shown whole. Of longer captions, the best sentence is shown."""
 _SENTENCE: Final = regex_pattern(
     r".+?(?:[.!?\u2026\u3002\uff01\uff1f]+[\"'\u201d\u2019)\]]*(?=\s|$)|$)", regex.DOTALL
@@ -421,7 +421,7 @@ def _stretches(captions: Sequence[Caption], count: int) -> list[list[int]]:
 def _of_words(words: Sequence[Sequence[str]]) -> Rows:
     """Return a matrix of the terms that captions share, scaled by the norm over all their terms."""
     counts = Counter(term for each in words for term in set(each))
-    shared = [term for term, count in counts.most_common(MOST_TERMS) if count > 1]
+    shared = [term for term, count in counts.most_common(MAX_TERMS) if count > 1]
     place = {term: at for at, term in enumerate(shared)}
     rows = np.zeros((len(words), max(len(shared), 1)), np.float32)
     for row, each in enumerate(words):
@@ -434,13 +434,13 @@ def _of_words(words: Sequence[Sequence[str]]) -> Rows:
 def _said(text: str, weight: Counter[str], terms: Terms) -> str:
     """Return a caption on one line. Of a long caption, return the sentence with the most frequent terms."""
     whole = " ".join(text.split())
-    if len(whole) <= LONGEST:
+    if len(whole) <= MAX_LENGTH:
         return whole
     sentences = [each.strip() for each in _SENTENCE.findall(whole) if each.strip()]
     return max(sentences, key=lambda each: sum(weight[term] for term in set(terms(each))), default=whole)
 
 
-MOST_SAID: Final = 300
+MAX_REASON_LENGTH: Final = 300
 _FENCED: Final = regex_pattern(r"```[\w-]*[^\S\n]*\n(.*?)\n[^\S\n]*```", regex.DOTALL)
 
 
@@ -491,4 +491,4 @@ def _refuse(uri: str) -> NoReturn:
 
 
 def _brief(fault: Exception) -> str:
-    return (str(fault).splitlines() or [type(fault).__name__])[0][:MOST_SAID]
+    return (str(fault).splitlines() or [type(fault).__name__])[0][:MAX_REASON_LENGTH]

@@ -110,16 +110,16 @@ async def _attempt(batch: Batch, work: Awaitable[CaptionText]) -> _Ended:
         return _Ended(batch, None, fault)
 
 
-MOST_BATCH: Final = 1_024
-MOST_SENTENCES: Final = 1_000
+MAX_BATCH: Final = 1_024
+MAX_SENTENCES: Final = 1_000
 
 
 def checked(request: SummaryRequest, *, most_characters: int) -> SummaryRequest:
     """Return the request in its stored form. Raises InvalidInput or TooLarge."""
     if request.mode not in {"batches", "refine"}:
         raise InvalidInput("mode", f"{request.mode!r} is unknown; expected one of batches, refine")
-    require_range("batch_size", request.batch_size, 1, MOST_BATCH)
-    require_range("sentences", request.sentences, 1, MOST_SENTENCES)
+    require_range("batch_size", request.batch_size, 1, MAX_BATCH)
+    require_range("sentences", request.sentences, 1, MAX_SENTENCES)
     size = len(request.instructions)
     if size > most_characters:
         raise TooLarge("instructions", size=size, limit=most_characters, unit="characters")

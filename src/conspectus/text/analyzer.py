@@ -15,11 +15,11 @@ import Stemmer
 from conspectus.errors import InvalidInput
 from conspectus.text.late_patterns import re_pattern, regex_pattern
 
-LONGEST_TERM = 64
+MAX_TERM_LENGTH = 64
 _Value = TypeVar("_Value")
-_MOST_REMEMBERED = 131_072
-_MOST_PARTS = 6
-_MOST_VERSION_PARTS = 4
+_CACHE_SIZE = 131_072
+_MAX_PARTS = 6
+_MAX_VERSION_PARTS = 4
 
 _DENSE = (
     r"\p{Han}\p{Hiragana}\p{Katakana}\p{Hangul}\p{Bopomofo}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}\p{Tibetan}"
@@ -224,8 +224,8 @@ class Analyzer:
             yield self._stems[_fold(before)]
         if before or after:
             yield _bounded(number)
-        parts = number.split(".", _MOST_VERSION_PARTS)
-        for count in range(2, min(len(parts), _MOST_VERSION_PARTS)):
+        parts = number.split(".", _MAX_VERSION_PARTS)
+        for count in range(2, min(len(parts), _MAX_VERSION_PARTS)):
             yield _bounded(".".join(parts[:count]))
 
     def _segment(self, token: str) -> Iterator[str]:
@@ -241,10 +241,10 @@ class Analyzer:
             yield from self._parts(piece)
 
     def _parts(self, piece: str) -> Iterator[str]:
-        if len(piece) > LONGEST_TERM or (piece.isalpha() and (piece.islower() or piece.isupper())):
+        if len(piece) > MAX_TERM_LENGTH or (piece.isalpha() and (piece.islower() or piece.isupper())):
             return
         parts = _CASED_PARTS.findall(piece)
-        if 1 < len(parts) <= _MOST_PARTS:
+        if 1 < len(parts) <= _MAX_PARTS:
             yield from (self._stems[_fold(part)] for part in parts if len(part) > 1)
 
     def _word(self, word: str) -> tuple[str, ...]:
@@ -254,7 +254,7 @@ class Analyzer:
         return (self._stems[folded],)
 
     def _stem(self, folded: str) -> str:
-        if len(folded) > LONGEST_TERM or self.language is None or not _LETTERS_ONLY.fullmatch(folded):
+        if len(folded) > MAX_TERM_LENGTH or self.language is None or not _LETTERS_ONLY.fullmatch(folded):
             return _bounded(folded)
         language = _language_of(folded[0], self.language)
         # A Snowball stemmer keeps its working buffer between calls and must not be shared unguarded.
@@ -282,8 +282,8 @@ class _Remembered(dict[str, _Value]):
 
     def __missing__(self, key: str) -> _Value:
         value = self._compute(key)
-        if len(key) <= LONGEST_TERM:
-            if len(self) >= _MOST_REMEMBERED:
+        if len(key) <= MAX_TERM_LENGTH:
+            if len(self) >= _CACHE_SIZE:
                 self.clear()
             self[key] = value
         return value
@@ -320,10 +320,10 @@ def _pairs(run: str) -> Iterator[str]:
 
 
 def _bounded(term: str) -> str:
-    if len(term) <= LONGEST_TERM:
+    if len(term) <= MAX_TERM_LENGTH:
         return term
     digest = hashlib.sha256(term.encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    return term[: LONGEST_TERM - 16] + digest
+    return term[: MAX_TERM_LENGTH - 16] + digest
 
 
 _ENGLISH = """

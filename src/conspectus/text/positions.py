@@ -12,8 +12,8 @@ from conspectus.text.clean import PAIR, clean
 from conspectus.text.late_patterns import re_pattern
 
 BETWEEN = " > "
-LONGEST_HEADING = 200
-LONGEST_PATH = 300
+MAX_HEADING_LENGTH = 200
+MAX_PATH_LENGTH = 300
 
 _FRONT = re_pattern(r"(---|\+\+\+)[ \t]*\n.*?\n\1[ \t]*(?:\n|\Z)", re.DOTALL)
 _LINE = re_pattern(
@@ -63,7 +63,7 @@ def rst_headings(text: str) -> Iterator[TextPosition]:
         kind = (found["rule"], over is not None)
         if kind not in kinds:
             kinds.append(kind)
-        path = [*path[: kinds.index(kind)], title[:LONGEST_HEADING]]
+        path = [*path[: kinds.index(kind)], title[:MAX_HEADING_LENGTH]]
         yield TextPosition(found.start(), headings=tuple(path))
 
 
@@ -128,9 +128,9 @@ def place_at(places: Sequence[TextPosition], start: int) -> TextPosition:
 def path_of(headings: Sequence[str]) -> str | None:
     """The headings in one line, outermost first; where that is too long, the innermost are kept."""
     kept = [" ".join(heading.split()) for heading in headings if heading.strip()]
-    while len(kept) > 1 and len(BETWEEN.join(kept)) > LONGEST_PATH:
+    while len(kept) > 1 and len(BETWEEN.join(kept)) > MAX_PATH_LENGTH:
         del kept[0]
-    return BETWEEN.join(kept)[:LONGEST_PATH].rstrip() or None
+    return BETWEEN.join(kept)[:MAX_PATH_LENGTH].rstrip() or None
 
 
 _HEADINGS: Mapping[Syntax, Callable[[str], Iterator[TextPosition]]] = {
@@ -152,5 +152,5 @@ def _title(line: str) -> str:
     bare = title.rstrip("#")
     if not bare or bare[-1] in " \t":
         title = bare
-    title = _ATTRIBUTES.sub("", title[: 4 * LONGEST_HEADING]) or title
-    return _MARKUP.sub("", _LINK.sub(r"\1", title[: 4 * LONGEST_HEADING])).strip()[:LONGEST_HEADING]
+    title = _ATTRIBUTES.sub("", title[: 4 * MAX_HEADING_LENGTH]) or title
+    return _MARKUP.sub("", _LINK.sub(r"\1", title[: 4 * MAX_HEADING_LENGTH])).strip()[:MAX_HEADING_LENGTH]

@@ -11,7 +11,7 @@ from conspectus.model.records import Syntax, TextPosition
 from conspectus.text.clean import Borders
 from conspectus.text.late_patterns import re_pattern, regex_pattern
 
-_LEAST_SHARE = 8
+_MIN_SHARE = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def stretches(
         end = starts[following]
         first = following
         is_part = following < len(sections) and sections[following].depth > depth
-        if not (is_part and fits(start, start + _LEAST_SHARE * (end - start))):
+        if not (is_part and fits(start, start + _MIN_SHARE * (end - start))):
             yield start, end
             start = end
 
@@ -209,7 +209,7 @@ def _line_end(text: str, position: int) -> int:
 
 _WORD_START = regex_pattern(r"(?<=\s)\S")
 _LINE_START = regex_pattern(r"(?<=\n)[^\n]")
-_LONGEST_TOKEN = 16
+_MAX_TOKEN_LENGTH = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -455,7 +455,7 @@ class _Splitter:
 
 def _longest(options: SplitOptions) -> int:
     """More characters than this are not worth counting."""
-    return options.size * (_LONGEST_TOKEN if options.unit == "tokens" else 1)
+    return options.size * (_MAX_TOKEN_LENGTH if options.unit == "tokens" else 1)
 
 
 def _ruler(text: str, options: SplitOptions, count: Callable[[str], int] | None) -> _Ruler:

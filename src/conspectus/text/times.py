@@ -15,7 +15,7 @@ from conspectus.text.late_patterns import re_pattern
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
-_LONGEST_INPUT = 100
+_MAX_INPUT_LENGTH = 100
 _NUMBER = re_pattern(r"[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?", re.ASCII)
 _COMPACT_DATE = re_pattern(r"\d{8}|\d{4}", re.ASCII)
 _FRACTION = re_pattern(r"(?<=:\d\d:\d\d)[.,](\d+)|(?<=[T ]\d{6})[.,](\d+)", re.ASCII)
@@ -47,8 +47,8 @@ def parse_instant(value: str | int | float | datetime, default_zone: tzinfo = UT
         raise InvalidInput("time", f"{type(value).__name__} is not a time")
     if isinstance(value, str):
         text = value.strip()
-        if len(text) > _LONGEST_INPUT:
-            raise InvalidInput("time", f"has {len(text)} characters, a time has at most {_LONGEST_INPUT}")
+        if len(text) > _MAX_INPUT_LENGTH:
+            raise InvalidInput("time", f"has {len(text)} characters, a time has at most {_MAX_INPUT_LENGTH}")
         if not _NUMBER.fullmatch(text) or _COMPACT_DATE.fullmatch(text):
             return _from_iso(text, default_zone)
         value = float(text)
@@ -152,7 +152,7 @@ def _in_range(moment: datetime, value: object) -> datetime:
 
 
 def _seconds(text: str) -> float:
-    if len(text) <= _LONGEST_INPUT:
+    if len(text) <= _MAX_INPUT_LENGTH:
         if _NUMBER.fullmatch(text):
             return float(text)
         if match := _TIMECODE.fullmatch(text):
@@ -161,7 +161,7 @@ def _seconds(text: str) -> float:
             hours, minutes, seconds = (float(part or 0) for part in match.groups())
             return hours * 3600 + minutes * 60 + seconds
     raise InvalidInput(
-        "offset", f"{text[:_LONGEST_INPUT]!r} is neither seconds, nor hh:mm:ss, nor 1h2m3s, nor ISO 8601"
+        "offset", f"{text[:_MAX_INPUT_LENGTH]!r} is neither seconds, nor hh:mm:ss, nor 1h2m3s, nor ISO 8601"
     )
 
 

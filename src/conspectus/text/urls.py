@@ -23,7 +23,7 @@ AUTHORITY = re_pattern(r"(?:(?P<user>[^\\]*)@)?(?P<host>\[[^\[\]]*\]|[^:@\[\]\\]
 NAME = re_pattern(r"[a-z0-9_-]{1,63}(?:\.[a-z0-9_-]{1,63})*")
 NUMBER = re_pattern(r"0x[0-9a-f]*|[0-9]+")
 CONTROL = re_pattern(r"[\x00-\x1f\x7f]")
-LONGEST_NAME = 253
+MAX_NAME_LENGTH = 253
 DEFAULT_PORTS = {"http": 80, "https": 443}
 KEPT = "!$%&'()*+,-./:;=@_~[]|^"
 
@@ -125,7 +125,7 @@ def _normal_host(given: str) -> str:
             return str(_version_4(name.split(".")))
     except ValueError:
         raise InvalidInput("url", "has no valid host") from None
-    if len(name) > LONGEST_NAME or not NAME.fullmatch(name):
+    if len(name) > MAX_NAME_LENGTH or not NAME.fullmatch(name):
         raise InvalidInput("url", "has no valid host")
     return name
 
@@ -133,7 +133,7 @@ def _normal_host(given: str) -> str:
 def _ascii_name(name: str) -> str:
     if name.isascii():
         return name.lower().removesuffix(".")
-    if len(name) > LONGEST_NAME:
+    if len(name) > MAX_NAME_LENGTH:
         raise ValueError("too long")
     mapped = idna.uts46_remap(name, std3_rules=False, transitional=False).removesuffix(".")
     labels = [label if label.isascii() else idna.alabel(label).decode("ascii") for label in mapped.split(".")]

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from conspectus.errors import InvalidInput
 
-MOST_DIMENSIONS = 65_536
+MAX_DIMENSIONS = 65_536
 
 
 def packed(vectors: NDArray[np.float32]) -> list[bytes]:
@@ -21,8 +21,8 @@ def unit(numbers: Sequence[float]) -> NDArray[np.float32]:
         vector = np.asarray(numbers, dtype=np.float64)
     except (TypeError, ValueError) as fault:
         raise InvalidInput("vector", "must be a row of numbers") from fault
-    if vector.ndim != 1 or not 1 <= vector.size <= MOST_DIMENSIONS:
-        raise InvalidInput("vector", f"must be one row of 1 to {MOST_DIMENSIONS} numbers")
+    if vector.ndim != 1 or not 1 <= vector.size <= MAX_DIMENSIONS:
+        raise InvalidInput("vector", f"must be one row of 1 to {MAX_DIMENSIONS} numbers")
     largest = float(np.abs(vector).max())
     if not np.isfinite(largest) or largest == 0.0:
         raise InvalidInput("vector", "must be finite and not zero")

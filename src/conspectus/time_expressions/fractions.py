@@ -7,8 +7,8 @@ from conspectus.time_expressions.language import DAY, SECOND, Amount, Language, 
 from conspectus.time_expressions.points import ClockFace, Point, PointReader, Read, shifted
 
 _EDGE_SHARE: Final = 0.1
-_LEAST_EDGE: Final = 30.0
-_MOST_EDGE: Final = 300.0
+_MIN_EDGE: Final = 30.0
+_MAX_EDGE: Final = 300.0
 _LAST: Final = -1
 _THIRDS: Final = 3
 
@@ -137,7 +137,7 @@ class PartReader:
         return Point(begins, shifted(begins, amount.unit), amount.unit, "place")
 
     def _edge_length(self) -> float:
-        return min(max(self._length * _EDGE_SHARE, _LEAST_EDGE), _MOST_EDGE)
+        return min(max(self._length * _EDGE_SHARE, _MIN_EDGE), _MAX_EDGE)
 
     def _beginning(self) -> Point:
         begin = self._face.begin

@@ -240,7 +240,7 @@ ENGLISH: Final = Language(
 
 
 TokenKind = Literal["date", "clock", "amount", "number", "dash", "word", "mark"]
-MOST_READ: Final = 2_000
+MAX_READ: Final = 2_000
 """Characters of a question that are looked at; what follows is searched for, but holds no times."""
 
 _TOKEN: Final = re_pattern(
@@ -275,7 +275,7 @@ class Words:
     """The tokens of a question; beyond the last one there is nothing, and no fault."""
 
     def __init__(self, question: str) -> None:
-        self._tokens: Sequence[Token] = tuple(map(_token, _TOKEN.finditer(question[:MOST_READ])))
+        self._tokens: Sequence[Token] = tuple(map(_token, _TOKEN.finditer(question[:MAX_READ])))
 
     def __len__(self) -> int:
         return len(self._tokens)

@@ -220,7 +220,7 @@ _ALLOWED: Final[Mapping[Kind, frozenset[Relation]]] = MappingProxyType(
 )
 """Which words before a point make it a time: not `about Monday`, `in 5 minutes`."""
 
-_LONGEST_RELATION: Final = 2
+_MAX_RELATION_WORDS: Final = 2
 _BESIDE: Final = frozenset({None, "in", "at", "around", "about"})
 _PLAIN: Final[Mapping[Relation, Relation]] = MappingProxyType(
     {"by": "until", "about": "around", "from": "since"}
@@ -263,7 +263,7 @@ class PhraseReader:
         return replace(found, last=self._parts.recording(last) or last)
 
     def _relation(self, index: int) -> tuple[Relation, int] | None:
-        for length in range(_LONGEST_RELATION, 0, -1):
+        for length in range(_MAX_RELATION_WORDS, 0, -1):
             words = tuple(self._words.text(index + step) for step in range(length))
             relation = self._language.relations.get(words)
             if relation is not None:
@@ -418,8 +418,8 @@ def _openers(language: Language) -> frozenset[str]:
     )
 
 
-_MOST_PHRASES: Final = 4
-_MOST_ATTEMPTS: Final = 64
+_MAX_PHRASES: Final = 4
+_MAX_ATTEMPTS: Final = 64
 _CLOSING: Final = ",.;:?!)]"
 _BRACKETS: Final = {"()", "[]"}
 
@@ -489,8 +489,8 @@ def _phrases(words: Words, face: ClockFace, language: Language, day: date | None
     reader = PhraseReader(words, language, PointReader(words, language, face, day), face)
     found: list[TimeRange] = []
     behind = 0
-    for index in islice(filter(reader.may_begin, range(len(words))), _MOST_ATTEMPTS):
-        read = reader.read(index) if index >= behind and len(found) < _MOST_PHRASES else None
+    for index in islice(filter(reader.may_begin, range(len(words))), _MAX_ATTEMPTS):
+        read = reader.read(index) if index >= behind and len(found) < _MAX_PHRASES else None
         if read is not None:
             found.append(read)
             behind = read.last

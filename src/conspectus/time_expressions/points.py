@@ -374,7 +374,7 @@ def _clock_parts(text: str, *, hours_first: bool) -> tuple[float, float]:
 
 _WHOLE: Final = (0.0, DAY)
 _YEARS: Final = range(1_000, 9_000)
-_MOST_YEARS_BACK: Final = 8
+_MAX_YEARS_BACK: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -490,7 +490,7 @@ class DayReader:
 
     def _last_such(self, month: int, number: int) -> date | None:
         last = self._face.last_day
-        years = range(last.year, last.year - _MOST_YEARS_BACK - 1, -1)
+        years = range(last.year, last.year - _MAX_YEARS_BACK - 1, -1)
         days = (_date(year, month, number) for year in years)
         return next((day for day in days if day is not None and day <= last), None)
 

@@ -58,7 +58,7 @@ from conspectus.web.subscriptions import Listeners
 
 FORGETTING = 3_600.0
 work = logging.getLogger(__name__)
-MOST_FIELDS = 20
+MAX_FIELDS = 20
 GROUPS = (
     people, jobs, message_import, documents, search,
     chat, tasks, alerts, memory_lines, memories, graph_export,
@@ -100,7 +100,7 @@ def application(
         redoc_url=None,
         redirect_slashes=False,
         generate_unique_id_function=operation,
-        form_limits={"max_files": settings.max_upload_files, "max_fields": MOST_FIELDS},
+        form_limits={"max_files": settings.max_upload_files, "max_fields": MAX_FIELDS},
         lifespan=partial(_lifespan, Running(engine, readiness, chats, settings, models, endings)),
     )
     app.state.readiness = readiness

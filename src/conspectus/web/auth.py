@@ -32,7 +32,7 @@ LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 OWN_SITE = frozenset({"", "same-origin", "none"})
 SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 COOKIE: Final = "conspectus_session"
-LONGEST_LOGIN: Final = 4_096
+MAX_LOGIN_LENGTH: Final = 4_096
 
 
 class Authentication:
@@ -106,8 +106,8 @@ async def login_of(receive: Receive) -> tuple[Receive, str | None]:
         message = await receive()
         body += message.get("body", b"")
         more = message.get("more_body", False)
-        if len(body) > LONGEST_LOGIN:
-            raise TooLarge("body", size=len(body), limit=LONGEST_LOGIN)
+        if len(body) > MAX_LOGIN_LENGTH:
+            raise TooLarge("body", size=len(body), limit=MAX_LOGIN_LENGTH)
     unread: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
 
     async def again() -> Message:

@@ -31,7 +31,7 @@ LOOK_SECONDS: Final = 0.5
 HEARD_SECONDS: Final = 3.0
 """For so long one that was heard elsewhere counts as read there."""
 TRIES: Final = 10
-MOST_EVENTS: Final = 1 << 40
+MAX_EVENTS: Final = 1 << 40
 CHAT: Final = "chat to go on with"
 GONE: Final = Failure("stopping", "This answer is no longer made or kept; ask again.")
 
@@ -135,7 +135,7 @@ class ChatHandover:
 
 async def overheard(spoken: ChatRegistry, stream: str, person: UserId, first: int) -> RemoteChatEvent:
     """An answer that another process makes, as soon as it says what it is made from. Raises NotFound."""
-    for _ in range(TRIES if first <= MOST_EVENTS else 0):
+    for _ in range(TRIES if first <= MAX_EVENTS else 0):
         found = await spoken.overhear(stream, person, first)
         if found is None:
             break
@@ -198,7 +198,7 @@ class Overhearing(Response):
 
 
 STOPPING: Final = Failure("stopping", "The server is stopping; ask again.")
-MOST_READERS: Final = 10
+MAX_READERS: Final = 10
 SHARE_OF_GRACE: Final = 0.5
 """For so much of the time that a stopping server has, answers may go on."""
 
@@ -271,7 +271,7 @@ class ChatStreams:
         found = self._streams.get(stream)
         if found is None or found.person != person or not found.keeps(first):
             raise NotFound(CHAT, stream)
-        if found.readers >= MOST_READERS:
+        if found.readers >= MAX_READERS:
             raise Overloaded("too many readers of this chat")
         return found
 

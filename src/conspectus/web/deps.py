@@ -18,9 +18,9 @@ from conspectus.model.filter import Filter, parse_filters
 from conspectus.web.limits import RequestSlot
 from conspectus.web.schemas.base import CURSOR, IDENTIFIER, NAME
 
-MOST_FILTERS = 20
-LONGEST_FILTER = 100_000
-LONGEST_TAGS = 2_000
+MAX_FILTERS = 20
+MAX_FILTER_LENGTH = 100_000
+MAX_TAGS_LENGTH = 2_000
 
 
 async def _engine(request: Request) -> Engine:
@@ -56,8 +56,8 @@ async def _shown_once(request: Request) -> None:
 
 
 Filters = Annotated[
-    list[Annotated[str, Query(max_length=LONGEST_FILTER)]] | None,
-    Query(max_length=MOST_FILTERS, description="A JSON filter or field=value; all must match."),
+    list[Annotated[str, Query(max_length=MAX_FILTER_LENGTH)]] | None,
+    Query(max_length=MAX_FILTERS, description="A JSON filter or field=value; all must match."),
 ]
 
 
@@ -81,8 +81,8 @@ IdInPath = Annotated[str, Path(min_length=1, max_length=IDENTIFIER)]
 After = Annotated[str | None, Query(max_length=CURSOR, description="The `next` of the page before.")]
 Limit = Annotated[int, Query(ge=1, le=1_000, description="Most of them on a page.")]
 Purge = Annotated[bool, Query(description="Answer when no file holds them any more.")]
-IfMatch = Annotated[str | None, Header(max_length=LONGEST_TAGS, description="The ETag that was read.")]
-IfNoneMatch = Annotated[str | None, Header(max_length=LONGEST_TAGS, description="An ETag held already.")]
+IfMatch = Annotated[str | None, Header(max_length=MAX_TAGS_LENGTH, description="The ETag that was read.")]
+IfNoneMatch = Annotated[str | None, Header(max_length=MAX_TAGS_LENGTH, description="An ETag held already.")]
 
 
 Recording: TypeAlias = Callable[[Iterable[str | None]], AbstractContextManager[None]]

@@ -88,8 +88,8 @@ ASKED = re.compile(
 """Searches by POST change nothing, and their answers depend on what the caller may read at that moment."""
 IN_MEMORY = 1 << 20
 PIECE = 1 << 16
-LONGEST_KEPT = 1_000_000
-LONGEST_OF_NOTHING = 65_536
+MAX_STORED_BYTES = 1_000_000
+MAX_SIDE_EFFECT_FREE_BYTES = 65_536
 """The same where nothing was stored: such a request does no harm if it is done again."""
 FIELD = re.compile(rb'"\w+":')
 NUMBERS = re.compile(rb'\{?[^{"]*')
@@ -216,14 +216,14 @@ class StoredResponse:
             self._status = message["status"]
             headers = Headers(raw=message["headers"])
             self._headers = {name: headers[name] for name in KEPT_HEADERS if name in headers}
-        elif len(self._body) <= LONGEST_KEPT:
+        elif len(self._body) <= MAX_STORED_BYTES:
             self._body += message.get("body", b"")
             self._complete = not message.get("more_body", False)
         await self._send(message)
 
     def worth_keeping(self, scope: Scope) -> Mapping[str, Any] | None:
         """The answer, unless the server failed or it is too long. A secret is never kept."""
-        longest = LONGEST_KEPT if may_be_done(scope) else LONGEST_OF_NOTHING
+        longest = MAX_STORED_BYTES if may_be_done(scope) else MAX_SIDE_EFFECT_FREE_BYTES
         if not self._complete or self._status >= 500 or len(self._body) > longest:
             return None
         if scope["state"].get("shown_once") and self._status < 400:

@@ -18,7 +18,7 @@ from conspectus.web.bodies import BodyRoute
 from conspectus.web.problem_details import Problem, Refused, problem_of, refuse
 
 MEDIA_TYPE: Final = "application/x-ndjson"
-LONGEST_LINE: Final = 1_000_000
+MAX_LINE_LENGTH: Final = 1_000_000
 SLOWEST: Final = 500
 """Bytes a second that a body has to come with, once `request_seconds` are used up."""
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
@@ -45,7 +45,7 @@ class LinesRoute(BodyRoute):
 
 
 async def lines_in(
-    pieces: AsyncIterable[bytes], longest: int = LONGEST_LINE
+    pieces: AsyncIterable[bytes], longest: int = MAX_LINE_LENGTH
 ) -> AsyncGenerator[tuple[int, bytes], None]:
     """The lines of a body that are not empty, with their numbers from 1. Raises TooLarge."""
     rest, number = b"", 0
@@ -94,7 +94,7 @@ class LineBatches(Generic[L]):
         self._waiting: list[tuple[int, L]] = []
         self._size = 0
 
-    async def take(self, pieces: AsyncIterable[bytes], longest: int = LONGEST_LINE) -> Mapping[str, int]:
+    async def take(self, pieces: AsyncIterable[bytes], longest: int = MAX_LINE_LENGTH) -> Mapping[str, int]:
         """Import all lines, and count their outcomes.
 
         Raises Refused. Its problem has the number of the wrong line, or those of its batch, counted from 1,

@@ -13,9 +13,9 @@ from typing import Annotated, Any, Final, NewType, Union, cast, get_args, get_or
 from pydantic import AfterValidator, BaseModel, BeforeValidator, create_model
 from pydantic import Field as Limited
 
-from conspectus.access.keys import LONGEST
-from conspectus.engine.alerts import LONGEST_ADDRESS, LONGEST_GAP, MOST_STREAMS
-from conspectus.memory.retention import MOST_DAYS, MOST_MEMORIES
+from conspectus.access.keys import MAX_NAME_LENGTH
+from conspectus.engine.alerts import MAX_ADDRESS_LENGTH, MAX_GAP_SECONDS, MAX_STREAMS
+from conspectus.memory.retention import MAX_DAYS, MAX_MEMORIES
 from conspectus.model.access import SCOPES, Person, Scope
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, filter_to_json
@@ -25,14 +25,14 @@ from conspectus.model.reports import CheckReport
 from conspectus.model.results import Retrieval
 from conspectus.model.streams import Stream
 from conspectus.operations.operation import member_of
-from conspectus.streams.summary_runner import MOST_BATCH, MOST_SENTENCES
+from conspectus.streams.summary_runner import MAX_BATCH, MAX_SENTENCES
 from conspectus.web.schemas.base import (
     CURSOR,
     IDENTIFIER,
     INT64,
-    LONGEST_DESCRIPTION,
-    LONGEST_QUESTION,
-    MOST_IDS,
+    MAX_DESCRIPTION_LENGTH,
+    MAX_IDS,
+    MAX_QUESTION_LENGTH,
     NAME,
     Finite,
     Identifier,
@@ -51,8 +51,8 @@ from conspectus.web.schemas.base import (
     Where,
 )
 from conspectus.web.schemas.search import (
-    MOST_DIMENSIONS,
-    MOST_HITS,
+    MAX_DIMENSIONS,
+    MAX_HITS,
     BudgetBody,
     MinSimilarity,
     QueryContextBody,
@@ -60,12 +60,12 @@ from conspectus.web.schemas.search import (
     Tokens,
 )
 
-MOST_PARTS: Final = 1_000_000
+MAX_PARTS: Final = 1_000_000
 """Most elements of a list when it is parsed; the settings limit how many are accepted."""
-LONGEST_TIME: Final = 100
-Moment = Annotated[str, Limited(max_length=LONGEST_TIME, examples=["2026-03-02T08:00:00Z"])]
+MAX_TIME_LENGTH: Final = 100
+Moment = Annotated[str, Limited(max_length=MAX_TIME_LENGTH, examples=["2026-03-02T08:00:00Z"])]
 When = Annotated[
-    Annotated[str, Limited(max_length=LONGEST_TIME)] | Annotated[float, Limited(allow_inf_nan=False)],
+    Annotated[str, Limited(max_length=MAX_TIME_LENGTH)] | Annotated[float, Limited(allow_inf_nan=False)],
     Limited(
         description="Seconds or a timecode on the stream's clock, or an ISO 8601 instant.",
         examples=["00:12:30"],
@@ -73,7 +73,7 @@ When = Annotated[
 ]
 _LISTS: Final = (Sequence, Iterable, list, tuple)
 _REQUESTED: Final[Mapping[Any, Any]] = {
-    str: Annotated[str, Limited(max_length=LONGEST_QUESTION)],
+    str: Annotated[str, Limited(max_length=MAX_QUESTION_LENGTH)],
     int: Int64,
     float: Finite,
     datetime: Instant,
@@ -105,26 +105,26 @@ TEXTS: Final[Mapping[str, Any]] = {
 }
 """Bounds of texts by the name of the parameter."""
 
-_IDS: Final = Annotated[list[Identifier], Limited(max_length=MOST_IDS)]
+_IDS: Final = Annotated[list[Identifier], Limited(max_length=MAX_IDS)]
 _PAGE: Final = Annotated[int, Limited(ge=1, le=1_000, description="Most of them on a page.")]
-_STREAMS: Final = Annotated[list[Name], Limited(max_length=MOST_STREAMS)]
-_ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=LONGEST)]
+_STREAMS: Final = Annotated[list[Name], Limited(max_length=MAX_STREAMS)]
+_ACCOUNT: Final = Annotated[str, Limited(min_length=1, max_length=MAX_NAME_LENGTH)]
 _FEW: Final = Annotated[int, Limited(ge=0, lt=INT64)]
-_MOST_WRITTEN: Final = 10_000
+_MAX_WRITTEN: Final = 10_000
 _ENTITIES: Final = Annotated[list[Label], Limited(max_length=1_000)]
 _MEMORY: Final = {"text": Text, "role": Label | None, "speaker": Label | None, "entities": _ENTITIES}
-_VECTOR: Final = Annotated[list[Finite], Limited(min_length=1, max_length=MOST_DIMENSIONS)] | None
-_DAYS: Final = Annotated[float, Limited(ge=0, le=MOST_DAYS, allow_inf_nan=False)]
+_VECTOR: Final = Annotated[list[Finite], Limited(min_length=1, max_length=MAX_DIMENSIONS)] | None
+_DAYS: Final = Annotated[float, Limited(ge=0, le=MAX_DAYS, allow_inf_nan=False)]
 _BUDGET: Final = Annotated[
     Tokens | BudgetBody, Limited(description="Tokens counted with o200k_base, or a budget.")
 ]
-_HITS: Final = Annotated[int, Limited(ge=0, le=MOST_HITS)]
+_HITS: Final = Annotated[int, Limited(ge=0, le=MAX_HITS)]
 _ALONG: Final = "Maximum number of messages of its thread added to a hit."
-_MOST: Final[Mapping[str, int]] = {
-    "add_captions.captions": _MOST_WRITTEN,
-    "add_events.events": _MOST_WRITTEN,
-    "add_memories.memories": _MOST_WRITTEN,
-    "add_messages.messages": _MOST_WRITTEN,
+_MAX_ITEMS: Final[Mapping[str, int]] = {
+    "add_captions.captions": _MAX_WRITTEN,
+    "add_events.events": _MAX_WRITTEN,
+    "add_memories.memories": _MAX_WRITTEN,
+    "add_messages.messages": _MAX_WRITTEN,
 }
 """The most elements of a list, by method and parameter."""
 _LIMITS: Final[Mapping[str, Any]] = {
@@ -172,9 +172,9 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "ChannelQuery.thread_messages": Annotated[int, Limited(ge=0, le=1_000, description=_ALONG)],
     "create_user.name": _ACCOUNT,
     "create_group.name": _ACCOUNT,
-    "create_key.label": Annotated[str, Limited(max_length=LONGEST)],
+    "create_key.label": Annotated[str, Limited(max_length=MAX_NAME_LENGTH)],
     "create_key.scopes": Annotated[list[Scope], Limited(min_length=1, max_length=len(SCOPES))],
-    "update_collection.description": Annotated[str, Limited(max_length=LONGEST_DESCRIPTION)] | None,
+    "update_collection.description": Annotated[str, Limited(max_length=MAX_DESCRIPTION_LENGTH)] | None,
     "list_alert_matches.alert": Annotated[str, Limited(min_length=1, max_length=IDENTIFIER)] | None,
     "list_alert_matches.after": Annotated[int, Limited(ge=0, lt=INT64)],
     "list_alert_matches.limit": _PAGE,
@@ -204,7 +204,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "get_document_by_key.key": Name,
     "list_memories.limit": _PAGE,
     "export_memories.limit": Annotated[Int64, Limited(description="Most lines on a page.")] | None,
-    "import_memories.lines": Annotated[list[Text], Limited(max_length=_MOST_WRITTEN)],
+    "import_memories.lines": Annotated[list[Text], Limited(max_length=_MAX_WRITTEN)],
     "list_recent_memories.limit": _FEW | None,
     "list_recent_memories.max_tokens": _FEW | None,
     "memory_context.max_tokens": _BUDGET,
@@ -220,11 +220,11 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "NewCaption.entities": _ENTITIES,
     "NewCaption.vector": _VECTOR,
     "SummaryRequest.batch_size": Annotated[
-        int, Limited(ge=1, le=MOST_BATCH, description="Captions that are summarized together.")
+        int, Limited(ge=1, le=MAX_BATCH, description="Captions that are summarized together.")
     ],
     "SummaryRequest.instructions": Annotated[str, Limited(max_length=100_000, description="What matters.")],
     "SummaryRequest.sentences": Annotated[
-        int, Limited(ge=1, le=MOST_SENTENCES, description="Most captions that are chosen.")
+        int, Limited(ge=1, le=MAX_SENTENCES, description="Most captions that are chosen.")
     ],
     "NewStream.title": Label | None,
     "NewStream.start_time": Moment | None,
@@ -259,7 +259,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "MemoryQuery.min_confidence": Share,
     "MemorySelection.ids": Annotated[list[Identifier], Limited(max_length=100_000)],
     "Retention.days": _DAYS | None,
-    "Retention.max_count": Annotated[int, Limited(ge=0, le=MOST_MEMORIES)] | None,
+    "Retention.max_count": Annotated[int, Limited(ge=0, le=MAX_MEMORIES)] | None,
     "MemorySelection.older_than_days": _DAYS | None,
     "get_document_by_key.source": Name,
     "list_nodes.after": _REQUESTED[str] | None,
@@ -275,8 +275,8 @@ _LIMITS: Final[Mapping[str, Any]] = {
     "NewAlert.collection": Name,
     "NewAlert.streams": _STREAMS,
     "NewAlert.min_similarity": Annotated[float, Limited(ge=-1, le=1, allow_inf_nan=False)] | None,
-    "NewAlert.gap_seconds": Annotated[float, Limited(ge=0, le=LONGEST_GAP, allow_inf_nan=False)],
-    "NewAlert.webhook": Annotated[str, Limited(min_length=1, max_length=LONGEST_ADDRESS)] | None,
+    "NewAlert.gap_seconds": Annotated[float, Limited(ge=0, le=MAX_GAP_SECONDS, allow_inf_nan=False)],
+    "NewAlert.webhook": Annotated[str, Limited(min_length=1, max_length=MAX_ADDRESS_LENGTH)] | None,
     "NewEdge.weight": Annotated[float, Limited(gt=0, le=1, allow_inf_nan=False)],
     "Traversal.min_weight": Share,
 }
@@ -286,7 +286,7 @@ _LIMITS: Final[Mapping[str, Any]] = {
 def limited(owners: Iterable[str], name: str, hint: Any, text: Any = None) -> Any:
     """The request type of a method's parameter, or of a field of a class."""
     places = [f"{owner}.{name}" for owner in owners]
-    most = next((_MOST[each] for each in places if each in _MOST), MOST_PARTS)
+    most = next((_MAX_ITEMS[each] for each in places if each in _MAX_ITEMS), MAX_PARTS)
     return next((_LIMITS[each] for each in places if each in _LIMITS), None) or requested(
         hint, text, most=most
     )
@@ -317,7 +317,7 @@ def in_address(hint: Any) -> Any:
     return reduce(or_, (each for each in members if each is not float))
 
 
-def requested(hint: Any, text: Any = None, *, most: int = MOST_PARTS) -> Any:
+def requested(hint: Any, text: Any = None, *, most: int = MAX_PARTS) -> Any:
     """The request type for values of this type; `text` is the one for a string."""
     if hint is str and text is not None:
         return text

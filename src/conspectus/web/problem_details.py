@@ -20,7 +20,7 @@ from conspectus.model.chat import Failure
 from conspectus.ports.jobs import Commits
 
 MEDIA_TYPE = "application/problem+json"
-MOST_NAMED = 20
+MAX_NAMED = 20
 RENAMED: Mapping[str, str] = {
     "text": "query",
     "where": "filter",
@@ -218,7 +218,7 @@ def internal(request_id: str) -> Problem:
 def invalid(found: Sequence[Mapping[str, Any]], path: str = "") -> Problem:
     """The problem of values that do not fit a schema, the first of them as the field at fault."""
     found = sorted(found, key=lambda each: _new_name(each, path) is None)
-    named = [{"field": _place(each), "reason": _reason(each, path)} for each in found[:MOST_NAMED]]
+    named = [{"field": _place(each), "reason": _reason(each, path)} for each in found[:MAX_NAMED]]
     first = InvalidInput(**named[0]) if named else InvalidInput("body", "cannot be read")
     return Problem(422, first.code, str(first), {**vars(first), "errors": named})
 

@@ -11,9 +11,9 @@ from conspectus.web.schemas.base import INT64, NAME
 
 STREAM: Final = "/streams/{stream:path}"
 CAPTIONS: Final = f"{STREAM}/captions"
-LONGEST_TIME = 100
+MAX_TIME_LENGTH = 100
 WHEN = "Seconds or a timecode on the stream's clock, or an ISO 8601 instant."
-Time = Annotated[str | None, Query(max_length=LONGEST_TIME, description=WHEN)]
+Time = Annotated[str | None, Query(max_length=MAX_TIME_LENGTH, description=WHEN)]
 Index = Annotated[int | None, Query(ge=-INT64, lt=INT64, description="Number of a caption, included.")]
 Inside = Annotated[bool, Query(description="Only captions that lie wholly inside.")]
 StreamName = Annotated[

@@ -30,7 +30,7 @@ from conspectus.web.sse import HEADERS, HEARTBEAT, MEDIA_TYPE, frame, taken
 T = TypeVar("T")
 StillGood: TypeAlias = Callable[[], Awaitable[object]]
 """Raises Unauthenticated once the key is good no more."""
-LONGEST_EVENT_ID: Final = 100
+MAX_EVENT_ID_LENGTH: Final = 100
 READY: Final = "ready"
 """The first event: its id is where to go on if nothing else comes before the connection is lost."""
 FAILED: Final = "error"
@@ -171,7 +171,9 @@ class LiveEvents(Response, Generic[T]):
 ListenersOf = Annotated[Listeners, of_app("listeners")]
 LastEvent = Annotated[
     str | None,
-    Header(alias="Last-Event-ID", max_length=LONGEST_EVENT_ID, description="The id of the last event read."),
+    Header(
+        alias="Last-Event-ID", max_length=MAX_EVENT_ID_LENGTH, description="The id of the last event read."
+    ),
 ]
 
 

@@ -26,12 +26,12 @@ from conspectus.web.metrics import FOLDER, forget_process
 from conspectus.web.serve import Opened, address_of, bound, first_key
 from conspectus.web.worker_messages import ALIVE, LEAVE, READY, SERVING, STOP, WorkerMessage, command
 
-MOST: Final = 256
+MAX_PROCESSES: Final = 256
 """Their pipes fit into the 1,024 files that a process may usually have open."""
 START_SECONDS: Final = 120.0
 """One that does not serve after so long is taken for one that never will."""
 FIRST_PAUSE: Final = 0.5
-LONGEST_PAUSE: Final = 30.0
+MAX_PAUSE_SECONDS: Final = 30.0
 END: Final = b""
 MARGIN: Final = 15.0
 """Seconds beyond its own limits that one that is to end has for it."""
@@ -43,10 +43,12 @@ async def serve_many(
     """Serve the store by `workers` processes until this one is asked to stop; see `serve`.
 
     SIGHUP replaces them one after the other. Raises StorageError where one cannot be started, and
-    InvalidInput as `serve` does and for more than `MOST`.
+    InvalidInput as `serve` does and for more than `MAX_PROCESSES`.
     """
-    if settings.workers > MOST:
-        raise InvalidInput("workers", f"{settings.workers} processes are too many; the maximum is {MOST}")
+    if settings.workers > MAX_PROCESSES:
+        raise InvalidInput(
+            "workers", f"{settings.workers} processes are too many; the maximum is {MAX_PROCESSES}"
+        )
     log = logger(settings.log_level)
     with forwarded(log), closing(bound(settings.host, settings.port)) as listener:
         async with bootstrap.open(path, settings=settings) as engine:
@@ -267,4 +269,4 @@ class Supervisor:
         """Wait, the next time for longer."""
         with suppress(TimeoutError):
             await asyncio.wait_for(self._stopping.wait(), self._pause)
-        self._pause = min(2 * self._pause, LONGEST_PAUSE)
+        self._pause = min(2 * self._pause, MAX_PAUSE_SECONDS)

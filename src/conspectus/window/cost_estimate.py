@@ -98,7 +98,7 @@ def _weight(analyzer: Analyzer, asked: QueryTerms, text: str) -> float:
     return sum(asked.idf.get(term, 0.0) for term in set(analyzer.terms(text)))
 
 
-LEAST_TEXT = 4
+MIN_TEXT = 4
 """Minimum tokens of a truncated text. Less is not useful."""
 
 MANY = 88
@@ -106,7 +106,7 @@ MANY = 88
 
 _WORD_START = re.compile(r"(?<=\s)\S")
 
-_MOST_PROBES = 12
+_MAX_PROBES = 12
 _GUESSES = 5
 
 
@@ -239,7 +239,7 @@ class Estimator:
         length = len(hit.chunk.text)
         low, high = 0, length - covered
         guess = length * tokens // max(self.text(hit), 1)
-        for probe in range(_MOST_PROBES):
+        for probe in range(_MAX_PROBES):
             guess = max(low + 1, min(guess, high))
             used = self._count(self._renderer.show(part(guess)))
             if used > tokens:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from conspectus.model.results import Hit
-from conspectus.window.cost_estimate import LEAST_TEXT, Estimator
+from conspectus.window.cost_estimate import MIN_TEXT, Estimator
 from conspectus.window.counting import Part, RenderingCounter
 from conspectus.window.passages import (
     Gaps,
@@ -26,7 +26,7 @@ from conspectus.window.render import Rendered, Renderer
 WORTH_FILLING = 24
 FIRST_STEP = 16
 """Tokens by which a budget is made larger at first to find one that holds a candidate."""
-_MOST_CUTS_TRIED = 16
+_MAX_CUTS_TRIED = 16
 
 
 @dataclass(slots=True)
@@ -209,7 +209,7 @@ class Planner:
     def _fill(self, candidates: Sequence[Candidate]) -> None:
         refused = self._plan.refused.items()
         skipped = [rank for rank, why in refused if why.for_want_of_room and not why.swapped]
-        for rank in skipped[:_MOST_CUTS_TRIED]:
+        for rank in skipped[:_MAX_CUTS_TRIED]:
             if self._room < self._worth:
                 return
             near = self._shown.near(candidates[rank])
@@ -224,7 +224,7 @@ class Planner:
         hit = candidate.hit
         chunk, spans = hit.chunk, self._spans.get(hit.document.id)
         tokens = self._room - self._head(candidate) - self._costs.cut_mark
-        if tokens < LEAST_TEXT:
+        if tokens < MIN_TEXT:
             return False
         covered = spans.covered_until(chunk.start) - chunk.start if spans else 0
         start, stop = self._costs.part(hit, covered, tokens=tokens, spare=self._spare)
@@ -235,10 +235,10 @@ class Planner:
         return True
 
 
-_MOST_RENDERS = 8
-_MOST_SWAPS = 4
+_MAX_RENDERS = 8
+_MAX_SWAPS = 4
 _FULL = 0.95
-_LEAST_TO_FILL = 200
+_MIN_FILL = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,10 +287,10 @@ def _pack(packer: "_Packer") -> Packed:
     if allowed <= 0:
         return _nothing(packer.candidates)
     best = packer.fit()
-    if allowed < _LEAST_TO_FILL or best.plan.complete or packer.is_full(best):
+    if allowed < _MIN_FILL or best.plan.complete or packer.is_full(best):
         return best
     kept = sorted(best.plan.pieces)
-    swaps = (Swap(frozenset(kept) - {out}, out) for out in reversed(kept[1:][-_MOST_SWAPS:]))
+    swaps = (Swap(frozenset(kept) - {out}, out) for out in reversed(kept[1:][-_MAX_SWAPS:]))
     full = filter(packer.is_full, map(packer.fit, swaps))
     return next((packed for packed in full if packed.worth > best.worth), best)
 
@@ -324,7 +324,7 @@ class _Packer:
         best: Packed | None = None
         fits, fails = 0, 2 * self.allowed + 1
         room = self.allowed - self.costs.frame
-        for attempt in range(_MOST_RENDERS):
+        for attempt in range(_MAX_RENDERS):
             packed = self._packed(room, swap)
             slack = self.allowed - packed.tokens
             if slack >= 0 and (best is None or packed.worth > best.worth):
@@ -352,7 +352,7 @@ class _Packer:
 
     def _packed(self, room: int, swap: Swap | None) -> Packed:
         worth = min(WORTH_FILLING, 1 + self.allowed // 20)
-        spare = self.allowed // (40 if self.allowed >= _LEAST_TO_FILL else 8)
+        spare = self.allowed // (40 if self.allowed >= _MIN_FILL else 8)
         gaps = Gaps(self.threads)
         planner = Planner(self.costs, max(room, 0), gaps=gaps, worth=worth, spare=spare)
         plan = planner.plan(self.candidates, swap)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.query_rewriting import LONGEST, standalone
+from conspectus.chat.query_rewriting import MAX_LENGTH, standalone
 from conspectus.model.results import Message
 
 TEXTS = st.one_of(
@@ -132,7 +132,7 @@ def test_no_word_comes_twice_and_talk_does_not_come() -> None:
 def test_what_is_long_stays_whole_and_is_not_made_longer(long: str) -> None:
     assert standalone(long, talk(long, long)) in {long, long.strip()}
     asked = standalone("Why is it so?", talk(long, long))
-    assert asked.startswith("Why is it so?") and len(asked) <= LONGEST
+    assert asked.startswith("Why is it so?") and len(asked) <= MAX_LENGTH
 
 
 class Watched(Sequence[Message]):
@@ -161,7 +161,7 @@ def test_of_long_histories_only_the_end_is_looked_at() -> None:
 def test_a_message_is_never_lost(message: str, history: list[Message]) -> None:
     asked = standalone(message, history)
     assert asked == message or asked.startswith(message.strip())
-    assert len(asked) <= max(LONGEST, len(message))
+    assert len(asked) <= max(MAX_LENGTH, len(message))
     assert asked == standalone(message, list(history))
     if asked != message:
         said = " ".join(turn.content for turn in history)

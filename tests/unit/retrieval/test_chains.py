@@ -16,9 +16,9 @@ from conspectus.model.ids import ChunkId, DocumentId, SourceId
 from conspectus.model.records import Chunk, Document, Period, StoredChunk, StoredThread
 from conspectus.model.results import Hit, Retrieval
 from conspectus.retrieval.chains import (
-    LEAST_OF_THREAD,
-    MOST_CHUNKS,
-    MOST_HITS,
+    MAX_CHUNKS,
+    MAX_HITS,
+    MIN_THREAD_CHUNKS,
     ChainReader,
     chain_of,
     with_chains,
@@ -180,7 +180,7 @@ def test_long_messages_come_as_their_first_chunks() -> None:
     channel.rows = [row(each.document, number * 100) for number, each in enumerate(channel.rows)]
     found = channel.chained({2: 0.9})
     assert numbers(found) == [200, 100, 101, 102, 0, 1]
-    assert MOST_CHUNKS == 3
+    assert MAX_CHUNKS == 3
 
 
 def test_what_the_floor_kept_out_is_not_listed_when_it_comes_along() -> None:
@@ -204,9 +204,9 @@ def test_what_is_no_message_brings_nothing_and_reads_nothing() -> None:
 def test_each_thread_is_read_once_and_only_those_of_the_best() -> None:
     channel = Channel(*(said(number, thread=f"t{number // 2}") for number in range(100)))
     found = channel.chained({number: 1.0 - number / 100 for number in range(100)})
-    assert len(channel.reads) == len(set(channel.reads)) == MOST_HITS / 2
-    assert {limit for _, limit in channel.reads} == {LEAST_OF_THREAD}
-    assert len(found.threads) == MOST_HITS / 2
+    assert len(channel.reads) == len(set(channel.reads)) == MAX_HITS / 2
+    assert {limit for _, limit in channel.reads} == {MIN_THREAD_CHUNKS}
+    assert len(found.threads) == MAX_HITS / 2
     assert numbers(found) == list(range(100))
 
 

@@ -8,7 +8,13 @@ import pytest
 from benchmarks.ablation import compare, rankings
 
 from conspectus.errors import InvalidInput
-from conspectus.evals.asked import MOST, profile_without, read_chat_set, read_conversations, read_meeting_set
+from conspectus.evals.asked import (
+    MAX_EARLIER,
+    profile_without,
+    read_chat_set,
+    read_conversations,
+    read_meeting_set,
+)
 from conspectus.evals.run import conversation
 from conspectus.settings import Settings
 
@@ -45,7 +51,7 @@ def test_a_message_is_asked_with_the_earlier_ones_of_its_thread_as_evidence(tmp_
 
 def test_threads_that_are_longer_are_not_asked_for(tmp_path: Path) -> None:
     given = read_chat_set(write(tmp_path, "messages.jsonl", (said(n) for n in range(30))))
-    assert [len(each.evidence) for each in given.questions] == list(range(2, MOST + 1))
+    assert [len(each.evidence) for each in given.questions] == list(range(2, MAX_EARLIER + 1))
 
 
 def test_what_answers_what_is_asked_in_the_thread(tmp_path: Path) -> None:

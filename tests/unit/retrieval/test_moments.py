@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.moments import MOST_OVERLAP, TYPICAL_SECONDS, Seen, moments
+from conspectus.retrieval.moments import MAX_OVERLAP, TYPICAL_SECONDS, Seen, moments
 
 UNSCORED = math.nan
 TIMES = st.floats(-1e6, 1e6)
@@ -154,7 +154,7 @@ def test_stretches_are_sound_whatever_is_seen(seen, limit):
         for other in found[:place]:
             shared = min(one.end, other.end) - max(one.start, other.start)
             together = max(one.end, other.end) - min(one.start, other.start)
-            assert one.stream != other.stream or shared < MOST_OVERLAP * together
+            assert one.stream != other.stream or shared < MAX_OVERLAP * together
 
 
 @given(st.lists(SEEN, max_size=20, unique_by=lambda each: (each.start, each.end)), st.randoms())

@@ -9,7 +9,14 @@ from tests.stores import SETTINGS
 
 import conspectus
 from conspectus import NewDocument
-from conspectus.retrieval.ranking import FEWEST, MOST, SHORTEST, from_phrases, longest_run, phrase_words
+from conspectus.retrieval.ranking import (
+    MAX_PHRASE_WORDS,
+    MIN_PHRASE_WORDS,
+    SHORTEST,
+    from_phrases,
+    longest_run,
+    phrase_words,
+)
 from conspectus.testing.embedders import HashedEmbedder
 
 TEXT = "The quick, brown fox\njumps over the lazy dog; the quick cat sleeps."
@@ -35,7 +42,7 @@ def test_the_longest_run_counts(question: str, run: str) -> None:
     assert " ".join(words[start:end]) == run
 
 
-@pytest.mark.parametrize("words", [0, FEWEST - 1, MOST + 1, 5_000])
+@pytest.mark.parametrize("words", [0, MIN_PHRASE_WORDS - 1, MAX_PHRASE_WORDS + 1, 5_000])
 def test_questions_of_another_length_hold_no_run(words: int) -> None:
     assert phrase_words("word " * words) == ()
 

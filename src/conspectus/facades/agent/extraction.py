@@ -71,7 +71,7 @@ _DOUBTED: Final = re.compile(r"\b(?:if|whether|unless|not|never|n't|nobody)\b", 
 _SENTENCE_ENDS: Final = re.compile(r"[.!?]+(?=\s|$)|\n")
 _FURTHEST: Final = 300
 """Characters before a name that are looked at."""
-_LONGEST: Final = 40
+_MAX_DISTANCE: Final = 40
 """Characters between two names that are looked at."""
 
 
@@ -105,7 +105,7 @@ def relations(text: str, found: Sequence[Mention]) -> list[Relation]:
 def _stated(text: str, found: Sequence[Mention]) -> Iterator[Relation]:
     there = [each for each in found if text[each.start : each.end] == each.name]
     for first, second in pairwise(sorted(there, key=lambda each: each.start)):
-        near = first.sentence == second.sentence and second.start - first.end <= _LONGEST
+        near = first.sentence == second.sentence and second.start - first.end <= _MAX_DISTANCE
         if near and first.node != second.node and _is_plain(text, first, second):
             yield from _relation(text[first.end : second.start], first.node, second.node)
 
@@ -133,7 +133,7 @@ EXTRACTED: Final = "extracted"
 TOGETHER: Final = 6
 """Of so many names in a sentence each is with each; of more, each with the next."""
 WEIGHT: Final = 0.5
-LONGEST: Final = 5_000
+MAX_LENGTH: Final = 5_000
 """Characters that names are looked for in at once."""
 _SENTENCE: Final = re.compile(r"[.!?]+\s+|\n+")
 
@@ -201,9 +201,9 @@ async def _linked(graph: Graph, piece: str) -> Sequence[EntityLink]:
 
 def _pieces(text: str) -> Iterator[str]:
     """A text in pieces that names are looked for in at once, cut between sentences, or else words."""
-    while len(text) > LONGEST:
-        ends = [each.end() for each in _SENTENCE.finditer(text, 0, LONGEST)]
-        end = ends[-1] if ends else text.rfind(" ", 0, LONGEST) + 1 or LONGEST
+    while len(text) > MAX_LENGTH:
+        ends = [each.end() for each in _SENTENCE.finditer(text, 0, MAX_LENGTH)]
+        end = ends[-1] if ends else text.rfind(" ", 0, MAX_LENGTH) + 1 or MAX_LENGTH
         yield text[:end]
         text = text[end:]
     yield text

@@ -291,7 +291,7 @@ def instant_of(value: Instant | None) -> datetime | None:
     return None if value is None else parse_instant(value)
 
 
-MOST_ASKED: Final = 10_000
+MAX_LIMIT: Final = 10_000
 """Characters of a question."""
 
 

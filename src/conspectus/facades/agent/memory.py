@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar, Unpack
 from conspectus.bootstrap import local_counter
 from conspectus.errors import InvalidInput, NotFound, ProviderError
 from conspectus.facades.agent.mapping import (
-    MOST_ASKED,
+    MAX_LIMIT,
     WHOSE,
     AgentQuery,
     AgentScope,
@@ -240,7 +240,7 @@ class AsyncAgentMemory(MemoryReads):
         scope = scope_of(self.scope, whose)
         stored = await self._find(content, scope)
         text = content if stored is None else stored.text
-        found = await self.recalled(text[:MOST_ASKED], scope, query_options(limit + 1, {}))
+        found = await self.recalled(text[:MAX_LIMIT], scope, query_options(limit + 1, {}))
         return [each for each in found if stored is None or each["id"] != stored.id][:limit]
 
     async def recalled(self, query: str, scope: Scope, options: MemoryQueryOptions) -> Told:

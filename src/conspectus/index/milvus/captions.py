@@ -11,14 +11,14 @@ from pymilvus import CollectionSchema, DataType, FieldSchema, MilvusClient
 from pymilvus.milvus_client.index import IndexParams
 
 from conspectus.errors import InvalidInput, TooLarge
-from conspectus.index.milvus.connection import LONGEST_TEXT, MOST_RESULTS, MilvusServer, Row
+from conspectus.index.milvus.connection import MAX_RESULTS, MAX_TEXT_LENGTH, MilvusServer, Row
 
 COLUMNS: Final = ("stream_id", "chunk_idx", "start_time", "end_time")
 """The metadata that have a column each."""
 METADATA: Final = "metadata_json"
 """All metadata as they were given, where a collection has a column or dynamic fields for it."""
 CREATED: Final = "created_at"
-LONGEST_WORD: Final = 64
+MAX_WORD_LENGTH: Final = 64
 AT_ONCE: Final = 500
 _NEEDED: Final = frozenset({"id", "text", "embedding", *COLUMNS})
 
@@ -79,7 +79,7 @@ class MilvusCaptions:
         query = {
             "data": [list(vector)],
             "anns_field": "embedding",
-            "limit": min(limit, MOST_RESULTS),
+            "limit": min(limit, MAX_RESULTS),
             "search_params": {"metric_type": "COSINE"},
         }
         found = await self._server.search(self._name, _of(stream), ["*", "embedding"], query)
@@ -149,15 +149,15 @@ class MilvusCaptions:
         index = metadata.get("chunk_idx")
         row = {
             "id": str(uuid4()),
-            "text": _fitting("text", text, LONGEST_TEXT),
+            "text": _fitting("text", text, MAX_TEXT_LENGTH),
             "embedding": [0.0] * self._dimensions if embedding is None else list(embedding),
             "chunk_idx": index if isinstance(index, int) and -(2**63) <= index < 2**63 else 0,
         }
         for name in ("stream_id", "start_time", "end_time"):
             value = metadata.get(name)
-            row[name] = _fitting(f"metadata.{name}", "" if value is None else str(value), LONGEST_WORD)
+            row[name] = _fitting(f"metadata.{name}", "" if value is None else str(value), MAX_WORD_LENGTH)
         kept = {METADATA: json.dumps(metadata, ensure_ascii=False), CREATED: datetime.now(UTC).isoformat()}
-        return row | {name: _fitting("metadata", kept[name], LONGEST_TEXT) for name in sorted(extra)}
+        return row | {name: _fitting("metadata", kept[name], MAX_TEXT_LENGTH) for name in sorted(extra)}
 
     def _require_size(self, vector: Sequence[float]) -> None:
         if len(vector) != self._dimensions:
@@ -200,12 +200,12 @@ def _quoted(text: str) -> str:
 
 
 def _schema(dimensions: int) -> CollectionSchema:
-    times = [FieldSchema(name, DataType.VARCHAR, max_length=LONGEST_WORD) for name in COLUMNS[2:]]
+    times = [FieldSchema(name, DataType.VARCHAR, max_length=MAX_WORD_LENGTH) for name in COLUMNS[2:]]
     fields = [
-        FieldSchema("id", DataType.VARCHAR, max_length=LONGEST_WORD, is_primary=True),
-        FieldSchema("text", DataType.VARCHAR, max_length=LONGEST_TEXT),
+        FieldSchema("id", DataType.VARCHAR, max_length=MAX_WORD_LENGTH, is_primary=True),
+        FieldSchema("text", DataType.VARCHAR, max_length=MAX_TEXT_LENGTH),
         FieldSchema("embedding", DataType.FLOAT_VECTOR, dim=dimensions),
-        FieldSchema("stream_id", DataType.VARCHAR, max_length=LONGEST_WORD),
+        FieldSchema("stream_id", DataType.VARCHAR, max_length=MAX_WORD_LENGTH),
         FieldSchema("chunk_idx", DataType.INT64),
     ]
     return CollectionSchema([*fields, *times], enable_dynamic_field=True)

@@ -24,11 +24,11 @@ Row: TypeAlias = Mapping[str, Any]
 Query: TypeAlias = Mapping[str, object]
 _Result = TypeVar("_Result")
 
-MOST_RESULTS = 16_384
+MAX_RESULTS = 16_384
 """Milvus answers no query with more rows."""
-LONGEST_TEXT = 65_535
+MAX_TEXT_LENGTH = 65_535
 """The most bytes that a text of a row may have in Milvus."""
-MOST_BYTES = 8_000_000
+MAX_BYTES = 8_000_000
 """About as many bytes are sent at once; the default limit of Milvus is 64 MB."""
 LITE = ".db"
 PARTITIONS = 16
@@ -39,7 +39,7 @@ _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.St
 _PASSING = (8, 103, 401, 503, 901, 902, 905)
 """Messages of a cluster about rate limits, and while shards or nodes of it are replaced."""
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
-_LONGEST_REASON = 300
+_MAX_REASON_LENGTH = 300
 _CLOSED = "closed channel"
 _DROPPED = "WAL already closed"
 """The message of Milvus Lite when a collection is dropped during a write."""
@@ -67,7 +67,7 @@ class MilvusServer:
         seconds: how long a call may take; so long a server that is away is waited for.
     """
 
-    longest_list = MOST_RESULTS
+    longest_list = MAX_RESULTS
 
     def __init__(self, uri: str, *, token: str = "", seconds: float = 30.0) -> None:
         if not uri.endswith(LITE) and urlsplit(uri).scheme not in _SCHEMES:
@@ -169,7 +169,7 @@ class MilvusServer:
         await self._call("flush", collection_name=name)
 
     async def query(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
-        """The rows that an expression selects, at most `MOST_RESULTS`."""
+        """The rows that an expression selects, at most `MAX_RESULTS`."""
         found = await self._call(
             "query",
             collection_name=name,
@@ -375,14 +375,14 @@ def _is_away(fault: Exception) -> bool:
 
 def _reason(fault: Exception) -> str:
     text = fault.message if isinstance(fault, MilvusException) else str(fault)
-    return " ".join(str(text).split())[:_LONGEST_REASON]
+    return " ".join(str(text).split())[:_MAX_REASON_LENGTH]
 
 
 Work: TypeAlias = Literal["write", "build"]
 Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Lock]]
 """Whether this process has the lock for a kind of work, until the block ends or the lock is lost."""
 
-_FIRST_WAIT, _LONGEST_WAIT = 0.02, 0.25
+_FIRST_WAIT, _MAX_WAIT_SECONDS = 0.02, 0.25
 
 
 @asynccontextmanager
@@ -395,7 +395,7 @@ async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Lock]:
                 yield hold
                 return
         await asyncio.sleep(pause)
-        pause = min(2 * pause, _LONGEST_WAIT)
+        pause = min(2 * pause, _MAX_WAIT_SECONDS)
 
 
 _WORTH_NAMING = 2 * PARTITIONS

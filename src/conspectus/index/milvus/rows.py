@@ -26,7 +26,7 @@ from conspectus.index.filter_terms import (
     spelled_moment,
     stand_in,
 )
-from conspectus.index.milvus.connection import LONGEST_TEXT, tenant
+from conspectus.index.milvus.connection import MAX_TEXT_LENGTH, tenant
 from conspectus.model.filter import (
     Between,
     Field,
@@ -83,14 +83,14 @@ class Weights:
         return self.bm25.k1 * (1.0 - self.bm25.b) + self.bm25.k1 * self.bm25.b * length / self.average
 
 
-MOST_FACTS = 3_500
+MAX_FACTS = 3_500
 """Milvus accepts arrays of at most 4,096 elements, and texts of the bytes that so many facts need."""
-LONGEST_VALUE = 10_000
+MAX_VALUE_LENGTH = 10_000
 """Characters, or bits of a number, of a value that can be kept for ranges."""
-LONGEST_NAME = 1_000
+MAX_NAME_LENGTH = 1_000
 """Bytes of a text in a column of its own."""
 ABSENT: Final = -(2**62)
-MOST: Final = 2**62
+MAX_NUMBER: Final = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +132,7 @@ def facts_of(row: Row) -> Facts:
     for name in TEXTS:
         if spelled_moment(row[name]) is not None:
             odd |= _add(name, row[name], numbers, values)
-    return Facts(tuple(numbers)[:MOST_FACTS], tuple(values.values()), odd or len(numbers) > MOST_FACTS)
+    return Facts(tuple(numbers)[:MAX_FACTS], tuple(values.values()), odd or len(numbers) > MAX_FACTS)
 
 
 def hexed(text: str) -> str:
@@ -144,8 +144,8 @@ def is_odd(row: Row) -> bool:
     """Whether a column of its own cannot hold a field."""
     named = (row[name] for name in TEXTS)
     numbers = (row[name] for name in ("sequence", "position"))
-    return any(isinstance(text, str) and len(hexed(text)) > 2 * LONGEST_NAME for text in named) or any(
-        isinstance(number, int) and abs(number) >= MOST for number in numbers
+    return any(isinstance(text, str) and len(hexed(text)) > 2 * MAX_NAME_LENGTH for text in named) or any(
+        isinstance(number, int) and abs(number) >= MAX_NUMBER for number in numbers
     )
 
 
@@ -153,20 +153,20 @@ def _add(field: Field, value: object, numbers: dict[int, None], values: dict[int
     """Whether the value is beyond what can be kept."""
     if (moment := spelled_moment(value)) is not None:
         numbers[is_moment(field, moment)] = None
-    if isinstance(value, int) and value.bit_length() > LONGEST_VALUE:
+    if isinstance(value, int) and value.bit_length() > MAX_VALUE_LENGTH:
         return True
     number = is_value(field, value)
     numbers[number] = None
     stored = json.dumps(stand_in(value))
-    if len(stored) > LONGEST_VALUE:
+    if len(stored) > MAX_VALUE_LENGTH:
         return True
     values[number] = Value(path_key(field), number, stored)
     return False
 
 
 WORDS, VECTORS, NOTES = "words", "vectors", "notes"
-_LONGEST_KEY = 64
-_TEXT_SIZE = 2 * LONGEST_NAME + 2
+_MAX_KEY_LENGTH = 64
+_TEXT_SIZE = 2 * MAX_NAME_LENGTH + 2
 _CAPACITY = 4_096
 
 
@@ -266,11 +266,11 @@ def vectors_layout(dimensions: int, *, lite: bool) -> tuple[CollectionSchema, In
 def notes_layout() -> tuple[CollectionSchema, IndexParams]:
     """Fields and indexes of the collection of the state; every collection must have a vector."""
     fields = [
-        FieldSchema("key", DataType.VARCHAR, is_primary=True, max_length=4 * _LONGEST_KEY),
-        FieldSchema("kind", DataType.VARCHAR, max_length=_LONGEST_KEY),
-        FieldSchema("path", DataType.VARCHAR, max_length=_LONGEST_KEY),
+        FieldSchema("key", DataType.VARCHAR, is_primary=True, max_length=4 * _MAX_KEY_LENGTH),
+        FieldSchema("kind", DataType.VARCHAR, max_length=_MAX_KEY_LENGTH),
+        FieldSchema("path", DataType.VARCHAR, max_length=_MAX_KEY_LENGTH),
         FieldSchema("version", DataType.INT64),
-        FieldSchema("body", DataType.VARCHAR, max_length=LONGEST_TEXT),
+        FieldSchema("body", DataType.VARCHAR, max_length=MAX_TEXT_LENGTH),
         FieldSchema("place", DataType.FLOAT_VECTOR, dim=2),
     ]
     indexes = MilvusClient.prepare_index_params()
@@ -286,11 +286,13 @@ def dense(rows: Sequence[Mapping[str, Any]]) -> NDArray[np.float16]:
 def _common_fields(*, facts_as_text: bool) -> list[FieldSchema]:
     facts = FieldSchema("facts", DataType.ARRAY, element_type=DataType.INT64, max_capacity=_CAPACITY)
     if facts_as_text:
-        facts = FieldSchema("facts", DataType.VARCHAR, max_length=LONGEST_TEXT)
+        facts = FieldSchema("facts", DataType.VARCHAR, max_length=MAX_TEXT_LENGTH)
     numbers = ("chunk", "version", "sequence", "position", "recorded", "starts", "ends", "checksum")
     return [
-        FieldSchema("key", DataType.VARCHAR, is_primary=True, max_length=_LONGEST_KEY),
-        FieldSchema("tenant", DataType.VARCHAR, max_length=_LONGEST_KEY, is_partition_key=not facts_as_text),
+        FieldSchema("key", DataType.VARCHAR, is_primary=True, max_length=_MAX_KEY_LENGTH),
+        FieldSchema(
+            "tenant", DataType.VARCHAR, max_length=_MAX_KEY_LENGTH, is_partition_key=not facts_as_text
+        ),
         *(FieldSchema(name, DataType.INT64) for name in numbers),
         *(FieldSchema(name, DataType.VARCHAR, max_length=_TEXT_SIZE) for name in TEXTS),
         facts,
@@ -299,7 +301,7 @@ def _common_fields(*, facts_as_text: bool) -> list[FieldSchema]:
 
 
 def _text(value: object) -> str:
-    return hexed(value)[: 2 * LONGEST_NAME + 1] if isinstance(value, str) else ""
+    return hexed(value)[: 2 * MAX_NAME_LENGTH + 1] if isinstance(value, str) else ""
 
 
 def _number(value: int | None, *, odd: bool) -> int:
@@ -324,7 +326,7 @@ class Compiler(FilterCompiler):
     hexadecimal words (`facts_as_text`), of which a part is looked for.
     """
 
-    every, none, largest = EVERY, NONE, MOST - 1
+    every, none, largest = EVERY, NONE, MAX_NUMBER - 1
     known: Known
     facts_as_text: bool = False
 
@@ -372,5 +374,5 @@ def _literal(value: ColumnValue) -> str:
     if isinstance(value, str):
         return f'"{hexed(value)}"'
     if isinstance(value, float) and math.isinf(value):
-        return str(MOST if value > 0 else ABSENT)
-    return str(max(ABSENT, min(MOST, math.ceil(value))))
+        return str(MAX_NUMBER if value > 0 else ABSENT)
+    return str(max(ABSENT, min(MAX_NUMBER, math.ceil(value))))

@@ -13,7 +13,7 @@ from conspectus.errors import IndexReplaced
 from conspectus.index.bm25 import Bm25, Corpus, best, cosines, with_sources
 from conspectus.index.changes import Range, untouched_since
 from conspectus.index.filter_terms import signed_checksum
-from conspectus.index.milvus.connection import MOST_RESULTS, MilvusServer, Row, Turn, within
+from conspectus.index.milvus.connection import MAX_RESULTS, MilvusServer, Row, Turn, within
 from conspectus.index.milvus.rows import (
     EVERY,
     VECTORS,
@@ -47,7 +47,7 @@ _DEEPER = 4
 _DEEPEST = 4_096
 _SLACK = 1e-5
 _IDS_AT_ONCE = 1_000
-_MOST_SOURCES = 64
+_MAX_SOURCES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,8 +227,8 @@ async def _deep_enough(
 
     Beyond `_DEEPEST` rows of about the same score, which of them come is left to Milvus.
     """
-    depth = min(limit + _SPARE, MOST_RESULTS)
-    deepest = min(max(_DEEPEST, limit + _SPARE), MOST_RESULTS)
+    depth = min(limit + _SPARE, MAX_RESULTS)
+    deepest = min(max(_DEEPEST, limit + _SPARE), MAX_RESULTS)
     while True:
         rows = {row["chunk"]: row for row in await look(depth)}
         ids = np.array(list(rows), np.int64)
@@ -313,7 +313,7 @@ class MilvusReader:
             held = replace(held, documents={**held.documents, **dict(zip(fresh, counts, strict=True))})
         self._sources[probe.sources] = held
         self._sources.move_to_end(probe.sources)
-        if len(self._sources) > _MOST_SOURCES:
+        if len(self._sources) > _MAX_SOURCES:
             self._sources.popitem(last=False)
         return held if held.total <= most else None
 

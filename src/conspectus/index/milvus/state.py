@@ -341,7 +341,7 @@ class Terms:
 
 _VALUES = "values"
 _VERSIONS_AT_ONCE = 2_000 * VERSION_STEP
-_MOST_BYTES = 40_000
+_MAX_BYTES = 40_000
 Found = dict[int, object]
 
 
@@ -401,7 +401,7 @@ def _bodies(values: Sequence[Value]) -> Iterable[str]:
     size = 0
     for value in values:
         cost = len(json.dumps(value.text)) + 25
-        if piece and size + cost > _MOST_BYTES:
+        if piece and size + cost > _MAX_BYTES:
             yield json.dumps(piece)
             piece, size = [], 0
         piece.append((value.fact, value.text))

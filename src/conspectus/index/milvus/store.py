@@ -19,7 +19,7 @@ from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
 _ATTEMPTS = 20
 _BUILDS = 5
-_LONGEST_PAUSE = 0.5
+_MAX_PAUSE_SECONDS = 0.5
 _FLUSH_UNSEEN_FROM = 100_000
 
 
@@ -143,7 +143,7 @@ class MilvusIndex:
                 await forget(self._place)
                 raise
             except (IndexReplaced, LockLost):
-                await asyncio.sleep(random.uniform(0.0, _LONGEST_PAUSE))
+                await asyncio.sleep(random.uniform(0.0, _MAX_PAUSE_SECONDS))
         raise StorageBusy("other processes keep rebuilding this index; try again")
 
     async def _taken_in(self, changes: Sequence[Change]) -> MilvusState:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from conspectus.errors import IndexDamaged
 from conspectus.index.bm25 import Analyse, Bm25, occurrences
 from conspectus.index.changes import CHANGES, Range, put_ranges, read, touched_ranges, with_vector_of
-from conspectus.index.milvus.connection import MOST_BYTES, MilvusServer, Row, my_turn
+from conspectus.index.milvus.connection import MAX_BYTES, MilvusServer, Row, my_turn
 from conspectus.index.milvus.rows import (
     NOTES,
     VECTORS,
@@ -44,7 +44,7 @@ from conspectus.model.records import Change
 from conspectus.ports import Progress, Reader
 
 ATTEMPTS = 10
-LONGEST_STEP = 2_000
+MAX_STEP = 2_000
 """Ids that are looked up, or deleted, at once."""
 _RANGES_AT_ONCE = 200
 _PER_REQUEST = 1_000
@@ -144,8 +144,8 @@ class MilvusWriter:
         dead = await self._notes.dead(state)
         if dead is None:
             return None
-        for start in range(0, len(dead), LONGEST_STEP):
-            chunks = either(dead[start : start + LONGEST_STEP])
+        for start in range(0, len(dead), MAX_STEP):
+            chunks = either(dead[start : start + MAX_STEP])
             for name in self._collections(state):
                 await self._server.delete(name, f"version < {state.version} and {chunks}")
         return await self._swept(state)
@@ -267,9 +267,9 @@ class MilvusWriter:
 
     async def _delete(self, state: MilvusState, keys: Sequence[str]) -> None:
         """Delete rows by their keys: by anything else Milvus would first have to look for them."""
-        for start in range(0, len(keys), LONGEST_STEP):
+        for start in range(0, len(keys), MAX_STEP):
             for name in self._collections(state):
-                await self._server.delete(name, one_of(keys[start : start + LONGEST_STEP]))
+                await self._server.delete(name, one_of(keys[start : start + MAX_STEP]))
 
     async def _superseded(self, before: MilvusState, touched: Iterable[Range]) -> list[Row]:
         """The visible rows of the chunks in these ranges."""
@@ -332,7 +332,7 @@ def _batches(rows: Sequence[Prepared]) -> Iterable[Sequence[Prepared]]:
     batch: list[Prepared] = []
     size = 0
     for row in rows:
-        if batch and (len(batch) == _PER_REQUEST or size + row.size > MOST_BYTES):
+        if batch and (len(batch) == _PER_REQUEST or size + row.size > MAX_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(row)
@@ -346,9 +346,9 @@ async def _steps(ranges: Iterable[Range], last: int) -> AsyncIterator[str]:
     parts: list[str] = []
     ids = 0
     for first, end in ranges:
-        for start in range(first, min(end, last) + 1, LONGEST_STEP):
-            stop = min(start + LONGEST_STEP - 1, end, last)
-            if parts and (len(parts) == _RANGES_AT_ONCE or ids + stop - start + 1 > LONGEST_STEP):
+        for start in range(first, min(end, last) + 1, MAX_STEP):
+            stop = min(start + MAX_STEP - 1, end, last)
+            if parts and (len(parts) == _RANGES_AT_ONCE or ids + stop - start + 1 > MAX_STEP):
                 yield " or ".join(parts)
                 parts, ids = [], 0
             parts.append(f"(chunk >= {start} and chunk <= {stop})")
@@ -358,9 +358,9 @@ async def _steps(ranges: Iterable[Range], last: int) -> AsyncIterator[str]:
 
 
 _FOLD_FROM = 20_000
-_MOST_DRIFT = 1.5
+_MAX_DRIFT = 1.5
 _ENOUGH = 1_000
-_MOST_VOID = 200
+_MAX_DELETED = 200
 _USUAL_LENGTH = 50.0
 
 
@@ -370,10 +370,10 @@ def needs_building(state: MilvusState) -> bool:
     Queries would have to search ever deeper. This is checked whenever the index has doubled, so that the work
     is proportional to the writes.
     """
-    if not state.generation or len(state.void) > _MOST_VOID:
+    if not state.generation or len(state.void) > _MAX_DELETED:
         return True
     mean = max(1.0, state.length / max(1, state.total)) / state.average
-    return state.total >= 2 * max(state.built, _ENOUGH) and not 1 / _MOST_DRIFT < mean < _MOST_DRIFT
+    return state.total >= 2 * max(state.built, _ENOUGH) and not 1 / _MAX_DRIFT < mean < _MAX_DRIFT
 
 
 class Building:

@@ -260,7 +260,7 @@ class Allowed:
         return np.array([row for row, body in self._cursor if matches(where, odd_row(body))], np.int64)
 
 
-MOST_NAMED = 100
+MAX_NAMED = 100
 """Facts that are looked up in the index of facts; more are compared with those of each row."""
 _HASHED = "(held IN ({})) IS TRUE"
 """The planner would join plain `IN`, again for each row."""
@@ -306,8 +306,8 @@ class Compiler(FilterCompiler):
             if bound is not None:
                 parts.append(self._ordered(sign, bound))
         found = f"SELECT fact FROM {self.values} WHERE {' AND '.join(parts)}"
-        few = self.facts_of(f"{found} LIMIT {MOST_NAMED + 1}", self.given)
-        if len(few) <= MOST_NAMED:
+        few = self.facts_of(f"{found} LIMIT {MAX_NAMED + 1}", self.given)
+        if len(few) <= MAX_NAMED:
             return self.any_fact(few) if few else self.none
         held = f"EXISTS (SELECT FROM unnest(r.facts) AS held WHERE {_HASHED.format(found)})"
         return self._all_of([self.any_fact([path]), held])

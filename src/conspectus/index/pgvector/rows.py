@@ -33,7 +33,7 @@ from conspectus.text.times import from_microseconds, to_microseconds
 
 ALWAYS: Final[frozenset[FieldName]] = frozenset({"source", "document", "kind", "position", "recorded"})
 LARGEST: Final = 2**63 - 1
-MOST_BITS: Final = 10_000
+MAX_BITS: Final = 10_000
 """Of a whole number whose place among others is kept."""
 
 
@@ -68,7 +68,7 @@ def facts_of(row: Row) -> Facts:
     for field, value in found:
         path = exists(field)
         numbers[path] = None
-        odd |= isinstance(value, int) and value.bit_length() > MOST_BITS
+        odd |= isinstance(value, int) and value.bit_length() > MAX_BITS
         if not odd:
             numbers |= _add(field, path, value, values)
     return Facts(tuple(numbers), tuple(values.values()), odd)
@@ -92,7 +92,7 @@ def _add(field: Field, path: int, value: object, values: dict[int, Value]) -> di
     return {number: None, **spelled}
 
 
-LONGEST_NAME = 1_000
+MAX_NAME_LENGTH = 1_000
 """Bytes of a text in a column that has an index, which takes up to 2,700."""
 
 
@@ -182,7 +182,7 @@ def _filtered(chunk: IndexedChunk, row: Row, facts: Facts) -> dict[str, Any]:
 
 def _is_odd(columns: Mapping[str, Any]) -> bool:
     return any(
-        (isinstance(value, bytes) and len(value) > LONGEST_NAME)
+        (isinstance(value, bytes) and len(value) > MAX_NAME_LENGTH)
         or (isinstance(value, int) and abs(value) > LARGEST)
         for value in columns.values()
     )
@@ -192,7 +192,7 @@ def _number_of(content: bytes) -> int:
     return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little") >> 1
 
 
-MOST_BYTES: Final = 64_000_000
+MAX_BYTES: Final = 64_000_000
 """The most bytes of postings cached in this process, for each index."""
 _READ = """
 SELECT wanted.number::integer, p.rows, p.counts
@@ -230,7 +230,7 @@ EMPTY: Final = PgvectorPosting(np.zeros(0, np.uint32), np.zeros(0, np.uint16), 0
 class Postings:
     """Reads what came since it last looked. What was read stays true: row numbers never change."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
+    def __init__(self, most: int = MAX_BYTES) -> None:
         self._most = most
         self._held: OrderedDict[tuple[int, bytes], PgvectorPosting] = OrderedDict()
         self._size = 0

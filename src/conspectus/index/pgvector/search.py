@@ -179,7 +179,7 @@ def _alive(view: PgvectorSnapshot, posting: PgvectorPosting) -> int:
 
 
 EF_SEARCH = 400
-MOST_SCANNED = 40_000
+MAX_SCANNED = 40_000
 """Vectors that the graph offers before the others are looked at one by one."""
 _BATCH = 400
 _MARGIN = 16
@@ -240,7 +240,7 @@ class Near:
             f"DECLARE near NO SCROLL CURSOR FOR {self._ordered()}", {"query": as_literal(self.query)}
         )
         offered = 0
-        while offered < MOST_SCANNED:
+        while offered < MAX_SCANNED:
             self.cursor.execute(f"FETCH {max(_BATCH, 2 * limit)} FROM near")
             rows = np.array([row for (row,) in self.cursor], np.int64)
             if not len(rows):
@@ -249,7 +249,7 @@ class Near:
             yield rows
 
     def _set(self, limit: int) -> None:
-        self.cursor.execute(_SETTINGS, (str(min(1_000, max(EF_SEARCH, 2 * limit))), str(MOST_SCANNED)))
+        self.cursor.execute(_SETTINGS, (str(min(1_000, max(EF_SEARCH, 2 * limit))), str(MAX_SCANNED)))
 
     def _ordered(self) -> str:
         return (

@@ -292,7 +292,7 @@ def _stored(
 MANY = 500
 """After a write of this many rows, more are likely to follow."""
 QUIET_SECONDS = 5.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 60.0, 3600.0
+_FIRST_PAUSE, _MAX_PAUSE_SECONDS = 60.0, 3600.0
 
 
 class PgvectorMaintenance:
@@ -343,7 +343,7 @@ class PgvectorMaintenance:
             await work
         except ConspectusError as fault:
             self.failure, self._not_before = str(fault), time.monotonic() + self._pause
-            self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+            self._pause = min(2 * self._pause, _MAX_PAUSE_SECONDS)
         else:
             self.failure, self._pause = "", _FIRST_PAUSE
 

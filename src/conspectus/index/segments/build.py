@@ -30,7 +30,7 @@ from conspectus.index.segments.manifest import (
     unpacked,
     write_manifest,
 )
-from conspectus.index.segments.postings import MOST_ROWS
+from conspectus.index.segments.postings import MAX_ROWS
 from conspectus.index.segments.segment import (
     VECTORS,
     Row,
@@ -158,7 +158,7 @@ class Held:
 async def write_tail(reader: Reader, request: BuildRequest, held: Held) -> BuildResult | None:
     """Write the rows in memory as another segment; None if another process has built meanwhile.
 
-    No record is read. The tail holds at most `MOST_ROWS` live rows. Raises IndexReplaced.
+    No record is read. The tail holds at most `MAX_ROWS` live rows. Raises IndexReplaced.
     """
     directory = Path(request.directory)
     async with _turn(directory):
@@ -275,7 +275,7 @@ class _Build:
 
 
 class _Output:
-    """Segments being written, each of at most `MOST_ROWS` rows."""
+    """Segments being written, each of at most `MAX_ROWS` rows."""
 
     def __init__(self, directory: Path, shape: Shape) -> None:
         self._directory = directory
@@ -291,11 +291,11 @@ class _Output:
         while rows:
             if self._folder is None:
                 self._begin()
-            room = MOST_ROWS - len(self._writer)
+            room = MAX_ROWS - len(self._writer)
             self._writer.add(rows[:room])
             self.count += len(rows[:room])
             rows = rows[room:]
-            if len(self._writer) == MOST_ROWS:
+            if len(self._writer) == MAX_ROWS:
                 self.finish()
 
     def close(self) -> None:
@@ -349,7 +349,7 @@ def replaced_by(views: Sequence[SegmentView], new: int, request: BuildRequest) -
     purge = request.mode == "purge"
     chosen = [v for v in views if v.live and v.dead is not None and (purge or 2 * v.live < len(v.segment))]
     size = new + sum(view.live for view in chosen)
-    rest = [view for view in views if view not in chosen and view.live < MOST_ROWS // 2]
+    rest = [view for view in views if view not in chosen and view.live < MAX_ROWS // 2]
     while True:
         near = [view for view in rest if view.live <= _TIER * max(size, request.options.tail_chunks)]
         if len(near) + (size > 0) <= _TIER:

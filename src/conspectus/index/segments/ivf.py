@@ -74,8 +74,8 @@ _BLOCK_CODES = 32
 _TRAINED = 2_048
 _TRAINING_STEPS = 4
 _MORE = 3
-_LEAST, _USUAL = 300, 384
-_MOST_LISTS = 2_048
+_MIN_ROWS, _USUAL = 300, 384
+_MAX_LISTS = 2_048
 _TRAINED_PER_LIST = 48
 _ITERATIONS = 6
 _BLOCK = 32_768
@@ -108,7 +108,7 @@ def _one_list(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
 
 
 def _lists(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
-    count = int(min(_MOST_LISTS, 4 * len(rows) ** 0.5, max(1, len(rows) // 4)))
+    count = int(min(_MAX_LISTS, 4 * len(rows) ** 0.5, max(1, len(rows) // 4)))
     centroids = _centroids(_sample(vectors, rows, _TRAINED_PER_LIST * count), count)
     quantizer = faiss.IndexFlatIP(vectors.shape[1])
     quantizer.add(centroids)
@@ -211,7 +211,7 @@ class Codes:
 
     def _visit(self, query: Vectors, lists: RowNumbers, limit: int, allowed: Allowed) -> RowNumbers:
         # The fewer dimensions, the less of what codes get wrong cancels out.
-        count, bits = max(_MORE * limit, _LEAST * _USUAL // min(_USUAL, len(query))), allowed.bits
+        count, bits = max(_MORE * limit, _MIN_ROWS * _USUAL // min(_USUAL, len(query))), allowed.bits
         selector = None if bits is None else faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
         parameters = faiss_api.SearchParametersIVF(nprobe=len(lists), sel=selector)
         distances = np.zeros(len(lists), np.float32)

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from conspectus.index.bm25 import Bm25
 from conspectus.index.segments.columns import NO_INSTANT, Arrays, Mask, Strings, pack
-from conspectus.index.segments.postings import MOST_ROWS, stored_postings
+from conspectus.index.segments.postings import MAX_ROWS, stored_postings
 
 Numbers: TypeAlias = NDArray[np.int64]
 
-_ROW_BITS = MOST_ROWS.bit_length() - 1
+_ROW_BITS = MAX_ROWS.bit_length() - 1
 _BY_ROW = ("ids", "checksums", "present", "lengths", "occurred.start", "occurred.end")
 _TEXTS = ("values.text", "values.other")
 
@@ -32,7 +32,7 @@ class Part:
 
 
 class Merger:
-    """Segments with their dead rows; at most `MOST_ROWS` may be alive together."""
+    """Segments with their dead rows; at most `MAX_ROWS` may be alive together."""
 
     def __init__(self, segments: Sequence[tuple[Arrays, Mask | None]]) -> None:
         lives = [
@@ -132,7 +132,7 @@ def _columns(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
         "paths.runs": np.searchsorted(known >> 32, np.arange(len(paths) + 1)).astype(np.int64),
         "runs.code": (known & 0xFFFFFFFF).astype(np.uint32),
         "runs.start": np.searchsorted(packed, np.arange(len(known) + 1) << _ROW_BITS).astype(np.int64),
-        "runs.rows": (packed & (MOST_ROWS - 1)).astype(np.uint32),
+        "runs.rows": (packed & (MAX_ROWS - 1)).astype(np.uint32),
     }
 
 

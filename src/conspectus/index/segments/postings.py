@@ -22,11 +22,11 @@ RowNumbers = NDArray[np.int64]
 _ROW_BITS, _COUNT_BITS = 20, 16
 _ROUNDING = 1.0001
 _LOOKUP = 16
-MOST_ROWS = 1 << _ROW_BITS
+MAX_ROWS = 1 << _ROW_BITS
 
 
 class PostingWriter:
-    """Takes the terms of one row after the other, at most `MOST_ROWS` rows."""
+    """Takes the terms of one row after the other, at most `MAX_ROWS` rows."""
 
     def __init__(self) -> None:
         self._terms: defaultdict[str, int] = defaultdict(count().__next__)
@@ -74,7 +74,7 @@ def stored_postings(
     packed |= counts
     packed.sort()
     starts = np.searchsorted(packed, np.arange(len(terms) + 1, dtype=np.uint64) << (_ROW_BITS + _COUNT_BITS))
-    found = (packed >> _COUNT_BITS & (MOST_ROWS - 1)).astype(np.uint32)
+    found = (packed >> _COUNT_BITS & (MAX_ROWS - 1)).astype(np.uint32)
     counts = (packed & ((1 << _COUNT_BITS) - 1)).astype(np.uint16)
     blob, offsets = pack(terms)
     return {

@@ -183,8 +183,8 @@ def _half(content: Any, rows: int, dimensions: int) -> Half:
     return np.frombuffer(content, "<f2", rows * dimensions).reshape(rows, dimensions)
 
 
-_MOST_PERMISSIONS, _MOST_SOURCES = 16, 64
-_MOST_COUNTS = 10_000
+_MAX_PERMISSIONS, _MAX_SOURCES = 16, 64
+_MAX_COUNTS = 10_000
 _Name = TypeVar("_Name")
 _Made = TypeVar("_Made")
 
@@ -226,7 +226,7 @@ class SourceRows:
         if position < 0 or not self.count:
             return 0
         if position not in self._counts:
-            if len(self._counts) >= _MOST_COUNTS:
+            if len(self._counts) >= _MAX_COUNTS:
                 self._counts.clear()
             self._counts[position] = shared(self._postings.rows(position), self._rows)
         return self._counts[position]
@@ -252,8 +252,8 @@ class SegmentView:
         lost = segment.postings.lengths[self._dead_rows].sum(dtype=np.int64)
         self.live = len(segment) - len(self._dead_rows)
         self.length = segment.postings.length - int(lost)
-        self._permissions = _Recent[str, Permission](_MOST_PERMISSIONS)
-        self._sources = _Recent[tuple[str, ...], SourceRows](_MOST_SOURCES)
+        self._permissions = _Recent[str, Permission](_MAX_PERMISSIONS)
+        self._sources = _Recent[tuple[str, ...], SourceRows](_MAX_SOURCES)
 
     @property
     def vector_count(self) -> int:
@@ -337,6 +337,6 @@ class SegmentView:
 
 
 def merged_in_memory(views: Sequence[SegmentView], shape: Shape) -> Segment:
-    """One segment without files of the live rows of several, which are at most `MOST_ROWS`."""
+    """One segment without files of the live rows of several, which are at most `MAX_ROWS`."""
     merger = Merger([(view.segment.arrays, view.dead) for view in views])
     return Segment(merger.arrays(shape.bm25), merger.rows([view.segment.vectors for view in views]))

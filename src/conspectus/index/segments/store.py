@@ -42,7 +42,7 @@ from conspectus.index.segments.manifest import (
     stamp,
     unpacked,
 )
-from conspectus.index.segments.postings import MOST_ROWS
+from conspectus.index.segments.postings import MAX_ROWS
 from conspectus.index.segments.search import Snapshot
 from conspectus.index.segments.segment import (
     Row,
@@ -71,8 +71,8 @@ def without(tail: Tail, ranges: Sequence[Range]) -> Tail:
 
 def extended(tail: Tail, rows: Sequence[Row], shape: Shape) -> Tail:
     """The tail with further rows, whose ids it does not hold alive."""
-    for start in range(0, len(rows), MOST_ROWS):
-        made = SegmentView(segment_in_memory(rows[start : start + MOST_ROWS], shape))
+    for start in range(0, len(rows), MAX_ROWS):
+        made = SegmentView(segment_in_memory(rows[start : start + MAX_ROWS], shape))
         tail = _with_last(tail, [made], shape)
     return tail
 
@@ -81,10 +81,10 @@ def _with_last(tail: Tail, last: Sequence[SegmentView], shape: Shape) -> Tail:
     """The tail with further segments at its end, each merged with what is not much larger before it."""
     parts, pool = list(tail), list(last)
     size = sum(view.live for view in pool)
-    while parts and parts[-1].live <= 2 * size and parts[-1].live + size <= MOST_ROWS:
+    while parts and parts[-1].live <= 2 * size and parts[-1].live + size <= MAX_ROWS:
         pool.insert(0, parts.pop())
         size += pool[0].live
-    if size <= MOST_ROWS and (len(pool) > 1 or any(view.dead is not None for view in pool)):
+    if size <= MAX_ROWS and (len(pool) > 1 or any(view.dead is not None for view in pool)):
         pool = [SegmentView(merged_in_memory(pool, shape))]
     return (*parts, *pool)
 
@@ -161,7 +161,7 @@ def _remaining(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
 
 
 _ATTEMPTS = 10
-_MOST_TAILS = 16
+_MAX_TAILS = 16
 _AT_ONCE = 100_000
 """Among so few chunks a search is done sooner than a thread begins; only the first one may read files."""
 
@@ -239,7 +239,7 @@ class SegmentsIndex:
                 if current not in {None, self._stamp}:
                     await self._follow()
         self._flush_if_due()
-        if self._background and self._state.waiting >= _MOST_TAILS * self._flush_from:
+        if self._background and self._state.waiting >= _MAX_TAILS * self._flush_from:
             await asyncio.wait([self._background])
 
     async def search(self, probe: Probe) -> Candidates:
@@ -448,7 +448,7 @@ class SegmentsIndex:
     async def _tail_written(self) -> BuildResult | None:
         """Write the tail; None where that is not enough: much is not in it, or segments are to be merged."""
         state = self._state
-        if sum(view.live for view in state.tail) > MOST_ROWS or await self._behind() is None:
+        if sum(view.live for view in state.tail) > MAX_ROWS or await self._behind() is None:
             return None
         written: BuildResult | None = BuildResult(state.manifest.sequence, 0)
         if state.waiting:

@@ -32,10 +32,10 @@ from conspectus.records.core.dialects import is_storable
 from conspectus.records.tables.core import documents
 from conspectus.text.times import to_microseconds
 
-MOST_TERMS = 300
+MAX_TERMS = 300
 DEEPEST = 30
 VALUES_PER_TERM = 50
-LONGEST_STRING = 1_000
+MAX_STRING_LENGTH = 1_000
 """Databases limit how deep an expression is, how many values it names, how long a pattern is: so do we."""
 
 _LIMIT = 2**63
@@ -68,7 +68,7 @@ Compare = Callable[[Any, Any], Any]
 
 def compile_filter(where: Filter) -> Condition:
     """The condition for a filter; of a conjunction that is too large, as many parts as fit."""
-    left = MOST_TERMS
+    left = MAX_TERMS
     compiled = []
     for part in where.inner if isinstance(where, And) else (where,):
         terms = _terms(part, DEEPEST)
@@ -79,7 +79,7 @@ def compile_filter(where: Filter) -> Condition:
 
 def _terms(where: Filter, depth: int) -> int:
     if depth == 0:
-        return MOST_TERMS + 1
+        return MAX_TERMS + 1
     if isinstance(where, Not):
         return 1 + _terms(where.inner, depth - 1)
     if isinstance(where, And | Or):
@@ -190,7 +190,7 @@ def _compared(field: str | tuple[str, ...], bound: Scalar, compare: Compare) -> 
 def _in_metadata(strings: Sequence[str]) -> Condition:
     """That each string occurs in the metadata's text, written as JSON writes it: as a key or as a value."""
     written = [json.dumps(string, ensure_ascii=False) for string in strings if is_storable(string)]
-    short = [string for string in written if len(string) <= LONGEST_STRING]
+    short = [string for string in written if len(string) <= MAX_STRING_LENGTH]
     held = [documents.c.metadata.contains(string, autoescape=True) for string in short]
     return Condition(and_(true(), *held), exact=False)
 

@@ -28,7 +28,7 @@ INLINE: Final = "conspectus_inline"
 """The execution option of a connection whose statements are transactions of their own."""
 AT_ONCE: Final = 64
 """So many rows are read at once: those of a window of 2,048 tokens."""
-MOST_BYTES: Final = 8 << 20
+MAX_BYTES: Final = 8 << 20
 FAILURES: Final = (
     *(ConspectusError, SQLAlchemyError, sqlite3.Error),
     *(ValueError, KeyError, TypeError, AttributeError, OverflowError),
@@ -85,7 +85,7 @@ class InlineReads:
                 size = _size(value)
                 self._bytes += size - self._kept.pop(key, (None, 0))[1]
                 self._kept[key] = (value, size)
-            while self._bytes > MOST_BYTES:
+            while self._bytes > MAX_BYTES:
                 self._bytes -= self._kept.popitem(last=False)[1][1]
 
     def read(self, version: Version, work: Callable[[Connection], Result]) -> tuple[Result] | None:

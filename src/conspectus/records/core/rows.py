@@ -33,7 +33,7 @@ NO_CHUNK = ChunkId(0)
 BLOCK = 5_000
 """How many values one statement may name."""
 
-LEAST = -(2**63)
+MIN_INT64 = -(2**63)
 """A missing position or time sorts before everything in a thread."""
 
 COLLECTION_COLUMNS = tuple(collections.c)
@@ -173,8 +173,8 @@ def document_values(document: Document) -> dict[str, object]:
         "thread": document.thread,
         "syntax": document.syntax,
         "characters": document.characters,
-        "order_sequence": LEAST if document.sequence is None else document.sequence,
-        "order_start": LEAST if start is None else start,
+        "order_sequence": MIN_INT64 if document.sequence is None else document.sequence,
+        "order_start": MIN_INT64 if start is None else start,
     }
 
 

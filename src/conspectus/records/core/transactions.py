@@ -31,7 +31,7 @@ Work: TypeAlias = Callable[[Connection], Any]
 Finish: TypeAlias = Callable[[Connection], None]
 _Ended: TypeAlias = tuple[Any, BaseException | None]
 
-MOST: Final = 32
+MAX_BATCH: Final = 32
 """PostgreSQL caches up to 64 savepoints of a transaction for concurrent readers."""
 SECONDS: Final = 0.25
 """After so long the rest is left to the next transaction, so that other processes can write."""
@@ -134,7 +134,7 @@ class WriteQueue:
         if not batch:
             return True
         like = waiting.lock is not None or batch[0].lock is None
-        return like and len(batch) < MOST and not (waiting.alone or batch[0].alone)
+        return like and len(batch) < MAX_BATCH and not (waiting.alone or batch[0].alone)
 
     def _do(self, batch: Sequence[_Waiting]) -> list[_Ended]:
         if not batch[0].transaction:

@@ -257,7 +257,7 @@ def event_list(connection: Connection, graph: SourceId, *, node: str | None = No
     return [each for each in found if node is None or node in (*each.before, *each.after)]
 
 
-LEAST_READ: Final = 16
+MIN_READ: Final = 16
 """So many edges of a node are read at first, and four times as many each time when more are needed."""
 FURTHER: Final = 4
 TRIM_EVERY: Final = 8
@@ -429,7 +429,7 @@ class _Walker:
         ]
         lists.sort(key=lambda each: -each.decay)
         best = _Best(wanted)
-        size = max(LEAST_READ, FURTHER * wanted // max(1, len(lists)))
+        size = max(MIN_READ, FURTHER * wanted // max(1, len(lists)))
         while lists:
             for place, each in enumerate(lists):
                 if best.takes(each.last):

@@ -124,7 +124,7 @@ class SqlRequestLog(SqlStore):
     totals = reading(_totals)
 
 
-LONGEST_LEASE: Final = 3_600.0
+MAX_LEASE_SECONDS: Final = 3_600.0
 LOST: Final = json.dumps(None)
 """In place of an answer that is not kept, to a request of which something was stored."""
 STORED: Final = 1
@@ -145,7 +145,7 @@ class SqlIdempotencyStore:
         self._write = transactions.write
         self._recording = transactions.recording
         self.watching = transactions.watching
-        self._seconds = min(seconds, LONGEST_LEASE)
+        self._seconds = min(seconds, MAX_LEASE_SECONDS)
         self._alone = alone
         self._claims: dict[tuple[str, str], int] = {}
         """The open claims of this process, each with the moment at which it was made."""
@@ -216,7 +216,7 @@ def _is(person: str, key: str, created: int) -> ColumnElement[bool]:
 
 def _has_ended() -> ColumnElement[bool]:
     """Whether the lease has ended; an end further away than any lease is from before a clock was set back."""
-    return or_(replays.c.until <= DatabaseTime(), replays.c.until > time_in(LONGEST_LEASE))
+    return or_(replays.c.until <= DatabaseTime(), replays.c.until > time_in(MAX_LEASE_SECONDS))
 
 
 def _begin(connection: Connection, row: Mapping[str, Any], seconds: float) -> Mapping[str, Any] | None:

@@ -25,7 +25,7 @@ from conspectus.model.filter import filter_from_json, filter_to_json
 from conspectus.model.ids import CollectionId, DocumentId, SourceId, UserId
 from conspectus.model.records import Period
 from conspectus.model.streams import Alert
-from conspectus.ports.streams import LONGEST_WAIT, AlertMatch, Behind, Checked, Delivery, Match
+from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch, Behind, Checked, Delivery, Match
 from conspectus.records.core.changes import allocate
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import MICROSECONDS
@@ -213,7 +213,7 @@ def _due(connection: Connection, alert: str, *, now: datetime) -> AlertMatch | N
 def _late(now: datetime) -> ColumnElement[bool]:
     moment = to_microseconds(now)
     # What is due later than anything can be is left over from before the clock was set back.
-    latest = moment + round(LONGEST_WAIT * MICROSECONDS)
+    latest = moment + round(MAX_WAIT_SECONDS * MICROSECONDS)
     return and_(events.c.delivery == "pending", or_(events.c.due <= moment, events.c.due > latest))
 
 

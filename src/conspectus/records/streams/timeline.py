@@ -41,7 +41,7 @@ _BY_TIME = (
 )
 _BY_NUMBER = (documents.c.order_sequence, documents.c.key)
 _LENGTH = documents.c.occurred_end - documents.c.occurred_start
-_LONGEST = (
+_LONGEST_CAPTION = (
     select(_LENGTH)
     .where(documents.c.source == bindparam("source"), SEEN, _LENGTH.is_not(None))
     .order_by(_LENGTH.desc())
@@ -115,7 +115,7 @@ def stretches(
 
 def spots(connection: Connection, source: SourceId, spans: Sequence[Span]) -> list[Spot]:
     """The rows that are in any of the spans; each span is one index lookup."""
-    longest = connection.execute(_LONGEST, {"source": source}).scalar() or 0
+    longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
     found: dict[str, tuple[int, int]] = {}
     for span in spans:
         start, end = _bound(span.start, -BEYOND), _bound(span.end, BEYOND)
@@ -146,7 +146,7 @@ def extent(connection: Connection, source: SourceId, *, counted: bool = True) ->
     first = connection.execute(_FIRST, here).scalar()
     if first is None:
         return Extent(count, None, None)
-    longest = connection.execute(_LONGEST, {"source": source}).scalar() or 0
+    longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
     since = connection.execute(_LAST, here).scalar_one() - longest
     last = connection.execute(_ENDS, {**here, "since": since}).scalar_one()
     return Extent(count, from_microseconds(first), from_microseconds(last))
@@ -191,7 +191,7 @@ def timed(connection: Connection, source: SourceId, span: Span) -> list[ColumnEl
     if span.contains:
         return [*bounds, start >= first]
     # Nothing that began earlier than the longest lasts can reach into the span: a bound for the database.
-    longest = connection.execute(_LONGEST, {"source": source}).scalar() or 0
+    longest = connection.execute(_LONGEST_CAPTION, {"source": source}).scalar() or 0
     return [*bounds, start >= first - longest, or_(end > first, and_(end == first, start == first))]
 
 

@@ -89,7 +89,7 @@ Key = tuple[Any, ...]
 Row = tuple[Any, ...]
 
 FIRST_ROWS = 16
-MOST_ROWS = 2_000
+MAX_ROWS = 2_000
 PAGE_BYTES = 4_000_000
 
 
@@ -203,4 +203,4 @@ class KeyedTable:
 def _next_size(rows: int, size: int) -> int:
     if size > PAGE_BYTES:
         return max(rows // 2, 1)
-    return min(rows * 2, MOST_ROWS) if size < PAGE_BYTES // 2 else rows
+    return min(rows * 2, MAX_ROWS) if size < PAGE_BYTES // 2 else rows

@@ -282,7 +282,7 @@ def _joined(found: Iterable[Chunks]) -> list[Chunks]:
 
 
 LAST_ROWS = 1_000
-MOST_ROUNDS = 10
+MAX_ROUNDS = 10
 SILENT_SECONDS = 0.25
 
 
@@ -392,7 +392,7 @@ class Move:
         """Transfer differences until so few changes arrive that writers can wait for the rest."""
         total = rounds = 0
         brought = LAST_ROWS + 1
-        while brought > LAST_ROWS and rounds < MOST_ROUNDS:
+        while brought > LAST_ROWS and rounds < MAX_ROUNDS:
             with _snapshot(self._source) as view:
                 brought = self._round(view)
             total, rounds = total + brought, rounds + 1

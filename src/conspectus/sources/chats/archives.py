@@ -20,7 +20,7 @@ from conspectus.sources.json_values import Notices, NotJson, load
 HEAD_BYTES = 65_536
 HEADS = 1_000
 LINES = 50
-LONGEST_LINE = 20_000
+MAX_LINE_LENGTH = 20_000
 WIDE = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 DISCORD = re.compile(r'"(?:guild|channel)"\s*:\s*\{|"messages"\s*:\s*\[')
 LONG_LINE = re.compile(rf'"(?:{"|".join(TEXT)})"\s*:\s*"')
@@ -71,7 +71,7 @@ def _kind(export: Export, part: ExportFile) -> ArchiveKind | None:
         return "jsonl"
     if text.lstrip().startswith("{"):
         return "discord" if DISCORD.search(text) else "jsonl" if LONG_LINE.search(text) else None
-    return "irc" if looks_like_irc(line[:LONGEST_LINE] for line in lines) else None
+    return "irc" if looks_like_irc(line[:MAX_LINE_LENGTH] for line in lines) else None
 
 
 def _loaded(line: str) -> object:

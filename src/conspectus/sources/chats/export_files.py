@@ -215,10 +215,10 @@ def _file_opener(path: Path) -> Callable[[], IO[bytes]]:
 
 
 BEFORE_ALL = datetime.min.replace(tzinfo=UTC)
-LONGEST_NAME = 200
-LONGEST_KEY = 500
+MAX_NAME_LENGTH = 200
+MAX_KEY_LENGTH = 500
 HASHED = 16
-LONGEST_TOPIC = 2_000
+MAX_TOPIC_LENGTH = 2_000
 MEMBERS_BYTES = 40_000
 NO_TEXT = "messages without text, left out"
 NO_TIME = "messages whose time cannot be read, kept without one"
@@ -268,13 +268,13 @@ class ChannelNames:
 
 def as_name(text: str) -> str:
     """A name in one line that can be stored."""
-    return clean(" ".join(text.split()))[:LONGEST_NAME] or "unnamed"
+    return clean(" ".join(text.split()))[:MAX_NAME_LENGTH] or "unnamed"
 
 
 def as_key(text: str) -> str:
     """A key that can be stored: a very long one is cut, and made unique by a hash."""
     key = clean(text)
-    return key if len(key) <= LONGEST_KEY else f"{key[:LONGEST_KEY]}~{content_hash(key)[:HASHED]}"
+    return key if len(key) <= MAX_KEY_LENGTH else f"{key[:MAX_KEY_LENGTH]}~{content_hash(key)[:HASHED]}"
 
 
 def finished(messages: Iterable[NewMessage], notices: Notices) -> tuple[NewMessage, ...]:
@@ -334,7 +334,7 @@ def member_names(names: Iterable[str], notices: Notices) -> list[str]:
 
 def described(topic: str, purpose: str) -> dict[str, str]:
     """The metadata that say what a channel is about."""
-    texts = {"topic": topic.strip()[:LONGEST_TOPIC], "purpose": purpose.strip()[:LONGEST_TOPIC]}
+    texts = {"topic": topic.strip()[:MAX_TOPIC_LENGTH], "purpose": purpose.strip()[:MAX_TOPIC_LENGTH]}
     return {name: clean(text) for name, text in texts.items() if text}
 
 

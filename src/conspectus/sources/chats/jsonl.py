@@ -32,7 +32,7 @@ METADATA = "metadata"
 RESERVED = (REPLY_TO, ANSWERS, ANSWERS_CONFIDENCE)
 PEOPLE = frozenset({"", "user", "human", "member", "person"})
 MILLISECONDS = 1e11
-LONGEST_AS_JSON = 8
+MAX_JSON_LENGTH = 8
 BAD_LINES = "lines that hold no message, left out"
 
 
@@ -156,7 +156,7 @@ class _Lines:
         }
         if len(kept) < sum(value is not None for value in others.values()):
             self._notices.note("metadata that cannot be stored, left out", where)
-        if length * LONGEST_AS_JSON > self._bounds.size and _size(kept) > self._bounds.size:
+        if length * MAX_JSON_LENGTH > self._bounds.size and _size(kept) > self._bounds.size:
             self._notices.note("metadata that are too large, left out", where)
             return {}
         return kept

@@ -336,14 +336,14 @@ class MarkdownFolder:
 
 
 BLOCK = re.compile(r"---[ \t]*\n(.*?)^(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL | re.MULTILINE)
-LONGEST_BLOCK = 65_536
-LONGEST_ID = 200
+MAX_BLOCK_LENGTH = 65_536
+MAX_ID_LENGTH = 200
 DEEPEST = 10
 
 
 def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
     """The fields of the front matter and the text behind it; no fields where there is none."""
-    block = BLOCK.match(text[:LONGEST_BLOCK])
+    block = BLOCK.match(text[:MAX_BLOCK_LENGTH])
     if block is None:
         return {}, text
     try:
@@ -358,7 +358,7 @@ def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
 def page_id(text: str) -> str | None:
     """The identity that the front matter gives the page, if it gives one."""
     named = split_front_matter(text)[0].get("id")
-    usable = isinstance(named, str) and 0 < len(named.strip()) <= LONGEST_ID
+    usable = isinstance(named, str) and 0 < len(named.strip()) <= MAX_ID_LENGTH
     return str(named).strip() if usable else None
 
 

@@ -37,11 +37,11 @@ Answer: TypeAlias = Mapping[str, Any]
 
 ATTEMPTS = 5
 USUAL_WAIT = 5.0
-LONGEST_WAIT = 60.0
+MAX_WAIT_SECONDS = 60.0
 MAXLAG = 5
 BUSY_STATUS = frozenset({429, 500, 502, 503, 504})
 BUSY_CODES = frozenset({"maxlag", "ratelimited", "readonly", "internal_api_error_DBQueryTimeoutError"})
-MOST_VALUES = 50
+MAX_VALUES = 50
 
 
 class MediaWikiApi:
@@ -80,8 +80,8 @@ class MediaWikiApi:
     async def pages(self, by: str, values: Sequence[str], **parameters: str | int) -> list[Answer]:
         """Pages by `pageids` or `titles`, as many as there are values; parts of one may come apart."""
         found: list[Answer] = []
-        for start in range(0, len(values), MOST_VALUES):
-            some = {by: "|".join(values[start : start + MOST_VALUES])}
+        for start in range(0, len(values), MAX_VALUES):
+            some = {by: "|".join(values[start : start + MAX_VALUES])}
             async for rows in self.rows("pages", **some, **parameters):
                 found += rows
         return found
@@ -131,7 +131,7 @@ def _pause(fetched: Fetched, attempt: int) -> float:
     """As long as the wiki asks for, but never longer than we are ready to wait."""
     asked = fetched.headers.get("retry-after", "")
     wanted = float(asked[:6]) if asked.isdecimal() else USUAL_WAIT * attempt
-    return min(wanted, LONGEST_WAIT)
+    return min(wanted, MAX_WAIT_SECONDS)
 
 
 AHEAD = 20

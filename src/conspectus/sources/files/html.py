@@ -106,7 +106,7 @@ ADORNMENT = re.compile(r"([!-/:-@\[-`{-~])\1{2,}[ \t]*")
 WORD = re.compile(r"\w+")
 
 DEEPEST = 200
-LONGEST = 2_000_000
+MAX_LENGTH = 2_000_000
 MAIN_SHARE = 0.5
 
 
@@ -151,7 +151,7 @@ def read_html(text: str) -> HtmlPage:
     """Title and text of a page: its main part as Markdown, or everything visible where that is too little."""
     seen = visible(text.encode("utf-8", errors="replace"), "utf-8")
     everything = seen.text()
-    main = "" if seen.depth > DEEPEST or len(text) > LONGEST else _main_part(text)
+    main = "" if seen.depth > DEEPEST or len(text) > MAX_LENGTH else _main_part(text)
     enough = len(WORD.findall(main)) >= MAIN_SHARE * len(WORD.findall(everything))
     title = " ".join((seen.title or seen.heading).split())
     return HtmlPage(title, main, False) if main and enough else HtmlPage(title, everything or title, True)

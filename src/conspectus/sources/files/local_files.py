@@ -39,7 +39,7 @@ from conspectus.sources.files.parsers import extracted, is_known, parse_text
 MODULE = "conspectus.sources.files.parser_process"
 READY = b"ready\n"
 STARTING_SECONDS = 60
-MOST_KEPT = 2
+MAX_IDLE = 2
 COMPLAINT = 5_000
 ANSWER_PER_BYTE = 12
 OUT_OF_MEMORY = (b"MemoryError", b"memory allocation", b"allocate memory", b"out of memory")
@@ -100,7 +100,7 @@ class Children:
 
     def _keep(self, child: "_Child") -> None:
         with self._lock:
-            if len(self._idle) < MOST_KEPT:
+            if len(self._idle) < MAX_IDLE:
                 self._idle.append(child)
                 return
         child.end()

@@ -10,7 +10,7 @@ from conspectus.model.records import TextPosition
 from conspectus.sources.files.markdown_blocks import Extract, Refused
 
 BETWEEN = "\n\n"
-MOST_BOOKMARKS = 10_000
+MAX_BOOKMARKS = 10_000
 UNTITLED = frozenset({"untitled", "(anonymous)", "unspecified"})
 _HYPHEN = re.compile("[\ufffe\x02]\n?")
 _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
@@ -71,7 +71,7 @@ def _bookmarks(document: pypdfium2.PdfDocument, pages: int) -> Iterator[tuple[in
     """The page, from 0, and the path of each bookmark that leads to a page."""
     path: list[str] = []
     for count, each in enumerate(document.get_toc(max_depth=6)):
-        if count == MOST_BOOKMARKS:
+        if count == MAX_BOOKMARKS:
             return
         target = each.get_dest()
         index = None if target is None else target.get_index()

@@ -12,7 +12,7 @@ from lxml import etree
 from conspectus.sources.files.markdown_blocks import Oversized, Refused, item, one_line, plain, table
 from conspectus.text.zips import DAMAGED
 
-MOST_PARTS = 20_000
+MAX_PARTS = 20_000
 FAULTS = (*DAMAGED, OSError)
 
 
@@ -25,8 +25,8 @@ class Archive:
         except FAULTS as error:
             raise Refused(f"a damaged ZIP archive: {error}") from None
         entries = self._zip.infolist()
-        if len(entries) > MOST_PARTS:
-            raise Refused(f"has {len(entries)} parts, more than {MOST_PARTS}")
+        if len(entries) > MAX_PARTS:
+            raise Refused(f"has {len(entries)} parts, more than {MAX_PARTS}")
         self._parts = {entry.filename.replace("\\", "/").lower(): entry for entry in entries}
         self._limit = limit
         self._left = limit

@@ -86,7 +86,7 @@ def _lined(head: str, named: Read | None) -> Read | None:
     return named
 
 
-LONGEST: Final = 1_000_000 * 3600.0
+MAX_SECONDS: Final = 1_000_000 * 3600.0
 """A million hours, in seconds: no recording is longer."""
 
 _REPLACED = "captions with characters that cannot be stored, which were replaced"
@@ -174,7 +174,7 @@ def _times(start: Time, end: Time, left: Counter[str]) -> tuple[Time, Time]:
 def _bounded(time: Time, left: Counter[str]) -> Time:
     if not isinstance(time, float):
         return time
-    if time > LONGEST:
+    if time > MAX_SECONDS:
         left[_TOO_LATE] += 1
         return None
     if time < 0:
@@ -182,11 +182,11 @@ def _bounded(time: Time, left: Counter[str]) -> Time:
     return max(time, 0.0)
 
 
-MOST_BETWEEN: Final = 0.5
-FEWEST: Final = 3
-FEWEST_TIMED: Final = 1
-LEAST_SHARE: Final = 0.5
-MOST_LINES: Final = 8
+MAX_GAP_SHARE: Final = 0.5
+MIN_CUES: Final = 3
+MIN_TIMED: Final = 1
+MIN_SHARE: Final = 0.5
+MAX_LINES: Final = 8
 """More lines than that no screen shows."""
 
 _REPEATED = "rolling captions that repeat lines of the one before, each line taken once"
@@ -223,8 +223,8 @@ def _is_rolling(cues: list[Cue], lines: list[list[str]]) -> bool:
         if _soon(before, cue):
             soon += 1
             rolls += _rolls(shown, here) or (before.timed and not cue.timed and shown == here)
-    fewest = FEWEST_TIMED if any(cue.timed for cue in cues) else FEWEST
-    return rolls >= fewest and rolls >= LEAST_SHARE * soon
+    fewest = MIN_TIMED if any(cue.timed for cue in cues) else MIN_CUES
+    return rolls >= fewest and rolls >= MIN_SHARE * soon
 
 
 def _rolls(before: list[str], here: list[str]) -> bool:
@@ -236,12 +236,12 @@ def _soon(before: Cue, cue: Cue) -> bool:
     started, ended, starts = second_of(before.start), second_of(before.end), second_of(cue.start)
     if started is None or ended is None or starts is None:
         return False
-    return started <= starts <= ended + MOST_BETWEEN
+    return started <= starts <= ended + MAX_GAP_SHARE
 
 
 def _shared(before: list[str], here: list[str]) -> int:
     """How many of the last lines of one are the first lines of the other."""
-    longest = min(len(before), len(here), MOST_LINES)
+    longest = min(len(before), len(here), MAX_LINES)
     return next((count for count in range(longest, 0, -1) if before[-count:] == here[:count]), 0)
 
 

@@ -416,7 +416,7 @@ def shipped() -> Judge:
     return judge(json.loads(text))
 
 
-MOST_MEMORY = 1000
+MAX_MEMORY = 1000
 
 
 class Linker:
@@ -435,8 +435,8 @@ class Linker:
     """
 
     def __init__(self, *, memory: int = 100, judge: Judge | None = None) -> None:
-        if not 1 <= memory <= MOST_MEMORY:
-            raise InvalidInput("memory", f"must be from 1 to {MOST_MEMORY}, not {memory}")
+        if not 1 <= memory <= MAX_MEMORY:
+            raise InvalidInput("memory", f"must be from 1 to {MAX_MEMORY}, not {memory}")
         self._judge = judge or shipped()
         self._past = Past(memory)
 

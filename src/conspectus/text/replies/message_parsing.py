@@ -8,11 +8,11 @@ from enum import IntEnum
 from conspectus.text.analyzer import STOP_WORDS
 from conspectus.text.late_patterns import re_pattern
 
-LONGEST_NAME = 80
+MAX_NAME_LENGTH = 80
 FUNCTION_WORDS = STOP_WORDS["english"]
 _SHORTEST_NAME = 3
 _OFTEN = 4
-_MOST_SLIPS = 2
+_MAX_TYPOS = 2
 _LETTERS_A_SLIP = 4
 _LEADING = "@<(\"'`*"
 _TRAILING = ":,;.!?>)\"'`*\u2026\uff0c\uff1a\u3001"
@@ -108,7 +108,7 @@ def addressed(pieces: Sequence[str]) -> str | None:
 
 
 def _folded(author: str) -> str:
-    return " ".join(author[:LONGEST_NAME].casefold().split())
+    return " ".join(author[:MAX_NAME_LENGTH].casefold().split())
 
 
 def _pieces(name: str) -> tuple[str, ...]:
@@ -140,7 +140,7 @@ def _is_word(name: str, usage: Mapping[str, Sequence[int]]) -> bool:
 
 def _alike(known: str, name: str) -> bool:
     longest = max(len(known), len(name))
-    slips = min(_MOST_SLIPS, longest // _LETTERS_A_SLIP)
+    slips = min(_MAX_TYPOS, longest // _LETTERS_A_SLIP)
     if known[:_SHORTEST_NAME] != name[:_SHORTEST_NAME] or abs(len(known) - len(name)) > slips:
         return False
     pairs = tuple(zip(known, name, strict=False))
@@ -150,8 +150,8 @@ def _alike(known: str, name: str) -> bool:
     return before + after >= longest - slips
 
 
-LONGEST = 1000
-MOST_WORDS = 60
+MAX_TEXT_LENGTH = 1000
+MAX_WORDS = 60
 _OPENING = 3
 _GREETING = "hi hello hey howdy greetings hallo servus hola salut bonjour ciao privet"
 _APPEAL = "anyone anybody someone somebody everyone everybody guys all folks jemand alguien qualcuno"
@@ -205,8 +205,8 @@ class MessageParser:
 
 def read(text: str, people: Participants, usage: Mapping[str, Sequence[int]]) -> MessageParser:
     """Read a message; `usage` has the remembered messages that hold a word."""
-    text = text[:LONGEST]
-    pieces = [piece[:LONGEST_NAME] for piece in text.casefold().split()[:MOST_WORDS]]
+    text = text[:MAX_TEXT_LENGTH]
+    pieces = [piece[:MAX_NAME_LENGTH] for piece in text.casefold().split()[:MAX_WORDS]]
     named = people.named(pieces, usage)
     target = addressed(pieces) if NameMatcher.ADDRESSED not in named.values() else None
     meant = None if target is None else people.resembling(target)
@@ -229,7 +229,7 @@ def read(text: str, people: Participants, usage: Mapping[str, Sequence[int]]) ->
 
 def _words(text: str) -> Iterator[str]:
     """Words, and pairs of characters where a script leaves no spaces between them."""
-    for run in _WORD.findall(text)[: 2 * MOST_WORDS]:
+    for run in _WORD.findall(text)[: 2 * MAX_WORDS]:
         if len(run) > 1 and not run.isascii() and _DENSE.search(run):
             yield from (run[place : place + 2] for place in range(len(run) - 1))
         else:

@@ -18,9 +18,9 @@ from conspectus.web.schemas.base import NAME
 ingest = Section("ingest")
 router = Section("jobs")
 upkeep = Section("upkeep")
-LONGEST_WAIT = 30
+MAX_WAIT_SECONDS = 30
 Wait = Annotated[
-    float, Query(ge=0, le=LONGEST_WAIT, description="Seconds to wait for its end before answering.")
+    float, Query(ge=0, le=MAX_WAIT_SECONDS, description="Seconds to wait for its end before answering.")
 ]
 
 

@@ -8,10 +8,10 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 NAME = 1_000
 IDENTIFIER = 200
 CURSOR = 1_000
-MOST_IDS = 1_000
-LONGEST_DESCRIPTION = 10_000
-LONGEST_TEXT = 100_000_000
-LONGEST_QUESTION = 1_000_000
+MAX_IDS = 1_000
+MAX_DESCRIPTION_LENGTH = 10_000
+MAX_TEXT_LENGTH = 100_000_000
+MAX_QUESTION_LENGTH = 1_000_000
 INT64 = 2**63
 NUMBER = re.compile(r"\s*[-+]?[0-9.]+\s*")
 
@@ -31,8 +31,8 @@ def _no_path(tokenizer: str) -> str:
 
 Name = Annotated[str, Field(min_length=1, max_length=NAME)]
 Identifier = Annotated[str, Field(min_length=1, max_length=IDENTIFIER)]
-Text = Annotated[str, Field(max_length=LONGEST_TEXT)]
-Question = Annotated[str, Field(max_length=LONGEST_QUESTION, examples=["How do we restore a backup?"])]
+Text = Annotated[str, Field(max_length=MAX_TEXT_LENGTH)]
+Question = Annotated[str, Field(max_length=MAX_QUESTION_LENGTH, examples=["How do we restore a backup?"])]
 Tokenizer = Annotated[Name, AfterValidator(_no_path)]
 Label = Annotated[str, Field(max_length=NAME)]
 Int64 = Annotated[int, Field(ge=-INT64, lt=INT64)]

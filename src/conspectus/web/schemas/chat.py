@@ -9,7 +9,7 @@ from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.model.results import Message
 from conspectus.web.schemas.base import (
-    LONGEST_QUESTION,
+    MAX_QUESTION_LENGTH,
     Count,
     Finite,
     Name,
@@ -19,13 +19,13 @@ from conspectus.web.schemas.base import (
     Share,
     Where,
 )
-from conspectus.web.schemas.search import MOST_TOKENS, MinSimilarity, QueryContextBody
+from conspectus.web.schemas.search import MAX_TOKENS, MinSimilarity, QueryContextBody
 
-MOST_TURNS = 10_000
-MOST_CONTEXT = 5_000
+MAX_TURNS = 10_000
+MAX_CONTEXT = 5_000
 USUAL = Allocation()
-Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
-ContextTokens = Annotated[int, Field(ge=0, le=MOST_CONTEXT)]
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
+ContextTokens = Annotated[int, Field(ge=0, le=MAX_CONTEXT)]
 ChatEvents = Literal["all", "text"]
 Temperature = Annotated[Finite, Field(ge=0.0, le=2.0)]
 
@@ -50,8 +50,10 @@ class AllocationBody(RequestModel):
 class ChatBody(RequestModel):
     """A message with the earlier turns, oldest first, and what may be looked at for an answer."""
 
-    message: str = Field(min_length=1, max_length=LONGEST_QUESTION, examples=["How do we restore a backup?"])
-    history: list[TurnBody] = Field(default_factory=list, max_length=MOST_TURNS)
+    message: str = Field(
+        min_length=1, max_length=MAX_QUESTION_LENGTH, examples=["How do we restore a backup?"]
+    )
+    history: list[TurnBody] = Field(default_factory=list, max_length=MAX_TURNS)
     collection: Name = EVERYWHERE
     filter: Where | None = None
     use_context: bool | None = Field(None, description="Look for context; by default as the server is set.")

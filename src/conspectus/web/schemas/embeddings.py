@@ -11,11 +11,11 @@ from conspectus.errors import InvalidInput
 from conspectus.ports import Embedder
 from conspectus.web.schemas.base import Count, ResponseModel
 
-MOST_INPUTS: Final = 2_048
+MAX_INPUTS: Final = 2_048
 """The limit of OpenAI, whose clients send as many; the size of a request bounds them together."""
-LONGEST_INPUT: Final = 50_000
+MAX_INPUT_LENGTH: Final = 50_000
 
-Input = Annotated[str, Field(min_length=1, max_length=LONGEST_INPUT)]
+Input = Annotated[str, Field(min_length=1, max_length=MAX_INPUT_LENGTH)]
 Vector = list[float] | str
 
 
@@ -24,7 +24,7 @@ class EmbeddingsBody(BaseModel):
 
     model_config = ConfigDict(strict=True)
 
-    input: Input | Annotated[list[Input], Field(min_length=1, max_length=MOST_INPUTS)]
+    input: Input | Annotated[list[Input], Field(min_length=1, max_length=MAX_INPUTS)]
     model: str | None = None
     encoding_format: Literal["float", "base64"] = "float"
     dimensions: int | None = Field(None, ge=1)

@@ -11,7 +11,7 @@ from conspectus.model.filter import EVERYTHING, filter_from_json
 from conspectus.model.query import EVERYWHERE
 from conspectus.settings import Settings
 from conspectus.web.schemas.base import (
-    LONGEST_QUESTION,
+    MAX_QUESTION_LENGTH,
     Count,
     Identifier,
     JsonObject,
@@ -21,14 +21,14 @@ from conspectus.web.schemas.base import (
     Where,
 )
 from conspectus.web.schemas.chat import (
-    MOST_TURNS,
+    MAX_TURNS,
     USUAL,
     ChatSourceAnswer,
     ContextTokens,
     SourcesAnswer,
     Temperature,
 )
-from conspectus.web.schemas.search import MOST_TOKENS
+from conspectus.web.schemas.search import MAX_TOKENS
 
 NOT_KNOWN: Final[Mapping[str, Sequence[object]]] = {
     "audio": (),
@@ -43,14 +43,14 @@ NOT_KNOWN: Final[Mapping[str, Sequence[object]]] = {
     "web_search_options": (),
 }
 """Unsupported fields that would change the answer, with the values that do not. Others are ignored."""
-LONGEST_ANSWER: Final = 4_096
+MAX_ANSWER_TOKENS: Final = 4_096
 """The default limit of an answer, if the window has room for four of them."""
-MOST_TOOLS: Final = 128
+MAX_TOOLS: Final = 128
 INSTRUCTING: Final = frozenset({"system", "developer"})
 
-Said = Annotated[str, Field(max_length=LONGEST_QUESTION)]
+Said = Annotated[str, Field(max_length=MAX_QUESTION_LENGTH)]
 StopText = Annotated[str, Field(min_length=1, max_length=100)]
-AnswerTokens = Annotated[int, Field(ge=1, le=MOST_TOKENS)]
+AnswerTokens = Annotated[int, Field(ge=1, le=MAX_TOKENS)]
 
 
 class PartBody(BaseModel):
@@ -142,7 +142,7 @@ class ChatMessageBody(BaseModel):
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
     content: Said | list[PartBody] | None = None
-    tool_calls: list[ToolCallBody] | None = Field(None, max_length=MOST_TOOLS)
+    tool_calls: list[ToolCallBody] | None = Field(None, max_length=MAX_TOOLS)
     tool_call_id: Identifier | None = None
     function_call: Any = None
 
@@ -190,7 +190,7 @@ class CompletionBody(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True)
 
-    messages: list[ChatMessageBody] = Field(min_length=1, max_length=MOST_TURNS)
+    messages: list[ChatMessageBody] = Field(min_length=1, max_length=MAX_TURNS)
     model: str | None = None
     stream: bool | None = False
     stream_options: StreamOptionsBody | None = None
@@ -198,7 +198,7 @@ class CompletionBody(BaseModel):
     max_tokens: AnswerTokens | None = None
     max_completion_tokens: AnswerTokens | None = None
     stop: StopText | Annotated[list[StopText], Field(max_length=4)] | None = None
-    tools: list[ToolBody] | None = Field(None, max_length=MOST_TOOLS)
+    tools: list[ToolBody] | None = Field(None, max_length=MAX_TOOLS)
     tool_choice: Literal["auto", "none", "required"] | OnlyToolBody | None = None
     response_format: ResponseFormatBody | None = None
     conspectus: ContextOptionsBody = ContextOptionsBody()
@@ -261,7 +261,7 @@ class CompletionBody(BaseModel):
 
     def allocation(self, window: int, *, own_instructions: bool) -> Allocation:
         """The window's tokens: the client's instructions take what they need, the history what is left."""
-        most = self.max_completion_tokens or self.max_tokens or min(LONGEST_ANSWER, window // 4)
+        most = self.max_completion_tokens or self.max_tokens or min(MAX_ANSWER_TOKENS, window // 4)
         context = self.conspectus.context
         left = window - USUAL.system - context - USUAL.question - most
         system = window if own_instructions else USUAL.system

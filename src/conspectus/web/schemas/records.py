@@ -5,10 +5,10 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from conspectus.model.records import Kind, NewDocument, Period, SourceKind, Syntax, TextPosition
-from conspectus.text.vectors import MOST_DIMENSIONS
+from conspectus.text.vectors import MAX_DIMENSIONS
 from conspectus.web.schemas.base import (
-    LONGEST_DESCRIPTION,
-    MOST_IDS,
+    MAX_DESCRIPTION_LENGTH,
+    MAX_IDS,
     Finite,
     Identifier,
     Instant,
@@ -22,8 +22,8 @@ from conspectus.web.schemas.base import (
     Where,
 )
 
-MOST_DOCUMENTS = 10_000
-MOST_PLACES = 100_000
+MAX_DOCUMENTS = 10_000
+MAX_PLACES = 100_000
 
 
 class CollectionBody(RequestModel):
@@ -33,7 +33,7 @@ class CollectionBody(RequestModel):
     embedder: Label | None = Field(None, description="As in the settings; `none`: words only.")
     dimensions: int | None = Field(None, ge=1, le=65_536)
     language: Label | None = Field(None, description="A Snowball language, or `none`.", examples=["english"])
-    description: str = Field("", max_length=LONGEST_DESCRIPTION)
+    description: str = Field("", max_length=MAX_DESCRIPTION_LENGTH)
     get: bool = Field(False, description="Return the collection of that name if it exists already.")
 
 
@@ -75,14 +75,14 @@ class DocumentFields(RequestModel):
     parent: Identifier | None = None
     thread: Label | None = None
     syntax: Syntax = "plain"
-    places: list[PlaceBody] = Field(default=[], max_length=MOST_PLACES)
+    places: list[PlaceBody] = Field(default=[], max_length=MAX_PLACES)
     spans: list[Span] = Field(
-        default=[], max_length=MOST_PLACES, description="The chunks to cut the text into, without a gap."
+        default=[], max_length=MAX_PLACES, description="The chunks to cut the text into, without a gap."
     )
     vector: list[Finite] | None = Field(
         None,
         min_length=1,
-        max_length=MOST_DIMENSIONS,
+        max_length=MAX_DIMENSIONS,
         description="A vector of the collection's space, if the client has one: it is not embedded then.",
     )
 
@@ -119,7 +119,7 @@ class DocumentBody(DocumentFields):
 class DocumentsBody(RequestModel):
     """Documents to store in one source, in order."""
 
-    documents: list[DocumentBody] = Field(max_length=MOST_DOCUMENTS)
+    documents: list[DocumentBody] = Field(max_length=MAX_DOCUMENTS)
     source: Name = Field("default", description="The source, made if it is new.")
     wait: bool = Field(False, description="Answer when everything is found by meaning too.")
 
@@ -127,7 +127,7 @@ class DocumentsBody(RequestModel):
 class DocumentsOfSource(RequestModel):
     """Documents to store in the source of the path, in order."""
 
-    documents: list[DocumentBody] = Field(max_length=MOST_DOCUMENTS)
+    documents: list[DocumentBody] = Field(max_length=MAX_DOCUMENTS)
     wait: bool = Field(False, description="Answer when everything is found by meaning too.")
 
 
@@ -140,6 +140,6 @@ class DocumentChange(DocumentFields):
 class DeletionBody(RequestModel):
     """Documents of a collection to delete: by `ids`, or all that match `filter`; exactly one of the two."""
 
-    ids: list[Identifier] | None = Field(None, max_length=MOST_IDS)
+    ids: list[Identifier] | None = Field(None, max_length=MAX_IDS)
     filter: Where | None = None
     purge: bool = Field(False, description="Answer when no file holds them any more.")

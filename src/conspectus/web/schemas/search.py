@@ -15,9 +15,9 @@ from conspectus.web.schemas.base import (
     Tokenizer,
 )
 
-MOST_DIMENSIONS = 65_536
-MOST_HITS = 100_000
-MOST_TOKENS = 100_000_000
+MAX_DIMENSIONS = 65_536
+MAX_HITS = 100_000
+MAX_TOKENS = 100_000_000
 MinSimilarity = Annotated[Finite, Field(ge=-1.0, le=1.0, description="Lowest cosine similarity of a hit.")]
 
 
@@ -37,15 +37,15 @@ class QueryContextBody(RequestModel):
 class BudgetBody(RequestModel):
     """The token limit of a window, its tokenizer, and what else the limit must cover."""
 
-    max_tokens: int = Field(ge=0, le=MOST_TOKENS)
+    max_tokens: int = Field(ge=0, le=MAX_TOKENS)
     tokenizer: Tokenizer = "o200k_base"
     system: Question = ""
     query: Question = ""
-    reserved_tokens: int = Field(0, ge=0, le=MOST_TOKENS)
+    reserved_tokens: int = Field(0, ge=0, le=MAX_TOKENS)
 
 
 Renderer = Literal["text", "xml", "json", "messages", "guarded"]
-Tokens = Annotated[int, Field(ge=0, le=MOST_TOKENS)]
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS)]
 
 
 class RerankBody(RequestModel):

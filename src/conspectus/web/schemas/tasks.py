@@ -16,10 +16,10 @@ from conspectus.web.schemas.base import (
     Text,
 )
 
-MOST_TASKS = 10_000
-MOST_TAGS = 1_000
+MAX_TASKS = 10_000
+MAX_TAGS = 1_000
 Title = Annotated[str, Field(min_length=1, max_length=TITLE_LENGTH, examples=["Fix login"])]
-Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=NAME)]], Field(max_length=MOST_TAGS)]
+Tags = Annotated[list[Annotated[str, Field(min_length=1, max_length=NAME)]], Field(max_length=MAX_TAGS)]
 
 
 class TaskFields(RequestModel):
@@ -62,7 +62,7 @@ class TaskChange(TaskFields):
 class TasksBody(RequestModel):
     """Tasks to store, in order; of two with one id, the last stays."""
 
-    tasks: list[IdentifiedTaskBody] = Field(max_length=MOST_TASKS)
+    tasks: list[IdentifiedTaskBody] = Field(max_length=MAX_TASKS)
 
 
 class AttachmentBody(RequestModel):
