@@ -70,7 +70,7 @@ console: $(CONSOLE)  ## build the web console, which the server then has at /con
 wheel: $(CONSOLE)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
 	$(BIN)/python scripts/try_wheel.py
 
-bench: $(READY)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks.md)
+bench: $(READY)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks/index.md)
 	HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -m "slow or hypothesis"
 	$(BIN)/python benchmarks/ingest.py
 	$(BIN)/python benchmarks/latency.py --chunks 100000

@@ -1,4 +1,4 @@
-"""Conversations: the effect of each part of a score on each set, as a table for docs/benchmarks.md."""
+"""Conversations: the effect of each part of a score on each set, as a table for docs/benchmarks/index.md."""
 
 import argparse
 import asyncio

@@ -61,7 +61,7 @@ def main() -> None:
 
 def fill(folder: Path, chunks: int) -> None:
     """Store documents of random words of this project's pages, one passage each."""
-    pages = (Path(__file__).resolve().parents[1] / "docs").glob("*.md")
+    pages = (Path(__file__).resolve().parents[1] / "docs").rglob("*.md")
     words = " ".join(page.read_text(encoding="utf-8") for page in sorted(pages)).split()
     chance = random.Random(1)
     with conspectus.open(folder, settings=conspectus.Settings(embedder="none")) as engine:

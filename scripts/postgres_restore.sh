@@ -4,7 +4,7 @@
 #   scripts/postgres_restore.sh FILE URL
 #
 # All of it is restored in one transaction, or nothing. Where the user may not make the extension vector, or the role of
-# row security, have an administrator make them before (docs/backup.md). PG_BIN names the folder of PostgreSQL's programs where they
+# row security, have an administrator make them before (docs/operate/backup.md). PG_BIN names the folder of PostgreSQL's programs where they
 # are not on the PATH, and CONSPECTUS the program conspectus.
 set -eu
 

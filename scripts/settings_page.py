@@ -1,4 +1,4 @@
-"""Write docs/settings.md from the settings and their help."""
+"""Write docs/reference/settings.md from the settings and their help."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -6,7 +6,7 @@ from typing import Final, get_type_hints
 
 from conspectus.settings import PREFIX, Settings
 
-PAGE: Final = Path(__file__).parents[1] / "docs" / "settings.md"
+PAGE: Final = Path(__file__).parents[1] / "docs" / "reference" / "settings.md"
 HEAD: Final = """\
 <!-- Made by scripts/settings_page.py from src/conspectus/settings.py: change that, then run `make docs`. -->
 # Settings
@@ -16,17 +16,17 @@ Each setting is an environment variable, or under its own name (`chunk_size: 100
 `conspectus.settings.Settings`. Numbers are whole numbers. Sizes are in bytes unless the name says otherwise.
 """
 SECTIONS: Final = {
-    "path": ("Data and index", "[operations.md](operations.md)"),
+    "path": ("Data and index", "[operations.md](../operate/operations.md)"),
     "chunk_size": ("Documents", ""),
     "max_query_characters": ("Search", ""),
-    "embedder": ("Models", "[models.md](models.md)"),
-    "chat_model": ("Chat", "[chat.md](chat.md)"),
-    "summary_max_attempts": ("Streams, summaries and alerts", "[video.md](video.md)"),
+    "embedder": ("Models", "[models.md](../guides/models.md)"),
+    "chat_model": ("Chat", "[chat.md](../guides/chat.md)"),
+    "summary_max_attempts": ("Streams, summaries and alerts", "[video.md](../guides/video.md)"),
     "recent_memory_turns": (
         "Memory and graphs",
-        "[memory.md](memory.md), [graph.md](graph.md) and [mcp.md](mcp.md)",
+        "[memory.md](../guides/memory.md), [graph.md](../guides/graph.md) and [mcp.md](../guides/mcp.md)",
     ),
-    "job_max_attempts": ("Jobs and fetching", "[wikis.md](wikis.md)"),
+    "job_max_attempts": ("Jobs and fetching", "[wikis.md](../guides/sync.md)"),
     "host": ("Server", "[http.md](http.md), with the answer at each limit"),
     "url": ("Client", ""),
 }
@@ -36,11 +36,11 @@ TAIL: Final = """
 
 | variable | meaning |
 | --- | --- |
-| `CONTEXT_TOKEN_LIMIT` | tokens of the recent turns of an `AgentContext` ([agent.md](agent.md)) |
-| `OPENAI_API_KEY`, `AWS_REGION`, … | keys and regions of model providers, by the names of their own libraries ([models.md](models.md)) |
+| `CONTEXT_TOKEN_LIMIT` | tokens of the recent turns of an `AgentContext` ([agent.md](../guides/agent-context.md)) |
+| `OPENAI_API_KEY`, `AWS_REGION`, … | keys and regions of model providers, by the names of their own libraries ([models.md](../guides/models.md)) |
 | `CONSPECTUS_RERANKER_KEY` | key of a `/rerank` service |
 | `PGPASSWORD`, … | variables of PostgreSQL's client library |
-| `ORT_DISABLE_TELEMETRY` | telemetry of ONNX Runtime ([operations.md](operations.md#telemetry)) |
+| `ORT_DISABLE_TELEMETRY` | telemetry of ONNX Runtime ([operations.md](../operate/operations.md#telemetry)) |
 | `NO_COLOR` | no colors on the command line |
 """  # noqa: E501
 

@@ -115,7 +115,7 @@ def show(console: Console, title: str, figures: Mapping[str, Figures]) -> None:
 
 
 def markdown(title: str, figures: Mapping[str, Figures]) -> str:
-    """For docs/benchmarks.md."""
+    """For docs/benchmarks/index.md."""
     rows = [["", *figures], ["---"] * (len(figures) + 1)]
     rows += [[line.title, *cells(line, list(figures.values()))] for line in LINES]
     table = "\n".join(f"| {' | '.join(row)} |" for row in rows)

@@ -51,8 +51,8 @@ class Settings:
     """What an engine is opened with.
 
     Each field is the variable CONSPECTUS_<FIELD> of the environment, or a name in a YAML file. Its help is
-    the second argument of `Annotated`; `scripts/settings_page.py` makes `docs/settings.md` from it. Sizes
-    are in bytes unless the name says otherwise.
+    the second argument of `Annotated`; `scripts/settings_page.py` makes `docs/reference/settings.md` from it.
+    Sizes are in bytes unless the name says otherwise.
     """
 
     path: Annotated[str, "data directory, or the `postgresql://` URL of a database"] = "conspectus-data"
@@ -99,7 +99,7 @@ class Settings:
     max_query_characters: Annotated[int, "maximum characters of a query"] = 10_000
     max_limit: Annotated[int, "maximum results of a query, and rows of a page"] = 1_000
     max_context_tokens: Annotated[
-        int, "maximum window of a `ContextManager` ([video_manager.md](video_manager.md))"
+        int, "maximum window of a `ContextManager` ([video manager](../guides/video-manager.md))"
     ] = 100_000
     max_thread_chunks: Annotated[int, "maximum chunks of a thread that are read for a hit"] = 500
     max_thread_messages: Annotated[int, "maximum messages of a reply chain"] = 100

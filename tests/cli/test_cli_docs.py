@@ -1,4 +1,4 @@
-"""docs/cli.md names every command, every option and every exit code, and nothing else."""
+"""docs/reference/cli.md names every command, every option and every exit code, and nothing else."""
 
 import re
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from conspectus.cli.main import COMMANDS as PATHS
 from conspectus.cli.main import build_app
 from conspectus.model.filter import FIELDS
 
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
 
 
 def commands(command: Any, name: str) -> Iterator[tuple[str, Any]]:

@@ -74,11 +74,16 @@ def browser() -> Iterator[Browser]:
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
     """Pages of this project in the collection `docs`, in two sources, on a server that needs no key."""
     folder = tmp_path_factory.mktemp("docs")
-    names = ("chat", "cli", "conversations", "features", "install", "memory", "wikis")
+    names = (
+        *("get-started/features", "get-started/install", "guides/chat", "guides/memory", "guides/sync"),
+        *("guides/team-chat", "reference/cli"),
+    )
     with conspectus.open(folder) as engine:
         handbook = [ROOT / "docs" / f"{name}.md" for name in names]
         engine.documents.add_files(handbook, collection="docs", source="handbook")
-        engine.documents.add_files([ROOT / "docs" / "backup.md"], collection="docs", source="runbooks")
+        engine.documents.add_files(
+            [ROOT / "docs" / "operate" / "backup.md"], collection="docs", source="runbooks"
+        )
         engine.documents.wait_until_embedded(collection="docs")
     with served(folder, "--no-auth") as found:
         yield found

@@ -27,8 +27,12 @@ class Shared:
 def shared(tmp_path: Path) -> Iterator[Shared]:
     """The handbook, which both see, and the runbooks, which only ann sees."""
     with conspectus.open(tmp_path, settings=conspectus.Settings(embedder="none")) as engine:
-        engine.documents.add_files([ROOT / "docs" / "cli.md"], collection="docs", source="handbook")
-        engine.documents.add_files([ROOT / "docs" / "backup.md"], collection="docs", source="runbooks")
+        engine.documents.add_files(
+            [ROOT / "docs" / "reference" / "cli.md"], collection="docs", source="handbook"
+        )
+        engine.documents.add_files(
+            [ROOT / "docs" / "operate" / "backup.md"], collection="docs", source="runbooks"
+        )
         keys = {}
         for name in ("ann", "bob"):
             engine.people.create_user(name)

@@ -17,7 +17,7 @@ from tests.mcp.conftest import client
 
 TOOLS = listed(ToolOptions(8_000))
 WRITES = {"remember", "update_memory", "forget", "add_facts"}
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "mcp.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "guides" / "mcp.md").read_text(encoding="utf-8")
 
 
 async def test_a_client_sees_every_tool_in_both_versions_of_the_protocol(engine: Engine) -> None:

@@ -194,7 +194,7 @@ OTHER_WORDS = frozenset(
     """,
     )
 )
-"""What modules and public classes were called before they had the terms of docs/glossary.md."""
+"""What modules and public classes were called before they had the terms of docs/concepts/glossary.md."""
 
 
 def other_words(path: Path) -> list[str]:

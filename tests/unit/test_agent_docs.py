@@ -10,7 +10,7 @@ from conspectus.facades.agent.context import ContextOptions
 from conspectus.facades.agent.mapping import AgentQuery, Beside
 
 ROOT = Path(__file__).resolve().parents[2]
-MANUAL = (ROOT / "docs" / "agent.md").read_text(encoding="utf-8")
+MANUAL = (ROOT / "docs" / "guides" / "agent-context.md").read_text(encoding="utf-8")
 BLOCKING = [getattr(agent, name) for name in agent.__all__ if not name.startswith("Async")]
 
 

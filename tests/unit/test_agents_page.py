@@ -1,9 +1,9 @@
-"""docs/agents.md has a program for each library; tests/unit/test_pages.py runs them."""
+"""docs/guides/frameworks.md has a program for each library; tests/unit/test_pages.py runs them."""
 
 import re
 from pathlib import Path
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "agents.md"
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "guides" / "frameworks.md"
 PROGRAMS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
 
 

@@ -1,4 +1,4 @@
-"""The extras: `all` has them, and docs/install.md lists them."""
+"""The extras: `all` has them, and docs/get-started/install.md lists them."""
 
 import re
 import tomllib
@@ -15,5 +15,5 @@ def test_all_installs_every_extra_but_those_left_out() -> None:
 
 
 def test_every_extra_is_documented() -> None:
-    page = (ROOT / "docs" / "install.md").read_text("utf-8")
+    page = (ROOT / "docs" / "get-started" / "install.md").read_text("utf-8")
     assert set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE)) == set(EXTRAS)

@@ -23,7 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 PAGES = [
     page
-    for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+    for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if BLOCK.search(page.read_text(encoding="utf-8"))
 ]
 PORT = "8642"
@@ -64,7 +64,7 @@ async def ran(language: str, block: str, folder: Path, settings: dict[str, str])
     return said.decode()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
 async def test_blocks_of_a_page_run_as_they_stand(page: Path, tmp_path: Path) -> None:
     copytree(ROOT / "examples", tmp_path / "examples")
     blocks = BLOCK.findall(page.read_text(encoding="utf-8"))

@@ -1,4 +1,4 @@
-"""docs/http.md names every route with what it does, and every error with its status and code."""
+"""docs/reference/http.md names every route with what it does, and every error with its status and code."""
 
 import re
 from collections.abc import Iterator
@@ -10,7 +10,7 @@ from conspectus.settings import Settings
 from conspectus.web.problem_details import CODES, status_of
 from tests.web.conftest import Site
 
-DOCS = (Path(__file__).resolve().parents[2] / "docs" / "http.md").read_text(encoding="utf-8")
+DOCS = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "http.md").read_text(encoding="utf-8")
 
 
 def routes(site: Site) -> list[str]:

@@ -251,7 +251,7 @@ class Similarity:
 
 
 MINILM = Similarity(related=Percentiles(0.23, 0.55, 0.77), unrelated=Percentiles(-0.07, 0.11, 0.35))
-"""All nine sets of docs/models.md together, by `conspectus eval similarity`."""
+"""All nine sets of docs/guides/models.md together, by `conspectus eval similarity`."""
 
 
 def measured(space: EmbeddingSpace | None) -> Similarity | None:
