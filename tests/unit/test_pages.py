@@ -1,13 +1,15 @@
-"""Every Python program and every shell command of the README and the manual runs as it stands.
+"""Every Python program, shell command and MCP configuration of the README and the manual runs as it stands.
 
-The blocks of a page run in their order in one folder, beside the files of examples/. A page that asks
-a server finds one over the same folder. There is a chat model that answers.
+The blocks of a page run in their order in one folder, beside the files of examples/. `conspectus serve` runs
+until the page ends; a page that asks a server without it has one over the same folder. There is a chat model
+that answers.
 """
 
 import asyncio
 import json
 import os
 import re
+import shlex
 import sys
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
@@ -19,6 +21,8 @@ import pytest
 from tests.support.chat_server import ChatServer
 from tests.support.web_server import Answer, ScriptedServer
 
+from mcp import Client, StdioServerParameters
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```(python|sh)\n(.*?)^```$(?:\n+```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
 PAGES = [
@@ -26,6 +30,9 @@ PAGES = [
     for page in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
     if BLOCK.search(page.read_text(encoding="utf-8"))
 ]
+MCP = re.compile(r"^```json\n(\{[^`]*\"mcpServers\".*?)^```$", re.MULTILINE | re.DOTALL)
+MCP_PAGES = [page for page in PAGES if MCP.search(page.read_text(encoding="utf-8"))]
+SERVE = "conspectus serve"
 PORT = "8642"
 MESSAGE = {"role": "assistant", "content": "We were talking about the meeting."}
 SAID = {
@@ -36,11 +43,10 @@ SAID = {
 
 
 @asynccontextmanager
-async def served(folder: Path, settings: dict[str, str]) -> AsyncIterator[str]:
+async def served(folder: Path, settings: dict[str, str], command: str) -> AsyncIterator[str]:
     """The port of a server over the folder's data."""
-    command = ("conspectus", "serve", "--no-auth", "--port", "0")
     server = await asyncio.create_subprocess_exec(
-        *command, cwd=folder, env=settings, stdout=PIPE, stderr=PIPE
+        *shlex.split(command), "--port", "0", cwd=folder, env=settings, stdout=PIPE, stderr=PIPE
     )
     assert server.stderr is not None
     try:
@@ -64,26 +70,47 @@ async def ran(language: str, block: str, folder: Path, settings: dict[str, str])
     return said.decode()
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
-async def test_blocks_of_a_page_run_as_they_stand(page: Path, tmp_path: Path) -> None:
-    copytree(ROOT / "examples", tmp_path / "examples")
-    blocks = BLOCK.findall(page.read_text(encoding="utf-8"))
+@asynccontextmanager
+async def surroundings() -> AsyncIterator[dict[str, str]]:
+    """The environment of a page: no settings but those of two servers that answer chats."""
     answer = Answer(json.dumps(SAID).encode(), type="application/json")
-    async with AsyncExitStack() as servers:
-        chat = await servers.enter_async_context(ChatServer(["Every night", " at two [1]."]))
-        openai = await servers.enter_async_context(ScriptedServer({"/v1/chat/completions": answer}))
+    async with (
+        ChatServer(["Every night", " at two [1]."]) as chat,
+        ScriptedServer({"/v1/chat/completions": answer}) as openai,
+    ):
         settings = {name: value for name, value in os.environ.items() if not name.startswith("CONSPECTUS_")}
         settings |= {"PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}", "KEY": "csp_any"}
         settings |= {"OPENAI_BASE_URL": f"{openai.base}/v1", "OPENAI_API_KEY": "none"}
-        settings |= {"CONSPECTUS_CHAT_MODEL": "openai:m", "CONSPECTUS_CHAT_BASE_URL": chat.url}
-        port = PORT
-        if any(PORT in block for _, block, _ in blocks):
-            port = await servers.enter_async_context(served(tmp_path, settings))
-        for kind, block, output in blocks:
-            said = await ran(kind, block.replace(PORT, port), tmp_path, settings)
-            assert not output or said == output
+        yield settings | {"CONSPECTUS_CHAT_MODEL": "openai:m", "CONSPECTUS_CHAT_BASE_URL": chat.url}
 
 
-def test_the_readme_begins_with_a_program_and_its_output() -> None:
-    kind, block, output = BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8"))[0]
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+async def test_blocks_of_a_page_run_as_they_stand(page: Path, tmp_path: Path) -> None:
+    copytree(ROOT / "examples", tmp_path / "examples")
+    port = PORT
+    async with AsyncExitStack() as servers:
+        settings = await servers.enter_async_context(surroundings())
+        for kind, block, output in BLOCK.findall(page.read_text(encoding="utf-8")):
+            command = block.strip() if block.startswith(SERVE) else f"{SERVE} --no-auth"
+            if port == PORT and (block.startswith(SERVE) or PORT in block):
+                port = await servers.enter_async_context(served(tmp_path, settings, command))
+            if not block.startswith(SERVE):
+                said = await ran(kind, block.replace(PORT, port), tmp_path, settings)
+                assert not output or said == output
+
+
+@pytest.mark.parametrize("page", MCP_PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
+async def test_an_mcp_configuration_of_a_page_starts_a_server_with_tools(page: Path, tmp_path: Path) -> None:
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    for block in MCP.findall(page.read_text(encoding="utf-8")):
+        [program] = json.loads(block.replace("/home/ann", str(tmp_path)))["mcpServers"].values()
+        server = StdioServerParameters(**program, cwd=tmp_path, env={"PATH": path})
+        async with Client(server) as client:
+            assert (await client.list_tools()).tools
+
+
+def test_the_readme_is_short_and_begins_with_a_program_and_its_output() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    kind, block, output = BLOCK.findall(text)[0]
     assert (kind, bool(block), bool(output)) == ("python", True, True)
+    assert text.count("\n") <= 200
