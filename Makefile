@@ -13,6 +13,7 @@ FULL := --extra anthropic --extra google --extra cohere --extra bedrock --extra 
 NPM = PATH="$(CURDIR)/$(BIN):$$PATH" nice -n 19 $(BIN)/npm --prefix console
 PACKAGES := console/node_modules/.ready
 CONSOLE := src/conspectus/web/console/index.html
+SITE := src/conspectus/web/docs/index.html.gz
 # Tests that no slow machine hurries.
 PATIENT := tests/property tests/cli tests/congruence tests/migration
 # Tests of one module at a time, without a store.
@@ -22,7 +23,7 @@ export DATA QUESTIONS
 # Otherwise each of the many programs that tests start would compile this one anew.
 export PYTHONDONTWRITEBYTECODE :=
 
-.PHONY: demo check test lint quick behaviour types style patient pages docs console wheel bench bench-peers lock sbom clean
+.PHONY: demo check test lint quick behaviour types style patient pages docs pictures console wheel bench bench-peers lock sbom clean
 
 demo: $(CONSOLE)  ## ingest real text, ask three questions, show the windows; DATA=dir, QUESTIONS="a? | b?"
 	@$(BIN)/python scripts/demo.py
@@ -58,16 +59,17 @@ patient: $(READY)
 	nice -n 19 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow" $(PATIENT)
 
 # Playwright keeps an event loop of its own, which tests of coroutines cannot have beside theirs.
-pages: $(CONSOLE)
+pages: $(CONSOLE) $(SITE)
 	nice -n 19 $(BIN)/python -m pytest -q tests/console
 
-docs: $(CONSOLE)  ## write the pages and the pictures that are made from code
-	$(BIN)/python scripts/settings_page.py
+docs: $(SITE)  ## build the documentation, which the server then has at /console/docs
+
+pictures: $(CONSOLE)  ## take the pictures of the console anew
 	$(BIN)/python scripts/screenshots.py
 
 console: $(CONSOLE)  ## build the web console, which the server then has at /console
 
-wheel: $(CONSOLE)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
+wheel: $(CONSOLE) $(SITE)  ## install the built wheel in fresh environments, with pip 23.0 and the newest, and run it
 	$(BIN)/python scripts/try_wheel.py
 
 bench: $(READY)  ## the slow tests, all examples of those that chance makes, the benchmarks (see docs/benchmarks/index.md)
@@ -80,10 +82,11 @@ bench-peers: $(READY)  ## the same work beside other engines, which it installs 
 	$(BIN)/python benchmarks/peers.py
 
 lock: $(VENV)/.lock  ## pin requirements/*.txt anew; UPGRADE=--upgrade takes the newest releases
-	$(call compile,requirements/dev.txt,--group pyproject.toml:dev)
-	$(call compile,requirements/base.txt,--constraint requirements/dev.txt)
-	$(call compile,requirements/server.txt,--constraint requirements/dev.txt $(SERVER))
-	$(call compile,requirements/server-full.txt,--constraint requirements/dev.txt $(SERVER) $(FULL))
+	$(call compile,requirements/dev.txt,pyproject.toml --group pyproject.toml:dev)
+	$(call compile,requirements/base.txt,pyproject.toml --constraint requirements/dev.txt)
+	$(call compile,requirements/docs.txt,--constraint requirements/dev.txt --group pyproject.toml:docs)
+	$(call compile,requirements/server.txt,pyproject.toml --constraint requirements/dev.txt $(SERVER))
+	$(call compile,requirements/server-full.txt,pyproject.toml --constraint requirements/dev.txt $(SERVER) $(FULL))
 
 sbom: $(VENV)/.sbom  ## list what the largest image installs, in dist/sbom.json (CycloneDX)
 	mkdir -p dist
@@ -91,14 +94,14 @@ sbom: $(VENV)/.sbom  ## list what the largest image installs, in dist/sbom.json 
 		--output-format JSON --output-file dist/sbom.json requirements/server-full.txt
 
 clean:  ## remove what can be made again, the environment included
-	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info console/node_modules src/conspectus/web/console
+	rm -rf $(VENV) .benchmarks .demo .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist src/*.egg-info console/node_modules src/conspectus/web/console src/conspectus/web/docs
 	find src tests scripts benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
 # The versions hold for every Python in requires-python and every platform; no registry address is written.
 define compile
 $(VENV)/lock/bin/uv --no-config pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-emit-find-links --custom-compile-command "make lock" $(UPGRADE) \
-	pyproject.toml $(2) --output-file $(1)
+	$(2) --output-file $(1)
 endef
 
 # Python compiles what is used when it is used; compiling everything would take as long as the rest. The pip that
@@ -117,6 +120,11 @@ $(PACKAGES): console/package.json console/package-lock.json $(READY)
 
 $(CONSOLE): $(PACKAGES) console/index.html console/vite.config.ts $(shell find console/src console/public -type f -not -name schema.d.ts)
 	$(NPM) run --silent build
+
+# The reference is made from the code, so any change of it counts.
+$(SITE): $(READY) $(shell find docs scripts/docs src/conspectus -type f ! -path 'src/conspectus/web/docs/*' ! -path '*/__pycache__/*' ! -path 'src/conspectus/web/console/*')
+	$(BIN)/python scripts/settings_page.py
+	nice $(BIN)/python -m scripts.docs
 
 $(VENV)/.lock: Makefile
 	$(PYTHON) -m venv $(VENV)/lock

@@ -52,7 +52,7 @@ def built(folder: Path, **variables: str) -> Path:
     package = source / "src"
     files = (path for path in package.rglob("*") if path.is_file() and path.suffix != ".c")
     expected = {path.relative_to(package).as_posix() for path in files}
-    expected |= {"conspectus/web/console/index.html"}
+    expected |= {"conspectus/web/console/index.html", "conspectus/web/docs/index.html.gz"}
     expected |= {f"conspectus-{VERSION}.dist-info/licenses/{name}" for name in ("LICENSE", "NOTICE")}
     pip_wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
     ran([*pip_wheel, "--wheel-dir", wheels, source], folder, **variables)

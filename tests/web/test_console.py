@@ -242,3 +242,42 @@ async def test_without_accounts_no_session_is_needed(api: httpx.AsyncClient) -> 
     answer = await api.post("/session", json={"key": "any"}, headers=OWN)
     assert (answer.json()["name"], "set-cookie" in answer.headers) == ("local", False)
     assert (await api.delete("/session")).status_code == 204
+
+
+@pytest.fixture
+async def manual(site: Site, tmp_path: Path) -> httpx.AsyncClient:
+    """Whoever opens the documentation, of which only compressed files are stored."""
+    site.app.state.docs = folder = tmp_path / "docs"
+    (folder / "guides").mkdir(parents=True)
+    for name in ("index.html", "guides/chat.html", "search.js"):
+        (folder / f"{name}.gz").write_bytes(gzip.compress(name.encode()))
+    return httpx.AsyncClient(transport=httpx.ASGITransport(site.app), base_url="http://localhost")
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+async def test_the_documentation_is_sent_as_the_client_reads_it(
+    manual: httpx.AsyncClient, encoding: str
+) -> None:
+    headers = {"Accept-Encoding": encoding}
+    begun = await manual.get("/console/docs", headers=headers)
+    assert (begun.status_code, begun.headers["location"]) == (307, "/console/docs/")
+    for path, name in (
+        ("", "index.html"),
+        ("guides/chat.html", "guides/chat.html"),
+        ("search.js", "search.js"),
+    ):
+        answer = await manual.get(f"/console/docs/{path}", headers=headers)
+        assert (answer.text, answer.headers.get("content-encoding", "identity")) == (name, encoding)
+        assert "unsafe" not in answer.headers["content-security-policy"]
+        held = {**headers, "If-None-Match": answer.headers["etag"]}
+        assert (await manual.get(f"/console/docs/{path}", headers=held)).status_code == 304
+
+
+async def test_the_documentation_has_no_pages_but_its_own(
+    manual: httpx.AsyncClient, site: Site, tmp_path: Path
+) -> None:
+    for path in ("x.html", "guides", "%2e%2e/secret.txt", "index.html.gz/x"):
+        assert (await manual.get(f"/console/docs/{path}")).status_code == 404
+    site.app.state.docs = tmp_path / "nothing"
+    answer = await manual.get("/console/docs/")
+    assert (answer.status_code, "make docs" in answer.text) == (404, True)

@@ -190,6 +190,7 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
 
 def _include(app: FastAPI, models: ModelsEndpoint, *, api: bool) -> None:
     app.state.console = pages.BUILT if api else None
+    app.state.docs = pages.SITE if api else None
     own = (server, pages)
     for group in (*GROUPS, *own) if api else own:
         app.router.routes.extend(group.router.routes)

@@ -1,6 +1,7 @@
-"""The pages of the server: `/`, the console, and the manual of the API at `/docs`, which loads nothing."""
+"""The pages of the server: `/`, the console, the documentation, and `/docs`, the API, which loads nothing."""
 
 import asyncio
+import gzip
 import hashlib
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -20,6 +21,9 @@ Operation = Mapping[str, Any]
 CONSOLE: Final = "/console"
 BUILT: Final = Path(__file__).resolve().parents[1] / "console"
 """The files of the console, which `make console` builds and every wheel has."""
+DOCS: Final = f"{CONSOLE}/docs"
+SITE: Final = Path(__file__).resolve().parents[1] / "docs"
+"""The pages of the documentation, which `make docs` builds and every wheel has."""
 ASSETS: Final = "assets/"
 INDEX: Final = "index.html"
 FOREVER: Final = "public, max-age=31536000, immutable"
@@ -44,7 +48,7 @@ POLICY: Final = (
 )
 NOT_BUILT: Final = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><title>Conspectus</title>'
-    "<p>The console is not built in this checkout; run <code>make console</code>.</html>"
+    "<p>The {what} is not built in this checkout; run <code>make {target}</code>.</html>"
 )
 
 
@@ -69,6 +73,27 @@ async def index(request: Request) -> Response:
     return JSONResponse(told, headers=vary)
 
 
+@router.api_route(DOCS, methods=["GET", "HEAD"])
+async def documentation_root(request: Request) -> RedirectResponse:
+    """The address from which the links of the documentation lead on."""
+    return RedirectResponse(f"{DOCS}/")
+
+
+@router.api_route(f"{DOCS}/{{path:path}}", methods=["GET", "HEAD"])
+async def documentation(request: Request, path: str) -> Response:
+    """A page or a file of the documentation."""
+    folder: Path | None = request.app.state.docs
+    if folder is None:
+        raise NotFound("page", DOCS)
+    files = await asyncio.to_thread(_files, folder)
+    if not {INDEX, f"{INDEX}.gz"} & files.keys():
+        return HTMLResponse(NOT_BUILT.format(what="documentation", target="docs"), 404)
+    path = path or INDEX
+    if path not in files and f"{path}.gz" not in files:
+        raise NotFound("page", f"{DOCS}/{path}")
+    return await _file(request, files, path)
+
+
 @router.api_route(CONSOLE, methods=["GET", "HEAD"])
 @router.api_route(f"{CONSOLE}/{{path:path}}", methods=["GET", "HEAD"])
 async def console(request: Request, path: str = "") -> Response:
@@ -78,15 +103,18 @@ async def console(request: Request, path: str = "") -> Response:
         raise NotFound("page", CONSOLE)
     files = await asyncio.to_thread(_files, folder)
     if INDEX not in files:
-        return HTMLResponse(NOT_BUILT, 404)
+        return HTMLResponse(NOT_BUILT.format(what="console", target="console"), 404)
     if path not in files and path.startswith(ASSETS):
         raise NotFound("file", path)
     return await _file(request, files, path if path in files else INDEX)
 
 
 async def _file(request: Request, files: Mapping[str, Path], path: str) -> Response:
+    """A file, or its compressed twin; where there is only the twin, it is unpacked for those who ask that."""
     packed = f"{path}.gz" in files and _weight(request.headers.get("accept-encoding", ""), "gzip") > 0
-    body = await asyncio.to_thread(files[f"{path}.gz" if packed else path].read_bytes)
+    body = await asyncio.to_thread(files[f"{path}.gz" if packed or path not in files else path].read_bytes)
+    if path not in files and not packed:
+        body = await asyncio.to_thread(gzip.decompress, body)
     tag = quoted(hashlib.sha256(body).hexdigest()[:32])
     headers = {
         "Cache-Control": FOREVER if path.startswith(ASSETS) else "no-cache",

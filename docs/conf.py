@@ -1,0 +1,34 @@
+"""Settings of the documentation site, which `python -m scripts.docs` builds with Sphinx."""
+
+from importlib.metadata import version as installed
+
+from pygments.lexers.special import TextLexer
+from sphinx.application import Sphinx
+
+project = "Conspectus"
+version = release = installed("conspectus")
+copyright = "the Conspectus authors"
+
+extensions = ["myst_parser"]
+exclude_patterns = ["_static"]
+myst_heading_anchors = 4
+html_theme = "furo"
+html_title = f"Conspectus {version}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_favicon = "_static/icon.svg"
+html_copy_source = False
+html_show_sourcelink = False
+html_show_sphinx = False
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#1b5e9e", "color-brand-content": "#1b5e9e"},
+    "dark_css_variables": {"color-brand-primary": "#8ab8f0", "color-brand-content": "#8ab8f0"},
+}
+# Signatures of many parameters have one a line.
+python_maximum_signature_line_length = 80
+toc_object_entries_show_parents = "hide"
+
+
+def setup(app: Sphinx) -> None:
+    """Show diagrams as their text: nothing draws them without a network."""
+    app.add_lexer("mermaid", TextLexer)

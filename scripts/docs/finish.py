@@ -1,0 +1,110 @@
+"""What Sphinx wrote, made fit for the server: no inline code, no link that leads nowhere, compressed."""
+
+import gzip
+import hashlib
+import re
+from html.parser import HTMLParser
+from importlib.metadata import distribution
+from pathlib import Path
+from typing import Final
+from urllib.parse import unquote, urldefrag
+
+COMPRESSIBLE: Final = {".css", ".html", ".js", ".json", ".svg", ".txt"}
+UNUSED: Final = {".buildinfo", "objects.inv", "file.png", "plus.png", "minus.png"}
+"""Files of Sphinx that no page uses."""
+INLINE: Final = re.compile(r"<(script|style)>(.*?)</\1>", re.DOTALL)
+STYLED: Final = re.compile(r'(?<=\s)style="([^"]*)"')
+
+
+class Page(HTMLParser):
+    """The links and the anchors of a page."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.anchors = {"", "top"}
+        self.feed(html)
+
+    def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
+        """Note what a tag links to and how it is called."""
+        for name, value in attributes:
+            if value is None:
+                continue
+            if name in {"href", "src"}:
+                self.links.append(value)
+            elif name == "id":
+                self.anchors.add(value)
+
+
+def broken_links(folder: Path) -> list[str]:
+    """The links of all pages, each with its page, to files or anchors that are not there."""
+    parsed = {path: Page(path.read_text(encoding="utf-8")) for path in sorted(folder.rglob("*.html"))}
+    found = []
+    for path, page in parsed.items():
+        for link in page.links:
+            address, anchor = urldefrag(link)
+            if re.match(r"[a-z]+:", address):
+                continue
+            target = (path.parent / unquote(address.partition("?")[0])).resolve() if address else path
+            other = parsed.get(target)
+            if not target.is_file() or (other and unquote(anchor) not in other.anchors):
+                found.append(f"{path.relative_to(folder)}: {link}")
+    return found
+
+
+def pack(made: Path, out: Path) -> None:
+    """Write the files compressed, with scripts and styles in files of their own."""
+    styles: dict[str, str] = {}
+    inline: dict[str, str] = {}
+    for path in sorted(made.rglob("*")):
+        if not path.is_file() or path.name in UNUSED or ".doctrees" in path.parts:
+            continue
+        body = path.read_bytes()
+        name = path.relative_to(made)
+        if path.suffix == ".html":
+            body = _without_inline(body.decode(), "../" * (len(name.parts) - 1), inline, styles).encode()
+        _write(out / name, body)
+    for name, text in inline.items():
+        _write(out / "_static" / name, text.encode())
+    rules = (f'[data-style="{key}"] {{ {rule} }}\n' for rule, key in sorted(styles.items()))
+    _write(out / "_static" / "styles.css", "".join(rules).encode())
+    _write(out / "licenses.txt", _licenses().encode())
+
+
+def _without_inline(html: str, root: str, inline: dict[str, str], styles: dict[str, str]) -> str:
+    """A page with links in place of its inline scripts and styles, which are noted."""
+
+    def moved(found: re.Match[str]) -> str:
+        kind, text = found.groups()
+        digest = hashlib.sha256(text.encode()).hexdigest()[:8]
+        name = f"inline-{digest}.{'js' if kind == 'script' else 'css'}"
+        inline[name] = text
+        address = f"{root}_static/{name}"
+        if kind == "style":
+            return f'<link rel="stylesheet" href="{address}">'
+        return f'<script src="{address}"></script>'
+
+    def named(found: re.Match[str]) -> str:
+        return f'data-style="{styles.setdefault(found[1], str(len(styles)))}"'
+
+    html = STYLED.sub(named, INLINE.sub(moved, html))
+    return html.replace("</head>", f'<link rel="stylesheet" href="{root}_static/styles.css"></head>', 1)
+
+
+def _write(path: Path, body: bytes) -> None:
+    """A file, compressed if that makes it smaller; the same input gives the same bytes."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if path.suffix in COMPRESSIBLE:
+        path = path.with_name(f"{path.name}.gz")
+        body = gzip.compress(body, 9, mtime=0)
+    path.write_bytes(body)
+
+
+def _licenses() -> str:
+    """The licences of the theme and of Sphinx, whose scripts and styles the site has."""
+    texts = []
+    for name in ("furo", "sphinx", "pygments"):
+        files = distribution(name).files or []
+        found = next(each for each in files if "license" in each.name.lower())
+        texts.append(f"{name}\n{'=' * len(name)}\n\n{found.read_text()}")
+    return "\n\n".join(texts)

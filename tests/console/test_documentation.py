@@ -1,0 +1,43 @@
+"""The documentation, as `make docs` builds it: it is read and searched under the policy of the console."""
+
+import os
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.console.conftest import ROOT, Opened, Site, scrolls_sideways, violations
+
+BUILT = ROOT / "src" / "conspectus" / "web" / "docs" / "index.html.gz"
+
+
+@pytest.fixture
+def reader(site: Site, visit: Opened) -> Page:
+    """A browser that has opened the documentation. Skips where it is not built, but not under CI."""
+    if not BUILT.exists() and os.environ.get("CI") != "true":
+        pytest.skip("run `make docs`")
+    return visit(site, "/docs")
+
+
+def test_a_page_is_read(reader: Page) -> None:
+    heading = reader.get_by_role("heading", level=1)
+    expect(heading).to_contain_text("Conspectus")
+    reader.get_by_role("link", name="Guides").first.click()
+    expect(heading).to_contain_text("Guides")
+    assert reader.url.endswith("/console/docs/guides/index.html")
+    assert violations(reader) == []
+
+
+def test_a_search_finds_pages_and_shows_where(reader: Page) -> None:
+    reader.get_by_role("textbox", name="Search").fill("backup")
+    reader.keyboard.press("Enter")
+    found = reader.locator("ul.search li").first
+    expect(found).to_contain_text("backup", ignore_case=True)
+    expect(reader.locator("ul.search p.context").first).to_contain_text("backup", ignore_case=True)
+    found.get_by_role("link").first.click()
+    expect(reader.locator("article")).to_contain_text("backup", ignore_case=True)
+
+
+def test_a_page_fits_a_narrow_window(site: Site, visit: Opened, reader: Page) -> None:
+    page = visit(site, "/docs/reference/settings.html", narrow=True)
+    expect(page.get_by_role("heading", level=1)).to_contain_text("Settings")
+    assert not scrolls_sideways(page)
