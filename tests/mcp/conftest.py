@@ -1,5 +1,6 @@
 """Engines with something in them, and the official client on each transport."""
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,9 @@ from mcp_types import CallToolResult, TextContent
 
 from conspectus import bootstrap
 from conspectus.engine import Engine
-from conspectus.mcp.server import build_server
-from conspectus.mcp.tool import AnyEngine, ToolOptions
+from conspectus.engine.any_engine import AnyEngine
+from conspectus.mcp.server import TOOLS, build_server
+from conspectus.mcp.tool import ToolOptions
 from conspectus.model.memory import Scope
 from conspectus.model.records import NewDocument
 from conspectus.settings import Settings
@@ -49,26 +51,32 @@ def text_of(result: CallToolResult) -> str:
     return block.text
 
 
+async def called(asked: Client, name: str, arguments: dict[str, Any]) -> CallToolResult:
+    """The result of a tool, or of an operation through the tool for these."""
+    if name in TOOLS:
+        return await asked.call_tool(name, arguments)
+    budget = {"max_tokens": arguments["max_tokens"]} if "max_tokens" in arguments else {}
+    rest = {each: value for each, value in arguments.items() if each != "max_tokens"}
+    return await asked.call_tool("operations", {"name": name, "arguments": rest, **budget})
+
+
 async def said(asked: Client, tool: str, **arguments: Any) -> str:
     """What a tool says, which has to be no error."""
-    result = await asked.call_tool(tool, arguments)
+    result = await called(asked, tool, arguments)
     assert not result.is_error, text_of(result)
     return text_of(result)
 
 
 async def refused(asked: Client, tool: str, **arguments: Any) -> str:
     """Why a tool refuses."""
-    result = await asked.call_tool(tool, arguments)
+    result = await called(asked, tool, arguments)
     assert result.is_error, text_of(result)
-    assert result.structured_content is None
     return text_of(result)
 
 
 async def told(asked: Client, tool: str, **arguments: Any) -> dict[str, Any]:
     """The data of a tool that gives some."""
-    result = await asked.call_tool(tool, arguments)
-    assert not result.is_error, text_of(result)
-    data: dict[str, Any] = result.structured_content
+    data: dict[str, Any] = json.loads(await said(asked, tool, **arguments))
     return data
 
 

@@ -93,8 +93,8 @@ async def test_a_long_document_is_read_in_pieces_that_join(engine: Engine) -> No
 
 async def test_collections_are_listed_with_their_sources(engine: Engine, shelf: dict[str, str]) -> None:
     async with client(engine) as asked:
+        assert (await told(asked, "list_collections"))["collections"] == [{"name": "default"}]
         listed = await told(asked, "list_collections", collection="default")
-        assert listed["collections"] == [{"name": "default", "description": ""}]
         assert {"name": "handbook", "kind": "manual"} in listed["sources"]
 
 
@@ -111,7 +111,13 @@ async def test_a_text_cannot_pass_for_a_passage(engine: Engine) -> None:
 async def test_documents_are_resources(engine: Engine, shelf: dict[str, str]) -> None:
     async with client(engine) as asked:
         templates = (await asked.list_resource_templates()).resource_templates
-        assert [each.uri_template for each in templates] == ["conspectus://document/{id}"]
+        assert [each.uri_template for each in templates] == [
+            "conspectus://document/{id}",
+            "conspectus://collection/{name}",
+        ]
+        (listed,) = (await asked.list_resources()).resources
+        (sources,) = (await asked.read_resource(listed.uri)).contents
+        assert isinstance(sources, TextResourceContents) and "handbook" in sources.text
         (read,) = (await asked.read_resource(f"conspectus://document/{shelf['Backups']}")).contents
         assert isinstance(read, TextResourceContents) and BACKUPS.strip() in read.text
         for uri in ("conspectus://document/none", "file:///etc/passwd"):

@@ -1,6 +1,6 @@
 """A result never costs more than was allowed, whatever texts hold and however it is counted."""
 
-import json
+from typing import Any
 
 import pytest
 from hypothesis import example, given, settings
@@ -12,7 +12,7 @@ from conspectus.engine import Engine
 from conspectus.mcp.search_tools import piece
 from conspectus.mcp.tool import MARK, MIN_TOKENS, ResultPage, ToolBudget, filled
 from conspectus.model.records import NewDocument
-from tests.mcp.conftest import client, text_of, told
+from tests.mcp.conftest import called, client, text_of, told
 from tests.repetitions import tries
 
 COUNT = local_counter("o200k_base")
@@ -74,9 +74,8 @@ def test_as_much_as_fits_is_shown() -> None:
 
 def cost(result: CallToolResult) -> int:
     """What all of it costs, as the documents say."""
-    data = result.structured_content
-    told = "" if data is None else json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    return COUNT(text_of(result)) + (COUNT(told) if told else 0)
+    assert result.structured_content is None
+    return COUNT(text_of(result))
 
 
 @pytest.mark.parametrize("tokens", [MIN_TOKENS, 257, 1_000, 8_000])
@@ -87,14 +86,16 @@ async def test_no_tool_is_over_on_texts_that_are_hard_to_cut(engine: Engine, tok
         scope = {"user": "ann"}
         memories = [{"text": f"ferry {text}"[:90_000], "speaker": text[:90]} for text in HARD[:2] + HARD[4:]]
         facts = [{"subject": "ferry", "predicate": "p", "object": f"ferry{text[:90]}"} for text in HARD[4:]]
-        calls = [("remember", {"memories": memories * 5, **scope}), ("add_facts", {"facts": facts})]
-        calls += [(name, {"query": "ferry"}) for name in ("search", "context", "explain", "find_entities")]
-        calls += [(name, {"query": "ferry", **scope}) for name in ("recall", "memory_context")]
-        calls += [("history", scope), ("neighbors", {"node": "ferry"}), ("list_collections", {})]
+        calls: list[tuple[str, dict[str, Any]]] = [("remember", {"memories": memories * 5, **scope})]
+        calls += [("add_facts", {"facts": facts})]
+        calls += [(name, {"query": "ferry"}) for name in ("search", "context", "explain", "graph")]
+        calls += [("recall", {"query": "ferry", "window": window, **scope}) for window in (False, True)]
+        calls += [("history", scope), ("graph", {"node": "ferry"}), ("list_collections", {})]
+        calls += [("list_documents", {"collection": "default"}), ("list_nodes", {"graph": "default"})]
         calls += [("read_document", {"document": each.id}) for each in written]
         calls += [("forget", {"everything": True, "confirm": True, **scope})]
         for name, arguments in calls:
-            result = await asked.call_tool(name, {**arguments, "max_tokens": tokens})
+            result = await called(asked, name, {**arguments, "max_tokens": tokens})
             assert not result.is_error, (name, text_of(result))
             assert 0 < cost(result) <= tokens, name
 

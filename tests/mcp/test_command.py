@@ -64,19 +64,16 @@ async def test_the_data_may_lie_on_a_server(tmp_path: Path) -> None:
     fact = {"subject": "Ann", "predicate": "lives_in", "object": "Bern"}
     with Live(tmp_path / "data", SETTINGS) as live:
         async with connected(live) as asked:
-            assert (
-                await said(asked, "recall", query="x", user="ann")
-                == "Nothing is remembered that is relevant."
-            )
+            assert await said(asked, "recall", query="x", user="ann") == "No relevant memory was found."
             (memory,) = await remembered(asked, "The ferry leaves at noon.", user="ann")
             assert "noon" in await said(asked, "recall", query="ferry", user="ann")
-            assert "noon" in await said(asked, "memory_context", query="ferry", user="ann")
+            assert "noon" in await said(asked, "recall", window=True, query="ferry", user="ann")
             await told(asked, "update_memory", memory=memory, text="It leaves at one.", user="ann")
             assert "at one" in await said(asked, "history", user="ann")
             assert (await told(asked, "forget", ids=[memory], confirm=True, user="ann"))["memories"] == 1
             assert (await told(asked, "add_facts", facts=[fact]))["new_nodes"] == 2
-            assert "Bern" in await said(asked, "neighbors", node="Ann")
-            assert "Ann (entity" in await said(asked, "find_entities", query="Ann")
+            assert "Bern" in await said(asked, "graph", node="Ann")
+            assert "Ann (entity" in await said(asked, "graph", query="Ann")
             assert await said(asked, "context", query="ferry") == "Nothing relevant was found."
             assert (await refused(asked, "read_document", document="x")).startswith("not_found")
 

@@ -13,16 +13,16 @@ async def test_facts_are_found_and_walked(engine: Engine) -> None:
     async with client(engine) as asked:
         written = await told(asked, "add_facts", facts=FACTS)
         assert (written["written"], written["new_nodes"]) == (2, 3)
-        assert "Django (framework; score " in await said(asked, "find_entities", query="the Django framework")
-        around = await said(asked, "neighbors", node="Django", hops=2)
+        assert "Django (framework; score " in await said(asked, "graph", query="the Django framework")
+        around = await said(asked, "graph", node="Django", hops=2)
         assert (
             "hop 2, decay 0.5: Guido (person) by Django —written_in→ Python, Python —made_by→ Guido" in around
         )
-        against = await said(asked, "neighbors", node="Python", direction="in")
+        against = await said(asked, "graph", node="Python", direction="in")
         assert "Python ←written_in— Django" in against and "Guido" not in against
         assert against.startswith("1 node around Python\n") and around.startswith("2 nodes around Django\n")
-        assert "Guido" not in await said(asked, "neighbors", node="Python", types=["written_in"])
-        assert "Guido" not in await said(asked, "neighbors", node="Python", min_weight=0.6)
+        assert "Guido" not in await said(asked, "graph", node="Python", types=["written_in"])
+        assert "Guido" not in await said(asked, "graph", node="Python", min_weight=0.6)
 
 
 async def test_the_same_fact_again_changes_nothing(engine: Engine) -> None:
@@ -47,20 +47,16 @@ async def test_a_newer_fact_ends_the_one_before(engine: Engine) -> None:
         await told(asked, "add_facts", facts=[works("Acme", "2020-01-01")])
         newer = await told(asked, "add_facts", facts=[works("Bolt", "2024-01-01")])
         assert len(newer["facts"][0]["closed"]) == 1
-        then = await said(asked, "neighbors", node="Ann", at="2021-01-01")
+        then = await said(asked, "graph", node="Ann", at="2021-01-01")
         assert "Acme" in then and "Bolt" not in then
-        now = await said(asked, "neighbors", node="Ann", at="2025-01-01")
+        now = await said(asked, "graph", node="Ann", at="2025-01-01")
         assert "Bolt" in now and "Acme" not in now
 
 
 async def test_what_is_not_there_is_said(engine: Engine) -> None:
     async with client(engine) as asked:
-        assert (await refused(asked, "neighbors", node="x", graph="none")).startswith("not_found")
+        assert (await refused(asked, "graph", node="x", graph="none")).startswith("not_found")
         await told(asked, "add_facts", facts=FACTS)
-        assert await refused(asked, "neighbors", node="Rust") == "not_found: no node 'Rust'"
-        assert (
-            await said(asked, "find_entities", query="Pyth", collection="default") == "No node is about that."
-        )
-        assert (await refused(asked, "neighbors", node="x", of_memory=True, user="ann")).startswith(
-            "not_found"
-        )
+        assert await refused(asked, "graph", node="Rust") == "not_found: no node 'Rust'"
+        assert await said(asked, "graph", query="Pyth", collection="default") == "No matching node."
+        assert (await refused(asked, "graph", node="x", of_memory=True, user="ann")).startswith("not_found")

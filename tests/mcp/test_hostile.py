@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from mcp.shared.exceptions import MCPError
 
 from conspectus.engine import Engine
-from conspectus.mcp.server import OFFERS
-from tests.mcp.conftest import client, refused, text_of
+from conspectus.mcp.operation_tools import TABLE_OPERATIONS, TEXT_OPERATIONS
+from conspectus.mcp.server import TOOLS
+from tests.mcp.conftest import called, client, refused, text_of
 from tests.repetitions import tries
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
@@ -46,8 +47,8 @@ WRONG: list[tuple[str, dict[str, Any]]] = [
     ("remember", {"memories": [{"text": "x"}], "user": "\x00"}),
     ("remember", {"memories": [{"text": "x"}], "user": " "}),
     ("forget", {"older_than_days": -1}),
-    ("neighbors", {"node": "x", "hops": 6}),
-    ("neighbors", {"node": "x", "direction": "sideways"}),
+    ("graph", {"node": "x", "hops": 6}),
+    ("graph", {"node": "x", "direction": "sideways"}),
     ("add_facts", {"facts": [{"subject": "a", "predicate": "b", "object": "c", "weight": 0}]}),
     ("add_facts", {"facts": [{"subject": "a", "predicate": "b", "object": "c"}], "graph": "graph/bob//"}),
 ]
@@ -72,7 +73,8 @@ async def test_a_tool_that_does_not_exist_is_an_error_of_the_protocol(engine: En
                 await asked.call_tool(name, {})
             assert caught.value.error.code == -32602
             assert len(str(caught.value)) < 500
-        assert not (await asked.call_tool("list_collections", {})).is_error
+        assert (await refused(asked, "drop_everything")).startswith("invalid_input: name: unknown operation")
+        assert not (await called(asked, "list_collections", {})).is_error
 
 
 JSON = st.recursive(
@@ -80,15 +82,24 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=6,
 )
-NAMES = sorted({name for each in OFFERS.values() for name in each.arguments.model_fields})
+SPECS = {**TOOLS, **TEXT_OPERATIONS}
+ARGUMENTS = {
+    **{name: sorted(each.arguments.model_fields) for name, each in SPECS.items()},
+    **{
+        name: [leaf.name for one in each.parameters for leaf in one.leaves]
+        for name, each in TABLE_OPERATIONS.items()
+        if each.verb != "DELETE"
+    },
+}
+NAMES = sorted({name for each in ARGUMENTS.values() for name in each})
 
 
 @settings(max_examples=tries(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data())
 async def test_no_arguments_break_a_tool(engine: Engine, data: st.DataObject) -> None:
-    tool = data.draw(st.sampled_from(sorted(OFFERS)))
-    known = st.sampled_from(sorted(OFFERS[tool].arguments.model_fields))
+    tool = data.draw(st.sampled_from(sorted(ARGUMENTS)))
+    known = st.sampled_from(ARGUMENTS[tool] or NAMES)
     arguments = data.draw(st.dictionaries(known | st.sampled_from(NAMES), JSON, max_size=5))
     async with client(engine) as asked:
-        result = await asked.call_tool(tool, arguments)
+        result = await called(asked, tool, arguments)
         assert engine.tokenizer()(text_of(result)) <= 8_000

@@ -13,7 +13,7 @@ import pytest
 from mcp.client.streamable_http import streamable_http_client
 
 from conspectus import bootstrap
-from conspectus.mcp.server import OFFERS
+from conspectus.mcp.server import TOOLS
 from conspectus.model.records import NewDocument
 from conspectus.testing.embedders import HashedEmbedder
 from mcp import Client
@@ -74,7 +74,7 @@ def post(live: Live, headers: dict[str, str] | None = None, **body: Any) -> http
 async def test_without_accounts_the_machine_itself_is_the_owner(keyless: Live) -> None:
     for mode in ("auto", "legacy"):
         async with client(keyless, mode=mode) as asked:
-            assert len((await asked.list_tools()).tools) == len(OFFERS)
+            assert len((await asked.list_tools()).tools) == len(TOOLS)
             await remembered(asked, "The ferry leaves at noon.", user=mode)
             assert "noon" in await said(asked, "recall", query="ferry", user=mode)
 
@@ -106,6 +106,8 @@ async def test_a_key_that_reads_writes_nothing(live: Live, keys: dict[str, str])
             "update_memory": {"memory": memory, "text": "x", "user": "me"},
             "forget": {"ids": [memory], "confirm": True, "user": "me"},
             "add_facts": {"facts": [fact], "collection": "notes"},
+            "put_stream": {"name": "gate"},
+            "delete_collection": {"collection": "notes"},
         }
         for tool, arguments in writes.items():
             assert (await refused(asked, tool, **arguments)).startswith("permission_denied: "), tool

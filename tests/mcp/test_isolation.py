@@ -6,12 +6,13 @@ from typing import Any
 import pytest
 
 from conspectus.engine import Engine
-from conspectus.mcp.server import OFFERS
+from conspectus.mcp.operation_tools import TEXT_OPERATIONS
+from conspectus.mcp.server import TOOLS
 from conspectus.memory.scopes import graph_name, home_name
 from conspectus.model.graph import Fact
 from conspectus.model.memory import MEMORY, NewMemory, Scope
 from conspectus.model.records import NewDocument
-from tests.mcp.conftest import client, refused, said, told
+from tests.mcp.conftest import called, client, refused, said, told
 
 SECRET = "Zanzibar"
 BOB = Scope("bob", "helper", "c9")
@@ -47,16 +48,29 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
         "search_tasks": [{"query": SECRET, "collection": MEMORY}],
         "read_document": [{"document": secret}],
         "list_collections": [{"collection": MEMORY}],
-        "recall": [{"query": SECRET}, {"query": f"where does Bob hide, in {SECRET}?"}],
-        "memory_context": [{"query": SECRET}],
+        "recall": [
+            {"query": SECRET},
+            {"query": SECRET, "window": True},
+            {"query": f"where does Bob hide, in {SECRET}?"},
+        ],
         "history": [{}],
-        "find_entities": [{"query": SECRET, **graph}, {"query": SECRET, "of_memory": True}],
-        "neighbors": [{"node": "bob", **graph}, {"node": "bob", "of_memory": True}],
+        "graph": [
+            *({"query": SECRET, **graph}, {"query": SECRET, "of_memory": True}),
+            *({"node": "bob", **graph}, {"node": "bob", "of_memory": True}),
+        ],
+        "get_text": [{"document": secret}],
+        "list_chunks": [{"document": secret}],
+        "get_reply_chain": [{"document": secret}],
+        "list_captions": [{"stream": home_name(BOB), "collection": MEMORY}],
+        "list_memories": [{"user": "bob"}, {"user": "bob", "agent": "helper", "conversation": "c9"}],
+        "list_nodes": [graph],
+        "get_texts": [{"ids": [secret]}],
     }
 
 
 def test_every_tool_that_reads_is_tried() -> None:
-    assert attempts("").keys() == {name for name, each in OFFERS.items() if each.effect == "reads"}
+    specs = {**TOOLS, **TEXT_OPERATIONS}
+    assert attempts("").keys() >= {name for name, each in specs.items() if each.effect == "reads"}
 
 
 @pytest.mark.parametrize("fixed", STRANGERS, ids=str)
@@ -64,10 +78,8 @@ async def test_no_tool_reaches_what_lies_outside(engine: Engine, secret: str, fi
     async with client(engine, fixed) as asked:
         for tool, ways in attempts(secret).items():
             for arguments in ways:
-                result = await asked.call_tool(tool, arguments)
-                shown = json.dumps(
-                    [result.structured_content, *(each.model_dump() for each in result.content)]
-                )
+                result = await called(asked, tool, arguments)
+                shown = json.dumps([each.model_dump() for each in result.content])
                 assert "hides" not in shown and f"{SECRET} (" not in shown, (tool, arguments)
                 assert "bob/helper" not in shown or result.is_error, (tool, arguments)
 
@@ -76,9 +88,9 @@ async def test_names_of_memories_are_not_told_where_there_is_a_wall(engine: Engi
     await engine.graph.get_or_create("plain", collection=MEMORY)
     place = {"query": SECRET, "graph": "plain", "collection": MEMORY}
     async with client(engine, ANN) as asked:
-        assert SECRET not in await said(asked, "find_entities", **place)
+        assert SECRET not in await said(asked, "graph", **place)
     async with client(engine) as asked:
-        assert SECRET.casefold() in (await said(asked, "find_entities", **place)).casefold()
+        assert SECRET.casefold() in (await said(asked, "graph", **place)).casefold()
 
 
 async def test_no_way_through_a_graph_of_memories_is_told(engine: Engine) -> None:
@@ -113,7 +125,7 @@ async def test_the_graph_of_another_is_not_written_by_its_id(engine: Engine, sec
     async with client(engine, ANN) as asked:
         why = await refused(asked, "add_facts", facts=[fact], graph=graph.id, collection=MEMORY)
         assert why.startswith(("not_found", "invalid_input"))
-        assert (await refused(asked, "neighbors", node="bob", graph=graph.id, collection=MEMORY)).startswith(
+        assert (await refused(asked, "graph", node="bob", graph=graph.id, collection=MEMORY)).startswith(
             "not_found"
         )
 
@@ -137,5 +149,5 @@ async def test_inside_of_what_is_fixed_everything_works(engine: Engine, secret: 
     async with client(engine, Scope("bob")) as asked:
         assert SECRET in await said(asked, "recall", query=SECRET)
         assert SECRET in await said(asked, "read_document", document=secret)
-        assert SECRET in await said(asked, "neighbors", node="Bob", of_memory=True)
+        assert SECRET in await said(asked, "graph", node="Bob", of_memory=True)
         assert "tea" not in await said(asked, "history")

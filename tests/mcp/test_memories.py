@@ -26,15 +26,18 @@ async def test_what_is_remembered_is_recalled_at_once(engine: Engine) -> None:
         found = await said(asked, "recall", query="where does Ann live, in Bern?", user="ann")
         assert f"[{stored['memories'][0]['id']}] 2026-01-02 00:00 user Ann" in found
         assert "I moved to Bern." in found
-        window = await said(asked, "memory_context", query="where is home?", max_tokens=300, **ANN)
+        window = await said(asked, "recall", window=True, query="where is home?", max_tokens=300, **ANN)
         assert "Answer in French." in window and "I moved to Bern." in window
 
 
 async def test_before_anything_is_remembered_there_is_nothing(engine: Engine) -> None:
     async with client(engine) as asked:
-        for tool in ("recall", "memory_context"):
-            assert await said(asked, tool, query="tea", **ANN) == "Nothing is remembered that is relevant."
-        assert await said(asked, "history", **ANN) == "Nothing is remembered."
+        for window in (False, True):
+            assert (
+                await said(asked, "recall", window=window, query="tea", **ANN)
+                == "No relevant memory was found."
+            )
+        assert await said(asked, "history", **ANN) == "No memories."
         receipt = await told(asked, "forget", everything=True, confirm=True, **ANN)
         assert (receipt["memories"], receipt["dry_run"]) == (0, False)
 

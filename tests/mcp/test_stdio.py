@@ -98,6 +98,11 @@ def process(tmp_path: Path) -> Iterator[Process]:
             started.process.kill()
 
 
+def data_of(answer: Any) -> Any:
+    """The JSON that a tool's result has as its text."""
+    return json.loads(answer["result"]["content"][0]["text"])
+
+
 async def test_a_client_remembers_from_one_process_to_the_next(tmp_path: Path) -> None:
     async with Client(server(tmp_path, "--user", "ann")) as first:
         await remembered(first, "The ferry leaves at noon.")
@@ -128,8 +133,11 @@ async def test_two_programs_use_the_same_data_at_once(tmp_path: Path) -> None:
 def test_nothing_but_the_protocol_is_written_and_bad_lines_do_no_harm(process: Process) -> None:
     process.send(b"not json", b"", b"[" * 200_000, b'{"jsonrpc":"2.0"}', b"\xff\xfe\x00", HELLO, READY)
     assert process.answer(1)["result"]["serverInfo"]["name"] == "conspectus"
-    process.send(asked(2, "list_collections"), asked(3, "search", query="x" * 1_000_000))
-    assert process.answer(2)["result"]["structuredContent"]["collections"] == []
+    process.send(
+        asked(2, "operations", name="list_collections", arguments={}),
+        asked(3, "search", query="x" * 1_000_000),
+    )
+    assert data_of(process.answer(2)) == {"collections": []}
     assert process.answer(3)["result"]["isError"] is True
 
 
@@ -143,7 +151,7 @@ def test_a_signal_ends_it_cleanly_while_the_input_is_open(process: Process, numb
 
 def test_the_end_of_the_input_ends_it(process: Process, tmp_path: Path) -> None:
     process.send(HELLO, READY, asked(2, "remember", memories=[{"text": "Noon."}]))
-    assert process.answer(2)["result"]["structuredContent"]["stored"] == 1
+    assert data_of(process.answer(2))["stored"] == 1
     assert process.process.stdin is not None
     process.process.stdin.close()
     assert process.ended() == (0, b"", b"")

@@ -1,4 +1,4 @@
-"""Passages, memories and steps of a graph as lines that a model reads."""
+"""Passages, memories and graph nodes as lines of text for a model."""
 
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
@@ -16,12 +16,12 @@ MAX_NOTICES = 3
 
 
 def content(text: str) -> str:
-    """A text that cannot pass for a line of ours."""
+    """A text that cannot be mistaken for a line of the tool."""
     return renderer_named("text").show(text)
 
 
 def short(text: str) -> str:
-    """A name on one line, and not too much of it."""
+    """A name on one line, shortened if it is long."""
     line = on_one_line(text)
     return line if len(line) <= MAX_NAME_LENGTH else line[: MAX_NAME_LENGTH - 1] + "…"
 
@@ -32,17 +32,17 @@ def instant(at: datetime) -> str:
 
 
 def notices(told: Iterable[str]) -> str:
-    """What an answer could not take into account."""
+    """The notices of a result, a line each."""
     return "\n".join(f"Note: {on_one_line(each)[:MAX_NOTICE_LENGTH]}" for each in list(told)[:MAX_NOTICES])
 
 
 def named(document: Document) -> str:
-    """What a document is called."""
+    """The name that a document is shown with."""
     return short(document.title or (document.kind if document.kind == "memory" else document.location))
 
 
 def hit_lines(number: int, hit: Hit) -> str:
-    """A passage with where it is from, and its text."""
+    """A passage with its citation and its text."""
     chunk, document = hit.chunk, hit.document
     said = [named(document)]
     said += [f"p. {chunk.page}"] if chunk.page is not None else []
@@ -56,12 +56,12 @@ def hit_lines(number: int, hit: Hit) -> str:
 
 
 def way(names: Iterable[str]) -> str:
-    """Names that lead from one to the next."""
+    """A path of entity names."""
     return " → ".join(short(each) for each in names)
 
 
 def sources(citations: Iterable[Citation]) -> list[str]:
-    """For each document of a window the numbers of its passages, and the id to read it by."""
+    """For each document of a window the numbers of its passages and its id."""
     numbers: dict[str, list[str]] = {}
     for each in citations:
         numbers.setdefault(each.document, []).append(f"[{each.number}]")
@@ -69,7 +69,7 @@ def sources(citations: Iterable[Citation]) -> list[str]:
 
 
 def trace_line(entry: TraceEntry) -> str:
-    """A candidate: its fate, what its score is made of, and why."""
+    """A candidate: its status with the reason, and its score with the parts."""
     why = on_one_line(entry.reason) or entry.status
     fate = why if why.startswith(entry.status) else f"{entry.status}: {why}"
     where = f"document {entry.document}, chunk {entry.chunk}, {entry.tokens} tokens"
@@ -84,7 +84,7 @@ def summed(parts: Mapping[str, float]) -> str:
 
 
 def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
-    """A memory with its id, who said it when, and what else has to be known of it."""
+    """A memory with its id, time and speaker, and further facts about it."""
     document = memory.document
     said = document.occurred.start if document.occurred is not None else memory.known_from
     who = " ".join(short(each) for each in (document.role, document.author) if each)
@@ -95,7 +95,7 @@ def memory_lines(memory: Memory, about: Iterable[str] = ()) -> str:
 
 
 def recalled_lines(recalled: MemoryHit) -> str:
-    """A memory that answers, with why."""
+    """A memory that was found, with the reasons."""
     through = [f"found through {way(recalled.through)}"] if recalled.through else []
     why = [on_one_line(each)[:MAX_NOTICE_LENGTH] for each in recalled.why]
     return memory_lines(recalled.memory, (f"score {recalled.score:.3g}", *through, *why))
@@ -112,7 +112,7 @@ def node_line(node: Node, score: float | None = None) -> str:
 
 
 def neighbor_line(neighbor: Neighbor) -> str:
-    """A node that was reached, and the way there."""
+    """A neighbor with the path to it."""
     steps = ", ".join(map(_step, neighbor.steps))
     return f"hop {neighbor.hop}, decay {neighbor.decay:.3g}: {node_line(neighbor.node)} by {steps}"
 

@@ -1,10 +1,9 @@
-"""Tools that search documents, streams, channels and tasks, and that read and list documents."""
+"""Tools that search documents, streams, channels and tasks, and read documents."""
 
-from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import unquote
 
-from pydantic import BaseModel, Field, StringConstraints
+from pydantic import Field, StringConstraints
 
 from conspectus.errors import InvalidInput
 from conspectus.mcp.formatting import content, hit_lines, named, notices, short, sources, trace_line
@@ -20,7 +19,6 @@ from conspectus.mcp.tool import (
     ResultPage,
     ToolBudget,
     ToolCall,
-    ToolResult,
     is_of_memory,
     tool,
 )
@@ -48,48 +46,21 @@ class ReadArguments(Arguments):
 class ListArguments(Arguments):
     """The arguments of list_collections."""
 
-    collection: Name | None = Field(
-        None,
-        description="Also list its sources: channels, folders, streams, graphs.",
-    )
+    collection: Name | None = Field(None, description="List the sources of this collection.")
 
 
-class CollectionRow(BaseModel):
-    """A collection that can be asked."""
-
-    name: str
-    description: str
-
-
-class SourceRow(BaseModel):
-    """A source of a collection."""
-
-    name: str
-    kind: str
-
-
-class Listed(BaseModel):
-    """What there is to ask; `left_out` rows did not fit."""
-
-    collections: list[CollectionRow]
-    sources: list[SourceRow]
-    left_out: int
-
-
-@tool("Read a document")
-async def read_document(call: ToolCall, given: ReadArguments) -> ToolResult:
-    """Read the text of a document by its id. Of a long one you get the piece that fits into max_tokens, and
-    where to go on.
-    """
+@tool()
+async def read_document(call: ToolCall, given: ReadArguments) -> str:
+    """Read the text of a document, from start on, as much as fits into max_tokens."""
     document = await known_document(call, given.document)
     text = await call.engine.documents.get_text(document.id)
     if given.start > len(text):
         raise InvalidInput("start", f"the document has {len(text)} characters")
-    return ToolResult(piece(heading(document, text), text, given.start, call.room))
+    return piece(heading(document, text), text, given.start, call.room)
 
 
 async def known_document(call: ToolCall, name: str) -> Document:
-    """The document of that id, if what the server fixes lets the caller see it. Raises NotFound."""
+    """The document, if it is inside of the scope that the server fixes. Raises NotFound."""
     found = await call.engine.documents.get(name)
     if call.has_fixed_scope and found.kind in REMEMBERED:
         call.require_inside(await call.engine.collections.get_source(found.source))
@@ -97,12 +68,12 @@ async def known_document(call: ToolCall, name: str) -> Document:
 
 
 def heading(document: Document, text: str) -> str:
-    """What a document is, on one line."""
+    """A document described on one line."""
     return f"{named(document)} (document {document.id}, {document.kind}, {len(text)} characters)"
 
 
 def piece(head: str, text: str, start: int, room: ToolBudget) -> str:
-    """What of a text fits under a heading, and where to go on."""
+    """The part of a text that fits under a heading, and where to continue."""
     above = ToolBudget(room.tokens // 3, room.count).cut(head)
     low, high = start, min(len(text), start + room.tokens * MAX_TOKEN_LENGTH)
     while low < high:
@@ -121,28 +92,21 @@ def _piece(head: str, text: str, start: int, end: int) -> str:
     return f"{head}{from_}\n\n{content(text[start:end])}{rest}"
 
 
-@tool("List collections", gives=Listed)
-async def list_collections(call: ToolCall, given: ListArguments) -> ToolResult:
-    """List the collections of documents that you can see. With collection, list its sources, too."""
-    found = await call.engine.collections.list()
-    rows: list[CollectionRow | SourceRow] = []
-    if given.collection is not None:
-        inside = await call.engine.collections.list_sources(collection=given.collection)
-        rows += [SourceRow(name=_called(each), kind=each.kind) for each in inside if not is_of_memory(each)]
-    rows += [CollectionRow(name=each.name, description=each.description) for each in found]
-
-    def made(kept: Sequence[CollectionRow | SourceRow], left: int) -> Listed:
-        return Listed(
-            collections=[each for each in kept if isinstance(each, CollectionRow)],
-            sources=[each for each in kept if isinstance(each, SourceRow)],
-            left_out=left,
+@tool()
+async def list_collections(call: ToolCall, given: ListArguments) -> str:
+    """List the collections of documents, or the sources of one: channels, folders, streams, graphs."""
+    if given.collection is None:
+        found = await call.engine.collections.list()
+        return call.data(
+            "collections", [{"name": each.name, "description": each.description} for each in found]
         )
-
-    return call.data(rows, made)
+    inside = await call.engine.collections.list_sources(collection=given.collection)
+    rows = [{"name": _called(each), "kind": each.kind} for each in inside if not is_of_memory(each)]
+    return call.data("sources", rows)
 
 
 def _called(source: Source) -> str:
-    """What a source is called in a call: of a graph, its own name."""
+    """The name of a source in a call: of a graph, its own name."""
     return unquote(source.name.removeprefix(f"{GRAPHS}/")) if source.kind == GRAPHS else source.name
 
 
@@ -158,29 +122,29 @@ Condition = Annotated[str, StringConstraints(min_length=1, max_length=MAX_FILTER
 
 
 class QueryArguments(Arguments):
-    """A question to documents."""
+    """A query over documents."""
 
-    query: Question = Field(description="The question; names, numbers and codes as they are written.")
-    collection: Name = Field(EVERYWHERE, description="Name of a collection; *: all.")
-    source: Name | None = Field(None, description="Only of this source (name or id) of the collection.")
-    since: Instant | None = Field(None, description=f"Only what happened at or after this time ({ISO}).")
-    until: Instant | None = Field(None, description="Only what happened before this time.")
+    query: Question = Field(description="Names, numbers and codes verbatim.")
+    collection: Name = Field(EVERYWHERE, description="*: all.")
+    source: Name | None = Field(None, description="Name or id; needs collection.")
+    since: Instant | None = Field(None, description=f"Earliest event time ({ISO}).")
+    until: Instant | None = Field(None, description="Event time before this.")
     filter: list[Condition] = Field(
         default_factory=list,
         max_length=MAX_FILTERS,
-        description="More conditions: field=value (kind, author, thread, metadata.KEY) or a JSON filter.",
+        description="field=value (kind, author, thread, metadata.KEY) or a JSON filter.",
     )
-    as_of: Instant | None = Field(None, description="As known at this time.")
+    as_of: Instant | None = Field(None, description="State known at this time.")
     min_confidence: MinConfidence = 0.0
     graph_weight: float | None = Field(
         None,
         ge=0.0,
         le=1.0,
-        description="Weight of names that connect passages of several documents.",
+        description="Weight of entities that connect documents.",
     )
 
     async def asked(self, call: ToolCall) -> dict[str, Any]:
-        """What the engine is asked, beside the question itself."""
+        """The fields of the query except its text."""
         fields: dict[str, Any] = {"collection": self.collection, "filter": await self._where(call)}
         if self.min_confidence:
             fields["min_confidence"] = self.min_confidence
@@ -191,7 +155,7 @@ class QueryArguments(Arguments):
         return fields
 
     async def _graphs(self, call: ToolCall) -> tuple[str, ...] | None:
-        """The graphs that may be walked: all, or where there is a wall none of memories."""
+        """The graphs that may be traversed; with a fixed scope none of memories."""
         if not call.has_fixed_scope:
             return None
         if self.collection == EVERYWHERE:
@@ -215,7 +179,7 @@ class QueryArguments(Arguments):
 class SearchArguments(QueryArguments):
     """The arguments of search."""
 
-    limit: int = Field(10, ge=1, le=MAX_HITS, description="Most passages.")
+    limit: int = Field(10, ge=1, le=MAX_HITS, description="Maximum passages.")
 
 
 class ContextArguments(QueryArguments):
@@ -223,36 +187,30 @@ class ContextArguments(QueryArguments):
 
     format: Literal["text", "xml", "guarded"] = Field(
         "text",
-        description="guarded also disarms instructions in documents.",
+        description="guarded neutralizes instructions in documents.",
     )
 
 
 class ExplainArguments(QueryArguments):
     """The arguments of explain."""
 
-    document: Identifier | None = Field(
-        None, description="Id of a document: why it is in the context, or why not."
-    )
+    document: Identifier | None = Field(None, description="Id of a document to list first.")
     context_max_tokens: int = Field(
-        EXPLAINED, ge=0, le=100_000, description="max_tokens of the explained context."
+        EXPLAINED, ge=0, le=100_000, description="Token limit of the explained context."
     )
 
 
-@tool("Search documents")
-async def search(call: ToolCall, given: SearchArguments) -> ToolResult:
-    """Find the passages of documents that answer a question best, each with its score and document id. To
-    answer from documents, use context.
-    """
+@tool()
+async def search(call: ToolCall, given: SearchArguments) -> str:
+    """Find passages of documents, with scores and document ids."""
     found = await call.engine.search.retrieve(given.query, limit=given.limit, **await given.asked(call))
     lines = [hit_lines(number, hit) for number, hit in enumerate(found.hits, 1)]
     return call.page(ResultPage(lines, head=_head(found), foot=notices(found.notices)))
 
 
-@tool("Build context")
-async def context(call: ToolCall, given: ContextArguments) -> ToolResult:
-    """Build the context for answering a question: the right passages of documents within max_tokens,
-    numbered for citation as [1]. The first step before answering from documents.
-    """
+@tool()
+async def context(call: ToolCall, given: ContextArguments) -> str:
+    """Build the context for an answer from documents: passages within max_tokens, numbered to cite as [1]."""
     told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
     budget = Budget(call.room.tokens - told, call.options.tokenizer)
     window = await call.engine.search.window(
@@ -263,11 +221,9 @@ async def context(call: ToolCall, given: ContextArguments) -> ToolResult:
     return call.page(ResultPage(sources(window.citations), head, foot, between="\n", rest=_unnamed))
 
 
-@tool("Explain a result")
-async def explain(call: ToolCall, given: ExplainArguments) -> ToolResult:
-    """Say why passages, or those of one document, are in the context for a question or not: each
-    candidate's rank, score parts and status.
-    """
+@tool()
+async def explain(call: ToolCall, given: ExplainArguments) -> str:
+    """Show the rank, score parts and status of every candidate of a context."""
     if given.document is not None:
         await known_document(call, given.document)
     budget = Budget(given.context_max_tokens, call.options.tokenizer)
@@ -295,41 +251,39 @@ MAX_STREAMS = 20
 class MomentArguments(Arguments):
     """The arguments of search_streams."""
 
-    query: Question = Field(description="The question; it may name a time.")
-    streams: list[Name] = Field(
-        default_factory=list, max_length=MAX_STREAMS, description="Only in these streams; left out: all."
-    )
-    collection: Name = Field("default", description="The collection of the streams.")
-    start: Instant | None = Field(None, description=f"From this time on (0:30, or {ISO}).")
-    end: Instant | None = Field(None, description="Before this time.")
-    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Most moments.")
+    query: Question = Field(description="May name a time.")
+    streams: list[Name] = Field(default_factory=list, max_length=MAX_STREAMS, description="None: all.")
+    collection: Name = Field("default", description="Collection of the streams.")
+    start: Instant | None = Field(None, description=f"Start of the range (0:30, or {ISO}).")
+    end: Instant | None = Field(None, description="End of the range.")
+    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Maximum moments.")
     min_confidence: MinConfidence = 0.0
 
 
 class ChannelArguments(Arguments):
     """The arguments of channel_context."""
 
-    query: Question = Field(description="The question.")
-    channel: Name = Field(description="Name or id of the channel in which it is asked.")
-    collection: Name = Field("default", description="The collection of the channel.")
-    thread: Name | None = Field(None, description="The thread in which it is asked.")
-    at: Instant | None = Field(None, description=f"When it is asked ({ISO}); left out: now.")
+    query: Question = Field(description="The query.")
+    channel: Name = Field(description="Name or id of the channel.")
+    collection: Name = Field("default", description="Collection of the channel.")
+    thread: Name | None = Field(None, description="Thread of the query.")
+    at: Instant | None = Field(None, description=f"Time of the query ({ISO}); none: now.")
     min_confidence: MinConfidence = 0.0
 
 
 class TaskArguments(Arguments):
     """The arguments of search_tasks."""
 
-    query: Question = Field(description="What the tasks are about.")
+    query: Question = Field(description="Subject of the tasks.")
     status: TaskStatus | None = Field(None, description="Only with this status.")
     priority: Priority | None = Field(None, description="Only with this priority.")
-    collection: Name = Field("tasks", description="The collection of the tasks.")
-    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Most tasks.")
+    collection: Name = Field("tasks", description="Collection of the tasks.")
+    limit: int = Field(5, ge=1, le=MAX_FOUND, description="Maximum tasks.")
 
 
-@tool("Find moments in streams")
-async def search_streams(call: ToolCall, given: MomentArguments) -> ToolResult:
-    """Find the moments of videos and streams that answer a question, with their captions."""
+@tool()
+async def search_streams(call: ToolCall, given: MomentArguments) -> str:
+    """Find moments of streams and videos, with their captions."""
     for stream in given.streams:
         call.require_inside(await call.engine.collections.get_source(stream, collection=given.collection))
     found = await call.engine.streams.search(
@@ -344,9 +298,9 @@ async def search_streams(call: ToolCall, given: MomentArguments) -> ToolResult:
     return call.page(ResultPage(list(map(_moment, found.moments)), head, notices(found.notices)))
 
 
-@tool("Build context from a channel")
-async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult:
-    """Build the context for a question asked in a channel: messages, reply chains, threads."""
+@tool()
+async def channel_context(call: ToolCall, given: ChannelArguments) -> str:
+    """Build the context for a question in a channel: messages, reply chains, threads."""
     call.require_inside(await call.engine.collections.get_source(given.channel, collection=given.collection))
     told = min(call.room.tokens // NAMING_SHARE, MAX_NAME_TOKENS)
     at = None if given.at is None else parse_instant(given.at)
@@ -365,9 +319,9 @@ async def channel_context(call: ToolCall, given: ChannelArguments) -> ToolResult
     )
 
 
-@tool("Find tasks")
-async def search_tasks(call: ToolCall, given: TaskArguments) -> ToolResult:
-    """Find the tasks, and their attachments, that are about something, with status."""
+@tool()
+async def search_tasks(call: ToolCall, given: TaskArguments) -> str:
+    """Find tasks and their attachments by subject, with status."""
     tasks = call.engine.tasks.using(collection=given.collection)
     found = await tasks.search(given.query, given.limit, status=given.status, priority=given.priority)
     return call.page(ResultPage(list(map(_task, found)), "" if found else NOTHING))

@@ -1,4 +1,4 @@
-"""What a tool is: its name and schema, its arguments, and the tokens that an answer may have."""
+"""What a tool is: its name and schema, its arguments, and the token budget of its result."""
 
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -7,6 +7,7 @@ from functools import cache
 from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic_core import to_jsonable_python
 
 from conspectus.engine.any_engine import AnyEngine
 from conspectus.errors import InvalidInput, NotFound
@@ -17,7 +18,7 @@ from conspectus.ports import CountTokens
 from conspectus.text.clean import last_border
 
 PATH = "/mcp"
-"""Where a server answers messages over HTTP."""
+"""The path of the HTTP endpoint."""
 NAME = 500
 IDENTIFIER = 200
 QUESTION = 10_000
@@ -27,12 +28,12 @@ Name = Annotated[str, StringConstraints(min_length=1, max_length=NAME)]
 Identifier = Annotated[str, StringConstraints(min_length=1, max_length=IDENTIFIER)]
 Question = Annotated[str, StringConstraints(min_length=1, max_length=QUESTION)]
 Instant = Annotated[str, StringConstraints(min_length=1, max_length=INSTANT)]
-ISO = "ISO 8601, with a zone"
-MinConfidence = Annotated[float, Field(ge=0.0, le=1.0, description="Least probability of an answer.")]
+ISO = "ISO 8601"
+MinConfidence = Annotated[float, Field(ge=0.0, le=1.0, description="Minimum probability of an answer.")]
 
 
 class ArgumentModel(BaseModel):
-    """A part of the arguments of a tool: no unknown names, and values of the type that the schema names."""
+    """A part of the arguments of a tool: no unknown names, no conversion of types."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
@@ -40,43 +41,35 @@ class ArgumentModel(BaseModel):
 class Arguments(ArgumentModel):
     """The arguments of a tool."""
 
-    max_tokens: int | None = Field(
-        None,
-        description="Most tokens of the result.",
-    )
+    max_tokens: int | None = Field(None, description="Token limit of the result.")
 
 
 class ScopedArguments(Arguments):
     """The arguments of a tool that works on memories; what the server fixes is not offered."""
 
-    user: Name | None = Field(None, description="Whose memories; left out: those of no user.")
-    agent: Name | None = Field(None, description="Of which agent; left out: any, in writes none.")
-    conversation: Name | None = Field(
-        None, description="Of which conversation; left out: any, in writes none."
-    )
+    user: Name | None = Field(None, description="Memory scope; none: memories of no user.")
+    agent: Name | None = Field(None, description="Memory scope; none: any agent.")
+    conversation: Name | None = Field(None, description="Memory scope; none: any conversation.")
 
     def scope(self, fixed: Scope) -> Scope:
-        """Whose memories are meant, where the server fixes some of it."""
+        """The memory scope of the call, where the server may fix some of it."""
         return Scope(
             fixed.user or self.user, fixed.agent or self.agent, fixed.conversation or self.conversation
         )
 
 
 def fixed_names(fixed: Scope) -> frozenset[str]:
-    """The arguments that no call can give."""
+    """The arguments that the server fixes."""
     return frozenset(name for name in ("user", "agent", "conversation") if getattr(fixed, name) is not None)
 
 
-TACIT = [("minLength", 1), ("default", []), ("default", False)]
-TACIT += [("maxLength", each) for each in (NAME, IDENTIFIER, INSTANT)]
+TACIT = [("minLength", 1), ("default", []), ("default", False), ("additionalProperties", True)]
+TACIT += [("maxLength", each) for each in (NAME, IDENTIFIER, INSTANT, QUESTION)]
 
 
 @cache
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
-    """The JSON schema of a model for clients that pay for it by the token.
-
-    It has no references, no alternatives of null, no titles, and no bounds that everybody expects.
-    """
+    """The JSON schema of a model in few tokens: no references, null alternatives, titles or usual bounds."""
     whole = model.model_json_schema()
     simple: dict[str, Any] = _simple(whole, whole.get("$defs", {}))
     return {name: each for name, each in simple.items() if name != "description"}
@@ -106,10 +99,10 @@ def _properties(properties: Mapping[str, Any], known: Mapping[str, Any]) -> dict
 
 
 MIN_TOKENS = 200
-"""The fewest tokens that a result may be allowed: what a receipt or an error takes."""
+"""The smallest token limit of a result: the size of a receipt or an error."""
 MARK = " […]"
 MAX_TOKEN_LENGTH = 16
-"""No more characters than so many for each token are looked at."""
+"""At most this number of characters for each token is examined."""
 WORTH_CUTTING = 24
 
 
@@ -120,7 +113,7 @@ def left_out(number: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ToolBudget:
-    """So many tokens, and who counts them."""
+    """A token limit with its tokenizer."""
 
     tokens: int
     count: CountTokens
@@ -145,7 +138,7 @@ class ToolBudget:
 
 @dataclass(frozen=True, slots=True)
 class ResultPage:
-    """Items between what stands above and below them.
+    """Items between a head and a foot.
 
     With `upwards` the first item stands last, as the newest of a conversation does.
     """
@@ -158,7 +151,7 @@ class ResultPage:
     upwards: bool = False
 
     def shown(self, items: Sequence[str]) -> str:
-        """The whole with only these items."""
+        """The page with only these items."""
         missing = len(self.items) - len(items)
         told = [self.rest(missing)] if missing else []
         inner = [*told, *reversed(items)] if self.upwards else [*items, *told]
@@ -166,7 +159,7 @@ class ResultPage:
 
 
 def filled(page: ResultPage, room: ToolBudget) -> tuple[str, int]:
-    """The page with as many of its first items as fit, and how many those are; one alone may be cut."""
+    """The page with as many of its first items as fit, and their number; a single item may be cut."""
     low, high = 0, len(page.items)
     while low < high:
         middle = (low + high + 1) // 2
@@ -187,7 +180,7 @@ def _marked(text: str, end: int) -> str:
 
 
 PARTS = 3
-"""Between so many slashes stand user, agent and conversation; plain graphs have names with one."""
+"""Slashes in the name of a graph of memories: before user, agent and conversation. Other names have one."""
 
 Effect = Literal["reads", "adds", "changes", "deletes"]
 A = TypeVar("A", bound=Arguments)
@@ -196,10 +189,9 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ToolOptions:
-    """What a server fixes for all who call it.
+    """Options of a server that hold for every call.
 
-    A result costs at most `most_tokens`, counted as `tokenizer` does. The names in `scope` are those that no
-    call can change.
+    A result has at most `most_tokens`, counted with `tokenizer`. No call can change the names in `scope`.
     """
 
     most_tokens: int
@@ -207,18 +199,10 @@ class ToolOptions:
     tokenizer: str = "o200k_base"
 
     def __post_init__(self) -> None:
-        """Raise InvalidInput for what no server can be run with."""
+        """Raise InvalidInput for options that no server can run with."""
         checked(self.scope)
         if self.most_tokens < MIN_TOKENS:
             raise InvalidInput("mcp_max_tokens", f"must be at least {MIN_TOKENS}, the size of a receipt")
-
-
-@dataclass(frozen=True, slots=True)
-class ToolResult:
-    """What a tool gives back: text, and data where it has an output schema."""
-
-    text: str
-    data: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,18 +213,19 @@ class ToolCall:
     options: ToolOptions
     room: ToolBudget
 
-    def page(self, page: ResultPage) -> ToolResult:
-        """As many items as there is room for."""
-        return ToolResult(filled(page, self.room)[0])
+    def page(self, page: ResultPage) -> str:
+        """As many items as fit."""
+        return filled(page, self.room)[0]
 
-    def data(self, items: Sequence[Any], made: Callable[[Sequence[Any], int], BaseModel]) -> ToolResult:
-        """As many items as there is room for twice, as text and as data, and how many are left out."""
+    def data(self, name: str, items: Sequence[Any], **facts: Any) -> str:
+        """Facts and as many items as fit, as JSON; `left_out` is the number of the others."""
+        told, rows = _filled_members(to_jsonable_python(facts)), _filled_members(to_jsonable_python(items))
         for number in _fewer(len(items)):
-            data = made(items[:number], len(items) - number).model_dump(mode="json", exclude_none=True)
-            text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-            if number == 0 or 2 * self.room.count(text) <= self.room.tokens:
+            left = {"left_out": len(items) - number} if number < len(items) else {}
+            text = _compact({**told, name: rows[:number], **left})
+            if number == 0 or self.room.holds(text):
                 break
-        return ToolResult(text, data)
+        return self.room.cut(text)
 
     def require_inside(self, source: Source) -> None:
         """Raise NotFound for memories, and graphs of memories, outside of what the server fixes."""
@@ -252,7 +237,7 @@ class ToolCall:
             raise NotFound("source", source.name)
 
     async def remembered(self, work: Awaitable[T], nothing: T) -> T:
-        """What is asked of memory, or `nothing` where nothing was ever remembered."""
+        """The answer of a memory operation, or `nothing` where no memory was ever stored."""
         try:
             return await work
         except NotFound as fault:
@@ -262,33 +247,30 @@ class ToolCall:
 
     @property
     def has_fixed_scope(self) -> bool:
-        """Whether the server fixes whose memories it works on."""
+        """Whether the server fixes some of the memory scope."""
         return bool(fixed_names(self.options.scope))
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec(Generic[A]):
-    """A tool: what it is called, what it says of itself, what it takes, gives and does."""
+    """A tool: its name, description, arguments, function and effect."""
 
     name: str
-    title: str
     description: str
     arguments: type[A]
-    run: Callable[[ToolCall, A], Awaitable[ToolResult]]
+    run: Callable[[ToolCall, A], Awaitable[str]]
     effect: Effect = "reads"
-    gives: type[BaseModel] | None = None
-    repeatable: bool = True
 
 
 def tool(
-    title: str, *, effect: Effect = "reads", gives: type[BaseModel] | None = None, repeatable: bool = True
-) -> Callable[[Callable[[ToolCall, A], Awaitable[ToolResult]]], ToolSpec[A]]:
-    """Make a tool of the function that runs it, whose docstring is what the tool says of itself."""
+    effect: Effect = "reads",
+) -> Callable[[Callable[[ToolCall, A], Awaitable[str]]], ToolSpec[A]]:
+    """Make a tool of the function that runs it, whose docstring is its description."""
 
-    def made(run: Callable[[ToolCall, A], Awaitable[ToolResult]]) -> ToolSpec[A]:
+    def made(run: Callable[[ToolCall, A], Awaitable[str]]) -> ToolSpec[A]:
         description = " ".join((run.__doc__ or "").split())
         arguments: type[A] = get_type_hints(run)["given"]
-        return ToolSpec(run.__name__, title, description, arguments, run, effect, gives, repeatable)
+        return ToolSpec(run.__name__, description, arguments, run, effect)
 
     return made
 
@@ -296,6 +278,23 @@ def tool(
 def is_of_memory(source: Source) -> bool:
     """Whether a source holds memories, or is the graph of some."""
     return source.kind == MEMORIES or (source.kind == GRAPHS and source.name.count("/") == PARTS)
+
+
+def json_of(value: Any) -> str:
+    """Compact JSON of any value of the model, without empty members of objects."""
+    return _compact(_filled_members(to_jsonable_python(value)))
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+
+
+def _filled_members(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_filled_members(each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {name: _filled_members(each) for name, each in value.items() if each not in (None, [], {}, "")}
 
 
 def _fits(fixed: Scope, home: Scope) -> bool:

@@ -8,7 +8,7 @@ from functools import cached_property
 from types import GenericAlias, NoneType
 from typing import Any, Final, Literal, cast, get_args
 
-from conspectus.engine import Engine
+from conspectus.engine.any_engine import AnyEngine
 from conspectus.model.checks import hints
 from conspectus.model.memory import Scope
 from conspectus.model.query import Budget, Query
@@ -144,7 +144,7 @@ class Operation:
         """The lists whose elements may have a key."""
         return [name for name, kind in self.listed.items() if is_dataclass(kind)]
 
-    def of(self, engine: Engine) -> Callable[..., Any]:
+    def of(self, engine: AnyEngine) -> Callable[..., Any]:
         """The method of an engine's service."""
         service = getattr(engine, SERVICES[self.key.partition(".")[0]])
         return cast(Callable[..., Any], getattr(service, self.method.__name__))

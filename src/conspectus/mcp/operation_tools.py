@@ -1,0 +1,255 @@
+"""One tool for all other operations: those with a text form, and those of the operations table."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, fields, is_dataclass
+from types import NoneType, UnionType
+from typing import Any, Final, NewType, Union, get_args, get_origin
+
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
+from pydantic_core import to_jsonable_python
+
+from conspectus.errors import InvalidInput
+from conspectus.mcp.memory_tools import add_facts, forget, history, update_memory
+from conspectus.mcp.search_tools import (
+    channel_context,
+    explain,
+    known_document,
+    list_collections,
+    read_document,
+    search_streams,
+    search_tasks,
+)
+from conspectus.mcp.tool import (
+    Arguments,
+    ResultPage,
+    ToolCall,
+    ToolSpec,
+    fixed_names,
+    json_of,
+    schema_of,
+    tool,
+)
+from conspectus.model.checks import hints
+from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_filters
+from conspectus.operations import OPERATIONS, Operation, Parameter
+from conspectus.operations.operation import OMITTED, REQUIRED, default_of, member_of, record_of
+
+MAX_NAMED = 5
+MAX_ROWS = 200
+"""Largest `limit` of an operation."""
+_ACCOUNTS: Final = frozenset({"whoami"})
+_CHECKED: Final = frozenset({"stream", "document"})
+"""Path parameters that are checked against the scope that the server fixes."""
+
+TEXT_OPERATIONS: Final[Mapping[str, ToolSpec[Any]]] = {
+    each.name: each
+    for each in (
+        *(read_document, list_collections, explain, history, update_memory, forget, add_facts),
+        *(search_streams, channel_context, search_tasks),
+    )
+}
+TABLE_OPERATIONS: Final[Mapping[str, Operation]] = {
+    each.name: each
+    for each in OPERATIONS.values()
+    if each.name not in TEXT_OPERATIONS
+    and not each.secret
+    and (each.name in _ACCOUNTS or not each.path.startswith(("/users", "/groups", "/keys", "/grants", "/me")))
+}
+"""Operations of the table: all but those on accounts, keys and grants, and those that answer once."""
+
+
+class OperationArguments(Arguments):
+    """The arguments of operations."""
+
+    name: str = Field("", max_length=100, description="Operation, or a word to find some; none: all.")
+    arguments: dict[str, Any] | None = Field(None, description="Call it with these; none: describe it.")
+
+
+def operation_arguments(spec: ToolSpec[Any], call: ToolCall, arguments: Mapping[str, Any]) -> Any:
+    """The arguments of a tool, checked. Raises InvalidInput."""
+    taken = sorted(fixed_names(call.options.scope) & arguments.keys())
+    if taken:
+        raise InvalidInput(taken[0], "is fixed by this server and cannot be given")
+    try:
+        return spec.arguments.model_validate(arguments)
+    except ValidationError as error:
+        raise invalid(error) from None
+
+
+def invalid(error: ValidationError) -> InvalidInput:
+    """The mismatches with a schema, by the names of the arguments, without their values."""
+    found = error.errors(include_input=False, include_url=False, include_context=False)
+    named = [(".".join(map(str, each["loc"])) or "arguments", each["msg"]) for each in found[:MAX_NAMED]]
+    more = f"; {len(found) - MAX_NAMED} more" if len(found) > MAX_NAMED else ""
+    first, *others = named
+    rest = "".join(f"; {field}: {reason}" for field, reason in others)
+    return InvalidInput(first[0], f"{first[1]}{rest}{more}")
+
+
+@tool("deletes")
+async def operations(call: ToolCall, given: OperationArguments) -> str:
+    """All other operations: read_document, history, update_memory, forget, add_facts, explain, and those on
+    streams, channels, tasks, documents, collections, alerts, jobs. Without arguments it lists or describes
+    them; with arguments ({} if there are none) it calls one.
+    """
+    offered = offered_operations(call)
+    if given.arguments is None:
+        return _described(call, offered, given.name)
+    if given.name not in offered:
+        raise InvalidInput("name", "unknown operation; list them with a part of the name and no arguments")
+    spec = offered[given.name]
+    if isinstance(spec, Operation):
+        return await _called(call, spec, given.arguments)
+    return await spec.run(call, operation_arguments(spec, call, given.arguments))
+
+
+def offered_operations(call: ToolCall) -> Mapping[str, ToolSpec[Any] | Operation]:
+    """The operations by name. With a fixed scope, of the table only those whose target can be checked."""
+    table = {
+        name: each
+        for name, each in TABLE_OPERATIONS.items()
+        if not call.has_fixed_scope or _CHECKED.intersection(re.findall(r"\{(\w+)", each.path))
+    }
+    return {**TEXT_OPERATIONS, **table}
+
+
+def _described(call: ToolCall, offered: Mapping[str, ToolSpec[Any] | Operation], name: str) -> str:
+    if (spec := offered.get(name)) is not None:
+        return call.page(ResultPage((), _summary(spec), _signature(call, spec), between="\n"))
+    lines = [f"{known}: {_summary(each)}" for known, each in offered.items()]
+    matching = [each for each in lines if name.casefold() in each.casefold()]
+    return call.page(ResultPage(matching, "" if matching else "No such operation.", between="\n"))
+
+
+def _summary(spec: ToolSpec[Any] | Operation) -> str:
+    return spec.summary if isinstance(spec, Operation) else spec.description
+
+
+def _signature(call: ToolCall, spec: ToolSpec[Any] | Operation) -> str:
+    if isinstance(spec, Operation):
+        return "\n".join(_parameter(each) for each in _leaves(spec)) or "No arguments."
+    hidden = {"max_tokens", *fixed_names(call.options.scope)}
+    arguments: type[BaseModel] = spec.arguments
+    schema = schema_of(arguments)
+    shown = {name: each for name, each in schema["properties"].items() if name not in hidden}
+    return json_of({"properties": shown, "required": schema.get("required", [])})
+
+
+def _leaves(operation: Operation) -> list[Parameter]:
+    return [leaf for each in operation.parameters if each.location != "header" for leaf in each.leaves]
+
+
+def _parameter(parameter: Parameter) -> str:
+    need = "" if parameter.default is REQUIRED else " (optional)"
+    return f"{parameter.name}: {_type_name(parameter.hint)}{need}"
+
+
+def _type_name(hint: Any) -> str:
+    """A type in few words; of a dataclass its fields, where an optional one has a question mark."""
+    members = get_args(hint)
+    if hint == Filter:
+        return "filter (field=value, or JSON)"
+    if is_dataclass(hint):
+        known = hints(hint)
+        named = (f"{each.name}{'' if default_of(each) is REQUIRED else '?'}" for each in fields(hint))
+        kinds = (_type_name(known[each.name]) for each in fields(hint))
+        return "{" + ", ".join(f"{name}: {kind}" for name, kind in zip(named, kinds, strict=True)) + "}"
+    if isinstance(hint, NewType):
+        return _type_name(hint.__supertype__)
+    origin = get_origin(hint)
+    if origin in {Union, UnionType}:
+        listed = {get_args(each)[:1] for each in members}
+        shown = (each for each in members if each is not NoneType and (each,) not in listed)
+        return " | ".join(map(_type_name, shown))
+    return _container_name(hint, origin, members)
+
+
+def _container_name(hint: Any, origin: Any, members: Sequence[Any]) -> str:
+    if origin is None:
+        return {"datetime": "time (ISO 8601)"}.get(
+            getattr(hint, "__name__", ""), getattr(hint, "__name__", "any")
+        )
+    if not isinstance(origin, type):
+        return " | ".join(repr(each) for each in members)
+    return "object" if issubclass(origin, Mapping) else f"[{_type_name(members[0])}]"
+
+
+async def _called(call: ToolCall, operation: Operation, given: Mapping[str, Any]) -> str:
+    known = {each.name for each in _leaves(operation)}
+    if unknown := sorted(given.keys() - known):
+        raise InvalidInput(unknown[0], f"unknown argument; expected: {', '.join(sorted(known)) or 'none'}")
+    values = {each.name: value for each in operation.parameters for value in _values(each, given)}
+    if isinstance(limit := values.get("limit"), int) and not 0 <= limit <= MAX_ROWS:
+        raise InvalidInput("limit", f"must be from 0 to {MAX_ROWS}")
+    if call.has_fixed_scope:
+        await _require_inside(call, values)
+    return _answer(call, await operation.of(call.engine)(**values))
+
+
+async def _require_inside(call: ToolCall, values: Mapping[str, Any]) -> None:
+    """Raise NotFound for a stream or document outside of the scope that the server fixes."""
+    if "document" in values:
+        await known_document(call, values["document"])
+    if "stream" in values:
+        place = {"collection": values["collection"]} if "collection" in values else {}
+        call.require_inside(await call.engine.collections.get_source(values["stream"], **place))
+
+
+def _values(parameter: Parameter, given: Mapping[str, Any]) -> list[Any]:
+    """The argument of the method, or nothing where it takes its default. Raises InvalidInput."""
+    if parameter.location == "header":
+        return []
+    if parameter.is_spread:
+        return [_record(record_of(parameter.hint), given)]
+    if parameter.name in given:
+        return [_checked(parameter.name, parameter.hint, given[parameter.name])]
+    if parameter.default is REQUIRED:
+        raise InvalidInput(parameter.name, "is required")
+    return [] if parameter.default is OMITTED else [parameter.default]
+
+
+def _record(kind: Any, given: Mapping[str, Any]) -> Any:
+    """A dataclass of the arguments with the names of its fields, and of those of dataclasses in it."""
+    known = hints(kind)
+    made: dict[str, Any] = {}
+    for each in fields(kind):
+        name, hint = member_of(kind, each.name), known[each.name]
+        if name in given:
+            made[each.name] = _checked(name, hint, given[name])
+        elif is_dataclass(hint) and given.keys() & {one.name for one in fields(hint)}:
+            made[each.name] = _record(hint, given)
+        elif each.default is MISSING and each.default_factory is MISSING:
+            raise InvalidInput(name, "is required")
+    return kind(**made)
+
+
+def _checked(name: str, hint: Any, value: Any) -> Any:
+    if hint == Filter:
+        return _filter(value)
+    try:
+        return TypeAdapter(hint).validate_python(to_jsonable_python(value))
+    except ValidationError as error:
+        raise InvalidInput(name, str(invalid(error))) from None
+
+
+def _filter(value: Any) -> Filter:
+    if value is None:
+        return EVERYTHING
+    return filter_from_json(value) if isinstance(value, dict) else parse_filters([str(value)])
+
+
+def _answer(call: ToolCall, answer: Any) -> str:
+    """An answer as JSON within the budget: of its longest list as many items as fit."""
+    value = to_jsonable_python(answer, fallback=str)
+    if value is None:
+        return "Done."
+    if isinstance(value, list):
+        return call.data("items", value)
+    if not isinstance(value, dict):
+        return call.room.cut(value if isinstance(value, str) else json_of(value))
+    lists = [name for name, each in value.items() if isinstance(each, list)]
+    if not lists:
+        return call.room.cut(json_of(value))
+    longest = max(lists, key=lambda name: len(value[name]))
+    return call.data(longest, value.pop(longest), **value)
