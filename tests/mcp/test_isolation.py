@@ -58,13 +58,10 @@ def attempts(secret: str) -> dict[str, list[dict[str, Any]]]:
             *({"query": SECRET, **graph}, {"query": SECRET, "of_memory": True}),
             *({"node": "bob", **graph}, {"node": "bob", "of_memory": True}),
         ],
-        "get_text": [{"document": secret}],
-        "list_chunks": [{"document": secret}],
-        "get_reply_chain": [{"document": secret}],
+        **{key: [{"document": secret}] for key in ("get_text", "list_chunks", "get_reply_chain")},
         "list_captions": [{"stream": home_name(BOB), "collection": MEMORY}],
         "list_memories": [{"user": "bob"}, {"user": "bob", "agent": "helper", "conversation": "c9"}],
         "list_nodes": [graph],
-        "get_texts": [{"ids": [secret]}],
     }
 
 

@@ -10,6 +10,7 @@ from mcp_types import Tool
 from conspectus.bootstrap import local_counter
 from conspectus.engine import Engine
 from conspectus.errors import InvalidInput
+from conspectus.mcp.operation_tools import TABLE_OPERATIONS
 from conspectus.mcp.server import TOOLS as SPECS
 from conspectus.mcp.server import listed
 from conspectus.mcp.tool import ToolOptions
@@ -85,6 +86,12 @@ def test_six_tools_cost_at_most_two_thousand_tokens() -> None:
     whole = [each.model_dump_json(exclude_none=True, by_alias=True) for each in TOOLS]
     assert len(whole) <= 6
     assert sum(map(count, whole)) <= 2_000
+
+
+def test_no_operation_gives_rights_or_contacts_an_address() -> None:
+    refused_names = {"create_key", "put_grant", "revoke_grant", "create_user", "put_alert", "ingest_url"}
+    assert not refused_names & TABLE_OPERATIONS.keys()
+    assert {"list_captions", "add_messages", "list_documents", "whoami"} <= TABLE_OPERATIONS.keys()
 
 
 async def test_operations_are_found_by_a_word_described_and_called(engine: Engine) -> None:

@@ -1,9 +1,11 @@
 """One tool for all other operations: those with a text form, and those of the operations table."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import MISSING, fields, is_dataclass
-from types import NoneType, UnionType
+from functools import reduce
+from operator import or_
+from types import GenericAlias, NoneType, UnionType
 from typing import Any, Final, NewType, Union, get_args, get_origin
 
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
@@ -32,13 +34,15 @@ from conspectus.mcp.tool import (
 )
 from conspectus.model.checks import hints
 from conspectus.model.filter import EVERYTHING, Filter, filter_from_json, parse_filters
-from conspectus.operations import OPERATIONS, Operation, Parameter
+from conspectus.operations import GRANT_OPERATIONS, OPERATIONS, PEOPLE_OPERATIONS, Operation, Parameter
 from conspectus.operations.operation import OMITTED, REQUIRED, default_of, member_of, record_of
 
 MAX_NAMED = 5
 MAX_ROWS = 200
 """Largest `limit` of an operation."""
-_ACCOUNTS: Final = frozenset({"whoami"})
+_OUTGOING: Final = frozenset({"create_connection", "ingest_url", "put_alert"})
+"""Operations that name an address for the server to contact: quoted text must not lead a model to one."""
+_ACCOUNTS: Final = frozenset(each.name for each in (*PEOPLE_OPERATIONS, *GRANT_OPERATIONS)) - {"whoami"}
 _CHECKED: Final = frozenset({"stream", "document"})
 """Path parameters that are checked against the scope that the server fixes."""
 
@@ -52,11 +56,9 @@ TEXT_OPERATIONS: Final[Mapping[str, ToolSpec[Any]]] = {
 TABLE_OPERATIONS: Final[Mapping[str, Operation]] = {
     each.name: each
     for each in OPERATIONS.values()
-    if each.name not in TEXT_OPERATIONS
-    and not each.secret
-    and (each.name in _ACCOUNTS or not each.path.startswith(("/users", "/groups", "/keys", "/grants", "/me")))
+    if each.name not in TEXT_OPERATIONS and not each.secret and each.name not in _OUTGOING | _ACCOUNTS
 }
-"""Operations of the table: all but those on accounts, keys and grants, and those that answer once."""
+"""Operations of the table, except for those on accounts, keys and grants, and those that answer once."""
 
 
 class OperationArguments(Arguments):
@@ -181,7 +183,9 @@ async def _called(call: ToolCall, operation: Operation, given: Mapping[str, Any]
         raise InvalidInput(unknown[0], f"unknown argument; expected: {', '.join(sorted(known)) or 'none'}")
     values = {each.name: value for each in operation.parameters for value in _values(each, given)}
     if isinstance(limit := values.get("limit"), int) and not 0 <= limit <= MAX_ROWS:
-        raise InvalidInput("limit", f"must be from 0 to {MAX_ROWS}")
+        if "limit" in given:
+            raise InvalidInput("limit", f"must be from 0 to {MAX_ROWS}")
+        values["limit"] = MAX_ROWS
     if call.has_fixed_scope:
         await _require_inside(call, values)
     return _answer(call, await operation.of(call.engine)(**values))
@@ -228,9 +232,17 @@ def _checked(name: str, hint: Any, value: Any) -> Any:
     if hint == Filter:
         return _filter(value)
     try:
-        return TypeAdapter(hint).validate_python(to_jsonable_python(value))
+        return TypeAdapter(_eager(hint)).validate_python(to_jsonable_python(value))
     except ValidationError as error:
         raise InvalidInput(name, str(invalid(error))) from None
+
+
+def _eager(hint: Any) -> Any:
+    """A type with lists for iterables, whose elements pydantic would only check while they are read."""
+    origin, members = get_origin(hint), get_args(hint)
+    if origin in {Union, UnionType}:
+        return reduce(or_, map(_eager, members))
+    return GenericAlias(list, members) if origin is Iterable else hint
 
 
 def _filter(value: Any) -> Filter:
