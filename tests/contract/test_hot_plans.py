@@ -19,7 +19,7 @@ from conspectus.model.access import Principal
 from conspectus.model.jobs import Upload
 from conspectus.testing.embedders import HashedEmbedder
 
-CONSTANT = SCANS.keys() | {"CONSTANT", "anon_3", "some"}
+CONSTANT = SCANS.keys() | {"CONSTANT", "anon_3", "anon_4", "some"}
 """One row, and lists that were given."""
 UP_TO_A_LIMIT = re.compile(r"LIMIT %\(most\)s")
 """What is read of a thread and of a channel, up to a number of the settings that is above `LARGE`."""

@@ -17,6 +17,7 @@ from conspectus.ports import Index, Reader
 from conspectus.records.core.changes import changes_since, known_updates, made_by
 from conspectus.records.core.collections import all_collections
 from conspectus.records.core.database import guarded, transact
+from conspectus.records.core.dialects import as_list, given, plain_rows
 from conspectus.records.core.reads import chunks_between
 from conspectus.records.core.rows import COLLECTION_COLUMNS, to_collection
 from conspectus.records.core.transactions import Transactions
@@ -34,6 +35,7 @@ _SPACES = (
     .distinct()
     .select_from(documents.join(chunks, chunks.c.document == documents.c.number).join(vectors))
 )
+_CHOSEN = select(*COLLECTION_COLUMNS).where(collections.c.id.in_(given("ids"))).order_by(collections.c.id)
 
 
 class IndexTransactions:
@@ -197,9 +199,8 @@ class PgvectorSync:
         made = made_by(connection)
         if not made:
             return
-        chosen = select(*COLLECTION_COLUMNS).where(collections.c.id.in_(made)).order_by(collections.c.id)
         known = known_updates(connection)
-        for collection in map(to_collection, connection.execute(chosen).all()):
+        for collection in map(to_collection, plain_rows(connection, _CHOSEN, {"ids": as_list(made)})):
             index = self._open(collection)
             state = index.state(connection)
             if state is None:

@@ -2,15 +2,27 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final, Literal
 
-from sqlalchemy import BindParameter, Connection, bindparam, delete, insert, select, update
+from sqlalchemy import (
+    BindParameter,
+    Connection,
+    bindparam,
+    case,
+    delete,
+    insert,
+    literal_column,
+    select,
+    update,
+)
 
 from conspectus.errors import RecordsDamaged
 from conspectus.model.ids import ChunkId, CollectionId
 from conspectus.model.index import IndexUpdate
 from conspectus.model.records import Change
-from conspectus.records.core.rows import blocks, insert_rows, to_change
+from conspectus.records.core.dialects import Ready, plain_rows, ready, run_all
+from conspectus.records.core.rows import blocks, inserts, to_change
 from conspectus.records.tables.core import Number, changes, collections, counters
 from conspectus.records.tables.streams import summaries, summary_captions, summary_parts
 
@@ -31,7 +43,21 @@ _TAKE = (
     .values(value=counters.c.value + _AMOUNT)
     .returning(counters.c.value)
 )
+WRITTEN: Final = ("document", "chunk", "change")
+"""The counters of the rows that a write of documents inserts."""
+_AMOUNTS = case({name: bindparam(name, type_=Number) for name in WRITTEN}, value=counters.c.name)
+_TAKE_ALL = (
+    update(counters)
+    .where(
+        counters.c.collection == bindparam("of"),
+        counters.c.name.in_([literal_column(f"'{name}'") for name in WRITTEN]),
+        counters.c.value + _AMOUNTS <= counters.c.end,
+    )
+    .values(value=counters.c.value + _AMOUNTS)
+    .returning(counters.c.name, counters.c.value)
+)
 _RESET = update(counters).where(*_COUNTER).values(value=bindparam("last"), end=bindparam("final"))
+_MOVE = update(collections).where(collections.c.id == bindparam("of")).values(sequence=bindparam("newest"))
 _SINCE = (
     select(*_COLUMNS, changes.c.transaction)
     .where(changes.c.collection == bindparam("of"), changes.c.sequence > bindparam("after"))
@@ -77,8 +103,10 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
     It blocks other writers of the collection, and those of all collections only if it needs another range.
     """
     here = {"counter": counter, "of": collection}
-    last: int | None = connection.execute(_TAKE, {**here, "amount": amount}).scalar()
-    if last is not None:
+    taken = plain_rows(connection, _TAKE, {**here, "amount": amount})
+    last: int
+    if taken:
+        ((last,),) = taken
         return last - amount + 1
     if collection == SHARED:
         raise RecordsDamaged(f"the counter {counter} is missing; run `conspectus check`")
@@ -90,16 +118,38 @@ def allocate(connection: Connection, counter: str, amount: int, collection: str 
     return last - amount + 1
 
 
-def append(connection: Connection, steps: Sequence[ChangeRange]) -> list[Change]:
-    """Write the steps of a work down; call it once, with everything that it did."""
+def allocate_written(connection: Connection, amounts: Mapping[str, int], collection: str) -> dict[str, int]:
+    """The same for all counters in `WRITTEN`, in one statement where their ranges suffice."""
+    taken: dict[str, int] = dict(plain_rows(connection, _TAKE_ALL, {**amounts, "of": collection}))
+    return {
+        name: taken[name] - amount + 1 if name in taken else allocate(connection, name, amount, collection)
+        for name, amount in amounts.items()
+    }
+
+
+def append(
+    connection: Connection,
+    steps: Sequence[ChangeRange],
+    *,
+    numbers: Mapping[CollectionId, int] = MappingProxyType({}),
+    after: Sequence[Ready] = (),
+) -> list[Change]:
+    """Write the steps of a work down; call it once, with everything that it did.
+
+    `numbers` are those that the steps of a collection get, where they were allocated. Statements that are to
+    be run `after` the rest of the work are sent together with those of the log.
+    """
     merged = _merged(steps)
     if not merged:
+        run_all(connection, after)
         return []
     rows: list[dict[str, Any]] = []
     begun: dict[CollectionId, int] = {}
+    moved: list[Ready] = []
     for collection in dict.fromkeys(step.collection for step in merged):
         own = [step for step in merged if step.collection == collection]
-        first = begun[collection] = allocate(connection, "change", len(own), collection)
+        first = numbers.get(collection) or allocate(connection, "change", len(own), collection)
+        begun[collection] = first
         rows += [
             {
                 "sequence": sequence,
@@ -112,9 +162,8 @@ def append(connection: Connection, steps: Sequence[ChangeRange]) -> list[Change]
             }
             for sequence, step in enumerate(own, start=first)
         ]
-        row = update(collections).where(collections.c.id == collection)
-        connection.execute(row.values(sequence=first + len(own) - 1))
-    insert_rows(connection, changes, rows)
+        moved.append(ready(connection, _MOVE, {"of": collection, "newest": first + len(own) - 1}))
+    run_all(connection, [*after, *moved, *inserts(connection, changes, rows)])
     known = dict.fromkeys(begun)
     connection.execution_options(
         **{MADE: {**begun, **made_by(connection)}, KNOWN: {**known_updates(connection), **known}}

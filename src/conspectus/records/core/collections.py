@@ -8,7 +8,7 @@ from sqlalchemy import Connection, Table, bindparam, insert, or_, select, update
 from conspectus.errors import Conflict, NotFound
 from conspectus.model.ids import CollectionId, SourceId
 from conspectus.model.records import Collection, EmbeddingSpace, Metadata, Source
-from conspectus.records.core.dialects import as_list, given
+from conspectus.records.core.dialects import as_list, given, plain_rows
 from conspectus.records.core.rows import (
     COLLECTION_COLUMNS,
     SOURCE_COLUMNS,
@@ -51,8 +51,8 @@ def create_collection(connection: Connection, collection: Collection) -> Collect
 
 def find_collection(connection: Connection, name: str) -> Collection | None:
     """The collection of that name, else of that id."""
-    row = connection.execute(_BY_NAME, {"called": name}).one_or_none()
-    return None if row is None else to_collection(row)
+    rows = plain_rows(connection, _BY_NAME, {"called": name})
+    return to_collection(rows[0]) if rows else None
 
 
 def change_collection(
@@ -134,9 +134,9 @@ def sources_of(
 ) -> Sequence[Source]:
     """All sources of a collection by name, or those of some ids or names. Raises NotFound."""
     if called is None:
-        rows = connection.execute(_ALL_SOURCES, {"of": collection}).all()
+        rows = plain_rows(connection, _ALL_SOURCES, {"of": collection})
     else:
-        rows = connection.execute(_CALLED, {"of": collection, "called": as_list(called)}).all()
+        rows = plain_rows(connection, _CALLED, {"of": collection, "called": as_list(called)})
     if not rows:
         state(connection, collection)
     found = {each.id: each for each in map(to_source, rows)}

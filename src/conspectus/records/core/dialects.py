@@ -1,13 +1,17 @@
-"""SQL that SQLite and PostgreSQL write differently, the clock of the database, and lists as parameters."""
+"""SQL that SQLite and PostgreSQL write differently, lists as parameters, and what drivers are sent alone."""
 
 import json
+import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, Final
+from functools import cache
+from typing import Any, ClassVar, Final, NamedTuple
 
 from sqlalchemy import (
     BigInteger,
+    ClauseElement,
     ColumnElement,
     Connection,
+    Dialect,
     Select,
     String,
     TableValuedAlias,
@@ -23,6 +27,8 @@ from sqlalchemy.ext.compiler import compiles
 from sqlalchemy.sql.compiler import SQLCompiler
 from sqlalchemy.sql.elements import SQLColumnExpression
 from sqlalchemy.sql.functions import FunctionElement
+
+from conspectus.errors import StorageError
 
 NUL = "\x00"
 
@@ -184,3 +190,68 @@ def _in_sqlite(_element: DatabaseTime, _compiler: SQLCompiler, **_options: Any) 
 def time_in(seconds: float) -> SQLColumnExpression[int]:
     """The time of the database in so many seconds."""
     return DatabaseTime() + round(seconds * MICROSECONDS)
+
+
+Row = tuple[Any, ...]
+
+
+class Ready(NamedTuple):
+    """A statement as a driver takes it, with its values."""
+
+    sql: str
+    values: Sequence[Any] | Mapping[str, Any]
+
+
+def ready(connection: Connection, statement: ClauseElement, given: Mapping[str, Any]) -> Ready:
+    """A statement that is a constant of its module, with its values; no parameter may be expanding."""
+    written, names, constants = _compiled(statement, connection.dialect)
+    values = {**constants, **given}
+    return Ready(written, values if names is None else [values[name] for name in names])
+
+
+def plain_rows(connection: Connection, statement: ClauseElement, given: Mapping[str, Any]) -> list[Row]:
+    """Rows as the driver has them, in a third of the time; the statement is a constant of its module."""
+    return run_all(connection, [ready(connection, statement, given)])[0]
+
+
+def run_all(connection: Connection, statements: Sequence[Ready]) -> list[list[Row]]:
+    """The rows of statements that are run in order; PostgreSQL is sent all of them before it answers.
+
+    Whoever listens to the statements of SQLAlchemy hears of these too.
+    """
+    driver: Any = connection.connection.driver_connection
+    for listen in connection.dispatch.before_cursor_execute:
+        for sql, values in statements:
+            listen(connection, None, sql, values, None, False)
+    if isinstance(driver, sqlite3.Connection):
+        return [driver.execute(*each).fetchall() for each in statements]
+    if len(statements) == 1:
+        return [_rows(driver.execute(*statements[0]))]
+    with driver.pipeline():
+        cursors = [driver.execute(*each) for each in statements]
+    return list(map(_rows, cursors))
+
+
+def sqlite_driver(connection: Connection) -> sqlite3.Connection:
+    """The connection as the driver has it."""
+    driver = connection.connection.driver_connection
+    if not isinstance(driver, sqlite3.Connection):
+        raise StorageError("the database is not SQLite")
+    return driver
+
+
+def _rows(cursor: Any) -> list[Row]:
+    found: list[Row] = cursor.fetchall() if cursor.description else []
+    return found
+
+
+@cache
+def _compiled(
+    statement: ClauseElement, dialect: Dialect
+) -> tuple[str, Sequence[str] | None, Mapping[str, Any]]:
+    """The statement, its parameters by place (None: by name), and those that have values already."""
+    compiled = statement.compile(dialect=dialect)
+    if not isinstance(compiled, SQLCompiler):
+        raise StorageError("the statement is none of rows")
+    names = compiled.positiontup if compiled.positional else None
+    return str(compiled), names, compiled.params

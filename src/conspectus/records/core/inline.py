@@ -5,20 +5,19 @@ To look whether anything was committed takes 5 microseconds, to have a thread re
 
 import sqlite3
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from sys import getsizeof
 from threading import Lock
 from typing import Any, Final, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, Dialect, Engine, Select
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import SQLAlchemyError
-from sqlalchemy.sql.compiler import SQLCompiler
 
-from conspectus.errors import ConspectusError, StorageError
+from conspectus.errors import ConspectusError
 from conspectus.model.records import StoredChunk
+from conspectus.records.core.dialects import sqlite_driver
 
 Version: TypeAlias = int
 Key = TypeVar("Key", bound=Hashable)
@@ -123,34 +122,7 @@ class InlineReads:
 
     def _open(self) -> None:
         self._connection = self._make_engine().execution_options(**{INLINE: True}).connect()
-        self._driver = driver_of(self._connection)
-
-
-def driver_of(connection: Connection) -> sqlite3.Connection:
-    """The connection as the driver has it."""
-    driver = connection.connection.driver_connection
-    if not isinstance(driver, sqlite3.Connection):
-        raise StorageError("the database is not SQLite")
-    return driver
-
-
-def plain_rows(
-    connection: Connection, statement: Select[*tuple[Any, ...]], given: Mapping[str, Any]
-) -> list[tuple[Any, ...]]:
-    """Rows as the driver has them, in a third of the time; the statement is a constant of its module."""
-    written, names, constants = _compiled(statement, connection.dialect)
-    values = {**constants, **given}
-    return driver_of(connection).execute(written, [values[name] for name in names]).fetchall()
-
-
-@cache
-def _compiled(
-    statement: Select[*tuple[Any, ...]], dialect: Dialect
-) -> tuple[str, Sequence[str], Mapping[str, Any]]:
-    compiled = statement.compile(dialect=dialect)
-    if not isinstance(compiled, SQLCompiler) or compiled.positiontup is None:
-        raise StorageError("the statement has no parameters by place")
-    return str(compiled), compiled.positiontup, compiled.params
+        self._driver = sqlite_driver(self._connection)
 
 
 def _size(value: object) -> int:

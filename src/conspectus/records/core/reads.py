@@ -28,9 +28,8 @@ from conspectus.model.ids import ChunkId, CollectionId, DocumentId, SourceId
 from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Document, EmbeddingSpace, StoredChunk, StoredThread
 from conspectus.records.core.collections import state
-from conspectus.records.core.dialects import listed
+from conspectus.records.core.dialects import listed, plain_rows
 from conspectus.records.core.filters import compile_filter
-from conspectus.records.core.inline import plain_rows
 from conspectus.records.core.rows import (
     CHUNK_COLUMNS,
     CHUNK_WIDTH,

@@ -24,8 +24,8 @@ from conspectus.errors import (
     StorageError,
 )
 from conspectus.private import make_file
-from conspectus.records.core.dialects import NUL
-from conspectus.records.core.inline import INLINE, InlineReads, driver_of
+from conspectus.records.core.dialects import NUL, sqlite_driver
+from conspectus.records.core.inline import INLINE, InlineReads
 
 WRITES = "conspectus_writes"
 """The execution option of connections that take the write lock when they begin."""
@@ -129,7 +129,7 @@ def prepare_file(engine: Engine, *, busy_seconds: float) -> None:
     """Switch a new database to the write-ahead log; two processes may do this at the same time."""
     give_up = time.monotonic() + busy_seconds
     with engine.connect() as connection:
-        driver = driver_of(connection)
+        driver = sqlite_driver(connection)
         while not _in_wal(driver):
             if time.monotonic() > give_up:
                 raise StorageBusy(f"{engine.url.database}: another process has locked it; try again")
@@ -143,7 +143,7 @@ def migrating(engine: Engine) -> Iterator[Connection]:
     Otherwise dropping the table would delete all rows that refer to it.
     """
     with engine.execution_options(**{WRITES: True}).connect() as connection:
-        driver = driver_of(connection)
+        driver = sqlite_driver(connection)
         driver.execute("PRAGMA foreign_keys = OFF")
         try:
             with connection.begin():
@@ -156,7 +156,7 @@ def erase_free_space(engine: Engine, *, busy_seconds: float) -> None:
     """Rewrite the database without its free pages, then empty the log, after readers have ended."""
     give_up = time.monotonic() + busy_seconds
     with engine.connect() as connection:
-        driver = driver_of(connection)
+        driver = sqlite_driver(connection)
         driver.execute("VACUUM")
         while _log_is_held(driver):
             if time.monotonic() > give_up:

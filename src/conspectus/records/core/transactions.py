@@ -19,12 +19,13 @@ from itertools import chain
 from threading import Lock
 from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
 
-from sqlalchemy import Connection, NestedTransaction, text
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy import Connection, text
+from sqlalchemy.exc import DBAPIError
 
 from conspectus.errors import ConspectusError, ForkedEngine, InvalidInput, StorageError
 from conspectus.ports.jobs import Commits
 from conspectus.records.core.database import Database, guarded, transact
+from conspectus.records.core.dialects import Ready, run_all
 from conspectus.records.core.inline import AT_ONCE
 
 Work: TypeAlias = Callable[[Connection], Any]
@@ -33,6 +34,9 @@ _Ended: TypeAlias = tuple[Any, BaseException | None]
 
 MAX_BATCH: Final = 32
 """PostgreSQL caches up to 64 savepoints of a transaction for concurrent readers."""
+_SAVE = Ready("SAVEPOINT work", ())
+_RELEASE = Ready("RELEASE SAVEPOINT work", ())
+_UNDO = Ready("ROLLBACK TO SAVEPOINT work", ())
 SECONDS: Final = 0.25
 """After so long the rest is left to the next transaction, so that other processes can write."""
 
@@ -175,17 +179,26 @@ class WriteQueue:
         return ended
 
     def _one(self, work: Work, connection: Connection) -> _Ended:
-        savepoint = connection.begin_nested()
+        # Savepoints of SQLAlchemy cost more than the statements of most works.
+        run_all(connection, [_SAVE])
         try:
             with self._database.translated():
                 result = work(connection)
         except ConspectusError as fault:
             if isinstance(fault, StorageError) and self._database.may_repeat(fault, attempt=1, undone=True):
                 raise
-            _undo(savepoint, fault)
+            self._undo(connection, fault)
             return None, fault
-        savepoint.commit()
+        run_all(connection, [_RELEASE])
         return result, None
+
+    def _undo(self, connection: Connection, fault: ConspectusError) -> None:
+        """Undo one work. Raises its fault where the database has undone the others, too."""
+        try:
+            with self._database.translated():
+                run_all(connection, [_UNDO, _RELEASE])
+        except ConspectusError as error:
+            raise fault from error
 
     def _single(self, work: Work, connection: Connection) -> Any:
         result = work(connection)
@@ -195,14 +208,6 @@ class WriteQueue:
     def _finish(self, connection: Connection) -> None:
         if self.finish is not None:
             self.finish(connection)
-
-
-def _undo(savepoint: NestedTransaction, fault: ConspectusError) -> None:
-    """Undo one work. Raises its fault where the database has undone the others, too."""
-    try:
-        savepoint.rollback()
-    except SQLAlchemyError as error:
-        raise fault from error
 
 
 P = ParamSpec("P")

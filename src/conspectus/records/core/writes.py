@@ -3,31 +3,40 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Literal
+from typing import Any, Literal
 
 from sqlalchemy import Connection, bindparam, delete, select, update
 
 from conspectus.errors import Conflict, InvalidInput, NotFound, PreconditionFailed
 from conspectus.model.ids import ChunkId, CollectionId, DocumentId
 from conspectus.model.index import IndexedChunk, IndexUpdate, WriteResult
-from conspectus.model.records import Chunk, Collection, Document, EmbeddingSpace, PreparedDocument, Written
+from conspectus.model.records import (
+    Chunk,
+    Collection,
+    Document,
+    EmbeddingSpace,
+    PreparedDocument,
+    Written,
+)
 from conspectus.records.core.changes import (
     ChangeRange,
-    allocate,
+    allocate_written,
     append,
     forget_summaries,
     keep_update,
     made_by,
 )
+from conspectus.records.core.dialects import Ready, as_list, given, plain_rows, ready, run_all
 from conspectus.records.core.embeddings import Given, check_given, keep_given
 from conspectus.records.core.rows import (
     BLOCK,
     COLLECTION_COLUMNS,
     DOCUMENT_COLUMNS,
+    FEW,
     blocks,
     chunk_values,
     document_values,
-    insert_rows,
+    inserts,
     to_collection,
     to_document,
 )
@@ -46,7 +55,7 @@ _STORED = select(
     documents.c.author,
     documents.c.kind,
     documents.c.recorded,
-).where(documents.c.id.in_(bindparam("ids", expanding=True)))
+).where(documents.c.id.in_(given("ids")))
 _SPANS = (
     select(
         chunks.c.document,
@@ -62,12 +71,10 @@ _SPANS = (
 _OWNERS = (
     select(*COLLECTION_COLUMNS, sources.c.id)
     .join(sources, sources.c.collection == collections.c.id)
-    .where(sources.c.id.in_(bindparam("ids", expanding=True)))
+    .where(sources.c.id.in_(given("sources")))
 )
 _LACKS = select(documents.c.number).where(documents.c.collection == bindparam("of"), PENDING).limit(1)
-_PARENTS = select(documents.c.id, documents.c.source).where(
-    documents.c.id.in_(bindparam("ids", expanding=True))
-)
+_PARENTS = select(documents.c.id, documents.c.source).where(documents.c.id.in_(given("ids")))
 _CHANGE = update(documents).where(documents.c.number == bindparam("at"))
 _DROP = delete(chunks).where(chunks.c.document.in_(bindparam("numbers", expanding=True)))
 
@@ -202,6 +209,12 @@ class Applied:
     inserted: Sequence[Inserted]
     complete: bool
     """Whether `inserted` has all chunks that were put."""
+    numbers: Mapping[CollectionId, int]
+    """The number of the change of each collection where one was allocated."""
+    left: Sequence[Ready]
+    """Statements that insert the rows, still to be run."""
+    lacking: bool | None = None
+    """Whether a chunk that was there before lacks a vector, where it is known."""
 
 
 def write(connection: Connection, documents: Sequence[PreparedDocument]) -> WriteResult:
@@ -210,12 +223,16 @@ def write(connection: Connection, documents: Sequence[PreparedDocument]) -> Writ
         _check_spans(prepared)
     rounds: list[Applied] = []
     written: list[Written] = []
-    for part in _rounds(documents):
-        plan, homes = _plan(connection, part)
-        rounds.append(_apply(connection, plan, homes))
+    parts = list(_rounds(documents))
+    for part in parts:
+        plan, homes, lacking = _plan(connection, part)
+        only_adds = len(parts) == 1 and all(each.outcome == "added" for each in plan)
+        done = _apply(connection, plan, homes, only_adds=only_adds)
+        rounds.append(replace(done, lacking=lacking if only_adds else None))
         written += [planned.written() for planned in plan]
     made_before = made_by(connection)
-    changes = append(connection, [step for each in rounds for step in each.steps])
+    steps = [step for each in rounds for step in each.steps]
+    changes = append(connection, steps, numbers=rounds[0].numbers, after=rounds[0].left) if rounds else []
     homes = {name: home for each in rounds for name, home in each.homes.items()}
     if len(homes) != 1:
         return WriteResult(written)
@@ -228,13 +245,16 @@ def write(connection: Connection, documents: Sequence[PreparedDocument]) -> Writ
     known = put if len(rounds) == 1 and rounds[0].complete else None
     update = IndexUpdate(after, home.sequence, changes, known)
     keep_update(connection, update, first=home.id not in made_before)
-    return WriteResult(written, update, _lacks_vectors(connection, home, inserted))
+    return WriteResult(written, update, _lacks_vectors(connection, home, rounds))
 
 
-def _lacks_vectors(connection: Connection, home: Collection, inserted: Sequence[Inserted]) -> bool:
-    if any(each.row["status"] == "pending" for each in inserted):
+def _lacks_vectors(connection: Connection, home: Collection, rounds: Sequence[Applied]) -> bool:
+    if any(each.row["status"] == "pending" for done in rounds for each in done.inserted):
         return True
-    return home.space is not None and connection.execute(_LACKS, {"of": home.id}).first() is not None
+    lacking = rounds[0].lacking
+    if lacking is None:
+        lacking = bool(plain_rows(connection, _LACKS, {"of": home.id}))
+    return home.space is not None and lacking
 
 
 def only_collection(documents: Sequence[PreparedDocument]) -> CollectionId | None:
@@ -255,19 +275,24 @@ def _rounds(batch: Sequence[PreparedDocument]) -> Iterator[list[PreparedDocument
         yield list(current.values())
 
 
-def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[list[Planned], Homes]:
-    """The planned writes, and their collections."""
+def _plan(connection: Connection, part: Sequence[PreparedDocument]) -> tuple[list[Planned], Homes, bool]:
+    """The planned writes, their collections, and whether a chunk of the first one lacks a vector."""
     ids = [prepared.document.id for prepared in part]
-    known_rows = connection.execute(_STORED, {"ids": ids}).all()
+    asked = [
+        ready(connection, _STORED, {"ids": as_list(ids)}),
+        ready(connection, _OWNERS, {"sources": as_list({each.document.source for each in part})}),
+        ready(connection, _LACKS, {"of": part[0].document.collection}),
+    ]
+    known_rows, owners, lacking = run_all(connection, asked)
     stored = {DocumentId(name): Stored(*fields) for name, *fields in known_rows}
-    homes = _check_references(connection, [prepared.document for prepared in part], stored)
+    homes = _check_references(connection, [prepared.document for prepared in part], stored, owners)
     for prepared in part:
         known = stored.get(prepared.document.id)
         if prepared.if_match is not None and (known is None or known.fingerprint != prepared.if_match):
             raise PreconditionFailed("document", prepared.document.id)
     spans = _spans(connection, part, stored)
     plan = [_planned(prepared, stored.get(prepared.document.id), spans=spans) for prepared in part]
-    return plan, homes
+    return plan, homes, bool(lacking)
 
 
 def _planned(
@@ -296,7 +321,7 @@ def _spans(
     return spans
 
 
-def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes) -> Applied:
+def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes, *, only_adds: bool) -> Applied:
     for each in plan:
         if each.prepared.vector is not None:
             check_given(each.prepared.vector, homes[each.prepared.document.collection].space)
@@ -308,7 +333,12 @@ def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes) -> App
         connection.execute(_DROP, {"numbers": block})
     fresh = [each for each in plan if each.outcome in {"added", "replaced"}]
     steps = [step for stored in replaced for step in stored.step("remove")]
-    inserted = _insert(connection, fresh, homes)
+    # The chunks of one collection that are added alone are one change.
+    placed, numbers = _place(connection, fresh, changes=int(only_adds))
+    inserted, left = _insert(connection, placed, homes)
+    if not only_adds:
+        run_all(connection, left)
+        left = []
     steps += [
         ChangeRange(each.document.collection, "put", each.first, each.last)
         for each in (done.placed for done in inserted)
@@ -316,12 +346,13 @@ def _apply(connection: Connection, plan: Sequence[Planned], homes: Homes) -> App
     ]
     _update_fields(connection, [each for each in plan if each.outcome == "updated"], homes)
     again = [step for stored in kept for step in stored.step("put")]
-    return Applied(homes, [*steps, *again], inserted, complete=not again)
+    return Applied(homes, [*steps, *again], inserted, not again, numbers, left)
 
 
-def _insert(connection: Connection, fresh: Sequence[Planned], homes: Homes) -> list[Inserted]:
-    """Insert new documents and chunks under new numbers."""
-    placed = _place(connection, fresh)
+def _insert(
+    connection: Connection, placed: Sequence[Placed], homes: Homes
+) -> tuple[list[Inserted], list[Ready]]:
+    """Insert new documents and chunks under their numbers; few rows are left to be inserted."""
     spaced = [(each, homes[each.document.collection].space) for each in placed]
     rows = [
         Inserted(each, {**document_values(each.document), **each.progress(space)}) for each, space in spaced
@@ -335,32 +366,46 @@ def _insert(connection: Connection, fresh: Sequence[Planned], homes: Homes) -> l
         for each in placed
         for chunk in each.prepared.chunks
     ]
-    insert_rows(connection, documents, added)
+    left = inserts(connection, documents, added)
     if replaced:
+        run_all(connection, left)
+        left = []
         connection.execute(_CHANGE, replaced)
-    insert_rows(connection, chunks, pieces)
     brought = [
         {"chunk": chunk, "space": space.name, "vector": vector}
         for each, space in spaced
         if space is not None
         for chunk, vector in enumerate(each.vectors(space), start=each.first)
     ]
-    insert_rows(connection, vectors, brought)
-    return rows
+    for table, new in ((chunks, pieces), (vectors, brought)):
+        if len(new) > FEW:
+            # They are inserted now, and refer to those that are left.
+            run_all(connection, left)
+            left = []
+        left += inserts(connection, table, new)
+    return rows, left
 
 
-def _place(connection: Connection, fresh: Sequence[Planned]) -> list[Placed]:
+def _place(
+    connection: Connection, fresh: Sequence[Planned], *, changes: int
+) -> tuple[list[Placed], Mapping[CollectionId, int]]:
+    """The documents with their numbers, and those of so many changes of each collection."""
     placed = []
+    numbers: dict[CollectionId, int] = {}
     for collection in dict.fromkeys(each.prepared.document.collection for each in fresh):
         own = [each for each in fresh if each.prepared.document.collection == collection]
-        chunk = allocate(connection, "chunk", sum(len(each.prepared.chunks) for each in own), collection)
-        number = allocate(connection, "document", sum(each.stored is None for each in own), collection)
+        size = sum(len(each.prepared.chunks) for each in own)
+        amounts = {"chunk": size, "document": sum(each.stored is None for each in own)}
+        taken = allocate_written(connection, {**amounts, "change": changes if size else 0}, collection)
+        if changes and size:
+            numbers[collection] = taken["change"]
+        chunk, number = taken["chunk"], taken["document"]
         for each in own:
             known = number if each.stored is None else each.stored.number
             number += each.stored is None
             placed.append(Placed(each.prepared, known, chunk, each.stored))
             chunk += len(each.prepared.chunks)
-    return placed
+    return placed, numbers
 
 
 def _update_fields(connection: Connection, updated: Sequence[Planned], homes: Homes) -> None:
@@ -384,16 +429,17 @@ def _changeable(values: Mapping[str, object]) -> dict[str, object]:
 
 
 def _check_references(
-    connection: Connection, batch: Sequence[Document], stored: Mapping[DocumentId, Stored]
+    connection: Connection,
+    batch: Sequence[Document],
+    stored: Mapping[DocumentId, Stored],
+    rows: Sequence[Sequence[Any]],
 ) -> Homes:
-    """The collections that are written into."""
-    ids = list({document.source for document in batch})
-    rows = connection.execute(_OWNERS, {"ids": ids}).all()
+    """The collections that are written into, of the rows of the sources' owners."""
     owners: dict[str, str] = {row[-1]: row[0] for row in rows}
-    wanted = list({document.parent for document in batch if document.parent is not None})
+    wanted = {document.parent for document in batch if document.parent is not None}
     parents: dict[str, str] = {}
     if wanted:
-        parents = {row[0]: row[1] for row in connection.execute(_PARENTS, {"ids": wanted})}
+        parents = dict(plain_rows(connection, _PARENTS, {"ids": as_list(wanted)}))
     for document in batch:
         _check_owner("source", document.source, document, owners)
         known = stored.get(document.id)
