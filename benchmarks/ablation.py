@@ -42,7 +42,7 @@ async def compare(
     directory: str | Path,
     profiles: Mapping[str, str | None],
     *,
-    most: int,
+    maximum: int,
     budget: int = 2048,
     progress: Progress | None = None,
 ) -> dict[str, dict[str, Figures]]:
@@ -54,7 +54,7 @@ async def compare(
     async with fresh_engine(Settings.from_environment()) as engine:
         keys = await stored(engine, given.conversations, progress)
         every = {document: key for known in keys.values() for document, key in known.items()}
-        kinds = _by_kind(given.questions, most)
+        kinds = _by_kind(given.questions, maximum)
         found: dict[str, dict[str, Figures]] = {kind: {} for kind in kinds}
         for done, (kind, name) in enumerate(product(kinds, profiles), start=1):
             asker = Asker(engine, given, profiles[name])
@@ -77,18 +77,18 @@ async def _answer(asker: Asker, question: CitedQuestion, keys: Mapping[str, str]
     )
 
 
-def _by_kind(questions: Sequence[CitedQuestion], most: int) -> dict[str, list[CitedQuestion]]:
+def _by_kind(questions: Sequence[CitedQuestion], maximum: int) -> dict[str, list[CitedQuestion]]:
     kinds: dict[str, list[CitedQuestion]] = {}
     for question in questions:
         kind = question.category if question.category in _KINDS else "all"
         kinds.setdefault(kind, []).append(question)
-    return {kind: _spread(asked, most) for kind, asked in kinds.items()}
+    return {kind: _spread(asked, maximum) for kind, asked in kinds.items()}
 
 
-def _spread(questions: Sequence[CitedQuestion], most: int) -> list[CitedQuestion]:
-    if len(questions) <= most:
+def _spread(questions: Sequence[CitedQuestion], maximum: int) -> list[CitedQuestion]:
+    if len(questions) <= maximum:
         return list(questions)
-    return [questions[place * len(questions) // most] for place in range(most)]
+    return [questions[place * len(questions) // maximum] for place in range(maximum)]
 
 
 def main() -> None:
@@ -102,7 +102,7 @@ def main() -> None:
     for directory in chosen.directories:
         found = asyncio.run(
             compare(
-                directory, rankings(), most=chosen.questions, budget=chosen.budget, progress=_show_progress
+                directory, rankings(), maximum=chosen.questions, budget=chosen.budget, progress=_show_progress
             )
         )
         columns |= {_column(directory, kind): figures for kind, figures in found.items()}

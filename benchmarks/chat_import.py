@@ -154,9 +154,9 @@ def main() -> None:
             speed = asyncio.run(importing(path, last, arguments.messages, link=link))
             table.add_row(name, f"{speed:,.0f} messages/s")
         times = asyncio.run(posting(stored, arguments.posts))
-        median, high, most = (float(np.percentile(times, share)) for share in (50, 95, 100))
+        median, high, maximum = (float(np.percentile(times, share)) for share in (50, 95, 100))
         name = f"one message until found, beside {arguments.stored:,} others"
-        table.add_row(name, f"p50 {median:.1f}, p95 {high:.1f}, longest {most:.1f} ms ({len(times)})")
+        table.add_row(name, f"p50 {median:.1f}, p95 {high:.1f}, longest {maximum:.1f} ms ({len(times)})")
     Console().print(table)
 
 

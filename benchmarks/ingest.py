@@ -115,9 +115,10 @@ def main() -> None:
         ("behind a bulk writer", asyncio.run(while_writing(texts))),
     ):
         figures = [float(np.percentile(times, share)) for share in (50, 95, 100)]
-        median, high, most = figures
+        median, high, maximum = figures
         table.add_row(
-            f"a question, {name}", f"p50 {median:.1f}, p95 {high:.1f}, longest {most:.1f} ms ({len(times)})"
+            f"a question, {name}",
+            f"p50 {median:.1f}, p95 {high:.1f}, longest {maximum:.1f} ms ({len(times)})",
         )
     Console().print(table)
 

@@ -26,11 +26,11 @@ from conspectus.providers.tokenizers import counter
 from conspectus.text.clean import sentences
 from conspectus.window.build import build_window
 from conspectus.window.passages import SelectedChunk, Threads, grouped, joined
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 BUDGETS = (128, 256, 512, 1024, 2048)
 TOKENIZER = "o200k_base"
-RENDERER = renderer_named("text")
+RENDERER = renderer_by_name("text")
 COUNT = counter(TOKENIZER)
 
 

@@ -14,7 +14,7 @@ from tests.support.in_memory_index import MemoryIndex
 from tests.support.journal import Journal, make_chunk, unit
 
 DIMENSIONS = 6
-BM25 = Bm25(most_in_sources=8)
+BM25 = Bm25(max_source_chunks=8)
 """Some sources of the random chunks have more, others fewer."""
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 

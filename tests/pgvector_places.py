@@ -11,11 +11,11 @@ from conspectus.records.core.transactions import Transactions
 
 @asynccontextmanager
 async def place_at(
-    url: str, dimensions: int, *, graph_from: int = 20_000, most_listed: int = 10_000
+    url: str, dimensions: int, *, graph_from: int = 20_000, max_listed: int = 10_000
 ) -> AsyncIterator[PgvectorOptions]:
     """A place for one index; the same database gives the same place again."""
     transactions = Transactions(database_at(url, DatabaseAccess(connections=4)))
     database = IndexTransactions(transactions)
-    yield PgvectorOptions(database, "index_1", dimensions, graph_from, most_listed)
+    yield PgvectorOptions(database, "index_1", dimensions, graph_from, max_listed)
     await database.close()
     await transactions.close()

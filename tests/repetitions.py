@@ -6,6 +6,6 @@ IN_FULL = 100
 """The examples of the profile `thorough`, and so the hundred per cent of every number of them."""
 
 
-def tries(most: int) -> int:
+def tries(maximum: int) -> int:
     """That many examples in full, else the share that the profile allows."""
-    return max(1, most * settings.default.max_examples // IN_FULL)
+    return max(1, maximum * settings.default.max_examples // IN_FULL)

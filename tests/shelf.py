@@ -30,5 +30,5 @@ class Shelf(ConnectionSources):
     async def put(self, source: Source, documents: Sequence[NewDocument]) -> Sequence[Written]:
         return await self.engine.add(documents, source=source.id, collection=source.collection)
 
-    async def keep_cursor(self, cursor: str) -> None:
+    async def save_cursor(self, cursor: str) -> None:
         self.connection = replace(self.connection, cursor=cursor)

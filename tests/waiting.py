@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable
 
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 PATIENCE = 120.0
 """Seconds after which it will not come, however busy the machine is."""
 
@@ -16,4 +16,4 @@ async def until(holds: Callable[[], bool | Awaitable[bool]], *, seconds: float =
             answer = holds()
             if await answer if inspect.isawaitable(answer) else answer:
                 return
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)

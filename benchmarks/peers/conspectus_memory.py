@@ -14,7 +14,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from peers.memories import BUDGET, DIMENSIONS, TOP, Said
 
-ASKING = Scope("user0")
+CURRENT_USER = Scope("user0")
 
 
 class GivenEmbedder:
@@ -51,7 +51,7 @@ class ConspectusMemory:
             await self._engine.memory.add([each.text for each in said], scope=scope)
         if memories:
             await self.settle()
-            await self._engine.memory.recall("warm", scope=ASKING)
+            await self._engine.memory.recall("warm", scope=CURRENT_USER)
 
     async def settle(self) -> None:
         """Wait for what is done in the background."""
@@ -64,11 +64,11 @@ class ConspectusMemory:
 
     async def recall(self, question: str) -> int:
         """Short term, words, vectors and graph together."""
-        return len((await self._engine.memory.recall(question, scope=ASKING, limit=TOP)).memories)
+        return len((await self._engine.memory.recall(question, scope=CURRENT_USER, limit=TOP)).memories)
 
     async def window(self, question: str) -> int:
         """A context of so many tokens."""
-        return (await self._engine.memory.window(question, BUDGET, scope=ASKING)).tokens
+        return (await self._engine.memory.window(question, BUDGET, scope=CURRENT_USER)).tokens
 
 
 @asynccontextmanager

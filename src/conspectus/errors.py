@@ -37,7 +37,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import ClassVar, Final
 
-SHOWN: Final = 20
+MAX_SHOWN: Final = 20
 """A message names at most so many things."""
 
 
@@ -228,9 +228,11 @@ class RateLimited(Overloaded):
 
     code = "rate_limited"
 
-    def __init__(self, most: int, *, retry_after: float) -> None:
-        super().__init__(f"the key has had its {most} requests of this minute", retry_after=retry_after)
-        self.most = most
+    def __init__(self, limit: int, *, retry_after: float) -> None:
+        super().__init__(
+            f"the key has reached its limit of {limit} requests per minute", retry_after=retry_after
+        )
+        self.limit = limit
 
 
 class ServerUnavailable(ConspectusError):
@@ -300,14 +302,14 @@ class ChatError(ProviderError):
     """A chat model gave no complete answer; `reason` is for the operator, `told` for the user."""
 
     code = "LLM_ERROR"
-    told: ClassVar[str] = "The language model could not answer."
+    user_message: ClassVar[str] = "The language model could not answer."
 
 
 class ChatNotConfigured(ChatError):
     """No chat model is set."""
 
     code = "LLM_NOT_CONFIGURED"
-    told = "No language model is configured; set CONSPECTUS_CHAT_MODEL."
+    user_message = "No language model is configured; set CONSPECTUS_CHAT_MODEL."
 
     def __init__(self) -> None:
         super().__init__("chat model", "none is set; set CONSPECTUS_CHAT_MODEL, for instance to openai:gpt-5")
@@ -317,14 +319,14 @@ class ChatAuthFailed(ChatError):
     """The provider refused the key, or the account."""
 
     code = "LLM_AUTH_FAILED"
-    told = "The language model refused the key of this server."
+    user_message = "The language model refused the key of this server."
 
 
 class ChatRateLimited(ChatError):
     """The provider received too many requests; `retry_after` is in seconds, if the provider gave it."""
 
     code = "LLM_RATE_LIMIT"
-    told = "The language model has too much to do; ask again later."
+    user_message = "The language model has too much to do; ask again later."
 
     def __init__(
         self, provider: str, reason: str, *, status: int | None = None, retry_after: float | None = None
@@ -337,35 +339,35 @@ class ChatUnreachable(ChatError):
     """The provider could not be reached, closed the connection, or failed."""
 
     code = "LLM_CONNECTION_ERROR"
-    told = "The language model could not be reached, or broke off."
+    user_message = "The language model could not be reached, or broke off."
 
 
 class ChatTimedOut(ChatError):
     """The provider took longer than the settings allow."""
 
     code = "LLM_TIMEOUT"
-    told = "The language model took too long."
+    user_message = "The language model took too long."
 
 
 class ChatModelUnknown(ChatError):
     """The provider has no model of that name, or not for this account."""
 
     code = "LLM_MODEL_NOT_FOUND"
-    told = "The language model that is configured does not exist."
+    user_message = "The language model that is configured does not exist."
 
 
 class ChatTooLong(ChatError):
     """Prompt and answer are longer than the context window of the model."""
 
     code = "LLM_CONTEXT_TOO_LONG"
-    told = "The conversation is too long for the language model."
+    user_message = "The conversation is too long for the language model."
 
 
 class ChatBadAnswer(ChatError):
     """The response of the provider is not valid, or the model refused to answer."""
 
     code = "LLM_BAD_RESPONSE"
-    told = "The language model gave no usable answer."
+    user_message = "The language model gave no usable answer."
 
 
 class StorageError(ConspectusError):
@@ -433,5 +435,5 @@ class IndexDamaged(StorageError):
 
 def _some(names: Sequence[str]) -> str:
     """The first of many names, and how many more there are."""
-    shown = ", ".join(repr(each) for each in names[:SHOWN])
-    return f"{shown} and {len(names) - SHOWN} more" if len(names) > SHOWN else shown
+    shown = ", ".join(repr(each) for each in names[:MAX_SHOWN])
+    return f"{shown} and {len(names) - MAX_SHOWN} more" if len(names) > MAX_SHOWN else shown

@@ -45,7 +45,7 @@ class YamlPosition:
         return InvalidInput(f"{self.file}: {'.'.join(self.keys)}", reason)
 
 
-def read_settings(path: Path, known: tuple[str, ...], renamed: Mapping[str, str]) -> dict[str, str]:
+def read_settings(path: Path, names: tuple[str, ...], renamed: Mapping[str, str]) -> dict[str, str]:
     """The values in a file by the names of settings, as they are written.
 
     Each of the `known` names may stand at the top level; the section `rag` says in its own words how many
@@ -55,7 +55,7 @@ def read_settings(path: Path, known: tuple[str, ...], renamed: Mapping[str, str]
     here = YamlPosition(str(path))
     tree = _tree(path, _text(path))
     section = tree.pop(SECTION, None)
-    _check_names(tree, (*known, SECTION), here, renamed)
+    _check_names(tree, (*names, SECTION), here, renamed)
     values = {name: _word(value, here.below(name)) for name, value in tree.items()}
     own = _rag(_mapping(section, here.below(SECTION)), here.below(SECTION))
     return {**own, **{name: value for name, value in values.items() if value is not None}}
@@ -108,14 +108,14 @@ def _word(value: "Values | str | None", here: YamlPosition) -> str | None:
 
 
 def _check_names(
-    given: Mapping[str, object],
-    known: tuple[str, ...],
+    values: Mapping[str, object],
+    names: tuple[str, ...],
     here: YamlPosition,
     renamed: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
-    for name in given:
-        if name not in known:
-            near = {renamed.get(name)}.intersection(known) or get_close_matches(name, known, n=1, cutoff=0.0)
+    for name in values:
+        if name not in names:
+            near = {renamed.get(name)}.intersection(names) or get_close_matches(name, names, n=1, cutoff=0.0)
             raise here.below(f"{name:.80}").error(f"is not known; did you mean {next(iter(near))}?")
 
 

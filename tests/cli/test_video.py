@@ -25,7 +25,9 @@ A dog runs across the yard.
 Run = Callable[..., Outcome]
 
 
-def taken_in(run: Run, folder: Path, name: str = "gate.srt", *options: str, text: str = GATE) -> Outcome:
+def import_captions(
+    run: Run, folder: Path, name: str = "gate.srt", *options: str, text: str = GATE
+) -> Outcome:
     (folder / name).write_text(text, encoding="utf-8")
     return run("streams", "import", folder / name, *options)
 
@@ -36,9 +38,9 @@ def captions(run: Run, stream: str = "gate", *options: str) -> list[str]:
 
 def commands(run: Run, folder: Path) -> None:
     """The same commands, with the same answers, whoever is asked."""
-    first = taken_in(run, folder)
+    first = import_captions(run, folder)
     assert (first.code, "3 added" in first.out) == (0, True), first.err
-    assert "3 unchanged" in taken_in(run, folder).out
+    assert "3 unchanged" in import_captions(run, folder).out
     streams = run("streams", "list").out
     assert all(each in streams for each in ("gate", "00:00:01", "00:12:40"))
     assert captions(run) == ["red", "guard", "dog"]
@@ -72,7 +74,7 @@ def test_on_a_server(remote: Remote) -> None:
 
 
 def test_lines_of_captions_are_what_the_server_takes_in(shell: Shell) -> None:
-    taken_in(shell, shell.folder)
+    import_captions(shell, shell.folder)
     exported = shell("streams", "captions", "gate", "--ndjson")
     told = [json.loads(line) for line in exported.out.splitlines()]
     assert [(each["start"], each["end"]) for each in told] == [(1, 4), (10, 14), (750, 760)]
@@ -87,7 +89,9 @@ def test_one_stream_of_many_files_on_the_clock_of_the_calendar(shell: Shell) -> 
     assert done.json["streams"] == {"day": 6}
     assert "2026-03-02T08:00:01+00:00" in shell("streams", "captions", "day").out
     assert len(captions(shell, "day", "--from", "2026-03-02T08:10:00Z")) == 2
-    again = taken_in(shell, shell.folder, "a.srt", "--stream", "day", "--start-time", "2026-03-03T08:00:00Z")
+    again = import_captions(
+        shell, shell.folder, "a.srt", "--stream", "day", "--start-time", "2026-03-03T08:00:00Z"
+    )
     assert (again.code, "start time" in again.err) == (1, True)
     each = shell(
         "streams", "import", shell.folder / "a.srt", "--start-time", "2026-03-02T08:00:00Z", "--json"
@@ -164,14 +168,14 @@ def test_files_of_a_folder_without_captions_are_named_and_the_others_are_importe
 
 
 def test_moments_are_readable_where_it_is_narrow(shell: Shell) -> None:
-    taken_in(shell, shell.folder, f"{'long-name-' * 4}.srt")
+    import_captions(shell, shell.folder, f"{'long-name-' * 4}.srt")
     lines = shell("streams", "search", "who walks to the car?", "--limit", "1").out.splitlines()
     assert lines[0].startswith(f"1 {'long-name-' * 4}  00:00:")
     assert lines[1].startswith("  A red car stops at the gate. The guard walks")
 
 
 def test_where_there_is_nothing_it_says_so(shell: Shell) -> None:
-    taken_in(shell, shell.folder)
+    import_captions(shell, shell.folder)
     late = ["--from", "5:00", "--to", "6:00"]
     for arguments in (
         ["streams", "captions", "gate"],
@@ -185,8 +189,8 @@ def test_where_there_is_nothing_it_says_so(shell: Shell) -> None:
 
 
 def test_streams_without_the_time_of_a_question_are_named(shell: Shell) -> None:
-    taken_in(shell, shell.folder)
-    taken_in(shell, shell.folder, "day.srt", "--start-time", "2026-03-02T08:00:00Z")
+    import_captions(shell, shell.folder)
+    import_captions(shell, shell.folder, "day.srt", "--start-time", "2026-03-02T08:00:00Z")
     done = shell("streams", "search", "what happened on 2 March 2026?", "--json").json
     assert [each["stream"]["name"] for each in done["moments"]] == ["day"]
     assert "skipped streams: gate" in shell("streams", "search", "what happened on 2 March 2026?").err
@@ -219,13 +223,13 @@ def test_streams_without_the_time_of_a_question_are_named(shell: Shell) -> None:
     ],
 )
 def test_what_is_not_there_and_what_cannot_be(shell: Shell, arguments: list[str], code: int) -> None:
-    taken_in(shell, shell.folder)
+    import_captions(shell, shell.folder)
     done = shell(*arguments)
     assert done.code == code, done.err
 
 
 def test_a_stream_is_deleted_after_a_question(shell: Shell) -> None:
-    taken_in(shell, shell.folder)
+    import_captions(shell, shell.folder)
     kept = shell("streams", "delete", "gate", typed="n\n")
     assert (kept.code, "'gate' with 3 captions" in kept.err) == (1, True)
     gone = shell("streams", "delete", "gate", "--purge", typed="y\n")
@@ -234,7 +238,7 @@ def test_a_stream_is_deleted_after_a_question(shell: Shell) -> None:
 
 def test_what_is_said_cannot_forge_the_screen(shell: Shell) -> None:
     evil = GATE.replace("red car", "red\x1b[2Jcar\u202e")
-    taken_in(shell, shell.folder, "x.srt", text=evil)
+    import_captions(shell, shell.folder, "x.srt", text=evil)
     shell("events", "add", "x", "evil\x1b[31m", "--from", "1", "--entity", "\x1b]0;x\x07")
     for arguments in (["captions", "x"], ["ask", "car"], ["timeline", "x"], ["events", "list", "x"]):
         out = shell("streams", *arguments).out

@@ -5,13 +5,13 @@ from pathlib import Path
 
 from tests.cli.conftest import Shell
 from tests.cli.test_remote import Remote, remote, server
-from tests.cli.test_video import Run, taken_in
+from tests.cli.test_video import Run, import_captions
 
 __all__ = ["remote", "server"]
 
 
 def noted(run: Run, folder: Path) -> None:
-    taken_in(run, folder)
+    import_captions(run, folder)
     for start, end in (("1", "4"), ("5", "9"), ("12:30", "12:40")):
         done = run("events", "add", "gate", "car stops", "--from", start, "--to", end)
         assert (done.code, done.out.split()[0]) == (0, "added"), done.err
@@ -48,7 +48,7 @@ def test_a_timeline_has_a_line_for_each(shell: Shell, remote: Remote) -> None:
 
 def test_standing_questions(shell: Shell, remote: Remote) -> None:
     for run in (shell, remote):
-        taken_in(run, shell.folder)
+        import_captions(run, shell.folder)
         options = [
             "--stream",
             "gate",
@@ -77,10 +77,10 @@ def test_alerts_are_heard(shell: Shell, remote: Remote) -> None:
 
 
 def heard(remote: Run, folder: Path) -> None:
-    taken_in(remote, folder, "yard.srt")
+    import_captions(remote, folder, "yard.srt")
     made = remote("alerts", "add", "cars", "red car", "--keywords-only", "--json").json
-    taken_in(remote, folder)
-    taken_in(remote, folder, "exit.srt")
+    import_captions(remote, folder)
+    import_captions(remote, folder, "exit.srt")
     listened = remote("alerts", "watch", "--alert", made["id"], "--after", "0", "--limit", "2", "--json")
     told = [json.loads(line) for line in listened.out.splitlines()]
     assert (listened.code, [each["name"] for each in told]) == (0, ["cars", "cars"])

@@ -41,11 +41,11 @@ def stored(folder: Path, texts: Sequence[str]) -> Iterator[Site]:
         yield site
 
 
-def read(page: Page, *, most: int) -> None:
+def read(page: Page, *, maximum: int) -> None:
     """Choose each candidate, and look at what it does to the page."""
     rows = page.locator(".candidate:not(.candidate-heads)")
     expect(rows.first).to_be_visible()
-    for row in range(min(rows.count(), most)):
+    for row in range(min(rows.count(), maximum)):
         rows.nth(row).click()
         assert not scrolls_sideways(page)
     assert page.evaluate("window.owned") is None
@@ -56,7 +56,7 @@ def read(page: Page, *, most: int) -> None:
 def test_hostile_text_is_only_text(visit: Opened, tmp_path: Path, narrow: bool) -> None:
     with stored(tmp_path, HOSTILE) as site:
         page = visit(site, ADDRESS, narrow=narrow)
-        read(page, most=len(HOSTILE))
+        read(page, maximum=len(HOSTILE))
         assert violations(page) == []
 
 
@@ -66,4 +66,4 @@ def test_naughty_strings_are_only_text(
 ) -> None:
     texts = json.loads((evaluation("naughty_strings") / "blns.json").read_text(encoding="utf-8"))
     with stored(tmp_path, texts) as site:
-        read(visit(site, ADDRESS), most=60)
+        read(visit(site, ADDRESS), maximum=60)

@@ -43,7 +43,7 @@ async def test_twenty_thousand_events_at_once_and_then_again(alerts: SqlAlerts, 
     matches = tuple(match(name, 60 * place, 60 * place + 1) for place, name in enumerate(names))
     ids = [f"a{number:02}" for number in range(20)]
     for name in ids:
-        await alerts.put(replace(PLAIN, id=name, name=name), most=20)
+        await alerts.put(replace(PLAIN, id=name, name=name), maximum=20)
     for expected in (20_000, 0):
         checked = [Checked(each, each.checked + 1, matches) for each in await alerts.owned(ANNA)]
         assert await alerts.record(checked, now=NOON) == expected
@@ -55,6 +55,6 @@ async def test_alerts_go_with_their_owner(alerts: SqlAlerts, records: SqlRecords
     await filled(records, "a")
     accounts = SqlAccounts(records.transactions)
     await accounts.add_user(replace(a_user("anna"), id=ANNA))
-    await alerts.put(PLAIN, most=1)
+    await alerts.put(PLAIN, maximum=1)
     await accounts.delete_user(ANNA)
     assert await alerts.owned(ANNA) == []

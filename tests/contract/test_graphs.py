@@ -93,7 +93,15 @@ class TestMemory(GraphsContract, GraphWalksContract, GraphMergesContract):
 async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
     records: SqlRecords, way: tuple[bool, bool, bool, bool]
 ) -> None:
-    asked = {"near": 1, "least": 0.5, "most": 16, "skipped": 0, "moment": 5, "types": ["a", "b"], "known": 5}
+    asked = {
+        "near": 1,
+        "least": 0.5,
+        "maximum": 16,
+        "skipped": 0,
+        "moment": 5,
+        "types": ["a", "b"],
+        "known": 5,
+    }
     back, typed, dated, known = way
     wanted = {"moment": dated, "types": typed, "known": known}
     given = {name: value for name, value in asked.items() if wanted.get(name, True)}
@@ -113,7 +121,7 @@ async def test_a_step_of_a_walk_reads_an_index_and_sorts_nothing(
 
 
 async def test_a_hub_of_twenty_thousand_edges_is_walked_and_deleted(records: SqlRecords) -> None:
-    graphs = SqlGraphs(records.transactions, most=500)
+    graphs = SqlGraphs(records.transactions, maximum=500)
     names = [f"n{number:05}" for number in range(RIM)]
     await graphs.add(adding(node("hub"), *map(node, names)))
     await graphs.add(adding(*(edge("hub", each) for each in names)))

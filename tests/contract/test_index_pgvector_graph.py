@@ -72,7 +72,7 @@ async def opened(place: PgvectorOptions, journal: Journal) -> PgvectorIndex:
 
 async def test_what_came_since_is_found_beside_the_graph(postgres_url: str) -> None:
     journal = Journal(batch=50)
-    async with place_at(postgres_url, DIMENSIONS, graph_from=100, most_listed=20) as place:
+    async with place_at(postgres_url, DIMENSIONS, graph_from=100, max_listed=20) as place:
         index = await opened(place, journal)
         put(journal, 0, 200)
         await catch_up(index, journal)

@@ -51,11 +51,11 @@ async def verify(here: JobFiles, there: JobFiles, folder: Path) -> None:
     path.write_bytes(contents[-1])
     uploads = [Upload("same name", data) for data in contents[:-1]] + [Upload("same name", path)]
     before = now() - timedelta(seconds=1)
-    await here.keep_files(JOB, uploads)
+    await here.store_files(JOB, uploads)
     path.unlink()
     for _ in range(2):
         assert [each.read_bytes() for each in await there.files(JOB)] == contents
-    await here.keep_secret(JOB, {"headers": {"X": "s3cr3t \u0000 ü"}})
+    await here.store_secret(JOB, {"headers": {"X": "s3cr3t \u0000 ü"}})
     assert await there.secret(JOB) == {"headers": {"X": "s3cr3t \u0000 ü"}}
     assert list(await there.holders()) == [JOB]
     assert before < (await there.holders())[JOB] <= now() + timedelta(seconds=1)
@@ -66,9 +66,9 @@ async def verify(here: JobFiles, there: JobFiles, folder: Path) -> None:
 
 async def test_in_a_folder(tmp_path: Path) -> None:
     files = LocalJobFiles(tmp_path)
-    await files.keep_files(JobId("other"), [])
+    await files.store_files(JobId("other"), [])
     await files.drop(JobId("other"))
-    await files.keep_files(JOB, [Upload("a", b"1")])
+    await files.store_files(JOB, [Upload("a", b"1")])
     assert [each.read_bytes() for each in await files.files(JOB)] == [b"1"]
 
 
@@ -84,14 +84,14 @@ async def test_nothing_is_kept_of_uploads_of_which_one_cannot_be_read(
 ) -> None:
     files = kept_in(records, tmp_path)
     with pytest.raises(UnreadableFile, match="gone"):
-        await files.keep_files(JOB, [Upload("there", b"x"), Upload("gone", tmp_path / "nowhere")])
+        await files.store_files(JOB, [Upload("there", b"x"), Upload("gone", tmp_path / "nowhere")])
     assert await files.holders() == {}
 
 
 @pytest.mark.parametrize("address", ["sqlite"], indirect=True)
 async def test_copies_can_be_read_by_this_account_alone(records: SqlRecords, tmp_path: Path) -> None:
     files = kept_in(records, tmp_path / "copies")
-    await files.keep_files(JOB, [Upload("a", b"1")])
+    await files.store_files(JOB, [Upload("a", b"1")])
     [copy] = await files.files(JOB)
     assert [each.stat().st_mode & 0o077 for each in (copy.parent, tmp_path / "copies")] == [0, 0]
     await asyncio.gather(*(files.drop(JOB) for _ in range(3)))

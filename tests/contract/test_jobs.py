@@ -22,7 +22,7 @@ from conspectus.ports.jobs import Jobs
 from conspectus.providers.dbos_jobs import (
     POLL,
     SCHEMA,
-    SHARED_LOOK,
+    SHARED_POLL_SECONDS,
     TABLES,
     DbosJobs,
     SharedExecutors,
@@ -113,7 +113,7 @@ async def test_what_an_executor_left_behind_is_run_when_it_is_known_to_be_gone(p
     await second.submit(JobId("slow"))
     await second.submit(JobId("new"))
     await later.until(lambda: later.ended["new"] == 1)
-    await asyncio.sleep(2 * SHARED_LOOK)
+    await asyncio.sleep(2 * SHARED_POLL_SECONDS)
     assert later.started["slow"] == 0
     turns.held["first"] = False
     await later.until(lambda: later.ended["slow"] == 1)

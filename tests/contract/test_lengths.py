@@ -57,14 +57,14 @@ async def engine(opening: AbstractAsyncContextManager[Engine]) -> AsyncIterator[
         yield opened
 
 
-@pytest.mark.parametrize(("most", "uses"), [(NAME_BYTES, NAMES), (KEY_BYTES, KEYS)], ids=["names", "keys"])
+@pytest.mark.parametrize(("maximum", "uses"), [(NAME_BYTES, NAMES), (KEY_BYTES, KEYS)], ids=["names", "keys"])
 async def test_what_is_looked_up_is_taken_up_to_its_limit_and_refused_beyond(
-    engine: Engine, most: int, uses: dict[str, Use]
+    engine: Engine, maximum: int, uses: dict[str, Use]
 ) -> None:
     for use in uses.values():
-        await use(engine, text_of(most))
-        for size in (most + 1, 3 * most, 100 * most):
-            with pytest.raises(InvalidInput, match=f"more than {most} bytes") as refused:
+        await use(engine, text_of(maximum))
+        for size in (maximum + 1, 3 * maximum, 100 * maximum):
+            with pytest.raises(InvalidInput, match=f"more than {maximum} bytes") as refused:
                 await use(engine, text_of(size))
             assert len(str(refused.value)) < 200
 

@@ -98,8 +98,8 @@ async def with_jobs(folder: Path, settings: Settings, states: Mapping[str, str])
 async def test_files_of_running_jobs_come_along(tmp_path: Path, postgres: PostgresProcess) -> None:
     settings = Settings(embedder="none", cache=str(tmp_path / "cache"))
     kept = await with_jobs(tmp_path / "a", settings, {"one": "queued", "two": "running"})
-    await kept.keep_secret(JobId("one"), {"header": "value"})
-    await kept.keep_files(JobId("two"), [Upload("a.bin", bytes(range(256)) * 9_000), Upload("b", b"")])
+    await kept.store_secret(JobId("one"), {"header": "value"})
+    await kept.store_files(JobId("two"), [Upload("a.bin", bytes(range(256)) * 9_000), Upload("b", b"")])
     with postgres.fresh(empty=True) as url:
         move(tmp_path / "a", url, settings=settings)
         move(url, tmp_path / "b", settings=settings)
@@ -116,7 +116,7 @@ async def test_files_of_jobs_that_have_ended_stay_and_may_go_away(
     settings = Settings(embedder="none", cache=str(tmp_path / "cache"))
     kept = await with_jobs(tmp_path / "a", settings, {"one": "running", "over": "failed"})
     for job in ("one", "over", "unknown"):
-        await kept.keep_files(JobId(job), [Upload("a", b"first"), Upload("b", b"second")])
+        await kept.store_files(JobId(job), [Upload("a", b"first"), Upload("b", b"second")])
     half_gone = tmp_path / "a" / "uploads" / "over" / "1"
     half_gone.unlink()
     half_gone.symlink_to(tmp_path / "nowhere")

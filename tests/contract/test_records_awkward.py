@@ -56,9 +56,9 @@ async def test_nobody_is_found_by_a_text_that_no_database_holds(records: SqlReco
         with pytest.raises(InvalidInput):
             await ask(odd)
     assert await records.sources(SHELF, called=[odd, NOTES]) == [notes()]
-    assert await SqlGraphs(records.transactions).called([NOTES], [odd]) == []
+    assert await SqlGraphs(records.transactions).nodes_by_name([NOTES], [odd]) == []
     names = SqlNames(records.transactions)
-    assert await names.passages([NOTES], SHELF, [odd], most=9, few=9) == {}
+    assert await names.passages([NOTES], SHELF, [odd], maximum=9, few=9) == {}
     assert await records.count(SHELF, In("author", (odd, "x"))) == 0
 
 
@@ -139,7 +139,7 @@ async def test_more_values_than_a_statement_may_name(records: SqlRecords) -> Non
     assert [each.id for each in found] == ["n5"]
     assert len(await records.hydrate([ChunkId(number) for number in range(6_000)])) == 1
     assert await records.count(SHELF, And((In("author", tuple(some)), In(("tag",), tuple(many))))) == 1
-    assert await SqlGraphs(records.transactions).called([SourceId(each) for each in many], many) == []
+    assert await SqlGraphs(records.transactions).nodes_by_name([SourceId(each) for each in many], many) == []
     sources = [SourceId(each) for each in many]
     assert await SqlNames(records.transactions).counts(sources, SHELF, begins="", limit=5) == []
     assert await SqlMemories(records.transactions).count(sources[:6_000], EVERYTHING) == 0

@@ -63,7 +63,7 @@ async def accounts(records: SqlRecords) -> SqlAccounts:
 
 async def allowed(records: SqlRecords, accounts: SqlAccounts, person: Person) -> set[str]:
     """The documents that the policy lets a person see."""
-    held = await accounts.held_by(person.id)
+    held = await accounts.grants_of(person.id)
     found: set[str] = set()
     for home in await records.collections():
         where = visible(access_of(person, home, held))
@@ -74,7 +74,7 @@ async def allowed(records: SqlRecords, accounts: SqlAccounts, person: Person) ->
 
 async def shown(records: SqlRecords, person: UserId) -> set[str]:
     """The documents that the database shows without being asked for any in particular."""
-    work = records.transactions.seen_by(person).read
+    work = records.transactions.visible_to(person).read
     return set(await work(lambda asked: asked.execute(text("SELECT id FROM documents")).scalars().all()))
 
 
@@ -133,7 +133,7 @@ async def test_a_read_without_any_filter_finds_only_what_the_person_may_see(
     records: SqlRecords, accounts: SqlAccounts
 ) -> None:
     await accounts.put_grant(Grant(HOMES[0], SourceId("red1"), Principal("user", USERS[2]), "viewer", NOON))
-    seen = records.seen_by(USERS[2])
+    seen = records.visible_to(USERS[2])
     every = [DocumentId(f"{home}{number}-{key}") for home in HOMES for number in range(3) for key in "xy"]
     assert [each.id for each in await seen.documents(every)] == ["red1-x", "red1-y"]
     assert {each.document.id for each in await seen.hydrate([ChunkId(n) for n in range(1, 40)])} == {
@@ -331,7 +331,7 @@ async def test_without_the_role_it_is_said_what_an_administrator_has_to_run(
 
 async def test_without_the_wall_reads_are_what_they_were(postgres_url: str) -> None:
     opened = await open_records(postgres_url, connections=2)
-    assert opened.transactions.seen_by(USERS[0]) is opened.transactions
+    assert opened.transactions.visible_to(USERS[0]) is opened.transactions
     await opened.close()
 
 

@@ -125,7 +125,7 @@ class AccountsContract:
         found = await accounts.key(KeyId("door"))
         assert found is not None
         assert found[2].disabled
-        assert await accounts.held_by(ANNA) == [to(ANNA, "viewer")]
+        assert await accounts.grants_of(ANNA) == [to(ANNA, "viewer")]
         assert await accounts.set_user_disabled(ANNA, disabled=False) == a_user("anna")
 
     async def test_groups_have_members(self, accounts: Accounts, peopled: None) -> None:
@@ -163,7 +163,7 @@ class AccountsContract:
         for given in (to(BEN, "owner"), part, to(BEN, "viewer")):
             await accounts.put_grant(given)
         assert set(await accounts.grants(WIKI)) == {part, to(BEN, "viewer")}
-        assert set(await accounts.held_by(BEN)) == {part, to(BEN, "viewer")}
+        assert set(await accounts.grants_of(BEN)) == {part, to(BEN, "viewer")}
         assert await accounts.grants(DIARY) == []
 
     async def test_a_source_of_another_collection_is_not_found(
@@ -182,20 +182,20 @@ class AccountsContract:
         assert not await accounts.revoke(WIKI, None, Principal("group", BEN))
         assert await accounts.revoke(WIKI, None, ben)
         assert not await accounts.revoke(WIKI, None, ben)
-        assert await accounts.held_by(BEN) == []
+        assert await accounts.grants_of(BEN) == []
 
     async def test_roles_are_held_through_groups(self, accounts: Accounts, peopled: None) -> None:
         """As long as one is a member, and as long as there is the group."""
         given = replace(to(BEN, "viewer"), grantee=Principal("group", TEAM))
         await accounts.put_grant(given)
-        assert await accounts.held_by(BEN) == []
+        assert await accounts.grants_of(BEN) == []
         await accounts.join(TEAM, BEN)
-        assert await accounts.held_by(BEN) == [given]
+        assert await accounts.grants_of(BEN) == [given]
         await accounts.leave(TEAM, BEN)
-        assert await accounts.held_by(BEN) == []
+        assert await accounts.grants_of(BEN) == []
         await accounts.join(TEAM, BEN)
         await accounts.delete_group(TEAM)
-        assert not [*await accounts.held_by(BEN), *await accounts.grants(WIKI), *await accounts.groups()]
+        assert not [*await accounts.grants_of(BEN), *await accounts.grants(WIKI), *await accounts.groups()]
 
     async def test_what_is_deleted_takes_its_grants_along(
         self, accounts: Accounts, catalog: Catalog, peopled: None
@@ -204,9 +204,9 @@ class AccountsContract:
         for given in (to(BEN, "viewer", source=PAGES), to(BEN, "viewer")):
             await accounts.put_grant(given)
         await catalog.delete_source(PAGES)
-        assert await accounts.held_by(BEN) == [to(BEN, "viewer")]
+        assert await accounts.grants_of(BEN) == [to(BEN, "viewer")]
         await catalog.delete_collection(WIKI)
-        assert await accounts.held_by(BEN) == []
+        assert await accounts.grants_of(BEN) == []
 
     async def test_a_user_is_deleted_with_all_it_may_do(self, accounts: Accounts, peopled: None) -> None:
         """One of the same name later has nothing of it."""
@@ -217,7 +217,7 @@ class AccountsContract:
         assert await accounts.key(KeyId("bens")) is None
         assert not [*await accounts.keys(), *await accounts.members(TEAM), *await accounts.grants(WIKI)]
         await accounts.add_user(User(UserId("new"), "ben", NOON))
-        assert await accounts.held_by(UserId("new")) == []
+        assert await accounts.grants_of(UserId("new")) == []
 
     async def test_the_audit_log_is_read_page_by_page(self, accounts: Accounts, peopled: None) -> None:
         """Newest first, and by id where two were noted at the same time."""

@@ -61,7 +61,7 @@ class AlertsContract:
         newest = await filled(records, "x")
         where = And((Eq(("place",), "gate ü"), Not(Eq("author", "bo"))))
         asked = replace(PLAIN, filter=where, streams=(NOTES,), webhook=HOOK, min_similarity=None)
-        kept = await alerts.put(asked, most=1)
+        kept = await alerts.put(asked, maximum=1)
         assert kept == replace(asked, checked=newest) == await alerts.alert("a")
         assert await alerts.owned(ANNA) == [kept]
         assert await alerts.owned(UserId("bo")) == []
@@ -70,25 +70,25 @@ class AlertsContract:
     async def test_putting_it_again_changes_it_where_it_is(self, alerts: Alerts, records: Records) -> None:
         """It goes on from where it was, and counts once."""
         await filled(records, "x")
-        first = await alerts.put(PLAIN, most=1)
+        first = await alerts.put(PLAIN, maximum=1)
         await records.write([prepared("y", "y")])
-        changed = await alerts.put(replace(PLAIN, query="a fire", created=NOON + timedelta(1)), most=1)
+        changed = await alerts.put(replace(PLAIN, query="a fire", created=NOON + timedelta(1)), maximum=1)
         assert changed == replace(first, query="a fire")
         assert [each.alert for each in await alerts.behind()] == [changed]
         with pytest.raises(TooLarge):
-            await alerts.put(replace(PLAIN, id="b", name="b"), most=1)
+            await alerts.put(replace(PLAIN, id="b", name="b"), maximum=1)
 
     async def test_what_is_unknown_is_an_error(self, alerts: Alerts, records: Records) -> None:
         """A collection that is not there has no alerts."""
         with pytest.raises(NotFound):
-            await alerts.put(PLAIN, most=1)
+            await alerts.put(PLAIN, maximum=1)
         assert await alerts.alert("a") is None
         assert not await alerts.delete("a")
 
     async def test_captions_close_together_are_told_once(self, alerts: Alerts, records: Records) -> None:
         """In one go or one after the other, in any order; a stretch grows with what belongs to it."""
         await filled(records, *"abcdef")
-        await alerts.put(PLAIN, most=1)
+        await alerts.put(PLAIN, maximum=1)
         assert await tell(alerts, PLAIN, match("b", 8, 10), match("a", 0, 5), match("c", 20, 21)) == 2
         assert await tell(alerts, PLAIN, match("d", 14, 14)) == 0
         assert await tell(alerts, PLAIN, match("e", 16, 18), match("f", 100, 101)) == 1
@@ -100,7 +100,7 @@ class AlertsContract:
     async def test_the_same_caption_twice_is_told_once(self, alerts: Alerts, records: Records) -> None:
         """With times or without; those without are events of their own."""
         await filled(records, "a", "b", "c")
-        await alerts.put(PLAIN, most=1)
+        await alerts.put(PLAIN, maximum=1)
         assert await tell(alerts, PLAIN, match("a", 0, 5), match("a", 0, 5), match("b"), match("b")) == 2
         assert await tell(alerts, PLAIN, match("a", 0, 5), match("b"), match("c")) == 1
         assert [each.occurred for each in await told(alerts)] == [None, at(0, 5), None]
@@ -110,7 +110,7 @@ class AlertsContract:
         await filled(records, "a", "b")
         await records.put_source(notes("other"))
         for name in ("a", "b"):
-            await alerts.put(replace(PLAIN, id=name, name=name), most=2)
+            await alerts.put(replace(PLAIN, id=name, name=name), maximum=2)
         both = (match("a", 0, 5), match("b", 0, 5, source=SourceId("other")))
         assert await tell(alerts, PLAIN, *both) == 2
         assert await tell(alerts, replace(PLAIN, id="b"), *both) == 2
@@ -120,7 +120,7 @@ class AlertsContract:
     async def test_what_was_checked_meanwhile_is_left_out(self, alerts: Alerts, records: Records) -> None:
         """Two who check at once tell once; of an alert that is gone nothing is told."""
         await filled(records, "a")
-        stored = await alerts.put(PLAIN, most=1)
+        stored = await alerts.put(PLAIN, maximum=1)
         checked = Checked(stored, 7, (match("a", 0, 1),))
         assert await alerts.record([checked], now=NOON) == 1
         assert await alerts.record([replace(checked, matches=(match("a", 50, 51),))], now=NOON) == 0
@@ -134,7 +134,7 @@ class AlertsContract:
     ) -> None:
         """Whether they go before or after; numbers are never given out again."""
         await filled(records, "a", "b", "c")
-        await alerts.put(PLAIN, most=1)
+        await alerts.put(PLAIN, maximum=1)
         assert await tell(alerts, PLAIN, match("never", 0, 5), match("a", 4, 6), match("no", 60, 61)) == 1
         assert await tell(alerts, PLAIN, match("b", 100, 101)) == 1
         last = (await told(alerts))[-1].number
@@ -148,7 +148,7 @@ class AlertsContract:
     async def test_with_a_collection_all_goes(self, alerts: Alerts, records: Records) -> None:
         """No alert is left that nobody could delete."""
         await filled(records, "a")
-        await alerts.put(PLAIN, most=1)
+        await alerts.put(PLAIN, maximum=1)
         await tell(alerts, PLAIN, match("a", 0, 1))
         await records.delete_collection(CollectionId(SHELF))
         assert await alerts.owned(ANNA) == []
@@ -157,7 +157,7 @@ class AlertsContract:
     async def test_deliveries_are_due_until_they_are_final(self, alerts: Alerts, records: Records) -> None:
         """One that failed for now is due again at its time; without a webhook nothing is."""
         await filled(records, "a", "b")
-        hooked = await alerts.put(replace(PLAIN, webhook=HOOK), most=1)
+        hooked = await alerts.put(replace(PLAIN, webhook=HOOK), maximum=1)
         await tell(alerts, hooked, match("a", 0, 1), match("b", 60, 61))
         assert await alerts.waiting(now=NOON) == ["a"]
         first = await alerts.due("a", now=NOON)
@@ -178,7 +178,7 @@ class AlertsContract:
     async def test_a_clock_set_back_holds_no_delivery_up(self, alerts: Alerts, records: Records) -> None:
         """What is due later than it can be is due at once, and what has to wait still waits."""
         await filled(records, "a")
-        hooked = await alerts.put(replace(PLAIN, webhook=HOOK), most=1)
+        hooked = await alerts.put(replace(PLAIN, webhook=HOOK), maximum=1)
         await tell(alerts, hooked, match("a", 0, 1))
         for earlier, waiting in ((timedelta(minutes=1), []), (timedelta(hours=1), ["a"])):
             assert await alerts.waiting(now=NOON - earlier) == waiting
@@ -189,9 +189,9 @@ class AlertsContract:
     ) -> None:
         """What waits is not sent to an address that was taken away."""
         await filled(records, "a")
-        hooked = await alerts.put(replace(PLAIN, webhook=HOOK), most=1)
+        hooked = await alerts.put(replace(PLAIN, webhook=HOOK), maximum=1)
         await tell(alerts, hooked, match("a", 0, 1))
-        await alerts.put(PLAIN, most=1)
+        await alerts.put(PLAIN, maximum=1)
         assert await alerts.waiting(now=NOON) == []
         assert [each.delivery for each in await told(alerts)] == ["none"]
 
@@ -199,7 +199,7 @@ class AlertsContract:
         """After a number, in order."""
         names = [f"d{number:02}" for number in range(25)]
         await filled(records, *names)
-        await alerts.put(PLAIN, most=1)
+        await alerts.put(PLAIN, maximum=1)
         await tell(alerts, PLAIN, *(match(name, 60 * place, 60 * place) for place, name in enumerate(names)))
         found: list[AlertMatch] = []
         while page := await told(alerts, after=found[-1].number if found else 0, limit=10):

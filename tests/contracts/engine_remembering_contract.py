@@ -270,9 +270,9 @@ class RememberingContract:
         for limit in (0, 1_001):
             with pytest.raises(InvalidInput):
                 await engine.memory.list(scope=ANN, limit=limit)
-        for query, most in (("x", -1), ("x" * 2_000_000, 10)):
+        for query, maximum in (("x", -1), ("x" * 2_000_000, 10)):
             with pytest.raises((InvalidInput, TooLarge)):
-                await engine.memory.recall(query, scope=ANN, limit=most)
+                await engine.memory.recall(query, scope=ANN, limit=maximum)
         with pytest.raises(InvalidInput, match="zone"):
             await engine.memory.recall("x", scope=ANN, as_of=datetime(2026, 1, 1))
         for work in (

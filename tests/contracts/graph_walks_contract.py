@@ -151,7 +151,7 @@ class GraphWalksContract:
         assert ways(await walked(shelf, "a", graphs=(*others, PEOPLE.id))) == ["ab", "abc"]
         assert ways(await walked(shelf, "a", graphs=(*BOTH, *others))) == ["ab", "abc", "abd"]
         assert await walked(shelf, "a", graphs=others) == []
-        found = await shelf.graphs.called((*others, PLACES.id), ["a", "b", "d"])
+        found = await shelf.graphs.nodes_by_name((*others, PLACES.id), ["a", "b", "d"])
         assert [(key, each.id, each.graph.id) for key, each in found] == [
             (key, key, PLACES.id) for key in "bd"
         ]
@@ -173,8 +173,13 @@ class GraphMergesContract:
         assert (kept.id, kept.name, kept.aliases) == ("a", "a", ("Bob", "Bobby"))
         assert await every_id(shelf.graphs) == ["a", "x", "y"]
         assert await every_edge(shelf.graphs) == [links[0], edge("y", "a", weight=0.5), edge("a", "a")]
-        assert [each.id for _, each in await shelf.graphs.called([PEOPLE.id], ["bob", "bobby"])] == ["a", "a"]
-        assert [each.id for each, _ in await shelf.graphs.named_like([PEOPLE.id], ["bob"], limit=2)] == ["a"]
+        assert [each.id for _, each in await shelf.graphs.nodes_by_name([PEOPLE.id], ["bob", "bobby"])] == [
+            "a",
+            "a",
+        ]
+        assert [each.id for each, _ in await shelf.graphs.nodes_by_terms([PEOPLE.id], ["bob"], limit=2)] == [
+            "a"
+        ]
         assert ways(await walked(shelf, "x")) == ["xa", "xay"]
         assert (await shelf.graphs.summary(PEOPLE.id)).edges == 3
         again = await shelf.graphs.add(adding(node("a"), edge("y", "a", weight=0.5)))
@@ -195,7 +200,7 @@ class GraphMergesContract:
         assert sorted(found, key=lambda each: each.id) == sorted(
             [*links, edge("a", "y", type="likes")], key=lambda each: each.id
         )
-        assert [each.id for _, each in await shelf.graphs.called([PEOPLE.id], ["bob"])] == ["b"]
+        assert [each.id for _, each in await shelf.graphs.nodes_by_name([PEOPLE.id], ["bob"])] == ["b"]
         told = await shelf.graphs.events(PEOPLE.id)
         assert [(each.kind, each.before, each.after, each.by) for each in told] == [
             ("merge", ("a", "b"), ("a",), "anna"),

@@ -93,8 +93,8 @@ class GraphsContract:
         ]
         assert outcomes == ["unchanged", "updated", "unchanged", "added", "unchanged"]
         assert await shelf.graphs.nodes_by_id([PEOPLE.id], ["a"]) == [replace(told, recorded=NOON)]
-        assert await shelf.graphs.called([PEOPLE.id], ["a."]) == []
-        assert [key for key, _ in await shelf.graphs.called([PEOPLE.id], ["a"])] == ["a"]
+        assert await shelf.graphs.nodes_by_name([PEOPLE.id], ["a."]) == []
+        assert [key for key, _ in await shelf.graphs.nodes_by_name([PEOPLE.id], ["a"])] == ["a"]
 
     async def test_edges_come_back_as_they_were_given_in_order(self, shelf: GraphShelf) -> None:
         """Parallel ones, loops and opposite ones too; the same again is unchanged."""
@@ -164,7 +164,7 @@ class GraphsContract:
         art, start = node("1", name="Art", aliases=("The Arts",)), node("2", name="start of art")
         await shelf.graphs.add(adding(art, start))
         await shelf.graphs.add(adding(node("1", graph=PLACES, name="Art")))
-        found = await shelf.graphs.called([PLACES.id, PEOPLE.id], ["art", "arts", "none"])
+        found = await shelf.graphs.nodes_by_name([PLACES.id, PEOPLE.id], ["art", "arts", "none"])
         assert [(key, each.graph.id) for key, each in found] == [
             ("art", "people"),
             ("art", "places"),
@@ -172,12 +172,12 @@ class GraphsContract:
         ]
         assert [
             (each.id, count)
-            for each, count in await shelf.graphs.named_like([PEOPLE.id], ["art", "of"], limit=9)
+            for each, count in await shelf.graphs.nodes_by_terms([PEOPLE.id], ["art", "of"], limit=9)
         ] == [("2", 2), ("1", 1)]
-        assert len(await shelf.graphs.named_like(BOTH, ["art"], limit=2)) == 2
-        assert await shelf.graphs.named_like(BOTH, ["star"], limit=9) == []
+        assert len(await shelf.graphs.nodes_by_terms(BOTH, ["art"], limit=2)) == 2
+        assert await shelf.graphs.nodes_by_terms(BOTH, ["star"], limit=9) == []
         await shelf.graphs.add(adding(replace(art, name="Music", aliases=())))
-        assert [each.id for _, each in await shelf.graphs.called([PEOPLE.id], ["art", "arts"])] == []
+        assert [each.id for _, each in await shelf.graphs.nodes_by_name([PEOPLE.id], ["art", "arts"])] == []
 
     async def test_a_single_fact_ends_the_one_before(self, shelf: GraphShelf) -> None:
         """It is not erased, and saying either again changes nothing."""
@@ -267,7 +267,7 @@ class GraphsContract:
         assert [each.id for each in await every_edge(shelf.graphs)] == [edge("a", "b").id]
         assert await every_id(shelf.graphs, *BOTH) == ["a", "a", "b"]
         await shelf.graphs.add(adding(node("c"), edge("c", "c")))
-        assert await shelf.graphs.called([PEOPLE.id], ["c"]) != []
+        assert await shelf.graphs.nodes_by_name([PEOPLE.id], ["c"]) != []
 
     async def test_a_graph_goes_with_all_that_is_in_it(self, shelf: GraphShelf) -> None:
         """And the other stays as it is."""

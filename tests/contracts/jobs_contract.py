@@ -24,7 +24,7 @@ class Site:
         self.started: Counter[str] = Counter()
         self.ended: Counter[str] = Counter()
         self.running: set[str] = set()
-        self.most = 0
+        self.maximum = 0
         self.loops: set[asyncio.AbstractEventLoop] = set()
         self.let_go = asyncio.Event()
 
@@ -33,7 +33,7 @@ class Site:
         self.loops.add(asyncio.get_running_loop())
         self.started[job] += 1
         self.running.add(job)
-        self.most = max(self.most, len(self.running))
+        self.maximum = max(self.maximum, len(self.running))
         try:
             if job.startswith("stubborn") and self.started[job] == 1:
                 raise StorageBusy("not now")
@@ -71,7 +71,7 @@ class JobsContract:
         site.let_go.set()
         await site.until(lambda: len(site.ended) == 12)
         assert set(site.started.values()) == {1}
-        assert site.most <= WORKERS
+        assert site.maximum <= WORKERS
         assert site.loops == {asyncio.get_running_loop()}
         await jobs.close(grace=LONG)
 

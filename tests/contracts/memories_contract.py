@@ -16,7 +16,7 @@ from conspectus.model.ids import DocumentId, SourceId
 from conspectus.model.memory import ChangesSince, MemoryReceipt, Retention
 from conspectus.model.records import Document, Period, PreparedDocument, Source
 from conspectus.ports import Records
-from conspectus.ports.memories import HomeSpan, KeptRetention, Memories
+from conspectus.ports.memories import HomeSpan, Memories, StoredRetention
 from tests.support.samples import NOON, SHELF, prepared, shelf
 
 MONDAY, TUESDAY = SourceId("memory/ann//monday"), SourceId("memory/ann//tuesday")
@@ -210,8 +210,8 @@ class MemoriesContract:
 
     async def test_retentions_are_kept_and_dropped(self, store: Memories, shelved: Records) -> None:
         """One of each id; they go with their collection."""
-        kept = KeptRetention("r", SHELF, "memory/ann/", Retention(30, 100), "local")
-        await store.put_retention(KeptRetention("r", SHELF, "memory/ann/", Retention(1), "local"))
+        kept = StoredRetention("r", SHELF, "memory/ann/", Retention(30, 100), "local")
+        await store.put_retention(StoredRetention("r", SHELF, "memory/ann/", Retention(1), "local"))
         await store.put_retention(kept)
         assert await store.retentions(SHELF) == [kept]
         await store.ran("r", NOON)

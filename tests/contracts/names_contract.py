@@ -53,7 +53,7 @@ class NamesContract:
     async def read(self, store: MentionStore, passages: list[ChunkId]) -> list[ChunkId]:
         """The same with the names that they mention."""
         for each in (SHELF, ELSEWHERE):
-            await store.keep(each, True)
+            await store.enable(each, True)
         first, second, letter, far = passages
         subject = name("Ada", kind=SUBJECT)
         assert await store.put(SHELF, {first: [name("Ada", at=5), subject], second: [name("Bob")]}) == 2
@@ -71,13 +71,13 @@ class NamesContract:
         assert await store.put(SHELF, {passages[0]: [name("Ada")]}) == 0
         assert await store.of(passages) == []
         with pytest.raises(NotFound):
-            await store.keep(CollectionId("nothing"), True)
+            await store.enable(CollectionId("nothing"), True)
 
     async def test_everything_is_looked_through_once_from_the_first_on(
         self, store: MentionStore, records: Records, passages: list[ChunkId]
     ) -> None:
         """Passages without names too, those that came later, and of other collections none."""
-        await store.keep(SHELF, True)
+        await store.enable(SHELF, True)
         waiting = await everything(store)
         assert [(each.chunk, each.title, each.text) for each in waiting] == [
             (passages[0], "About a", "Ada wrote. "),
@@ -91,7 +91,7 @@ class NamesContract:
         assert [each.text for each in await everything(store)] == ["Ada!", "new"]
         assert await store.count_unread(SHELF) == 2
         assert await store.has_unread(SHELF) is True
-        await store.keep(SHELF, True)
+        await store.enable(SHELF, True)
         assert await store.count_unread(SHELF) == 2
         assert await store.has_unread(SHELF) is True
 
@@ -101,11 +101,11 @@ class NamesContract:
         """Only with its first passage; what is no memory may have such metadata for its own purposes."""
         fact = {"subject": "Ada", "predicate": "lives in", "object": "Bonn", "single": True}
         told = {"fact": fact, "entities": ["Carl"]}
-        await store.keep(SHELF, True)
+        await store.enable(SHELF, True)
         await store.put(SHELF, {each: [] for each in passages})
         await records.write([prepared("m", "I moved. ", "Yes.", kind="memory", metadata=told)])
         await records.write([prepared("p", "I moved.", metadata=told)])
-        assert [(each.about, each.told) for each in await everything(store)] == [
+        assert [(each.about, each.entities) for each in await everything(store)] == [
             (("Ada", "Bonn"), ("Carl",)),
             ((), ()),
             ((), ()),
@@ -130,14 +130,16 @@ class NamesContract:
         """And of one collection only; of no source there is none."""
         first, second, letter, far = read
         asked = ["bob", "ada", "eve", "ada"]
-        assert await store.passages(None, SHELF, asked, most=9, few=9) == {
+        assert await store.passages(None, SHELF, asked, maximum=9, few=9) == {
             "bob": Mentioned((second,)),
             "ada": Mentioned((first, letter), frozenset({first})),
         }
-        assert await store.passages([LETTERS], SHELF, asked, most=9, few=9) == {"ada": Mentioned((letter,))}
-        assert await store.passages(None, ELSEWHERE, asked, most=9, few=9) == {"ada": Mentioned((far,))}
-        assert await store.passages([], SHELF, asked, most=9, few=9) == {}
-        assert await store.passages(None, SHELF, [], most=9, few=9) == {}
+        assert await store.passages([LETTERS], SHELF, asked, maximum=9, few=9) == {
+            "ada": Mentioned((letter,))
+        }
+        assert await store.passages(None, ELSEWHERE, asked, maximum=9, few=9) == {"ada": Mentioned((far,))}
+        assert await store.passages([], SHELF, asked, maximum=9, few=9) == {}
+        assert await store.passages(None, SHELF, [], maximum=9, few=9) == {}
 
     async def test_of_very_many_sources_the_same_is_told(
         self, store: MentionStore, records: Records, read: list[ChunkId]
@@ -146,22 +148,22 @@ class NamesContract:
         first, second, letter, _ = read
         asked = [LETTERS, *(SourceId(f"none {number}") for number in range(60))]
         told = {"ada": Mentioned((letter,))}
-        assert await store.passages(asked, SHELF, ["ada", "bob"], most=9, few=9) == told
-        assert await store.passages([*asked, NOTES], SHELF, ["ada"], most=1, few=9) == {}
+        assert await store.passages(asked, SHELF, ["ada", "bob"], maximum=9, few=9) == told
+        assert await store.passages([*asked, NOTES], SHELF, ["ada"], maximum=1, few=9) == {}
         await records.write([prepared(f"n{number}", "Ada") for number in range(70)])
         for each in await everything(store):
             await store.put(SHELF, {each.chunk: [name("Ada")]})
-        assert await store.passages(asked, SHELF, ["ada", "bob"], most=9, few=9) == told
-        several = await store.passages([*asked, NOTES], SHELF, ["ada", "bob"], most=99, few=9)
+        assert await store.passages(asked, SHELF, ["ada", "bob"], maximum=9, few=9) == told
+        several = await store.passages([*asked, NOTES], SHELF, ["ada", "bob"], maximum=99, few=9)
         assert several == {"ada": Mentioned((first,), frozenset({first})), "bob": Mentioned((second,))}
 
     async def test_names_of_too_many_passages_are_left_out(
         self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """Counted in the sources that are asked: what others write changes nothing."""
-        assert set(await store.passages(None, SHELF, ["ada", "bob"], most=1, few=9)) == {"bob"}
-        assert set(await store.passages([NOTES], SHELF, ["ada", "bob"], most=1, few=9)) == {"ada", "bob"}
-        assert set(await store.passages(None, SHELF, ["ada", "bob"], most=2, few=9)) == {"ada", "bob"}
+        assert set(await store.passages(None, SHELF, ["ada", "bob"], maximum=1, few=9)) == {"bob"}
+        assert set(await store.passages([NOTES], SHELF, ["ada", "bob"], maximum=1, few=9)) == {"ada", "bob"}
+        assert set(await store.passages(None, SHELF, ["ada", "bob"], maximum=2, few=9)) == {"ada", "bob"}
 
     async def test_of_names_of_many_passages_only_those_about_them_are_told(
         self, store: MentionStore, read: list[ChunkId]
@@ -169,12 +171,14 @@ class NamesContract:
         """Again counted in the sources that are asked."""
         first, second, letter, _ = read
         about = Mentioned((first,), frozenset({first}))
-        assert await store.passages(None, SHELF, ["ada", "bob"], most=2, few=1) == {
+        assert await store.passages(None, SHELF, ["ada", "bob"], maximum=2, few=1) == {
             "ada": about,
             "bob": Mentioned((second,)),
         }
-        assert await store.passages([LETTERS], SHELF, ["ada"], most=2, few=1) == {"ada": Mentioned((letter,))}
-        assert await store.passages(None, SHELF, ["ada", "bob"], most=2, few=0) == {"ada": about}
+        assert await store.passages([LETTERS], SHELF, ["ada"], maximum=2, few=1) == {
+            "ada": Mentioned((letter,))
+        }
+        assert await store.passages(None, SHELF, ["ada", "bob"], maximum=2, few=0) == {"ada": about}
 
     async def test_names_are_counted(self, store: MentionStore, read: list[ChunkId]) -> None:
         """With how they are mostly spelt; a title has the last word on that."""
@@ -203,11 +207,11 @@ class NamesContract:
         self, store: MentionStore, read: list[ChunkId]
     ) -> None:
         """Other collections keep theirs."""
-        await store.keep(SHELF, False)
+        await store.enable(SHELF, False)
         assert await store.of(read[:3]) == []
         assert len(await store.of(read[3:])) == 1
         assert await everything(store) == []
-        await store.keep(SHELF, True)
+        await store.enable(SHELF, True)
         assert [each.chunk for each in await everything(store)] == read[:3]
 
     async def test_what_is_looked_through_again_is_replaced(
@@ -221,7 +225,7 @@ class NamesContract:
     async def test_any_text_can_be_a_name(self, store: MentionStore, read: list[ChunkId], text: str) -> None:
         """And is found under its key."""
         await store.put(SHELF, {read[1]: [name(text, key=text)]})
-        assert await store.passages(None, SHELF, [text], most=1, few=9) == {text: Mentioned((read[1],))}
+        assert await store.passages(None, SHELF, [text], maximum=1, few=9) == {text: Mentioned((read[1],))}
         assert [each.name for each in await store.counts(None, SHELF, begins=text, limit=9)] == [text]
 
     async def test_very_many_names_are_kept_and_asked_at_once(
@@ -230,5 +234,5 @@ class NamesContract:
         """More than a statement may name."""
         many: Sequence[str] = [f"name {number}" for number in range(40_000)]
         assert await store.put(SHELF, {read[1]: [name(each) for each in many]}) == len(many)
-        assert len(await store.passages(None, SHELF, many, most=1, few=9)) == len(many)
+        assert len(await store.passages(None, SHELF, many, maximum=1, few=9)) == len(many)
         assert len((await store.of(read[1:2]))[0].names) == len(many)

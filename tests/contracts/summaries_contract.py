@@ -45,19 +45,19 @@ class SummariesContract:
     async def test_a_summary_is_kept_once(self, store: Summaries, captions: list[PreparedDocument]) -> None:
         """The first text stays: whoever comes later was asked the same."""
         assert await store.text("a") is None
-        await store.keep(NOTES, made("a", *captions))
+        await store.add(NOTES, made("a", *captions))
         again = NewSummary("a", "other", "another text", ())
-        await store.keep(NOTES, again)
+        await store.add(NOTES, again)
         assert await store.text("a") == "what a says"
 
     async def test_what_was_made_of_a_deleted_caption_goes_with_it(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """Directly or through other summaries, and nothing else does."""
-        await store.keep(NOTES, made("first", *captions[:2]))
-        await store.keep(NOTES, made("second", *captions[2:]))
-        await store.keep(NOTES, made("both", parts=("first", "second")))
-        await store.keep(NOTES, made("above", parts=("both",)))
+        await store.add(NOTES, made("first", *captions[:2]))
+        await store.add(NOTES, made("second", *captions[2:]))
+        await store.add(NOTES, made("both", parts=("first", "second")))
+        await store.add(NOTES, made("above", parts=("both",)))
         await records.delete([captions[1].document.id])
         assert await self.known(store, "first", "second", "both", "above") == ["second"]
 
@@ -65,8 +65,8 @@ class SummariesContract:
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """The old text would live on in it."""
-        await store.keep(NOTES, made("a", captions[0]))
-        await store.keep(NOTES, made("b", captions[1]))
+        await store.add(NOTES, made("a", captions[0]))
+        await store.add(NOTES, made("b", captions[1]))
         await records.write([prepared("0", "another scene", kind="caption"), captions[1]])
         assert await self.known(store, "a", "b") == ["b"]
 
@@ -74,9 +74,9 @@ class SummariesContract:
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """Longer than databases follow references by themselves."""
-        await store.keep(NOTES, made("0", captions[0]))
+        await store.add(NOTES, made("0", captions[0]))
         for each in range(1, 1_200):
-            await store.keep(NOTES, made(str(each), parts=(str(each - 1),)))
+            await store.add(NOTES, made(str(each), parts=(str(each - 1),)))
         await records.delete([captions[0].document.id])
         assert await self.known(store, "0", "600", "1199") == []
 
@@ -88,17 +88,17 @@ class SummariesContract:
         absent = prepared("9", "never stored")
         for wrong in (made("a", changed), made("a", captions[0], absent), made("a", parts=("none",))):
             with pytest.raises(PreconditionFailed):
-                await store.keep(NOTES, wrong)
+                await store.add(NOTES, wrong)
         with pytest.raises(PreconditionFailed):
-            await store.keep(LETTERS, made("a", captions[0]))
+            await store.add(LETTERS, made("a", captions[0]))
         assert await store.text("a") is None
 
     async def test_summaries_go_with_their_source(
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """And so does all else that is kept of it."""
-        await store.keep(NOTES, made("a", *captions))
-        await store.keep_borders(NOTES, "r", [SummaryBounds((0.0, "0"), (3.0, "3"), full=True)])
+        await store.add(NOTES, made("a", *captions))
+        await store.set_boundaries(NOTES, "r", [SummaryBounds((0.0, "0"), (3.0, "3"), full=True)])
         await store.stand(NOTES, SavedSummary(UserId("ann"), {}, NOON))
         await records.delete_source(NOTES)
         assert await store.text("a") is None
@@ -113,15 +113,15 @@ class SummariesContract:
         first = SummaryBounds((-1.5, "b"), (2.25, "a"), full=True)
         same = SummaryBounds((-1.5, "a"), (-1.5, "a"), full=True)
         last = SummaryBounds((NEVER, "a"), (NEVER, "z"), full=False)
-        await store.keep_borders(NOTES, "r", [last, first])
-        await store.keep_borders(NOTES, "s", [last])
+        await store.set_boundaries(NOTES, "r", [last, first])
+        await store.set_boundaries(NOTES, "s", [last])
         assert await store.borders(NOTES, "r") == [first, last]
         longer = SummaryBounds(last.first, (NEVER, "zz"), full=True)
-        await store.keep_borders(NOTES, "r", [same, first, longer])
+        await store.set_boundaries(NOTES, "r", [same, first, longer])
         assert await store.borders(NOTES, "r") == [same, first, longer]
         assert await store.borders(NOTES, "s") == [last]
         assert await store.borders(LETTERS, "r") == []
-        await store.keep_borders(NOTES, "r", [])
+        await store.set_boundaries(NOTES, "r", [])
         assert await store.borders(NOTES, "r") == []
 
     async def test_what_a_request_does_not_use_is_cleared_away(
@@ -129,7 +129,7 @@ class SummariesContract:
     ) -> None:
         """What others had made stays."""
         for name, recipe in (("a", "r"), ("b", "r"), ("c", "s")):
-            await store.keep(NOTES, made(name, captions[0], recipe=recipe))
+            await store.add(NOTES, made(name, captions[0], recipe=recipe))
         assert await store.tidy(NOTES, "r", {"b"}) == 1
         assert await store.tidy(LETTERS, "r", set()) == 0
         assert await self.known(store, "a", "b", "c") == ["b", "c"]
@@ -163,7 +163,7 @@ class SummariesContract:
         self, store: Summaries, records: Records, captions: list[PreparedDocument]
     ) -> None:
         """Though nobody names its documents."""
-        await store.keep(NOTES, made("a", *captions))
+        await store.add(NOTES, made("a", *captions))
         await records.delete_collection(SHELF)
         assert await store.text("a") is None
         assert await records.check() == []

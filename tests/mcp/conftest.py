@@ -38,9 +38,11 @@ async def shelf(engine: Engine) -> dict[str, str]:
     return {new.title: str(done.id) for new, done in zip(documents, written, strict=True)}
 
 
-def client(engine: AnyEngine, scope: Scope | None = None, *, most: int = 8_000, mode: Any = "auto") -> Client:
+def client(
+    engine: AnyEngine, scope: Scope | None = None, *, maximum: int = 8_000, mode: Any = "auto"
+) -> Client:
     """A client whose server answers with this engine."""
-    options = ToolOptions(most, Scope() if scope is None else scope)
+    options = ToolOptions(maximum, Scope() if scope is None else scope)
     return Client(build_server(lambda _context: engine, options), mode=mode)
 
 

@@ -110,6 +110,6 @@ async def test_a_receipt_that_is_cut_says_how_much_was_done(engine: Engine) -> N
 
 async def test_another_tokenizer_counts(engine: Engine) -> None:
     await engine.add([NewDocument("ferry " * 3_000)], wait=True)
-    async with client(engine, most=1_000) as asked:
+    async with client(engine, maximum=1_000) as asked:
         result = await asked.call_tool("search", {"query": "ferry"})
         assert 800 < cost(result) <= 1_000

@@ -44,7 +44,7 @@ def drawn(chance: Random) -> list[Times]:
 
 async def told(alerts: SqlAlerts, name: str, parts: Sequence[Sequence[Match]]) -> Sequence[AlertMatch]:
     """What an alert of its own tells when matches come in these parts."""
-    alert = await alerts.put(replace(PLAIN, id=name, name=name), most=10_000)
+    alert = await alerts.put(replace(PLAIN, id=name, name=name), maximum=10_000)
     for part in parts:
         fresh = await alerts.record([Checked(alert, alert.checked + 1, tuple(part))], now=NOON)
         assert fresh <= len(part)

@@ -17,7 +17,7 @@ from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 from conspectus.window.build import WindowOptions, build_window
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FORMS = ("text", "xml", "json", "messages", "guarded")
@@ -33,10 +33,10 @@ LABELS = {"s1": "Lab [00:00:00 - 00:00:05]", "s2": "\n[2] Garage", "s3": "Garten
 count = counter("o200k_base")
 
 
-def corpus(seed: int, most: int = 40) -> list[Hit]:
+def corpus(seed: int, maximum: int = 40) -> list[Hit]:
     chance = random.Random(seed)
     origin = chance.choice((NOW, datetime(1970, 1, 1, tzinfo=UTC)))
-    return [hit(chance, number, origin) for number in range(chance.randrange(1, most))]
+    return [hit(chance, number, origin) for number in range(chance.randrange(1, maximum))]
 
 
 def hit(chance: random.Random, number: int, origin: datetime) -> Hit:
@@ -68,7 +68,7 @@ def hit(chance: random.Random, number: int, origin: datetime) -> Hit:
 
 def window_of(hits: list[Hit], tokens: int, form: str) -> ContextWindow:
     found = Retrieval("found", tuple(hits))
-    return build_window(found, Budget(tokens), renderer_named(form), count, WindowOptions(LABELS))
+    return build_window(found, Budget(tokens), renderer_by_name(form), count, WindowOptions(LABELS))
 
 
 @settings(max_examples=tries(150))
@@ -104,6 +104,6 @@ def test_every_header_is_that_of_a_citation(seed: int, tokens: int) -> None:
 @settings(max_examples=tries(80))
 @given(st.integers(0, 2**32), st.integers(300, 1_000))
 def test_a_window_over_streams_is_filled_where_there_is_enough_to_say(seed: int, tokens: int) -> None:
-    hits = corpus(seed, most=120)
+    hits = corpus(seed, maximum=120)
     if window_of(hits, 10**6, "text").tokens >= 1.5 * tokens:
         assert window_of(hits, tokens, "text").tokens >= 0.95 * tokens

@@ -207,7 +207,7 @@ async def lived(stores: Stores, steps: list[Any]) -> None:
             found = await stored.edges(BOTH, limit=100)
             assert sorted(found.edges, key=str) == sorted(expected.edges, key=str)
             assert await stored.at(PEOPLE.id, year(2001)) == await remembered.at(PEOPLE.id, year(2001))
-            assert await stored.called(BOTH, NAMES) == await remembered.called(BOTH, NAMES)
+            assert await stored.nodes_by_name(BOTH, NAMES) == await remembered.nodes_by_name(BOTH, NAMES)
         assert await records.check() == []
 
 

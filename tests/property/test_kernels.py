@@ -24,9 +24,9 @@ def posting_arrays(random: np.random.Generator, size: int, terms: int) -> Postin
     shares = random.random(terms) ** 4 * (random.random() < 0.9)
     held = [np.flatnonzero(random.random(size) < share).astype(np.uint32) for share in shares]
     starts = np.cumsum([0, *map(len, held)])
-    most = 3 if random.random() < 0.5 else 70_000
-    counts = random.integers(1, most, starts[-1])
-    counts = counts.astype(np.uint8 if most < 256 else np.uint16)
+    maximum = 3 if random.random() < 0.5 else 70_000
+    counts = random.integers(1, maximum, starts[-1])
+    counts = counts.astype(np.uint8 if maximum < 256 else np.uint16)
     lengths = random.integers(0, 2 if random.random() < 0.3 else 90, size).astype(np.uint32)
     return PostingArrays(np.concatenate([np.zeros(0, np.uint32), *held]), counts, lengths, starts)
 

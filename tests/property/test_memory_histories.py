@@ -161,13 +161,13 @@ class Life:
         gone = [each for each in self.model.within(asked) if pinned or not each.pinned]
         await self._let_go(MemorySelection(everything=True, pinned=pinned), asked, gone)
 
-    async def rule(self, scope: Scope, days: int | None, most: int | None) -> None:
-        if days is None and most is None:
+    async def rule(self, scope: Scope, days: int | None, maximum: int | None) -> None:
+        if days is None and maximum is None:
             await self.engine.retention.delete(scope=scope)
             self.model.rules.pop(scope, None)
         else:
-            self.model.rules[scope] = Retention(days, most)
-            await self.engine.retention.set(Retention(days, most), scope=scope)
+            self.model.rules[scope] = Retention(days, maximum)
+            await self.engine.retention.set(Retention(days, maximum), scope=scope)
 
     async def apply(self, asked: Scope | None) -> None:
         homes = [each for each in HOMES if asked is None or holds(asked, each)]

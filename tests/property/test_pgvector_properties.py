@@ -50,10 +50,10 @@ def analyse(text: str) -> Sequence[str]:
 
 @asynccontextmanager
 async def place(
-    url: str, dimensions: int, *, graph_from: int = 20_000, most_listed: int = 10_000
+    url: str, dimensions: int, *, graph_from: int = 20_000, max_listed: int = 10_000
 ) -> AsyncIterator[PgvectorOptions]:
     """A place for one index, where there is none yet."""
-    async with place_at(url, dimensions, graph_from=graph_from, most_listed=most_listed) as here:
+    async with place_at(url, dimensions, graph_from=graph_from, max_listed=max_listed) as here:
         await here.database.write(lambda connection: forget(connection, here.name))
         yield here
 
@@ -112,10 +112,10 @@ async def take(index: PgvectorIndex, journal: Journal, name: str, value: object)
 
 
 async def compare(
-    url: str, steps: list[tuple[str, object]], asked: list[Probe], *, graph_from: int, most_listed: int
+    url: str, steps: list[tuple[str, object]], asked: list[Probe], *, graph_from: int, max_listed: int
 ) -> None:
     journal = Journal(batch=7)
-    async with place(url, DIMENSIONS, graph_from=graph_from, most_listed=most_listed) as here:
+    async with place(url, DIMENSIONS, graph_from=graph_from, max_listed=max_listed) as here:
         here = replace(here, bm25=BM25)
         index = await PgvectorIndex.open(here, journal, analyse)
         reference = MemoryIndex(journal, analyse, bm25=BM25)
@@ -142,7 +142,7 @@ async def compare(
 @given(st.lists(steps_of_a_history, max_size=15), st.lists(probes, min_size=1, max_size=4))
 @settings(max_examples=tries(40), deadline=None, suppress_health_check=LASTING)
 def test_the_history_does_not_matter(url: str, steps: list[tuple[str, object]], asked: list[Probe]) -> None:
-    asyncio.run(compare(url, steps, asked, graph_from=20_000, most_listed=10_000))
+    asyncio.run(compare(url, steps, asked, graph_from=20_000, max_listed=10_000))
 
 
 @given(st.lists(steps_of_a_history, max_size=15), st.lists(probes, min_size=1, max_size=4))
@@ -150,4 +150,4 @@ def test_the_history_does_not_matter(url: str, steps: list[tuple[str, object]], 
 def test_nor_does_a_graph_nor_that_rows_are_not_listed(
     url: str, steps: list[tuple[str, object]], asked: list[Probe]
 ) -> None:
-    asyncio.run(compare(url, steps, asked, graph_from=5, most_listed=2))
+    asyncio.run(compare(url, steps, asked, graph_from=5, max_listed=2))

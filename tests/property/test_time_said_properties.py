@@ -5,8 +5,8 @@ from datetime import UTC, datetime
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conspectus.text.times import EPOCH, StreamClock, zone_named
-from conspectus.time_expressions import ClockFace, described, time_said
+from conspectus.text.times import EPOCH, StreamClock, zone_by_name
+from conspectus.time_expressions import ClockFace, described, find_time
 
 _VOCABULARY = (
     "at before after until since from to between and in the first last five 5 minutes minute hour half an a "
@@ -24,7 +24,7 @@ questions = st.one_of(
 
 @st.composite
 def faces(draw: st.DrawFn) -> ClockFace:
-    zone = zone_named(draw(st.sampled_from(_ZONES)))
+    zone = zone_by_name(draw(st.sampled_from(_ZONES)))
     first, last = sorted((draw(moments), draw(moments)))
     origin = draw(st.sampled_from((EPOCH, first)))
     known = draw(st.booleans())
@@ -43,13 +43,13 @@ def faces(draw: st.DrawFn) -> ClockFace:
     "from monday to the last week", ClockFace(StreamClock(), wall=True, first=None, last=None, now=EPOCH)
 )
 def test_every_question_is_read_without_fault(question: str, face: ClockFace) -> None:
-    said = time_said(question, face)
+    said = find_time(question, face)
     if said is None:
         return
     assert (said.start, said.end) != (None, None)
     assert said.start is None or said.end is None or said.start <= said.end
     assert said.phrase
-    assert said == time_said(question, face)
+    assert said == find_time(question, face)
     shown = described(said, face)
     assert shown == described(said, face)
     assert said.phrase in shown
@@ -57,7 +57,7 @@ def test_every_question_is_read_without_fault(question: str, face: ClockFace) ->
 
 @given(questions, faces())
 def test_what_is_left_has_no_more_words_than_the_question(question: str, face: ClockFace) -> None:
-    said = time_said(question, face)
+    said = find_time(question, face)
     if said is not None:
         assert len(said.rest) <= len(question)
         assert set(said.rest) <= set(question) | {" "}
@@ -67,7 +67,7 @@ def test_what_is_left_has_no_more_words_than_the_question(question: str, face: C
 def test_a_time_of_a_recording_is_its_second(minutes: int, seconds: int, relation: str) -> None:
     end = datetime(1970, 1, 1, 1, tzinfo=UTC)
     face = ClockFace(StreamClock(), wall=False, first=EPOCH, last=end, now=end)
-    said = time_said(f"What happened {relation} {minutes}:{seconds:02}?", face)
+    said = find_time(f"What happened {relation} {minutes}:{seconds:02}?", face)
     assert said is not None
     bounds = {face.clock.seconds(each) for each in (said.start, said.end) if each is not None}
     widened = 30 if relation == "around" else 0

@@ -76,7 +76,7 @@ class PlainShelf:
         for each in documents:
             self.pages.pop(each, None)
 
-    async def keep_cursor(self, cursor: str) -> None:
+    async def save_cursor(self, cursor: str) -> None:
         self.change()
         self.cursor = cursor
 

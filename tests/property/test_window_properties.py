@@ -23,7 +23,7 @@ from conspectus.text.splitter import SplitOptions, split
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.packer import WORTH_FILLING
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FORMS = ("text", "xml", "json", "messages", "guarded")
@@ -95,16 +95,16 @@ class Corpus:
             thread=chance.choice((None, "t1", "t2")),
         )
 
-    def hits(self, most: int) -> list[Hit]:
+    def hits(self, maximum: int) -> list[Hit]:
         chance, ids = self.chance, numbers(1)
         size = chance.choice((200, 600, 2000))
         found: list[tuple[Document, Chunk]] = []
-        while len(found) < most:
+        while len(found) < maximum:
             document = self.document(len(found))
             pieces = split(self.text(), SplitOptions(size=size, overlap=size // 10))
             found += [(document, chunk(document, piece, next(ids))) for piece in pieces]
         chance.shuffle(found)
-        scores = sorted((chance.choice((0.5, chance.random())) for _ in found[:most]), reverse=True)
+        scores = sorted((chance.choice((0.5, chance.random())) for _ in found[:maximum]), reverse=True)
         return [hit(*pair, score) for pair, score in zip(found, scores, strict=False)]
 
 
@@ -120,7 +120,7 @@ def hit(document, of, score):
 
 def window_of(hits, tokens, form="text", tokenizer="o200k_base"):
     found = Retrieval("found" if hits else "no_match", tuple(hits))
-    return build_window(found, Budget(tokens, tokenizer), renderer_named(form), count)
+    return build_window(found, Budget(tokens, tokenizer), renderer_by_name(form), count)
 
 
 def span_text(hits, citation):
@@ -138,7 +138,7 @@ def is_border(text, position):
 
 def check(window, hits, form):
     """Everything that holds for each single window."""
-    renderer = renderer_named(form)
+    renderer = renderer_by_name(form)
     assert window.tokens == cost(window) <= window.max_tokens
     assert sorted(entry.chunk for entry in window.trace) == sorted(found.chunk.id for found in hits)
     assert [entry.rank for entry in window.trace] == list(range(1, len(hits) + 1))
@@ -180,8 +180,8 @@ def test_the_parts_of_a_budget_add_up_to_it(seed, form, tokens, tokenizer, besid
     hits = Corpus(random.Random(seed), longest=1200).hits(8)
     budget = Budget(tokens, tokenizer, system, "what is new?", reserved)
     found = Retrieval("found", tuple(hits))
-    window = build_window(found, budget, renderer_named(form), count, WindowOptions(parts=True))
-    assert replace(window, parts=()) == build_window(found, budget, renderer_named(form), count)
+    window = build_window(found, budget, renderer_by_name(form), count, WindowOptions(parts=True))
+    assert replace(window, parts=()) == build_window(found, budget, renderer_by_name(form), count)
     outside = sum(each.tokens for each in window.parts if each.kind in {"system", "query", "reserved"})
     assert sum(each.tokens for each in window.parts) == max(tokens, outside)
     assert all(each.tokens >= 0 for each in window.parts)
@@ -190,7 +190,7 @@ def test_the_parts_of_a_budget_add_up_to_it(seed, form, tokens, tokenizer, besid
     assert "".join(window.text[each.start : each.end] for each in inside) == window.text
     texts = {each.number: window.text[each.start : each.end] for each in inside if each.kind == "passage"}
     for citation in window.citations:
-        shown = renderer_named(form).show(span_text(hits, citation))
+        shown = renderer_by_name(form).show(span_text(hits, citation))
         assert shown in texts.get(citation.number, "")
 
 
@@ -201,9 +201,9 @@ def test_a_candidate_fits_from_its_budget_on(seed, tokens, form, reserved):
     hits = Corpus(random.Random(seed), longest=600).hits(7)
     found, counted = Retrieval("found", tuple(hits)), counter("chars4_ceil")
 
-    def entries(most, **options):
-        budget = Budget(most, "chars4_ceil", reserved_tokens=reserved)
-        made = build_window(found, budget, renderer_named(form), counted, WindowOptions(**options))
+    def entries(maximum, **options):
+        budget = Budget(maximum, "chars4_ceil", reserved_tokens=reserved)
+        made = build_window(found, budget, renderer_by_name(form), counted, WindowOptions(**options))
         return {each.rank: each for each in made.trace}
 
     explained, everything = entries(tokens, fits_from=99), entries(10**6)

@@ -17,7 +17,7 @@ from conspectus.model.results import Hit, Retrieval, ThreadOutline
 from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.window.build import build_window
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 FORMS = ("text", "xml", "json", "messages", "guarded")
@@ -60,12 +60,12 @@ def chunk_of(document, number, text):
     return Chunk(number, document.id, 0, text, 0, len(text), count(text), content_hash(text))
 
 
-def found_in(seed, most=30, longest=40):
+def found_in(seed, maximum=30, longest=40):
     """Some messages of two threads, of which the lengths are known, and of one of which nothing is."""
     chance = random.Random(seed)
     hits, sketches = [], []
     for thread in ("t1", "t2", "unknown"):
-        total = chance.randint(1, most)
+        total = chance.randint(1, maximum)
         documents = [message(chance, thread, place) for place in range(total)]
         documents.sort(
             key=lambda each: (each.occurred is None, each.occurred and each.occurred.start, each.id)
@@ -83,7 +83,7 @@ def found_in(seed, most=30, longest=40):
 
 
 def window_of(found, tokens, form="text"):
-    return build_window(found, Budget(tokens), renderer_named(form), count)
+    return build_window(found, Budget(tokens), renderer_by_name(form), count)
 
 
 def cost(window):
@@ -174,7 +174,7 @@ def test_more_budget_never_loses_the_best_message(seed, form, budgets):
 @given(st.integers(0, 2**32), st.integers(250, 1000))
 def test_a_window_of_threads_is_filled_where_there_is_enough_to_say(seed, tokens):
     """Of fewer tokens what stands before one message can be more than five percent."""
-    found = found_in(seed, most=60, longest=80)
+    found = found_in(seed, maximum=60, longest=80)
     if window_of(found, 10**6).tokens >= 1.5 * tokens:
         assert window_of(found, tokens).tokens >= 0.95 * tokens
 

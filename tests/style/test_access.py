@@ -67,7 +67,7 @@ def permission_filters(source: str) -> list[str]:
 def reads_grants(source: str) -> list[str]:
     """Uses of what a person was granted, which only AuthorizedReader turns into access."""
     nodes = ast.walk(ast.parse(source))
-    return [str(n.lineno) for n in nodes if isinstance(n, ast.Attribute) and n.attr == "held_by"]
+    return [str(n.lineno) for n in nodes if isinstance(n, ast.Attribute) and n.attr == "grants_of"]
 
 
 ANSWERING = [path for path in sorted(PACKAGE.rglob("*.py")) if name_of(path).startswith(FOR_PEOPLE)]

@@ -40,7 +40,7 @@ class CountingModel:
         return EmbeddingSpace("counting", 3)
 
     @property
-    def most(self) -> int:
+    def max_texts(self) -> int:
         """More than any test shares, unless it says otherwise."""
         return 1_000
 

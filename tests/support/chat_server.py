@@ -181,7 +181,7 @@ class ChatServer:
             return refusing(401, "invalid_api_key", message=f"Incorrect API key provided: {given}")
         if self._model is not None and body["model"] != self._model:
             return refusing(404, "model_not_found", message=f"The model {body['model']} does not exist")
-        if self._window is not None and call.words + _most(body) > self._window:
+        if self._window is not None and call.words + _maximum(body) > self._window:
             return refusing(400, "context_length_exceeded", message="maximum context length exceeded")
         if not body.get("stream"):
             return refusing(400, "unsupported_value", message="only streams are served")
@@ -197,7 +197,7 @@ class ChatServer:
 
     async def _data(self, call: ChatCall, fault: Fault) -> AsyncIterator[str]:
         """What the frames hold, with the trouble in its place."""
-        texts = tuple(self.says(call) if callable(self.says) else self.says)[: _most(call.body)]
+        texts = tuple(self.says(call) if callable(self.says) else self.says)[: _maximum(call.body)]
         options = call.body.get("stream_options") or {}
         tells = self.tells and bool(options.get("include_usage"))
         said = Pieces(call.body["model"], texts, words=call.words if tells else None)
@@ -215,7 +215,7 @@ class ChatServer:
             yield data
 
 
-def _most(body: Any) -> int:
+def _maximum(body: Any) -> int:
     return int(body.get("max_completion_tokens") or body.get("max_tokens") or 1_000)
 
 

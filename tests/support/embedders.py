@@ -10,7 +10,7 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 from conspectus.testing.embedders import HashedEmbedder
 
-STATED = re.compile(r"cosine ([01]\.\d+)")
+RELATION_VERBS = re.compile(r"cosine ([01]\.\d+)")
 POISON = "poison"
 
 
@@ -51,7 +51,7 @@ class StatedEmbedder:
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
         """Unit rows, each at the angle that its text states from the vector of every question."""
-        cosines = [float(found[1]) if (found := STATED.search(text)) else 0.0 for text in texts]
+        cosines = [float(found[1]) if (found := RELATION_VERBS.search(text)) else 0.0 for text in texts]
         return np.array([[each, (1 - each**2) ** 0.5] for each in cosines], dtype=np.float32).reshape(-1, 2)
 
     async def embed_query(self, text: str) -> Vectors:

@@ -183,7 +183,7 @@ class MemoryAccounts:
         """All grants on a collection and its sources, in a stable order."""
         return [each for each in self._standing() if each.collection == collection]
 
-    async def held_by(self, user: UserId) -> Sequence[Grant]:
+    async def grants_of(self, user: UserId) -> Sequence[Grant]:
         """All grants that a user has, directly or through groups."""
         own = {Principal("group", group) for group, member in self._members if member == user}
         return [each for each in self._standing() if each.grantee in own | {Principal("user", user)}]

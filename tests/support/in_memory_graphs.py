@@ -71,7 +71,9 @@ class MemoryGraphs(KeptGraphs):
         found = [self._edges[name].told for name in ids if name in self._edges]
         return [each for each in found if each.graph.id in graphs]
 
-    async def called(self, graphs: Sequence[SourceId], keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
+    async def nodes_by_name(
+        self, graphs: Sequence[SourceId], keys: Sequence[str]
+    ) -> Sequence[tuple[str, Node]]:
         """The nodes that have one of these names or aliases, each with the key that it was found by."""
         ordered = sorted(self._nodes.items(), key=lambda item: (item[0][1], item[0][0]))
         return [
@@ -81,7 +83,7 @@ class MemoryGraphs(KeptGraphs):
             if graph in graphs and key in each.all_keys
         ]
 
-    async def named_like(
+    async def nodes_by_terms(
         self, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
     ) -> Sequence[tuple[Node, int]]:
         """Nodes that are found by any of these terms, with how many of them; those with most come first."""
@@ -111,7 +113,7 @@ class MemoryGraphs(KeptGraphs):
             order += [replace(each, hop=hop) for each in fresh]
             layer = [each.node.id for each in fresh]
             best.update({each.node.id: each for each in fresh})
-        return order[: self._most][walk.offset : walk.offset + walk.limit]
+        return order[: self._maximum][walk.offset : walk.offset + walk.limit]
 
     async def delete_nodes(self, graph: SourceId, ids: Sequence[str]) -> GraphReceipt:
         """Delete nodes with their edges; unknown ids count 0."""

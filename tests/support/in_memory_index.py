@@ -133,7 +133,7 @@ class MemoryIndex:
         if probe.sources:
             every = self._rows.values()
             named = [row.counts for row in every if row.chunk.document.source in probe.sources]
-            if len(named) <= self._bm25.most_in_sources:
+            if len(named) <= self._bm25.max_source_chunks:
                 documents = [sum(each.term in counts for counts in named) for each in terms]
                 terms = with_sources(terms, len(named), documents)
         return Candidates(

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from conspectus.errors import NotFound
 from conspectus.model.graph import EntityCount, Mention
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
-from conspectus.model.memory import fact_ends, told_names
+from conspectus.model.memory import fact_ends, stored_entities
 from conspectus.model.records import Chunk, Document
 from conspectus.ports import Records
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
@@ -40,7 +40,7 @@ class MemoryNames:
         collection: CollectionId,
         keys: Sequence[str],
         *,
-        most: int,
+        maximum: int,
         few: int,
     ) -> Mapping[str, Mentioned]:
         """For each name the passages that mention it, as far as not too many do."""
@@ -51,7 +51,7 @@ class MemoryNames:
         return {
             key: Mentioned(tuple(sorted(told[key])), frozenset(about[key]))
             for key, where in found.items()
-            if told[key] and len(where) <= most
+            if told[key] and len(where) <= maximum
         }
 
     async def counts(
@@ -89,7 +89,7 @@ class MemoryNames:
         """How many passages `unread` has still to give."""
         return len(await self._unread(collection))
 
-    async def keep(self, collection: CollectionId, on: bool) -> None:
+    async def enable(self, collection: CollectionId, on: bool) -> None:
         """Have a collection's passages looked through from the first on, or no more. Raises NotFound."""
         if await self._records.collection(collection) is None:
             raise NotFound("collection", collection)
@@ -125,7 +125,7 @@ def _unread(chunk: Chunk, document: Document) -> Unread:
     if chunk.position:
         return Unread(chunk.id, "", chunk.text)
     told = document.metadata if document.kind in {"memory", "version"} else {}
-    return Unread(chunk.id, document.title, chunk.text, fact_ends(told), told_names(told))
+    return Unread(chunk.id, document.title, chunk.text, fact_ends(told), stored_entities(told))
 
 
 def _first(found: Sequence[Mention]) -> dict[str, Mention]:

@@ -82,14 +82,14 @@ class Merged:
 class KeptGraphs:
     """Graphs, the documents that edges rest on, and what was merged."""
 
-    def __init__(self, *graphs: Source, most: int = 10_000) -> None:
+    def __init__(self, *graphs: Source, maximum: int = 10_000) -> None:
         self._graphs = {each.id: each for each in graphs}
         self._documents: set[str] = set()
         self._nodes: dict[Key, KeptNode] = {}
         self._edges: dict[str, KeptEdge] = {}
         self._events: list[Merged] = []
         self._number = 0
-        self._most = most
+        self._maximum = maximum
 
     def write(self, *documents: str) -> None:
         """Have documents that edges can rest on."""

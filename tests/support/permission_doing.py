@@ -388,6 +388,6 @@ class Doing:
         rooms = list(self.world.rooms.values())
         return self.chance.choice(rooms) if rooms else None
 
-    def _some_papers(self, most: int) -> list[Paper]:
+    def _some_papers(self, maximum: int) -> list[Paper]:
         papers = list(self.world.papers.values())
-        return self.chance.sample(papers, min(most, len(papers)))
+        return self.chance.sample(papers, min(maximum, len(papers)))

@@ -204,9 +204,9 @@ class Watching(Listening):
         assert due <= set(told)
         assert all(len(self.world.papers[each].words) > 5 for each in set(told) - due)
 
-    def _few(self, things: Iterable[Any], most: int) -> list[Any]:
+    def _few(self, things: Iterable[Any], maximum: int) -> list[Any]:
         everything = list(things)
-        return self.chance.sample(everything, min(most, len(everything)))
+        return self.chance.sample(everything, min(maximum, len(everything)))
 
     async def silence(self) -> None:
         """Someone is told of a stream until it is not granted any more, and then not once again."""

@@ -7,7 +7,7 @@ import pytest
 
 from conspectus.facades import agent
 from conspectus.facades.agent.context import ContextOptions
-from conspectus.facades.agent.mapping import AgentQuery, Beside
+from conspectus.facades.agent.mapping import AgentQuery, StoredWith
 
 ROOT = Path(__file__).resolve().parents[2]
 MANUAL = (ROOT / "docs" / "guides" / "agent-context.md").read_text(encoding="utf-8")
@@ -31,7 +31,7 @@ def test_every_method_is_named(kind: type) -> None:
     assert f"`{kind.__name__}`" in MANUAL
 
 
-@pytest.mark.parametrize("words", [ContextOptions, Beside, AgentQuery], ids=lambda words: words.__name__)
+@pytest.mark.parametrize("words", [ContextOptions, StoredWith, AgentQuery], ids=lambda words: words.__name__)
 def test_every_argument_is_named(words: type) -> None:
     assert {each for each in words.__annotations__ if f"`{each}" not in MANUAL} == set()
 

@@ -88,7 +88,7 @@ def caption(name: str, *texts: str, start: float = 0.0, **fields) -> PreparedDoc
 
 
 async def test_words_count_at_once_and_likeness_when_there_is_a_vector(store: Store) -> None:
-    await store.alerts.put(FIRE, most=1)
+    await store.alerts.put(FIRE, maximum=1)
     await store.say(caption("a", "a fire!"), caption("b", "flames", start=60), caption("c", "sea", start=120))
     assert await store.check() == ["a"]
     assert store.meant == 0
@@ -100,7 +100,7 @@ async def test_words_count_at_once_and_likeness_when_there_is_a_vector(store: St
 
 async def test_only_captions_and_only_what_came_later(store: Store) -> None:
     await store.say(caption("old", "a fire"))
-    await store.alerts.put(FIRE, most=1)
+    await store.alerts.put(FIRE, maximum=1)
     await store.embed(0.9)
     await store.say(prepared("page", "a fire"), prepared("event", "a fire", kind="event"))
     assert await store.check() == []
@@ -109,7 +109,7 @@ async def test_only_captions_and_only_what_came_later(store: Store) -> None:
 
 
 async def test_words_may_stand_in_different_pieces(store: Store) -> None:
-    await store.alerts.put(replace(FIRE, query="smoke in the harbour"), most=1)
+    await store.alerts.put(replace(FIRE, query="smoke in the harbour"), maximum=1)
     await store.say(caption("a", "smoke over ", "the harbour"), caption("b", "smoke", start=60))
     assert await store.check() == ["a"]
 
@@ -117,8 +117,8 @@ async def test_words_may_stand_in_different_pieces(store: Store) -> None:
 async def test_fields_and_streams_narrow(store: Store) -> None:
     await store.records.put_source(notes("gate"))
     where = replace(FIRE, id="w", name="w", query="", filter=Eq(("n",), 2))
-    await store.alerts.put(replace(FIRE, streams=(SourceId("gate"),)), most=2)
-    await store.alerts.put(where, most=2)
+    await store.alerts.put(replace(FIRE, streams=(SourceId("gate"),)), maximum=2)
+    await store.alerts.put(where, maximum=2)
     at_gate = caption("g", "a fire", source=SourceId("gate"))
     await store.say(caption("a", "a fire", metadata={"n": 2}), at_gate)
     assert await store.check() == ["g", "a"] or await store.check() == ["a", "g"]
@@ -126,7 +126,7 @@ async def test_fields_and_streams_narrow(store: Store) -> None:
 
 
 async def test_what_the_owner_may_not_see_at_this_moment_is_passed_over(store: Store) -> None:
-    await store.alerts.put(FIRE, most=1)
+    await store.alerts.put(FIRE, maximum=1)
     store.shows = None
     await store.say(caption("a", "a fire"))
     assert await store.check() == []
@@ -138,7 +138,7 @@ async def test_what_the_owner_may_not_see_at_this_moment_is_passed_over(store: S
 
 
 async def test_a_provider_that_is_away_delays_and_loses_nothing(store: Store) -> None:
-    await store.alerts.put(FIRE, most=1)
+    await store.alerts.put(FIRE, maximum=1)
     store.fault = ProviderUnavailable("x", "is away")
     await store.say(caption("a", "a fire"), caption("b", "flames", start=60))
     await store.embed(0.1, 0.9)
@@ -151,7 +151,7 @@ async def test_a_provider_that_is_away_delays_and_loses_nothing(store: Store) ->
 
 
 async def test_a_question_that_is_refused_still_has_its_words(store: Store) -> None:
-    await store.alerts.put(FIRE, most=1)
+    await store.alerts.put(FIRE, maximum=1)
     store.fault = ProviderError("x", "refused")
     await store.say(caption("a", "flames"), caption("b", "fire", start=60))
     await store.embed(0.9, 0.9)
@@ -160,7 +160,7 @@ async def test_a_question_that_is_refused_still_has_its_words(store: Store) -> N
 
 
 async def test_a_long_history_in_parts_and_captions_gone_meanwhile(store: Store) -> None:
-    await store.alerts.put(FIRE, most=1)
+    await store.alerts.put(FIRE, maximum=1)
     for number in range(450):
         await store.say(caption(f"{number:03}", "a fire" if number % 90 == 0 else "sea", start=60 * number))
     await store.records.delete([DocumentId("090"), DocumentId("091")])
@@ -168,7 +168,7 @@ async def test_a_long_history_in_parts_and_captions_gone_meanwhile(store: Store)
 
 
 async def test_an_edit_is_looked_at_again_and_told_once(store: Store) -> None:
-    await store.alerts.put(FIRE, most=1)
+    await store.alerts.put(FIRE, maximum=1)
     await store.say(caption("a", "sea"))
     await store.say(caption("a", "a fire at sea"))
     assert await store.check() == ["a"]
@@ -211,7 +211,7 @@ async def server() -> AsyncIterator[ScriptedServer]:
 @pytest.fixture
 async def sending(store: Store, server: ScriptedServer) -> AsyncIterator[Sending]:
     made = Sending(store, server)
-    await store.alerts.put(replace(FIRE, webhook=made.hook), most=1)
+    await store.alerts.put(replace(FIRE, webhook=made.hook), maximum=1)
     await store.say(caption("a", "a fire"))
     await store.check()
     yield made
@@ -256,7 +256,7 @@ async def test_what_may_not_be_seen_any_more_is_not_sent(sending: Sending, serve
 
 async def test_one_slow_receiver_holds_up_no_other(sending: Sending, server: ScriptedServer) -> None:
     other = replace(FIRE, id="b", name="b", webhook=HOOK.replace("https://example.com", server.base))
-    await sending.store.alerts.put(other, most=2)
+    await sending.store.alerts.put(other, maximum=2)
     await sending.store.say(caption("b", "a fire", start=60))
     await sending.store.check()
     server.answers["/hook"] = lambda each: Answer(b"", delay=0.0 if "token" in each.target else 120)

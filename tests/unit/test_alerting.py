@@ -266,6 +266,6 @@ def test_without_an_event_loop_alerts_are_heard_too(tmp_path: Path) -> None:
         engine.streams.add_captions(
             [NewCaption("fire one", 0, 1), NewCaption("fire two", 60, 61)], stream="cam"
         )
-        heard = engine.alerts.subscribe(after=0)
-        assert [next(heard).text, next(heard).text] == ["fire one", "fire two"]
-        heard.close()
+        analyzed = engine.alerts.subscribe(after=0)
+        assert [next(analyzed).text, next(analyzed).text] == ["fire one", "fire two"]
+        analyzed.close()

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.scoring import from_asking, from_role, from_speaker, from_thread
+from conspectus.retrieval.scoring import from_role, from_speaker, from_thread, question_penalty
 
 NAMES = st.one_of(st.none(), st.text(max_size=12))
 
@@ -90,7 +90,7 @@ def test_a_speaker_is_worth_the_weight_or_nothing(question, authors):
     ],
 )
 def test_texts_that_end_in_a_question_are_held_back(text, asks):
-    share = from_asking([text], weight=0.1)[0]
+    share = question_penalty([text], weight=0.1)[0]
     assert (share, np.signbit(share)) == ((-0.1, True) if asks else (0.0, False))
 
 

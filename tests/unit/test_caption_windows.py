@@ -11,9 +11,9 @@ from conspectus.model.records import Chunk, Document, Period
 from conspectus.model.results import ContextWindow, Hit, Retrieval
 from conspectus.model.streams import TRACK
 from conspectus.text.hashing import content_hash
-from conspectus.text.times import zone_named
+from conspectus.text.times import zone_by_name
 from conspectus.window.build import WindowOptions, build_window
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 MEDIA = datetime(1970, 1, 1, tzinfo=UTC)
@@ -48,7 +48,7 @@ def window(*said: tuple[Document, str], form: str = "text", tokens: int = 10_000
         hits.append(Hit(chunk, document, 1.0 / (number + 1), {}, bm25=1.0, similarity=0.5))
     found = Retrieval("found", tuple(hits))
     return build_window(
-        found, Budget(tokens, "characters"), renderer_named(form), len, WindowOptions(**named)
+        found, Budget(tokens, "characters"), renderer_by_name(form), len, WindowOptions(**named)
     )
 
 
@@ -83,7 +83,7 @@ def test_a_calendar_shows_instants_and_the_day_where_it_changes() -> None:
 
 
 def test_instants_are_shown_in_the_zone_of_their_stream_and_it_is_named() -> None:
-    zones = {"kitchen": zone_named("Europe/Berlin"), "garage": UTC}
+    zones = {"kitchen": zone_by_name("Europe/Berlin"), "garage": UTC}
     told = [caption(str(n), n * 15, n * 15 + 15, origin=WALL) for n in range(2)]
     said = [(told[0], "one"), (told[1], "two"), (caption("g", 0, origin=WALL, source="garage"), "three")]
     assert lines(*said, zones=zones) == [
@@ -100,7 +100,7 @@ def test_instants_are_shown_in_the_zone_of_their_stream_and_it_is_named() -> Non
 @pytest.mark.parametrize("year", [1, 9999])
 def test_times_at_the_ends_of_the_calendar_are_shown_as_they_are(year: int) -> None:
     edge = datetime(year, 1 if year == 1 else 12, 1 if year == 1 else 31, 12 if year == 1 else 23, tzinfo=UTC)
-    zones = {"kitchen": zone_named("Asia/Tokyo" if year == 9999 else "Pacific/Honolulu")}
+    zones = {"kitchen": zone_by_name("Asia/Tokyo" if year == 9999 else "Pacific/Honolulu")}
     assert f"{year:04}-" in window((caption("a", 0, 5, origin=edge), "one"), zones=zones).text
 
 

@@ -99,7 +99,7 @@ async def test_no_word_of_the_vendors_is_repeated(server, model, status: int) ->
     server.plan.append(refusing(status, message=f"key {KEY}, you said one two three, to http://u:p@inner"))
     with pytest.raises(ChatError) as refused:
         await answer(model)
-    shown = str(refused.value) + refused.value.told
+    shown = str(refused.value) + refused.value.user_message
     assert not any(word in shown for word in (KEY, "two", "http://", server.url))
 
 

@@ -11,7 +11,7 @@ import pytest
 import conspectus
 from conspectus import Engine, Eq, NewDocument, Settings
 from conspectus.chat.request import NOTHING_FOUND
-from conspectus.engine.chat import FAILED, NOT_KEPT, PARTLY, UNSURE
+from conspectus.engine.chat import FAILED, NOT_STORED, PARTLY, UNSURE
 from conspectus.errors import (
     ChatRateLimited,
     InvalidInput,
@@ -146,7 +146,7 @@ async def test_a_failing_model_is_told_without_internals(opened: Opening, after:
     )
     async with opened(model) as engine:
         told = await events(engine, ChatRequest("anything"))
-    assert told[1:] == [*[Delta("Herons")][:after], Failure("LLM_RATE_LIMIT", ChatRateLimited.told)]
+    assert told[1:] == [*[Delta("Herons")][:after], Failure("LLM_RATE_LIMIT", ChatRateLimited.user_message)]
 
 
 async def test_what_no_model_may_raise_is_not_swallowed(opened: Opening) -> None:
@@ -381,7 +381,7 @@ async def test_an_answer_that_cannot_be_kept_is_told_all_the_same(opened: Openin
     async with opened(model, settings=replace(Settings(), max_document_characters=50)) as engine:
         told = await events(engine, ChatRequest("x", store_in="desk"))
     assert [type(event) for event in told] == [Sources, Delta, Citations, Usage, Failure]
-    assert told[-1] == Failure("too_large", NOT_KEPT)
+    assert told[-1] == Failure("too_large", NOT_STORED)
 
 
 async def test_only_who_may_write_in_a_channel_keeps_a_chat_there(opened: Opening) -> None:

@@ -70,11 +70,11 @@ class Waits(list[float]):
 
 @asynccontextmanager
 async def remote(
-    answers: Mapping[str, Script], *, waits: Waits | None = None, seconds: float = 5.0, most: int = 10_000
+    answers: Mapping[str, Script], *, waits: Waits | None = None, seconds: float = 5.0, maximum: int = 10_000
 ) -> AsyncIterator[tuple[RemoteEngine, ScriptedServer]]:
     patience = RetryPolicy(attempts=4, sleep=Waits() if waits is None else waits, chance=lambda: 1.0)
     async with ScriptedServer(answers) as server, httpx.AsyncClient(timeout=seconds) as http:
-        channel = Transport(http, server.base, TransportLimits(seconds, most, patience))
+        channel = Transport(http, server.base, TransportLimits(seconds, maximum, patience))
         yield (
             RemoteEngine(channel, bootstrap.local_files(SETTINGS), bootstrap.local_archives(SETTINGS)),
             server,

@@ -78,7 +78,7 @@ def test_an_error_of_the_chat_model_keeps_its_kind_and_no_internals(kind: type[e
     again = error_of(problem_of(error).document())
     assert type(again) is kind
     assert isinstance(again, errors.ChatError)
-    assert (str(again), again.reason) == (kind.told, kind.told)
+    assert (str(again), again.reason) == (kind.user_message, kind.user_message)
     assert "sk-1" not in repr(vars(again))
 
 

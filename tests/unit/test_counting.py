@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from conspectus.model.records import Chunk
 from conspectus.providers.tokenizers import counter
 from conspectus.window.counting import BORDER, Part, RenderingCounter
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 PIECES = (
     *(
@@ -72,7 +72,7 @@ def test_a_token_begins_at_each_border_whatever_stands_around(encoding: str) -> 
     texts=st.lists(TEXTS, min_size=1, max_size=5), form=st.sampled_from(("text", "xml", "json", "messages"))
 )
 def test_parts_cost_together_what_the_whole_costs(encoding: str, texts: list[str], form: str) -> None:
-    count, renderer = counter(encoding), renderer_named(form)
+    count, renderer = counter(encoding), renderer_by_name(form)
     exact = RenderingCounter(renderer, count, encoding)
     groups = [part(number, text, counter("o200k_base")(text)) for number, text in enumerate(texts, 1)]
     for some in (groups, groups[:1], groups[1:], groups):
@@ -84,9 +84,9 @@ def test_a_long_chunk_is_not_counted_again() -> None:
     counted: list[int] = []
     count, text = counter("o200k_base"), "The quick brown fox jumps over the lazy dog. " * 100
     exact = RenderingCounter(
-        renderer_named("text"), lambda shown: counted.append(len(shown)) or count(shown), "o200k_base"
+        renderer_by_name("text"), lambda shown: counted.append(len(shown)) or count(shown), "o200k_base"
     )
     groups = [part(1, text, count(text)), part(2, f"And {text}", count(f"And {text}"))]
-    rendered = renderer_named("text").whole([group.text for group in groups])
+    rendered = renderer_by_name("text").whole([group.text for group in groups])
     assert exact.tokens(rendered, groups) == count(rendered.text)
     assert sum(counted) < 300

@@ -10,7 +10,7 @@ from tests.support.batches import CountingModel, ManualClock, row_of
 from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.ingest.embedding_queue import BatchSharing, EmbedQueue
 from conspectus.model.retry_policy import RetryPolicy
-from conspectus.ports.jobs import ASKING, asking
+from conspectus.ports.jobs import CURRENT_USER, on_behalf_of
 
 Make = Callable[..., EmbedQueue]
 
@@ -92,7 +92,7 @@ async def test_a_batch_never_exceeds_its_size_and_a_large_caller_gets_its_rows_i
 async def test_a_batch_is_no_larger_than_the_model_takes(make: Make, clock: ManualClock) -> None:
     class Small(CountingModel):
         @property
-        def most(self) -> int:
+        def maximum(self) -> int:
             return 2
 
     model = Small()
@@ -343,16 +343,16 @@ async def test_a_shared_call_is_for_a_user_only_if_all_its_texts_are(make: Make)
 
     class Noting(CountingModel):
         async def embed_batch(self, texts, kind):
-            users.append(ASKING.get())
+            users.append(CURRENT_USER.get())
             return await super().embed_batch(texts, kind)
 
     queue = make(Noting())
 
     async def ask(user: str, text: str) -> None:
-        with asking(user):
+        with on_behalf_of(user):
             await queue.embed_query(text)
 
     await asyncio.gather(ask("ada", "a"), ask("ada", "b"))
     await asyncio.gather(ask("ada", "c"), ask("bo", "d"))
     assert users == ["ada", None]
-    assert ASKING.get() is None
+    assert CURRENT_USER.get() is None

@@ -106,7 +106,7 @@ async def test_of_many_questions_so_many_are_asked(tmp_path: Path) -> None:
 async def test_evidence_of_two_runs_is_compared_by_question(tmp_path: Path) -> None:
     (tmp_path / "garden.md").write_text(PAGE, encoding="utf-8")
     every, one = [
-        await evidence(tmp_path, budgets=(900,), limit=most, settings=WORDS_ONLY) for most in (None, 1)
+        await evidence(tmp_path, budgets=(900,), limit=maximum, settings=WORDS_ONLY) for maximum in (None, 1)
     ]
     found = compared(every, one)
     assert found.keys() == {f"{HEADING}.900", f"{WORDS}.900"}

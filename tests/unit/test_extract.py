@@ -10,9 +10,9 @@ from conspectus.text.analyzer import Analyzer
 TERMS = Analyzer("english").terms
 
 
-def chosen(captions: list[Caption], most: int, rows: list[list[float]] | None = None) -> list[str]:
+def chosen(captions: list[Caption], maximum: int, rows: list[list[float]] | None = None) -> list[str]:
     vectors = None if rows is None else np.asarray(rows, np.float32)
-    return [said for _, said in extracted(captions, most, terms=TERMS, vectors=vectors)]
+    return [said for _, said in extracted(captions, maximum, terms=TERMS, vectors=vectors)]
 
 
 def test_nothing_comes_of_nothing() -> None:

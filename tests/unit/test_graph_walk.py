@@ -124,5 +124,5 @@ def test_no_way_is_worth_more_than_what_it_begins_with(scores: dict[int, float],
     passages = [TextPassage(ChunkId(each), {"ada": "Ada", f"n{each % 3}": "N"}) for each in order]
     names = names_in(begun, [each for each in passages if int(each.chunk) in begun])
     found = passages_with(names, {key: mentioned(*sorted(order)) for key in names})
-    most = max((way.value for way in begun.values()), default=0.0)
-    assert all(0.0 < way.value <= most <= 1.0 for way in found.values())
+    maximum = max((way.value for way in begun.values()), default=0.0)
+    assert all(0.0 < way.value <= maximum <= 1.0 for way in found.values())

@@ -234,8 +234,8 @@ async def refused(*asked: Any) -> list[type[ConspectusError] | None]:
     return found
 
 
-@pytest.mark.parametrize(("role", "most"), [("viewer", 1), ("editor", 5), ("manager", 6)])
-async def test_readers_see_editors_write_and_managers_delete(house: House, role: Role, most: int) -> None:
+@pytest.mark.parametrize(("role", "maximum"), [("viewer", 1), ("editor", 5), ("manager", 6)])
+async def test_readers_see_editors_write_and_managers_delete(house: House, role: Role, maximum: int) -> None:
     edge = await ab(house.owner)
     await house.let_in("graph/default", role)
     assert [each.source.name for each in await house.ann.graph.list()] == ["graph/default"]
@@ -248,7 +248,7 @@ async def test_readers_see_editors_write_and_managers_delete(house: House, role:
         ann.graph.delete_nodes(["a"]),
         ann.graph.delete("default"),
     )
-    assert tried == [None] * most + [PermissionDenied] * (6 - most)
+    assert tried == [None] * maximum + [PermissionDenied] * (6 - maximum)
 
 
 async def test_evidence_that_may_not_be_seen_is_not_revealed(house: House) -> None:

@@ -12,7 +12,7 @@ from conspectus.chat.request import Prompt
 from conspectus.model.records import Document, Period
 from conspectus.text.prompt_escaping import passages
 from conspectus.window.passages import Layout, WindowPassage
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GUIDE = Document(
@@ -57,7 +57,7 @@ def passage(number: int, of: Document, text: str, **fields: object) -> WindowPas
 
 
 def rendered(layout: Layout) -> str:
-    renderer = renderer_named("guarded")
+    renderer = renderer_by_name("guarded")
     return renderer.whole([renderer.group(passages) for passages in layout]).text
 
 

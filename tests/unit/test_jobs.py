@@ -274,8 +274,8 @@ async def test_what_was_kept_for_nobody_is_swept_away(tmp_path: Path, ahead: tim
     bench, files = Bench(), LocalJobFiles(tmp_path)
     await bench.ledger.add(job("ended", state="failed"))
     for name in ("ended", "never"):
-        await files.keep_secret(JobId(name), {"headers": {"a": "b"}})
-        await files.keep_files(JobId(name), [Upload("a", b"b")])
+        await files.store_secret(JobId(name), {"headers": {"a": "b"}})
+        await files.store_files(JobId(name), [Upload("a", b"b")])
     serving = service(bench, files, ahead=ahead)
     await serving.start(bench.runner(failing()))
     await Site().until(lambda: not (tmp_path / "secrets" / "ended").exists())

@@ -7,14 +7,14 @@ import pytest
 from tests.support.samples import prepared
 
 from conspectus.model.filter import EVERYTHING, Eq
-from conspectus.streams.alert_checker import Language, heard, question, reason
+from conspectus.streams.alert_checker import Language, analyzed, question, reason
 
 ENGLISH = Language("english")
 
 
 def why(query: str, text: str, *, where=EVERYTHING, language: Language = ENGLISH, **fields) -> str | None:
     asked = question(query, where, language, min_similarity=None, vector=None)
-    return reason(asked, heard(replace(CAPTION, **fields), text, language))
+    return reason(asked, analyzed(replace(CAPTION, **fields), text, language))
 
 
 CAPTION = prepared("d", "x").document
@@ -83,7 +83,7 @@ def near(floor: float | None, *cosines: float, query: str = "a fire") -> str | N
     asked = question(
         query, EVERYTHING, ENGLISH, min_similarity=floor, vector=np.array([1, 0], dtype=np.float32)
     )
-    return reason(asked, heard(CAPTION, "flames", ENGLISH, vectors=vectors(*cosines)))
+    return reason(asked, analyzed(CAPTION, "flames", ENGLISH, vectors=vectors(*cosines)))
 
 
 def test_as_similar_as_the_floor_is_enough() -> None:
@@ -96,7 +96,7 @@ def test_without_vector_floor_or_question_nothing_is_similar() -> None:
     assert near(0.5) is None
     assert near(None, 0.9) is None
     asked = question("a fire", EVERYTHING, ENGLISH, min_similarity=0.5, vector=None)
-    assert reason(asked, heard(CAPTION, "flames", ENGLISH, vectors=vectors(0.9))) is None
+    assert reason(asked, analyzed(CAPTION, "flames", ENGLISH, vectors=vectors(0.9))) is None
 
 
 def test_without_stemming_words_are_as_they_are() -> None:

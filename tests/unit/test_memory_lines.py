@@ -142,10 +142,10 @@ Reads = Callable[..., list[list[Line]]]
 @pytest.fixture
 def reads() -> Reads:
     def read(
-        lines: Any, into: Scope | None = None, longest: int = 1_000, most: int = 500
+        lines: Any, into: Scope | None = None, longest: int = 1_000, maximum: int = 500
     ) -> list[list[Line]]:
         reader = LineReader(into, longest=longest, check=lambda _: None)
-        return list(reader.batches(lines, most=most, characters=10_000))
+        return list(reader.batches(lines, maximum=maximum, characters=10_000))
 
     return read
 
@@ -187,7 +187,7 @@ def test_no_more_is_read_than_a_batch_needs(reads: Reads) -> None:
             number += 1
 
     reader = LineReader(None, longest=1_000, check=lambda _: None)
-    first = next(reader.batches(endless(), most=3, characters=10_000))
+    first = next(reader.batches(endless(), maximum=3, characters=10_000))
     assert [each.key for each in first] == ["0", "1", "2"]
 
 

@@ -58,7 +58,7 @@ async def records(tmp_path: Path) -> AsyncIterator[SqlRecords]:
 @pytest.fixture
 async def names(records: SqlRecords) -> SqlNames:
     rows = SqlNames(records.transactions)
-    await rows.keep(SHELF, True)
+    await rows.enable(SHELF, True)
     return rows
 
 

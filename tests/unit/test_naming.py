@@ -52,7 +52,7 @@ async def test_without_names_the_graph_has_no_say_and_that_is_told(engine: Engin
     await engine.add(PAGES)
     plain, asked = await engine.retrieve("amsterdam"), await engine.retrieve("amsterdam", graph=WALK)
     assert asked.hits == plain.hits
-    assert "names are not kept" in " ".join(asked.notices)
+    assert "entity extraction is off" in " ".join(asked.notices)
     assert asked.plan["graph"] == "not walked"
 
 
@@ -184,7 +184,7 @@ async def test_all_collections_are_asked_alike(filled: Engine) -> None:
     found = await filled.retrieve("amsterdam", graph=WALK, collection="*")
     assert {"guido", "wet", "python", "django"} == {hit.document.key for hit in found.hits}
     assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
-    assert "names are not kept" in " ".join(found.notices)
+    assert "entity extraction is off" in " ".join(found.notices)
 
 
 async def test_messages_in_threads_keep_the_parts_of_their_scores(filled: Engine) -> None:

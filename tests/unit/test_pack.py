@@ -11,7 +11,7 @@ from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.window.build import build_window
 from conspectus.window.packer import Spans
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 IDS = numbers(1)
@@ -45,7 +45,7 @@ def part(start, end, score, of="d"):
 def window(hits, budget, form="text", below=(), **fields):
     found = Retrieval("found" if hits else "no_match", tuple(hits), tuple(below), **fields)
     budget = Budget(budget) if isinstance(budget, int) else budget
-    return build_window(found, budget, renderer_named(form), counter(budget.tokenizer))
+    return build_window(found, budget, renderer_by_name(form), counter(budget.tokenizer))
 
 
 def fates(made):
@@ -287,7 +287,7 @@ def test_a_counter_that_does_not_add_up_cannot_break_the_budget():
         return (len(text) // 50) ** 2
 
     made = build_window(
-        Retrieval("found", tuple(hits)), Budget(30, "squares"), renderer_named("text"), squares
+        Retrieval("found", tuple(hits)), Budget(30, "squares"), renderer_by_name("text"), squares
     )
     assert 0 < made.tokens == squares(made.text) <= 30
 
@@ -295,7 +295,7 @@ def test_a_counter_that_does_not_add_up_cannot_break_the_budget():
 def test_counting_grows_with_the_window_and_not_with_the_number_of_hits():
     hits = [hit(f"d{n}", f"{n} " + TEXT[n % 50 : 400 + n % 50], 1 / (n + 1)) for n in range(3000)]
     counted = []
-    renderer, budget = renderer_named("text"), Budget(20_000)
+    renderer, budget = renderer_by_name("text"), Budget(20_000)
     made = build_window(
         Retrieval("found", tuple(hits)), budget, renderer, lambda t: counted.append(len(t)) or count(t)
     )

@@ -9,7 +9,7 @@ from conspectus.model.records import Document, Period
 from conspectus.model.results import Message
 from conspectus.text.tokens import TOKENS_PER_MESSAGE
 from conspectus.window.passages import WindowPassage
-from conspectus.window.render import PREFACE, renderer_named
+from conspectus.window.render import PREFACE, renderer_by_name
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 UUID = "0b9e7a3c-1f2d-5c5e-9a7b-3d2f1e0c9b8a"
@@ -33,7 +33,7 @@ def passage(number, of, text, **fields):
 
 
 def rendered(form, layout):
-    renderer = renderer_named(form)
+    renderer = renderer_by_name(form)
     return renderer.whole([renderer.group(passages) for passages in layout])
 
 
@@ -108,7 +108,7 @@ def test_nothing_is_the_empty_text_and_costs_nothing(form):
 @pytest.mark.parametrize("name", ["", "Text", "yaml"])
 def test_an_unknown_form_is_refused_with_those_there_are(name):
     with pytest.raises(InvalidInput, match="text, xml, json, messages"):
-        renderer_named(name)
+        renderer_by_name(name)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +164,7 @@ def test_times_are_in_utc_and_the_date_is_repeated_only_when_it_changes():
     ],
 )
 def test_no_line_of_a_document_passes_for_a_passage_of_its_own(content, shown):
-    assert renderer_named("text").show(content) == shown
+    assert renderer_by_name("text").show(content) == shown
 
 
 def test_hostile_content_and_titles_stay_inside_their_element():

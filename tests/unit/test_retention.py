@@ -14,7 +14,7 @@ from tests.memories import ANN, BOB, SETTINGS, keys, person, said, say, store
 
 from conspectus import Engine
 from conspectus.errors import InvalidInput, PermissionDenied
-from conspectus.memory.retention import days_before, holding, read_from, strictest, written_for
+from conspectus.memory.retention import days_before, holding, read_from, rule_address, strictest
 from conspectus.memory.scopes import holds
 from conspectus.model.access import Principal
 from conspectus.model.jobs import Job
@@ -42,7 +42,7 @@ async def remembered(engine: Engine) -> None:
 
 @given(SCOPES)
 def test_a_rule_is_read_as_it_was_written(scope: Scope) -> None:
-    assert read_from(written_for(scope)) == scope
+    assert read_from(rule_address(scope)) == scope
 
 
 @given(

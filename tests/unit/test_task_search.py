@@ -315,9 +315,9 @@ def _told(context: TaskContext, place: int) -> str:
 async def test_the_context_is_within_its_budget_at_every_size(tasks: TaskService) -> None:
     await tasks.put_many([Task(f"t-{n}", f"Task {n}", "naïve 🧑\u200d🚀 words " * n) for n in range(10)])
     whole = await tasks.build_context("task", 10, max_tokens=None)
-    for most in range(0, whole.tokens + 20, 23):
-        context = await tasks.build_context("task", 10, max_tokens=most)
-        assert context.tokens == O200K(context.text) <= most
+    for maximum in range(0, whole.tokens + 20, 23):
+        context = await tasks.build_context("task", 10, max_tokens=maximum)
+        assert context.tokens == O200K(context.text) <= maximum
         assert len(context.results) + context.left_out == 10
         lines = context.text.splitlines()[1:]
         assert [each for each in whole.text.splitlines() if each in lines] == lines[: len(context.results)]

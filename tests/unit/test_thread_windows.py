@@ -15,7 +15,7 @@ from conspectus.providers.tokenizers import counter
 from conspectus.text.hashing import content_hash
 from conspectus.window.build import build_window
 from conspectus.window.passages import Gaps, Threads
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 NOON = datetime(2024, 5, 1, 12, tzinfo=UTC)
 count = counter("o200k_base")
@@ -43,7 +43,7 @@ def sketch(total, *, but=()):
 
 def window(hits, *threads, tokens=10_000, form="text"):
     found = Retrieval("found", tuple(hits), threads=threads)
-    return build_window(found, Budget(tokens), renderer_named(form), count)
+    return build_window(found, Budget(tokens), renderer_by_name(form), count)
 
 
 def few():

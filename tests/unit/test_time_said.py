@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from conspectus.text.times import EPOCH, StreamClock
-from conspectus.time_expressions import ClockFace, described, time_said
+from conspectus.time_expressions import ClockFace, described, find_time
 
 NOW = datetime(2026, 1, 10, 12, tzinfo=UTC)
 
@@ -19,7 +19,7 @@ HOUR = recording(3_600)
 
 
 def read(question: str, face: ClockFace) -> str | None:
-    said = time_said(question, face)
+    said = find_time(question, face)
     return None if said is None else described(said, face).partition(" (")[0]
 
 
@@ -267,7 +267,7 @@ def test_what_is_no_time_of_the_recording_is_not_taken(question: str, _: str) ->
     ],
 )
 def test_the_rest_is_still_a_question(question: str, rest: str) -> None:
-    said = time_said(question, HOUR)
+    said = find_time(question, HOUR)
     assert said is not None
     assert said.rest == rest
 
@@ -303,7 +303,7 @@ def test_a_live_recording_ends_with_its_captions() -> None:
 
 
 def test_times_that_contradict_each_other_are_named() -> None:
-    said = time_said("Compare the first five minutes with the last ten minutes", HOUR)
+    said = find_time("Compare the first five minutes with the last ten minutes", HOUR)
     assert said is not None
     assert said.unused == ("the last ten minutes",)
     shown = "00:00:00 to 00:05:00 (the first five minutes, but not the last ten minutes)"
@@ -311,14 +311,14 @@ def test_times_that_contradict_each_other_are_named() -> None:
 
 
 def test_ranges_that_hold_together_are_one() -> None:
-    said = time_said("after 12:00 and before 12:30", HOUR)
+    said = find_time("after 12:00 and before 12:30", HOUR)
     assert said is not None
     assert (said.phrase, said.relation, said.unused) == ("after 12:00, before 12:30", "after, before", ())
 
 
 def test_times_far_beyond_the_calendar_stay_in_it() -> None:
     assert read("after minute 999999999", HOUR) == "from 16666666:39:00 on"
-    said = time_said("in the first 999999999 hours", HOUR)
+    said = find_time("in the first 999999999 hours", HOUR)
     assert said is not None
     assert said.end is not None
     assert said.end.year == 9998

@@ -5,17 +5,17 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from conspectus.engine.video_search import may_say_time
-from conspectus.text.times import EPOCH, StreamClock, zone_named
-from conspectus.time_expressions import ClockFace, described, time_said
+from conspectus.engine.video_search import may_name_time
+from conspectus.text.times import EPOCH, StreamClock, zone_by_name
+from conspectus.time_expressions import ClockFace, described, find_time
 
 
 def wall(first: str, last: str, now: str, *, live: bool = False, zone: str = "UTC") -> ClockFace:
     start, end, asked = (
-        datetime.fromisoformat(each).replace(tzinfo=zone_named(zone)) for each in (first, last, now)
+        datetime.fromisoformat(each).replace(tzinfo=zone_by_name(zone)) for each in (first, last, now)
     )
     return ClockFace(
-        StreamClock(EPOCH, zone_named(zone)), wall=True, first=start, last=end, now=asked, live=live
+        StreamClock(EPOCH, zone_by_name(zone)), wall=True, first=start, last=end, now=asked, live=live
     )
 
 
@@ -24,7 +24,7 @@ DAYS = wall("2026-01-02T08:00", "2026-01-06T10:00", "2026-01-06T10:00", live=Tru
 
 
 def read(question: str, face: ClockFace) -> str | None:
-    said = time_said(question, face)
+    said = find_time(question, face)
     return None if said is None else described(said, face).partition(" (")[0]
 
 
@@ -171,7 +171,7 @@ def test_an_hour_that_the_clocks_leave_out(question: str, expected: str) -> None
 )
 def test_an_hour_that_comes_twice_is_meant_twice(question: str, hours: float) -> None:
     face = wall("2026-10-25T00:00", "2026-10-25T06:00", "2026-10-25T07:00", zone="Europe/Berlin")
-    said = time_said(question, face)
+    said = find_time(question, face)
     assert said is not None
     assert said.start is not None
     assert said.end is not None
@@ -180,7 +180,7 @@ def test_an_hour_that_comes_twice_is_meant_twice(question: str, hours: float) ->
 
 def test_times_of_day_are_those_of_the_clocks_zone() -> None:
     face = wall("2026-01-05T08:00", "2026-01-05T20:00", "2026-01-05T21:00", zone="Asia/Tokyo")
-    said = time_said("before 12:30", face)
+    said = find_time("before 12:30", face)
     assert said is not None
     assert said.end == datetime(2026, 1, 5, 12, 30, tzinfo=ZoneInfo("Asia/Tokyo"))
     assert read("at 3:30 UTC", face) == "2026-01-05 12:30:00 to 12:31:00 Asia/Tokyo"
@@ -220,5 +220,5 @@ def test_streams_at_the_ends_of_the_calendar(year: int, question: str) -> None:
 @pytest.mark.parametrize("at", [datetime.min, datetime.max])
 def test_a_query_may_be_asked_at_the_ends_of_the_calendar(at: datetime) -> None:
     asked = at.replace(tzinfo=UTC)
-    assert may_say_time("a red car before 12:30", asked)
-    assert not may_say_time("a red car", asked)
+    assert may_name_time("a red car before 12:30", asked)
+    assert not may_name_time("a red car", asked)

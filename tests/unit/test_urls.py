@@ -85,7 +85,7 @@ def test_messages_repeat_nothing() -> None:
     with pytest.raises(InvalidInput) as caught:
         parse_url("http://user:secret@ho st/?key=secret")
     assert "secret" not in str(caught.value)
-    assert parse_url("http://user:secret@a/b?key=secret").shown == "http://a/b"
+    assert parse_url("http://user:secret@a/b?key=secret").redacted == "http://a/b"
     assert "secret" not in repr(parse_url("http://user:secret@a/b"))
 
 

@@ -53,10 +53,10 @@ async def test_embedders_by_name(
     server: ModelServer, setting: str, model: str, dimensions: int, kind: str
 ) -> None:
     embedders = bootstrap.Embedders(Settings())
-    embedder = embedders.named(setting)
+    embedder = embedders.by_name(setting)
     assert isinstance(embedder, EmbedQueue)
     assert (embedder.space.model, embedder.space.dimensions) == (model, dimensions)
-    assert embedders.named(setting) is embedder
+    assert embedders.by_name(setting) is embedder
     assert embedders.of(embedder.space) is embedder
     row = await embedder.embed_query("hello there")
     np.testing.assert_allclose(row, expected(["hello there"], dimensions, kind)[0], rtol=1e-6)
@@ -65,7 +65,7 @@ async def test_embedders_by_name(
 
 async def test_a_space_finds_its_embedder_without_the_setting(server: ModelServer) -> None:
     first = bootstrap.Embedders(Settings())
-    space = first.named(f"bedrock:{COHERE_EMBED}@512").space
+    space = first.by_name(f"bedrock:{COHERE_EMBED}@512").space
     second = bootstrap.Embedders(Settings())
     assert second.of(space).space == space
     await first.close()
@@ -85,8 +85,8 @@ def test_an_embedder_needs_a_size_it_can_have(server: ModelServer, setting: str)
 async def test_rerankers_by_name(server: ModelServer, setting: str) -> None:
     name = setting.replace("jina", f"{server.base}/v1/rerank")
     rerankers = bootstrap.Rerankers(Settings())
-    reranker = rerankers.named(name)
-    assert rerankers.named(name) is reranker
+    reranker = rerankers.by_name(name)
+    assert rerankers.by_name(name) is reranker
     assert list(await reranker.rerank("red fox", ["a hen", "a red fox"], limit=1)) == [(1, 1.0)]
     assert reranker.model in {setting, name, "v2"}
     await rerankers.close()
@@ -109,9 +109,9 @@ def test_a_reranker_of_no_known_form_is_refused(server: ModelServer, setting: st
 def test_no_reranker_and_no_key(monkeypatch) -> None:
     monkeypatch.delenv("CO_API_KEY", raising=False)
     rerankers = bootstrap.Rerankers(Settings())
-    assert rerankers.named("none") is None
+    assert rerankers.by_name("none") is None
     with pytest.raises(ProviderError, match="CO_API_KEY"):
-        rerankers.named("cohere:rerank-v3.5")
+        rerankers.by_name("cohere:rerank-v3.5")
 
 
 async def test_an_engine_embeds_reranks_and_remembers_what_it_asked(server: ModelServer, tmp_path) -> None:

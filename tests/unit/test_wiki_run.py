@@ -54,8 +54,8 @@ class Dying(Shelf):
     async def delete(self, documents):
         return await self._unless_killed(super().delete(documents))
 
-    async def keep_cursor(self, cursor: str) -> None:
-        return await self._unless_killed(super().keep_cursor(cursor))
+    async def save_cursor(self, cursor: str) -> None:
+        return await self._unless_killed(super().save_cursor(cursor))
 
     async def _unless_killed(self, change):
         self.changes_left -= 1

@@ -10,7 +10,7 @@ from tests.waiting import until
 
 import conspectus
 from conspectus import Engine, Settings
-from conspectus.engine.engine import keep_working
+from conspectus.engine.engine import run_background_work
 from conspectus.errors import ProviderError
 from conspectus.ingest.background_workers import GATHERING_SECONDS
 from conspectus.model.channels import NewMessage
@@ -51,7 +51,7 @@ async def test_what_another_process_stored_is_embedded_by_a_worker(tmp_path: Pat
     ):
         await writer.add("a ship sails")
         assert not await has_all(writer)
-        working = asyncio.create_task(keep_working(engine))
+        working = asyncio.create_task(run_background_work(engine))
         await until(lambda: has_all(writer))
         working.cancel()
         assert await asyncio.wait({working}) == ({working}, set())

@@ -156,7 +156,7 @@ async def test_what_a_model_fails_with(tmp_path: Path, fault: Any, status: int) 
     async with chats(tmp_path, model) as site, site.client() as client:
         sources, piece, failure, end = await site.chat()
         assert (sources.name, piece.data, failure.name, end.data) == ("sources", "Hel", "error", "[DONE]")
-        assert json.loads(failure.data) == {"code": fault.code, "message": fault.told}
+        assert json.loads(failure.data) == {"code": fault.code, "message": fault.user_message}
         whole = await client.post("/chat", json={**MESSAGE, "stream": False})
         assert (whole.status_code, whole.json()["code"]) == (status, fault.code)
         assert "hunter2" not in whole.text

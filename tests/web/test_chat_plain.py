@@ -51,7 +51,7 @@ async def test_a_failure_is_told_by_its_code_and_message(tmp_path: Path) -> None
         answer = await client.post("/chat", json={**MESSAGE, "events": "text"})
     assert [(each.name, each.data) for each in parsed(answer.content)] == [
         ("message", "Hel"),
-        ("error", f"LLM_RATE_LIMIT: {fault.told}"),
+        ("error", f"LLM_RATE_LIMIT: {fault.user_message}"),
         ("message", "[DONE]"),
     ]
 

@@ -91,7 +91,7 @@ async def test_all_readers_get_all_events(streams: Streams) -> None:
     told = [Sources("off"), *deltas("a", "b", "c")]
     assert await asyncio.gather(*readers) == [told, told, told[2:]]
     assert await everything(stream) == told
-    assert (stream.over, model.stopped, len(streams)) == (True, True, 0)
+    assert (stream.finished, model.stopped, len(streams)) == (True, True, 0)
 
 
 async def test_what_is_raised_instead_of_an_answer_is_raised(streams: Streams) -> None:
@@ -227,7 +227,7 @@ async def test_what_is_kept_is_bounded_and_the_model_waits_for_a_slow_reader() -
     stream = await streams.start(model)
     with stream.reading() as slow:
         await idle()
-        assert (model.taken, stream.over) == (20, False)
+        assert (model.taken, stream.finished) == (20, False)
         read = [*await slow.more()]
         await idle()
         assert model.taken == 40
@@ -248,7 +248,7 @@ async def test_without_a_reader_the_newest_are_kept_and_the_model_goes_on() -> N
     with stream.reading():
         pass
     await stream.ended()
-    assert (stream.over, stream.count) == (True, 501)
+    assert (stream.finished, stream.count) == (True, 501)
     assert len(stream.since(485)) == 16
     await streams.close()
 

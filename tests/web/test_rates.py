@@ -76,7 +76,7 @@ async def test_a_key_has_so_many_requests_of_all_servers_together(sites: Sites, 
     assert Counter(each.status_code for each in answers) == {200: LIMIT, 429: LIMIT}
     refused = next(each for each in answers if each.status_code == 429)
     assert refused.json()["code"] == "rate_limited"
-    assert refused.json()["most"] == LIMIT
+    assert refused.json()["limit"] == LIMIT
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
     assert [each.status_code for each in others] == [200, 200]
 
@@ -95,8 +95,8 @@ async def test_no_more_is_given_than_there_is_and_each_minute_anew(records: SqlR
     allowances = SqlRateCounters(records.transactions)
     while True:
         began = await minute(records)
-        taken = await asyncio.gather(*(allowances.take(f"key {began}", 3, most=10) for _ in range(8)))
-        other = await allowances.take(f"other {began}", 10, most=10)
+        taken = await asyncio.gather(*(allowances.take(f"key {began}", 3, maximum=10) for _ in range(8)))
+        other = await allowances.take(f"other {began}", 10, maximum=10)
         if began == await minute(records):
             break
     assert sorted(each.granted for each in taken) == [False] * 5 + [True] * 3
@@ -104,10 +104,10 @@ async def test_no_more_is_given_than_there_is_and_each_minute_anew(records: SqlR
     assert other.granted
 
 
-@pytest.mark.parametrize("most", [1, 2, 19, 20, 40, 60, 97, 100, 600, 6_000])
-def test_portions_leave_nothing_over(most: int) -> None:
-    assert most % portion_of(most) == 0
-    assert portion_of(most) <= max(1, most // 20)
+@pytest.mark.parametrize("maximum", [1, 2, 19, 20, 40, 60, 97, 100, 600, 6_000])
+def test_portions_leave_nothing_over(maximum: int) -> None:
+    assert maximum % portion_of(maximum) == 0
+    assert portion_of(maximum) <= max(1, maximum // 20)
 
 
 async def test_a_write_that_comes_to_both_at_once_is_done_once(sites: Sites) -> None:

@@ -41,7 +41,7 @@ class AuthorizedGraphs:
                 return found
         return None
 
-    async def seen(self, place: SourceRef, *, begins: str | None = None) -> list[Source]:
+    async def visible(self, place: SourceRef, *, begins: str | None = None) -> list[Source]:
         """The graphs of a collection that may be seen, by name: all, or those whose name begins so."""
         found = await self._authorized.sources(place)
         return [each for each in found if each.kind == GRAPH and each.name.startswith(begins or "")]
@@ -85,13 +85,13 @@ class VisibleGraphs:
         """Those edges that exist, in the order asked."""
         return await self._veiled(await self.graphs.edges_by_id(self.ids, ids))
 
-    async def called(self, keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
+    async def nodes_by_name(self, keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
         """The nodes that have one of these names or aliases, each with the key that it was found by."""
-        return await self.graphs.called(self.ids, keys)
+        return await self.graphs.nodes_by_name(self.ids, keys)
 
-    async def named_like(self, words: Sequence[str], *, limit: int) -> Sequence[tuple[Node, int]]:
+    async def nodes_by_terms(self, words: Sequence[str], *, limit: int) -> Sequence[tuple[Node, int]]:
         """Nodes that are found by any of these terms, with how many of them."""
-        return await self.graphs.named_like(self.ids, words, limit=limit)
+        return await self.graphs.nodes_by_terms(self.ids, words, limit=limit)
 
     async def walk(self, starts: Sequence[str], walk: Traversal) -> Sequence[Neighbor]:
         """What is reached from any of the starts."""
@@ -154,21 +154,21 @@ class AuthorizedMentions:
         """The names in passages that were seen."""
         return await self._names.of(chunks)
 
-    async def passages(self, keys: Sequence[str], *, most: int, few: int) -> Mapping[str, Mentioned]:
+    async def passages(self, keys: Sequence[str], *, maximum: int, few: int) -> Mapping[str, Mentioned]:
         """The passages that mention these names, as far as not too many do."""
         home = self._place.collection.id
-        return await self._names.passages(self._sources, home, keys, most=most, few=few)
+        return await self._names.passages(self._sources, home, keys, maximum=maximum, few=few)
 
     async def counts(self, *, begins: str, limit: int) -> Sequence[EntityCount]:
         """The names that most passages mention, those whose key begins so."""
         return await self._names.counts(self._sources, self._place.collection.id, begins=begins, limit=limit)
 
-    async def waits(self) -> bool:
+    async def has_pending(self) -> bool:
         """Whether a passage waits to be looked through, for those who see all of the collection."""
-        return self._place.whole and await self._names.has_unread(self._place.collection.id)
+        return self._place.sees_all and await self._names.has_unread(self._place.collection.id)
 
 
-async def graphs_seen(
+async def visible_graphs(
     authorized: AuthorizedReader, place: SourceRef, where: Filter, named: Sequence[str] | None
 ) -> list[SourceId]:
     """The graphs that may be walked: those that are named, or with None all that the filter leaves in.

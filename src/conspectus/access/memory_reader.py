@@ -24,7 +24,7 @@ class AuthorizedMemories:
     ) -> "MemorySources":
         """The sources of memories with begins ≤ name < below which hold what was asked for."""
         found = await self._memories.homes(place.collection.id, begins=begins, below=below)
-        seen = [each for each in place.seen(found) if holds(each)]
+        seen = [each for each in place.visible(found) if holds(each)]
         return MemorySources(place, tuple(seen), self._memories)
 
     async def graphs(
@@ -33,7 +33,7 @@ class AuthorizedMemories:
         """The graphs of memories with begins ≤ name < below which hold what was asked for."""
         home = place.collection.id
         found = await self._memories.homes(home, begins=begins, below=below, kind="graph")
-        return tuple(each.id for each in place.seen(found) if holds(each))
+        return tuple(each.id for each in place.visible(found) if holds(each))
 
     async def documents(self, homes: "MemorySources", ids: Sequence[str]) -> list[Document]:
         """Those memories that exist and are in these sources, in the order asked."""

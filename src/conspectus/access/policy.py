@@ -75,7 +75,7 @@ def narrowed(access: Access, where: Filter) -> Filter:
     return where if allowed == EVERYTHING else And((allowed, where))
 
 
-def counted(access: Access, where: Filter) -> tuple[SourceId, ...]:
+def counted_sources(access: Access, where: Filter) -> tuple[SourceId, ...]:
     """The sources whose term frequencies count: those that the filter names and the person may read."""
     named = bound(where)
     within = named if named is None else bound(narrowed(access, where))
@@ -104,7 +104,7 @@ def bound(where: Filter) -> frozenset[SourceId] | None:
     return None
 
 
-def jobs_seen(access: Access, person: Person, collection: CollectionId) -> JobPlace:
+def visible_jobs(access: Access, person: Person, collection: CollectionId) -> JobPlace:
     """Which jobs of a collection the person may see: all, or those of sources seen and the person's own."""
     if access.collection is not None:
         return JobPlace(collection)
@@ -176,12 +176,12 @@ def require_embedder(person: Person, embedder: str, usual: str) -> None:
         raise PermissionDenied("choose another embedder than the store's", "the owner account")
 
 
-def require_grantor(role: Role | None, given: Role) -> None:
+def require_grantor(role: Role | None, granted: Role) -> None:
     """Raise PermissionDenied unless someone in this role may give or take the given role."""
     limit = GRANTS_UP_TO.get(role) if role is not None else None
-    if limit is None or not at_least(limit, given):
+    if limit is None or not at_least(limit, granted):
         raise PermissionDenied(
-            f"grant or revoke the role {given}", "the role owner" if limit else "the role manager"
+            f"grant or revoke the role {granted}", "the role owner" if limit else "the role manager"
         )
 
 

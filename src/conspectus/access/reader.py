@@ -9,14 +9,14 @@ from datetime import datetime
 
 from conspectus.access.policy import (
     access_of,
-    counted,
-    jobs_seen,
+    counted_sources,
     narrowed,
     require_role,
     require_scope,
     role_on,
     sees,
     shows_job,
+    visible_jobs,
 )
 from conspectus.errors import NotFound
 from conspectus.model.access import Access, Grant, Person, Role
@@ -38,7 +38,7 @@ from conspectus.ports.accounts import Accounts
 from conspectus.ports.jobs import JobScope, JobStore
 from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, TimelinePage
 
-LOOKED_AT = 1_000
+MAX_CHECKED = 1_000
 """So many texts without vectors are looked at for one that can be seen."""
 
 
@@ -50,30 +50,30 @@ class SourceRef:
     access: Access
 
     @property
-    def whole(self) -> bool:
+    def sees_all(self) -> bool:
         """Whether the person sees all of the collection, and not only some of its sources."""
         return self.access.collection is not None
 
     @property
-    def shown(self) -> Collection:
+    def redacted(self) -> Collection:
         """The collection without what would tell how much is written that the person may not see."""
-        return self.collection if self.whole else replace(self.collection, sequence=0)
+        return self.collection if self.sees_all else replace(self.collection, sequence=0)
 
     def narrowed(self, where: Filter = EVERYTHING) -> Filter:
         """What was asked for, within what the person may see here."""
         return narrowed(self.access, where)
 
-    def counted(self, where: Filter) -> tuple[SourceId, ...]:
+    def counted_sources(self, where: Filter) -> tuple[SourceId, ...]:
         """The sources that a filter names, of those that the person may read."""
-        return counted(self.access, where)
+        return counted_sources(self.access, where)
 
     def shows(self, document: Document) -> bool:
         """Whether the person may see a document of this collection."""
         return matches(self.narrowed(), document_row(document))
 
-    def seen(self, sources: Sequence[Source]) -> list[Source]:
+    def visible(self, sources: Sequence[Source]) -> list[Source]:
         """Those of these sources of the collection that the person may see."""
-        if self.whole:
+        if self.sees_all:
             return list(sources)
         return [each for each in sources if role_on(self.access, each.id) is not None]
 
@@ -88,10 +88,10 @@ class AuthorizedReader:
     def __init__(self, person: Person, records: Records, accounts: Accounts) -> None:
         self.person = person
         self._everything = records
-        self._records = records.seen_by(person.id)
+        self._records = records.visible_to(person.id)
         self._accounts = accounts
 
-    def own_name(self, name: str) -> str:
+    def qualified_name(self, name: str) -> str:
         """The whole name of a collection that this person makes."""
         prefix = f"{self.person.name}/"
         return name if self.person.owner or name.startswith(prefix) else prefix + name
@@ -99,7 +99,7 @@ class AuthorizedReader:
     async def places(self) -> list[SourceRef]:
         """Every collection of which the person may see anything, by name."""
         require_scope(self.person, "read", "read")
-        held = await self._held()
+        held = await self._grants()
         everything = [SourceRef(each, self._access(each, held)) for each in await self._records.collections()]
         return [place for place in everything if sees(place.access)]
 
@@ -109,8 +109,8 @@ class AuthorizedReader:
         Names can be chosen and ids cannot, so no collection can take the place of another's id.
         """
         require_scope(self.person, "read", "read")
-        held = await self._held()
-        whole = self.own_name(name)
+        held = await self._grants()
+        whole = self.qualified_name(name)
         given = await self._records.collection(name)
         own = given if whole == name else await self._records.collection(whole)
         for each in (given, own) if given is not None and given.id == name else (own, given):
@@ -121,13 +121,13 @@ class AuthorizedReader:
     async def find_with_source(self, name: str, source: str) -> tuple[SourceRef | None, Source | None]:
         """The same with its source of that id or name, in one reading: what each write begins with."""
         require_scope(self.person, "read", "read")
-        held = await self._held()
-        whole = self.own_name(name)
+        held = await self._grants()
+        whole = self.qualified_name(name)
         found = await self._records.find_with_sources(tuple(dict.fromkeys((name, whole))), source)
         for each, called in sorted(found, key=lambda pair: (pair[0].id != name, pair[0].name != whole)):
             if sees(access := self._access(each, held)):
                 place = SourceRef(each, access)
-                return place, max(place.seen(called), key=lambda one: one.id == source, default=None)
+                return place, max(place.visible(called), key=lambda one: one.id == source, default=None)
         return None, None
 
     async def place(self, name: str) -> SourceRef:
@@ -145,14 +145,14 @@ class AuthorizedReader:
         """Whether the name of any collection begins so, seen or not: for the owner's eyes."""
         return any(each.name.startswith(prefix) for each in await self._everything.collections())
 
-    async def is_known(self, collection: str) -> bool:
+    async def exists(self, collection: str) -> bool:
         """Whether a collection has that id, seen or not: for making another one."""
         found = await self._everything.collection(collection)
         return found is not None and found.id == collection
 
     async def sources(self, place: SourceRef) -> list[Source]:
         """The sources of a collection that the person may see, by name."""
-        return place.seen(await self._records.sources(place.collection.id))
+        return place.visible(await self._records.sources(place.collection.id))
 
     async def source(self, place: SourceRef, name: str) -> Source | None:
         """The source of that id or name; None if there is none to be seen."""
@@ -168,13 +168,13 @@ class AuthorizedReader:
 
     async def sources_called(self, place: SourceRef, names: Sequence[str]) -> list[Source]:
         """The sources that have one of these ids or names, of those to be seen, by name."""
-        return place.seen(await self._records.sources(place.collection.id, called=names))
+        return place.visible(await self._records.sources(place.collection.id, called=names))
 
     async def documents(self, ids: Sequence[str]) -> list[tuple[Document, SourceRef]]:
         """Those documents that exist and may be seen, in the order asked, with their collections."""
         require_scope(self.person, "read", "read")
         found = await self._records.documents([DocumentId(each) for each in ids])
-        held = await self._held()
+        held = await self._grants()
         of = {each.collection for each in found}
         homes = {each.id: each for each in await self._records.collections() if each.id in of}
         places = {name: SourceRef(home, self._access(home, held)) for name, home in homes.items()}
@@ -237,7 +237,7 @@ class AuthorizedReader:
         self, place: SourceRef, source: Source, *, limit: int, until: datetime | None = None
     ) -> list[StoredChunk]:
         """The first chunks of the newest documents of a source that was seen, newest first."""
-        self._require_seen(place, source)
+        self._require_visible(place, source)
         return list(await self._records.latest(source.id, limit=limit, until=until))
 
     async def timeline(
@@ -251,36 +251,36 @@ class AuthorizedReader:
         limit: int,
     ) -> TimelinePage:
         """Captions or events of a source that was seen, in the order of time."""
-        self._require_seen(place, source)
+        self._require_visible(place, source)
         return await self._records.timeline(source.id, span, kind=kind, after=after, limit=limit)
 
     async def names(self, place: SourceRef, source: Source, span: Span) -> Mapping[str, int]:
         """How often the captions and events of a source that was seen give each name."""
-        self._require_seen(place, source)
+        self._require_visible(place, source)
         return await self._records.names(source.id, span)
 
     async def mentions(
         self, place: SourceRef, source: Source, span: Span, *, called: Sequence[str]
     ) -> Sequence[EntityOccurrence]:
         """Where a source that was seen gives any of these names."""
-        self._require_seen(place, source)
+        self._require_visible(place, source)
         return await self._records.mentions(source.id, span, called=called)
 
     async def stretches(
         self, place: SourceRef, source: Source, spans: Sequence[Span], *, limit: int, last: bool = False
     ) -> Sequence[tuple[Document, str]]:
         """What is in any of the spans of a source that was seen, in the order of time."""
-        self._require_seen(place, source)
+        self._require_visible(place, source)
         return await self._records.stretches(source.id, spans, limit=limit, last=last)
 
     async def spots(self, place: SourceRef, source: Source, spans: Sequence[Span]) -> Sequence[Spot]:
         """Where those are that lie in any of the spans of a source that was seen."""
-        self._require_seen(place, source)
+        self._require_visible(place, source)
         return await self._records.spots(source.id, spans)
 
     async def extent(self, place: SourceRef, source: Source, *, counted: bool = True) -> Extent:
         """How many captions a source that was seen has, and from when to when they go."""
-        self._require_seen(place, source)
+        self._require_visible(place, source)
         return await self._records.extent(source.id, counted=counted)
 
     async def newest_change(self, place: SourceRef) -> int:
@@ -295,7 +295,7 @@ class AuthorizedReader:
         And where to go on after all of these. A break in the middle of what one change wrote goes on
         with all of it.
         """
-        self._require_seen(place, source)
+        self._require_visible(place, source)
         reader = self._records.reader(place.collection.id, None)
         found: list[tuple[int, Document]] = []
         for change in await reader.changes_since(sequence, limit=limit):
@@ -314,7 +314,7 @@ class AuthorizedReader:
         async def read(ids: Sequence[ChunkId]) -> Sequence[StoredChunk]:
             found = await self._records.hydrate(ids)
             here = [each for each in found if each.document.collection == place.collection.id]
-            return here if place.whole else [each for each in here if place.shows(each.document)]
+            return here if place.sees_all else [each for each in here if place.shows(each.document)]
 
         return read
 
@@ -329,19 +329,19 @@ class AuthorizedReader:
         """How many documents match and may be seen."""
         return await self._records.count(place.collection.id, place.narrowed(where))
 
-    async def waits(self, place: SourceRef, space: EmbeddingSpace, where: Filter) -> bool:
+    async def has_pending(self, place: SourceRef, space: EmbeddingSpace, where: Filter) -> bool:
         """Whether any of the texts that match and may be seen has no vector yet; looks at the oldest."""
-        found = await self._records.unembedded(place.collection.id, space, limit=LOOKED_AT)
+        found = await self._records.unembedded(place.collection.id, space, limit=MAX_CHECKED)
         allowed = place.narrowed(where)
         return any(matches(allowed, document_row(each.document)) for each in found)
 
-    def _require_seen(self, place: SourceRef, source: Source) -> None:
+    def _require_visible(self, place: SourceRef, source: Source) -> None:
         if source.collection != place.collection.id or role_on(place.access, source.id) is None:
             raise NotFound("source", source.name)
 
-    async def _held(self) -> Sequence[Grant]:
+    async def _grants(self) -> Sequence[Grant]:
         """Read each time, so that what was revoked is gone for the very next request."""
-        return () if self.person.owner else await self._accounts.held_by(self.person.id)
+        return () if self.person.owner else await self._accounts.grants_of(self.person.id)
 
     def _access(self, collection: Collection, held: Sequence[Grant]) -> Access:
         return access_of(self.person, collection, held)
@@ -394,5 +394,5 @@ class AuthorizedJobs:
     async def _scope(self, collection: str | None, states: Sequence[JobState] | None) -> JobScope:
         places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
         person = self._authorized.person
-        seen = tuple(jobs_seen(each.access, person, each.collection.id) for each in places)
+        seen = tuple(visible_jobs(each.access, person, each.collection.id) for each in places)
         return JobScope(seen, None if states is None else tuple(states))

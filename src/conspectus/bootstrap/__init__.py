@@ -66,7 +66,7 @@ async def open(
         chosen = replace(chosen, embedder=GIVEN)
     place = place_of(path or chosen.path, chosen)
     models = Models(chosen, embedder)
-    judge = reranker or models.rerankers.named(chosen.reranker)
+    judge = reranker or models.rerankers.by_name(chosen.reranker)
     speaker = chat_model or models.speaker()
     checked_names(chosen)
     parts = replace(await parts_of(place, chosen, models), reranker=judge, chat_model=speaker)

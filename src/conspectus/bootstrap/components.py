@@ -69,7 +69,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         clock=now,
         embedding=_embedding(place, turns),
         open_index=indexes.open,
-        embedder_named=models.embedders.named,
+        embedder_by_name=models.embedders.by_name,
         embedder_for=models.embedders.of,
         release=partial(_release, models, indexes),
         counter=cache(local_counter),
@@ -78,7 +78,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
         request_log=SqlRequestLog(records.transactions),
         idempotency=_idempotency(place, settings, records.transactions),
         rate_counters=_rate_counters(records.transactions),
-        spoken=_spoken(place, settings, records.transactions),
+        chat_registry=_chat_registry(place, settings, records.transactions),
         summaries=SqlSummaries(records.transactions),
         memories=SqlMemories(records.transactions),
         graphs=_graphs(settings, records.transactions),
@@ -127,7 +127,7 @@ def _idempotency(place: StoreAddress, settings: Settings, transactions: "Transac
 def _graphs(settings: Settings, transactions: "Transactions") -> Graphs:
     from conspectus.records.graph.store import SqlGraphs
 
-    return SqlGraphs(transactions, most=settings.max_traversal_nodes)
+    return SqlGraphs(transactions, maximum=settings.max_traversal_nodes)
 
 
 def _rate_counters(transactions: "Transactions") -> RateCounters:
@@ -136,7 +136,9 @@ def _rate_counters(transactions: "Transactions") -> RateCounters:
     return SqlRateCounters(transactions)
 
 
-def _spoken(place: StoreAddress, settings: Settings, transactions: "Transactions") -> ChatRegistry | None:
+def _chat_registry(
+    place: StoreAddress, settings: Settings, transactions: "Transactions"
+) -> ChatRegistry | None:
     from conspectus.records.jobs.requests import SqlChatRegistry
 
     return SqlChatRegistry(transactions) if _others_answer(place, settings) else None

@@ -57,7 +57,7 @@ class Embedders:
         self._note = note
         self._made: dict[str, Embedder] = {}
 
-    def named(self, name: str) -> Embedder | None:
+    def by_name(self, name: str) -> Embedder | None:
         """The embedder of a setting; None for `none`. Raises InvalidInput for a name of no known form.
 
         `given` is the object that the caller passed, `vectors:N` stands for none at all.
@@ -80,7 +80,7 @@ class Embedders:
             if made is not None and made.space == space:
                 return made
         try:
-            named = self.named(_setting(space))
+            named = self.by_name(_setting(space))
         except (InvalidInput, MissingExtra, ProviderError):
             return None
         return named if named is not None and named.space == space else None
@@ -121,7 +121,7 @@ class Rerankers:
         self._note = note
         self._made: dict[str, Reranker] = {}
 
-    def named(self, name: str) -> Reranker | None:
+    def by_name(self, name: str) -> Reranker | None:
         """The reranker of a setting; None for `none`. Raises InvalidInput for a name of no known form."""
         if name == "none":
             return None

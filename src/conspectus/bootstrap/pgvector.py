@@ -27,7 +27,7 @@ from conspectus.text.analyzer import Analyzer
 
 if TYPE_CHECKING:
     from conspectus.index.pgvector.database import PgvectorOptions, PgvectorState, Run
-    from conspectus.index.pgvector.store import AtOnce
+    from conspectus.index.pgvector.store import TransactionalIndex
 
 Result = TypeVar("Result")
 _SPACES = (
@@ -110,8 +110,8 @@ class PgvectorIndexes:
     def __init__(self, transactions: Transactions, settings: Settings) -> None:
         self._database = IndexTransactions(transactions)
         self._settings = settings
-        self._at_once: dict[str, AtOnce] = {}
-        self.take_in = PgvectorSync(self._index_at_once)
+        self._at_once: dict[str, TransactionalIndex] = {}
+        self.take_in = PgvectorSync(self._transactional_index)
         """Takes what a transaction wrote into its index, over the connection that is about to commit it."""
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
@@ -142,12 +142,14 @@ class PgvectorIndexes:
         """Let running work finish; the connections belong to the records."""
         await self._database.close()
 
-    def _index_at_once(self, collection: Collection) -> "AtOnce":
-        from conspectus.index.pgvector.store import AtOnce
+    def _transactional_index(self, collection: Collection) -> "TransactionalIndex":
+        from conspectus.index.pgvector.store import TransactionalIndex
 
         place = self._place(collection, collection.space)
         if place.name not in self._at_once:
-            self._at_once[place.name] = AtOnce(place, Analyzer(language=collection.language).terms)
+            self._at_once[place.name] = TransactionalIndex(
+                place, Analyzer(language=collection.language).terms
+            )
         return self._at_once[place.name]
 
     def _place(self, collection: Collection, space: EmbeddingSpace | None) -> "PgvectorOptions":
@@ -182,7 +184,7 @@ def _name(collection: Collection, space: str) -> str:
     return f"index_{digest.hexdigest()}"
 
 
-Open: TypeAlias = "Callable[[Collection], AtOnce]"
+Open: TypeAlias = "Callable[[Collection], TransactionalIndex]"
 
 MAX_CHUNKS = 200
 """Other writers wait meanwhile; more is indexed afterwards, by the next query."""
@@ -218,7 +220,7 @@ class PgvectorSync:
         self,
         connection: Connection,
         collection: Collection,
-        index: "AtOnce",
+        index: "TransactionalIndex",
         state: "PgvectorState",
         *,
         begun: int,

@@ -105,15 +105,15 @@ def _job_files(place: StoreAddress, database: "Database", copies: Path) -> JobFi
     return SqlJobFiles(Transactions(database), copies, lambda: datetime.now(UTC))
 
 
-async def _carry(given: JobFiles, taken: JobFiles, *, jobs: Sequence[JobId]) -> None:
+async def _carry(source: JobFiles, target: JobFiles, *, jobs: Sequence[JobId]) -> None:
     """Copy all that some jobs of one store have into another; what a move before this one copied goes."""
-    for job in await taken.holders():
-        await taken.drop(job)
+    for job in await target.holders():
+        await target.drop(job)
     for job in jobs:
-        if (secret := await given.secret(job)) is not None:
-            await taken.keep_secret(job, secret)
-        if files := await given.files(job):
-            await taken.keep_files(job, [Upload(path.name, path) for path in files])
+        if (secret := await source.secret(job)) is not None:
+            await target.store_secret(job, secret)
+        if files := await source.files(job):
+            await target.store_files(job, [Upload(path.name, path) for path in files])
 
 
 _WORK = ".restoring"
@@ -252,7 +252,7 @@ def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
     """Unpack all members into a folder and check them."""
     from conspectus.records.transfer.backup import TableSum, checked, opened, unpack
 
-    with opened(file, most_bytes=settings.max_restored_bytes) as (archive, manifest):
+    with opened(file, max_bytes=settings.max_restored_bytes) as (archive, manifest):
         if manifest.size > (free := shutil.disk_usage(work).free):
             raise StorageError(f"{work} has {free} bytes free, the backup needs {manifest.size}")
         for name in manifest.members:

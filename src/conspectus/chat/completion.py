@@ -40,11 +40,11 @@ class ModelRequest:
     sources: Sequence[ChatSource]
     max_tokens: int
     temperature: float | None
-    keep: Callable[[str], Awaitable[Failure | None]]
+    store: Callable[[str], Awaitable[Failure | None]]
     options: ModelOptions = field(default_factory=ModelOptions)
 
 
-async def answered(
+async def stream_answer(
     model: ChatModel | None, call: ModelRequest, count: CountTokens
 ) -> AsyncGenerator[ChatEvent, None]:
     """Stream the response, its citations and its usage; or a Failure with a message for the user.
@@ -65,7 +65,7 @@ async def answered(
             if isinstance(piece, Delta):
                 said.append(piece.text)
     answer = "".join(said)
-    lost = await call.keep(answer)
+    lost = await call.store(answer)
     yield cited(answer, call.sources)
     yield usage or Usage(cost(call.messages, count), count(answer) if answer else 0, exact=False)
     if lost is not None:
@@ -77,7 +77,7 @@ async def _pieces(
 ) -> AsyncGenerator[Delta | ToolCall | Usage | Failure, None]:
     """Stream the events of the model, with a Failure at the end on an error; nothing without tokens."""
     if model is None:
-        yield Failure(ChatNotConfigured.code, ChatNotConfigured.told)
+        yield Failure(ChatNotConfigured.code, ChatNotConfigured.user_message)
         return
     try:
         if call.max_tokens < 1:
@@ -90,7 +90,7 @@ async def _pieces(
                 yield piece
     except ChatError as fault:
         logger.warning("chat_failed error=%(error)s", {"error": fault})
-        yield Failure(fault.code, fault.told)
+        yield Failure(fault.code, fault.user_message)
 
 
 _FENCED = regex_pattern(
@@ -114,7 +114,7 @@ def cited(answer: str, sources: Sequence[ChatSource]) -> Citations:
     return Citations(tuple(each for each in sources if each.number in named), tuple(map(str, invented)))
 
 
-def kept(answer: str, sources: Sequence[ChatSource]) -> dict[str, Json]:
+def answer_metadata(answer: str, sources: Sequence[ChatSource]) -> dict[str, Json]:
     """Return the metadata of a stored answer, with the cited sources under `citations`."""
     return {"citations": [_reference(each) for each in cited(answer, sources).cited]}
 

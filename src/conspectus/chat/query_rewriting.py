@@ -25,7 +25,7 @@ RESOLVED: Final = 3
 """Content words before a pronoun from which it refers to the message itself. A name counts as enough."""
 COMPARED: Final = 6
 """Most content words of a message in which a comparing word refers to earlier turns."""
-ANSWER_READ: Final = 300
+MAX_ANSWER_LENGTH: Final = 300
 """Characters of the last answer that are searched for its subject."""
 
 _PRONOUNS = """
@@ -120,7 +120,7 @@ def _topic(history: Sequence[Message], *, english: bool, answers: bool) -> Itera
     for turn in reversed(history):
         if turn.role != "user":
             if answers and not seen:
-                yield from names(turn.content[:ANSWER_READ])[:1]
+                yield from names(turn.content[:MAX_ANSWER_LENGTH])[:1]
             continue
         seen += 1
         yield from names(turn.content)
@@ -173,7 +173,7 @@ def words(text: str) -> list[str]:
 
 def content_words(text: str) -> list[str]:
     """Return the content words of a text."""
-    return [word for word in words(text) if _says_something(word)]
+    return [word for word in words(text) if _has_content(word)]
 
 
 def names(text: str) -> list[str]:
@@ -202,7 +202,7 @@ def is_english(texts: Sequence[str]) -> bool:
     return known >= _ENGLISH_SHARE * len(found)
 
 
-def _says_something(word: str) -> bool:
+def _has_content(word: str) -> bool:
     plain = _plain(word)
     return (
         plain not in FUNCTION_WORDS
@@ -216,8 +216,8 @@ def _plain(word: str) -> str:
 
 
 def _bare(run: list[str]) -> list[str]:
-    while run and not _says_something(run[0]):
+    while run and not _has_content(run[0]):
         run = run[1:]
-    while run and not _says_something(run[-1]):
+    while run and not _has_content(run[-1]):
         run = run[:-1]
     return run

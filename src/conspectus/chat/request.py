@@ -202,13 +202,13 @@ def _checked(request: ChatRequest, settings: Settings) -> tuple[str, Sequence[Me
     return message, cleaned[: len(request.history)], cleaned[len(request.history) :]
 
 
-def trimmed(history: Sequence[Message], count: CountTokens, most: int) -> tuple[Message, ...]:
+def trimmed(history: Sequence[Message], count: CountTokens, maximum: int) -> tuple[Message, ...]:
     """Return the newest turns of at most `most` tokens in all, starting with a user turn.
 
     Each turn costs its role, its content and TOKENS_PER_MESSAGE. Turns are not truncated, and none is
     skipped.
     """
-    left = most
+    left = maximum
     first = len(history)
     for place in range(len(history) - 1, -1, -1):
         left -= cost([history[place]], count)

@@ -43,7 +43,7 @@ class TaskLine:
 
 
 def render_tasks(
-    lines: Sequence[TaskLine], count: CountTokens, most: int | None, *, metadata: bool = True
+    lines: Sequence[TaskLine], count: CountTokens, maximum: int | None, *, metadata: bool = True
 ) -> tuple[str, tuple[TaskLine, ...]]:
     """Return a text of at most `most` tokens (None: no limit), and the lines in it.
 
@@ -52,14 +52,14 @@ def render_tasks(
     """
     shown = [_line(each, metadata=metadata) for each in lines]
     whole = _text(shown, left_out=0)
-    if not lines or most is None or count(whole) <= most:
+    if not lines or maximum is None or count(whole) <= maximum:
         return whole, tuple(lines)
     kept: list[int] = []
     text = ""
     for place in range(-1, len(shown)):
         tried = [*kept, place] if place >= 0 else []
         candidate = _text([shown[each] for each in tried], left_out=len(shown) - len(tried))
-        if len(tried) < len(shown) and count(candidate) <= most:
+        if len(tried) < len(shown) and count(candidate) <= maximum:
             kept, text = tried, candidate
     return text, tuple(lines[each] for each in kept)
 
@@ -69,11 +69,11 @@ def snippet(text: str, characters: int = SNIPPET) -> str:
     return text if len(text) <= characters else graphemes_prefix(text, characters) + CUT
 
 
-def _text(shown: Sequence[str], *, left_out: int) -> str:
-    if not shown and not left_out:
+def _text(lines: Sequence[str], *, left_out: int) -> str:
+    if not lines and not left_out:
         return ""
     more = [f"... [{left_out} more {'task' if left_out == 1 else 'tasks'}]"] if left_out else []
-    return "\n".join([HEADER, *shown, *more])
+    return "\n".join([HEADER, *lines, *more])
 
 
 def _line(line: TaskLine, *, metadata: bool) -> str:
@@ -82,13 +82,13 @@ def _line(line: TaskLine, *, metadata: bool) -> str:
     The id is between the first unescaped bracket and the next closing bracket. Only the parentheses after it
     and those at the end are generated; all else is text of the task.
     """
-    told = [f"{line.number}. [{_IN_BRACKETS.sub(_escaped, _on_one_line(line.task))}]"]
+    parts = [f"{line.number}. [{_IN_BRACKETS.sub(_escaped, _on_one_line(line.task))}]"]
     if metadata:
-        told.append(f"({', '.join(_facts(line))})")
-    told.append(f"- {_IMITATION.sub(_escaped, _on_one_line(line.snippet))}")
+        parts.append(f"({', '.join(_facts(line))})")
+    parts.append(f"- {_IMITATION.sub(_escaped, _on_one_line(line.snippet))}")
     if metadata and line.similarity is not None:
-        told.append(f"(similarity: {line.similarity:.2%})")
-    return " ".join(told)
+        parts.append(f"(similarity: {line.similarity:.2%})")
+    return " ".join(parts)
 
 
 def _facts(line: TaskLine) -> list[str]:

@@ -36,7 +36,7 @@ def list_collections(session: Session, *, limit: Limit = 100) -> None:
         for one in found
     )  # fmt: skip
     columns = ("id", "name", "language", "embedding model", "created", "description")
-    session.show_found(found, rows_table(columns, rows), "no collections")
+    session.show_or_exit(found, rows_table(columns, rows), "no collections")
 
 
 def create_collection(
@@ -76,7 +76,7 @@ def list_sources(session: Session, *, limit: Limit = 100) -> None:
     found = session.engine.collections.list_sources(collection=session.collection)[:limit]
     counts = {each.id: str(_count(session, each)) for each in found} if not session.json else {}
     rows = ((each.id, each.name, each.kind, counts.get(each.id)) for each in found)
-    session.show_found(found, rows_table(("id", "name", "kind", "documents"), rows), "no sources")
+    session.show_or_exit(found, rows_table(("id", "name", "kind", "documents"), rows), "no sources")
 
 
 def get_source(name: Name, session: Session) -> None:
@@ -179,10 +179,10 @@ def _connections_table(found: Iterable[Connection]) -> RenderableType:
     return rows_table(("name", "connector", "state", "last run", "options", "error"), rows)
 
 
-def _options(given: Sequence[str]) -> dict[str, Any]:
+def _options(values: Sequence[str]) -> dict[str, Any]:
     """KEY=VALUE pairs; JSON lists, true and false are parsed, and `path` is made absolute."""
     options: dict[str, Any] = {}
-    for each in given:
+    for each in values:
         name, equals, value = each.partition("=")
         if not name or not equals:
             raise InvalidInput("option", f"{each!r} is not KEY=VALUE")

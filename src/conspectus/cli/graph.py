@@ -76,8 +76,8 @@ class NodeOptions:
 
     def node(self, name: str) -> NewNode:
         """As the engine takes it."""
-        told = properties(self.property)
-        return NewNode(name, self.type, self.name, tuple(self.alias), told, self.start, self.end)
+        values = properties(self.property)
+        return NewNode(name, self.type, self.name, tuple(self.alias), values, self.start, self.end)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,13 @@ class EdgeOptions:
 
     def edge(self, source: str, target: str) -> NewEdge:
         """As the engine takes it."""
-        told = properties(self.property)
+        values = properties(self.property)
         return NewEdge(
             source,
             target,
             self.type,
             self.weight,
-            told,
+            values,
             self.start,
             self.end,
             self.single_valued,
@@ -154,8 +154,8 @@ def parts_in(file: Path, kind: type[New]) -> list[New]:
     """The nodes or edges of a file. Raises InvalidInput with the number of an invalid one."""
     known = {each.name for each in fields(kind)}
     parts = []
-    for number, told in enumerate(_objects(file), 1):
-        given = {WITH_ID.get(name, name): value for name, value in told.items()}
+    for number, values in enumerate(_objects(file), 1):
+        given = {WITH_ID.get(name, name): value for name, value in values.items()}
         if unknown := given.keys() - known:
             raise InvalidInput(
                 f"item {number}",
@@ -171,16 +171,16 @@ def parts_in(file: Path, kind: type[New]) -> list[New]:
 
 def properties(pairs: Sequence[str]) -> dict[str, Any]:
     """Values by name from KEY=VALUE, parsed as JSON if possible. Raises InvalidInput."""
-    told: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for pair in pairs:
         name, mark, value = pair.partition("=")
         if not mark or not name:
             raise InvalidInput("property", f"{pair!r} is not KEY=VALUE")
         try:
-            told[name] = json.loads(value)
+            values[name] = json.loads(value)
         except ValueError:
-            told[name] = value
-    return told
+            values[name] = value
+    return values
 
 
 def nodes_table(nodes: Sequence[Node], scores: Sequence[float] = ()) -> RenderableType:
@@ -230,9 +230,10 @@ def list_graphs(session: Session, *, limit: Limit = 100) -> None:
     """List graphs with numbers of nodes and edges."""
     found = session.engine.graph.list(collection=session.collection)[:limit]
     rows = (
-        (each.source.name, each.nodes, each.edges, _most(each.types), _most(each.relations)) for each in found
+        (each.source.name, each.nodes, each.edges, _most_frequent(each.types), _most_frequent(each.relations))
+        for each in found
     )
-    session.show_found(
+    session.show_or_exit(
         found, rows_table(("graph", "nodes", "edges", "types", "relations"), rows), "no graphs"
     )
 
@@ -247,9 +248,9 @@ def add_edges(file: File, session: NewSession, of: OfGraph) -> None:
     _add_parts(parts_in(file, NewEdge), session.engine.graph.add_edges, "edges", session, of)
 
 
-def add_node(node: NodeId, session: NewSession, of: OfGraph, told: NodeOptions) -> None:
+def add_node(node: NodeId, session: NewSession, of: OfGraph, values: NodeOptions) -> None:
     """Add or update a node."""
-    [done] = session.engine.graph.add_nodes([told.node(node)], **of.place(session))
+    [done] = session.engine.graph.add_nodes([values.node(node)], **of.place(session))
     session.show(done, f"{done.outcome} {done.id}")
 
 
@@ -258,10 +259,10 @@ def add_edge(
     target: Annotated[str, typer.Argument(metavar="TARGET", help="Target node (id).")],
     session: NewSession,
     of: OfGraph,
-    told: EdgeOptions,
+    values: EdgeOptions,
 ) -> None:
     """Add or update an edge."""
-    edge = told.edge(source, target)
+    edge = values.edge(source, target)
     [done] = session.engine.graph.add_edges([edge], **of.place(session))
     ended = "".join(f"\nended {each}" for each in done.closed)
     session.show(done, f"{done.outcome} {done.id}{ended}")
@@ -286,8 +287,8 @@ def get_node(node: NodeId, session: Session, of: OfGraph, *, limit: PageLimit = 
     place = of.place(session)
     found = session.engine.graph.get_node(node, **place)
     page = session.engine.graph.list_edges(node=node, limit=limit, **place)
-    told = {"node": found, "edges": page.edges, "next": page.next}
-    session.show(told, Group(nodes_table([found]), "", edges_table(page.edges)))
+    values = {"node": found, "edges": page.edges, "next": page.next}
+    session.show(values, Group(nodes_table([found]), "", edges_table(page.edges)))
 
 
 def nodes(
@@ -319,14 +320,14 @@ def edges(
 def neighbors(node: NodeId, session: Session, of: OfGraph, walking: Walking) -> None:
     """Show the neighbors of a node."""
     found = session.engine.graph.neighbors(node, walking.walk(), **of.place(session))
-    session.show_found(found, neighbors_tree(node, found), "no neighbors")
+    session.show_or_exit(found, neighbors_tree(node, found), "no neighbors")
 
 
 def search(query: Query, session: Session, of: OfGraph, *, limit: Limit = 10) -> None:
     """Search nodes by the whole words of a query."""
     found = session.engine.graph.search_nodes(query, **of.place(session), limit=limit)
     table = nodes_table([each.node for each in found], [each.score for each in found])
-    session.show_found(found, table, "no match")
+    session.show_or_exit(found, table, "no match")
 
 
 def snapshot(
@@ -372,7 +373,7 @@ def entities(
         collection=session.collection, prefix=prefix, limit=limit, source=source
     )
     rows = ((one.name, one.type, one.passages) for one in found)
-    session.show_found(found, rows_table(("name", "type", "chunks"), rows), "no entities")
+    session.show_or_exit(found, rows_table(("name", "type", "chunks"), rows), "no entities")
 
 
 def enable_extraction(session: Session, *, wait: Wait = True) -> None:
@@ -398,7 +399,7 @@ def extract(text: EntityText, session: Session) -> None:
     found = session.engine.graph.extract_entities(text, collection=session.collection)
     rows = ((one.text, one.type, str(one.start), str(one.end), one.key, f"{one.score:.2f}") for one in found)
     table = rows_table(("name", "type", "from", "to", "key", "score"), rows)
-    session.show_found(found, table, "no entities in the text")
+    session.show_or_exit(found, table, "no entities in the text")
 
 
 def link(
@@ -422,7 +423,7 @@ def link(
         for one in found
     )  # fmt: skip
     table = rows_table(("mention", "node", "candidates"), rows)
-    session.show_found(found, table, "no entities in the text")
+    session.show_or_exit(found, table, "no entities in the text")
 
 
 def merge(
@@ -461,7 +462,7 @@ def merges(
     found = session.engine.graph.list_merges(node, **of.place(session))[:limit]
     rows = ((str(one.number), one.kind, one.at, one.by, one.before, one.after, one.reason) for one in found)
     columns = ("number", "kind", "time", "by", "before", "after", "reason")
-    session.show_found(found, rows_table(columns, rows), "no merges")
+    session.show_or_exit(found, rows_table(columns, rows), "no merges")
 
 
 def _arrow(step: EdgeStep) -> str:
@@ -532,7 +533,7 @@ def _delete_parts(session: Session, of: OfGraph, chosen: Deleted) -> dict[str, i
     return {"nodes": gone.nodes, "edges": edges + gone.edges}
 
 
-def _most(counts: Mapping[str, int]) -> str:
+def _most_frequent(counts: Mapping[str, int]) -> str:
     """The most frequent names with their counts."""
     ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0]))
     return ", ".join(f"{name} {count:,}" for name, count in ordered[:5]) + (", …" if len(ordered) > 5 else "")

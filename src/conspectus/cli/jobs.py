@@ -26,7 +26,7 @@ from conspectus.model.jobs import (
 if TYPE_CHECKING:
     from conspectus.ports import Progress
 
-LOOK_SECONDS = 0.5
+POLL_SECONDS = 0.5
 ADDRESSES = ("http://", "https://")
 JobName = Annotated[str, typer.Argument(metavar="JOB", help="Id of a job.")]
 Wait = Annotated[bool, typer.Option("--wait/--no-wait", help="Wait until the jobs end.")]
@@ -174,7 +174,7 @@ def report(session: Session, jobs: Sequence[Job], *, wait: bool) -> None:
 
 def _ended(session: Session, job: Job, bars: "Progress | None") -> Job:
     while job.state not in FINISHED:
-        job = session.engine.jobs.wait(job.id, timeout=LOOK_SECONDS)
+        job = session.engine.jobs.wait(job.id, timeout=POLL_SECONDS)
         if bars is not None:
             bars(cell(job.title, limit=40).plain, job.done, job.total)
     return job

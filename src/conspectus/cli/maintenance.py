@@ -123,7 +123,7 @@ def backup(
             receipt = backups.back_up(
                 session.common.data_dir or settings.path, file, settings=settings, progress=bars
             )
-    session.show(_backup_told(receipt), _backup_picture(receipt))
+    session.show(_backup_json(receipt), _backup_picture(receipt))
 
 
 def restore(
@@ -137,8 +137,8 @@ def restore(
 
     session.require_here()
     receipt = backups.restore(file, target, settings=session.settings)
-    told = {**_backup_told(receipt), "to": str(target)}
-    session.show(told, _backup_picture(receipt, f"Restored to {target}."))
+    payload = {**_backup_json(receipt), "to": str(target)}
+    session.show(payload, _backup_picture(receipt, f"Restored to {target}."))
 
 
 def status_table(status: Status) -> RenderableType:
@@ -171,7 +171,7 @@ def check_table(report: CheckReport) -> RenderableType:
     return table
 
 
-def _backup_told(receipt: "BackupReceipt") -> dict[str, Json]:
+def _backup_json(receipt: "BackupReceipt") -> dict[str, Json]:
     found = receipt.manifest
     return {
         "file": receipt.file,

@@ -22,7 +22,7 @@ from conspectus.cli.options import (
     instant,
 )
 from conspectus.cli.output import cell, dump, moment, progress, rows_table, write
-from conspectus.cli.search import require_shown
+from conspectus.cli.search import require_nonempty
 from conspectus.cli.session import MemorySession, NewMemorySession, Session
 from conspectus.errors import InvalidInput
 from conspectus.memory.scopes import scope_of
@@ -41,7 +41,7 @@ from conspectus.model.memory import (
 
 TEXT: Final = 400
 LINE: Final = 200
-SHOWN_USERS: Final = 10
+MAX_USERS_SHOWN: Final = 10
 COUNTED: Final = {
     "memories": "memory",
     "versions": "version",
@@ -138,9 +138,9 @@ class Recalling:
         }
 
 
-def _note_others(session: Session, whose: InScope) -> None:
+def _note_others(session: Session, scope: InScope) -> None:
     """Name the users whose memories the caller may read, if no user was given."""
-    if whose.user is not None or session.json:
+    if scope.user is not None or session.json:
         return
     kept = [
         each.name
@@ -148,8 +148,8 @@ def _note_others(session: Session, whose: InScope) -> None:
         if each.kind == "memory"
     ]
     users = sorted({user for user in (scope_of(name).user for name in kept) if user is not None})
-    named = ", ".join(users[:SHOWN_USERS]) + (
-        f" and {len(users) - SHOWN_USERS} more" if users[SHOWN_USERS:] else ""
+    named = ", ".join(users[:MAX_USERS_SHOWN]) + (
+        f" and {len(users) - MAX_USERS_SHOWN} more" if users[MAX_USERS_SHOWN:] else ""
     )
     if users:
         session.note(f"there are memories of these users: {named}. Select one with --user.")
@@ -219,7 +219,7 @@ def who(memory: Memory) -> Text:
 
 def marks(memory: Memory) -> Text:
     """Labels: a note, pinned, a fact, ended, an old version, a near duplicate."""
-    told = {
+    flags = {
         "note": memory.kind == "note",
         "pinned": memory.pinned,
         "fact": memory.fact is not None and memory.closed_by is None,
@@ -227,7 +227,7 @@ def marks(memory: Memory) -> Text:
         f"until {moment(memory.known_until)}": memory.known_until is not None,
         "near duplicate": bool(memory.near),
     }
-    return cell(", ".join(name for name, holds in told.items() if holds), style="dim")
+    return cell(", ".join(name for name, holds in flags.items() if holds), style="dim")
 
 
 def scope_name(scope: Scope) -> str:
@@ -239,46 +239,46 @@ def scope_name(scope: Scope) -> str:
 def add(
     text: Annotated[str, typer.Argument(metavar="TEXT", help="Text, stored word for word.")],
     session: NewMemorySession,
-    whose: InScope,
-    said: Fields,
+    scope: InScope,
+    fields: Fields,
     *,
     wait: Wait = True,
 ) -> None:
     """Add a memory."""
     with progress() as bars:
         [done] = session.engine.memory.add(
-            said.memory(text), **whose.place(session), wait=wait, progress=bars
+            fields.memory(text), **scope.place(session), wait=wait, progress=bars
         )
     lines = [f"{done.outcome} {done.id}", *(f"near duplicate: {each}" for each in done.near)]
     lines += [f"ended the fact of {each}" for each in done.closed]
     session.show(done, "\n".join(lines))
 
 
-def recall(query: Query, session: MemorySession, whose: InScope, wanted: Recalling) -> None:
+def recall(query: Query, session: MemorySession, scope: InScope, options: Recalling) -> None:
     """Search memories."""
-    found = session.engine.memory.recall(query, scope=whose.scope(), **wanted.options(session))
+    found = session.engine.memory.recall(query, scope=scope.scope(), **options.options(session))
     if not found.memories:
-        _note_others(session, whose)
+        _note_others(session, scope)
     _note_plan(session, found)
-    session.show_found(found, recalled_picture(found.memories), "no match", found=found.memories)
+    session.show_or_exit(found, recalled_picture(found.memories), "no match", found=found.memories)
 
 
 def context(
     query: Query,
     session: MemorySession,
-    whose: InScope,
-    wanted: Recalling,
+    scope: InScope,
+    options: Recalling,
     *,
     max_tokens: MaxTokens = 4_000,
     form: Format = "text",
 ) -> None:
     """Print the context window for a query on memories."""
-    window = partial(session.engine.memory.window, query, scope=whose.scope(), **wanted.options(session))
+    window = partial(session.engine.memory.window, query, scope=scope.scope(), **options.options(session))
     found = window(max_tokens, format=form)
     if found.window.outcome == "found":
-        require_shown(max_tokens, lambda most: window(most).tokens > 0, shown=found.tokens > 0)
+        require_nonempty(max_tokens, lambda maximum: window(maximum).tokens > 0, shown=found.tokens > 0)
     else:
-        _note_others(session, whose)
+        _note_others(session, scope)
     if session.json:
         dump(found)
     elif form == "messages":
@@ -292,7 +292,7 @@ def context(
 
 def recent(
     session: MemorySession,
-    whose: InScope,
+    scope: InScope,
     *,
     limit: Annotated[
         int | None,
@@ -306,8 +306,8 @@ def recent(
     ] = None,
 ) -> None:
     """List the latest turns, oldest first."""
-    found = session.engine.memory.list_recent(**whose.place(session), limit=limit, max_tokens=max_tokens)
-    session.show_found(found, recent_table(found), NO_MEMORIES)
+    found = session.engine.memory.list_recent(**scope.place(session), limit=limit, max_tokens=max_tokens)
+    session.show_or_exit(found, recent_table(found), NO_MEMORIES)
 
 
 def _below(text: Text) -> RenderableType:

@@ -81,11 +81,11 @@ class Changes:
 
     def given(self) -> dict[str, Any]:
         """Keyword arguments of the engine. Raises InvalidInput without any."""
-        told = {
+        values = {
             "text": self.text, "role": self.role, "speaker": self.author, "at": self.at, "kind": self.kind,
             "valid_until": self.valid_until,
         }  # fmt: skip
-        given = {name: value for name, value in told.items() if value is not None}
+        given = {name: value for name, value in values.items() if value is not None}
         if not given:
             raise InvalidInput("update", "give at least one field: --text, --role, ...")
         return given
@@ -117,11 +117,11 @@ class Deleting:
 
 
 def list_memories(
-    session: MemorySession, whose: InScope, part: Part, *, limit: PageLimit = 100, after: After = None
+    session: MemorySession, scope: InScope, part: Part, *, limit: PageLimit = 100, after: After = None
 ) -> None:
     """List memories by time."""
     page = session.engine.memory.list(
-        **whose.place(session),
+        **scope.place(session),
         kind=part.kind,
         entity=part.entity,
         filter=parse_filters(part.filter),
@@ -136,37 +136,37 @@ def list_memories(
         session.end_with_nothing(NO_MEMORIES)
 
 
-def get_memory(memory: Id, session: MemorySession, whose: InScope) -> None:
+def get_memory(memory: Id, session: MemorySession, scope: InScope) -> None:
     """Show a memory with its metadata."""
-    found = session.engine.memory.get(memory, **whose.place(session))
+    found = session.engine.memory.get(memory, **scope.place(session))
     session.show(found, _memory_picture(found))
 
 
-def versions(memory: Id, session: MemorySession, whose: InScope, *, limit: Limit = 100) -> None:
+def versions(memory: Id, session: MemorySession, scope: InScope, *, limit: Limit = 100) -> None:
     """List the versions of a memory, oldest first."""
-    found = session.engine.memory.list_versions(memory, **whose.place(session))[-limit:]
+    found = session.engine.memory.list_versions(memory, **scope.place(session))[-limit:]
     rows = ((each.known_from, moment(each.known_until), cell(each.text, limit=LINE)) for each in found)
     session.show(found, rows_table(("known from", "until", "text"), rows))
 
 
-def update(memory: Id, session: MemorySession, whose: InScope, changes: Changes) -> None:
+def update(memory: Id, session: MemorySession, scope: InScope, changes: Changes) -> None:
     """Change a memory. The old version is kept."""
-    _change(memory, session, whose, changes.given())
+    _change(memory, session, scope, changes.given())
 
 
-def pin(memory: Id, session: MemorySession, whose: InScope) -> None:
+def pin(memory: Id, session: MemorySession, scope: InScope) -> None:
     """Exclude a memory from retention."""
-    _change(memory, session, whose, {"pinned": True})
+    _change(memory, session, scope, {"pinned": True})
 
 
-def unpin(memory: Id, session: MemorySession, whose: InScope) -> None:
+def unpin(memory: Id, session: MemorySession, scope: InScope) -> None:
     """Include a memory in retention again."""
-    _change(memory, session, whose, {"pinned": False})
+    _change(memory, session, scope, {"pinned": False})
 
 
 def delete(
     session: MemorySession,
-    whose: InScope,
+    scope: InScope,
     chosen: Deleted,
     deleting: Deleting,
     *,
@@ -174,13 +174,13 @@ def delete(
 ) -> None:
     """Delete memories by id, by age, or all of a scope."""
     selection = chosen.what(ids or [])
-    receipt = _delete(session, whose, selection, deleting)
+    receipt = _delete(session, scope, selection, deleting)
     session.show(receipt, receipt_text(receipt), found=receipt.memories)
 
 
-def conversations(session: MemorySession, whose: InScope, *, limit: Limit = 100) -> None:
+def conversations(session: MemorySession, scope: InScope, *, limit: Limit = 100) -> None:
     """List the conversations of a scope."""
-    found = session.engine.memory.list_conversations(**whose.place(session))[:limit]
+    found = session.engine.memory.list_conversations(**scope.place(session))[:limit]
     rows = (
         (
             each.scope.agent or "-",
@@ -191,12 +191,12 @@ def conversations(session: MemorySession, whose: InScope, *, limit: Limit = 100)
         for each in found
     )
     columns = ("agent", "conversation", "memories", "first", "last")
-    session.show_found(found, rows_table(columns, rows), "no conversations")
+    session.show_or_exit(found, rows_table(columns, rows), "no conversations")
 
 
-def stats(session: MemorySession, whose: InScope) -> None:
+def stats(session: MemorySession, scope: InScope) -> None:
     """Show statistics of a scope."""
-    found = session.engine.memory.stats(**whose.place(session))
+    found = session.engine.memory.stats(**scope.place(session))
     names = (
         "memories", "notes", "pinned", "facts", "versions", "conversations", "entities", "tokens", "pending",
     )  # fmt: skip
@@ -208,7 +208,7 @@ def stats(session: MemorySession, whose: InScope) -> None:
 
 def export(
     session: MemorySession,
-    whose: InScope,
+    scope: InScope,
     *,
     output: Annotated[Path, typer.Option("--output", "-o", help="File to write; - is stdout.")] = STDIO,
 ) -> None:
@@ -217,7 +217,7 @@ def export(
     with progress() as bars, ExitStack() as files:
         if output != STDIO:
             target = files.enter_context(output.open("w", encoding="utf-8", newline="\n"))
-        count = _export(partial(memories.export, **whose.place(session)), target, bars)
+        count = _export(partial(memories.export, **scope.place(session)), target, bars)
     if output != STDIO:
         session.show({"memories": count, "file": output}, f"wrote {count:,} memories")
     if not count:
@@ -228,12 +228,12 @@ def export(
 def import_lines(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Export file; - is stdin.")],
     session: NewMemorySession,
-    whose: InScope,
+    scope_options: InScope,
 ) -> None:
     """Import an export, into its scopes or the given scope."""
     if file != STDIO and not file.is_file():
         raise InvalidInput("file", f"{str(file)!r} is not a file")
-    scope = None if whose == InScope() else whose.scope()
+    scope = None if scope_options == InScope() else scope_options.scope()
     with progress() as bars, ExitStack() as files:
         source = sys.stdin.buffer if file == STDIO else files.enter_context(file.open("rb"))
         done = session.engine.memory.import_lines(
@@ -244,7 +244,7 @@ def import_lines(
 
 def set_retention(
     session: NewMemorySession,
-    whose: InScope,
+    scope: InScope,
     *,
     days: Annotated[float | None, typer.Option(help="Maximum age of turns in days.")] = None,
     max_count: Annotated[int | None, typer.Option(help="Maximum number of turns per conversation.")] = None,
@@ -255,10 +255,10 @@ def set_retention(
         raise InvalidInput("retention", "give --days, --max-count or both, or --off")
     retention = None if off else Retention(days, max_count)
     if retention is None:
-        session.engine.retention.delete(**whose.place(session))
+        session.engine.retention.delete(**scope.place(session))
     else:
-        session.engine.retention.set(retention, **whose.place(session))
-    kept = {"scope": whose.scope(), "retention": retention}
+        session.engine.retention.set(retention, **scope.place(session))
+    kept = {"scope": scope.scope(), "retention": retention}
     session.show(kept, "no retention rule" if off else f"keeps {_bounds(Retention(days, max_count))}")
 
 
@@ -266,12 +266,12 @@ def list_retentions(session: MemorySession, *, limit: Limit = 100) -> None:
     """List retention rules with their last runs."""
     found = session.engine.retention.list(collection=session.collection)[:limit]
     rows = ((scope_name(each.scope), _bounds(each.retention), moment(each.last_run)) for each in found)
-    session.show_found(found, rows_table(("scope", "keeps", "last run"), rows), "no retention rules")
+    session.show_or_exit(found, rows_table(("scope", "keeps", "last run"), rows), "no retention rules")
 
 
 def apply_retention(
     session: MemorySession,
-    whose: InScope,
+    scope: InScope,
     *,
     dry_run: DryRun = False,
     every: Annotated[bool, typer.Option("--all", help="All rules of the collection.")] = False,
@@ -283,17 +283,17 @@ def apply_retention(
         session.show(started, f"job {started.id}")
         return
     receipt = session.engine.retention.apply(
-        collection=session.collection, scope=None if every else whose.scope(), dry_run=dry_run
+        collection=session.collection, scope=None if every else scope.scope(), dry_run=dry_run
     )
     session.show(receipt, receipt_text(receipt))
 
 
 def _delete(
-    session: Session, whose: InScope, selection: MemorySelection, deleting: Deleting
+    session: Session, scope_options: InScope, selection: MemorySelection, deleting: Deleting
 ) -> MemoryReceipt:
     """Delete once confirmed; without memories to delete there is no prompt."""
     engine, place = session.engine, session.collection
-    scope = whose.scope()
+    scope = scope_options.scope()
     if deleting.dry_run or not deleting.yes:
         would = engine.memory.forget(selection, scope=scope, collection=place, dry_run=True)
         if deleting.dry_run or not would.memories:
@@ -303,14 +303,14 @@ def _delete(
     return engine.memory.forget(selection, scope=scope, collection=place, purge=deleting.purge)
 
 
-def _change(memory: str, session: MemorySession, whose: InScope, changes: dict[str, Any]) -> None:
-    written = session.engine.memory.update(memory, **whose.place(session), **changes)
+def _change(memory: str, session: MemorySession, scope: InScope, changes: dict[str, Any]) -> None:
+    written = session.engine.memory.update(memory, **scope.place(session), **changes)
     session.show(written, f"{written.outcome} {written.id}")
 
 
 def _memory_picture(memory: Memory) -> RenderableType:
     document, fact = memory.document, memory.fact
-    told = {
+    values = {
         "id": memory.id,
         "key": document.key,
         "scope": scope_name(memory.scope),
@@ -327,7 +327,7 @@ def _memory_picture(memory: Memory) -> RenderableType:
         "entities": memory.entities,
         "metadata": json.dumps(plain(memory.metadata), ensure_ascii=False) if memory.metadata else None,
     }
-    table = rows_table(("", ""), ((cell(name, style="bold"), each) for name, each in told.items() if each))
+    table = rows_table(("", ""), ((cell(name, style="bold"), each) for name, each in values.items() if each))
     table.show_header = False
     return Group(table, "", Text(printable(memory.text)))
 
@@ -363,5 +363,5 @@ def _counted(done: Sequence[MemoryWritten]) -> str:
 
 def _bounds(retention: Retention) -> str:
     days = [] if retention.days is None else [f"turns of the last {retention.days:g} days"]
-    most = [] if retention.max_count is None else [f"at most {retention.max_count:,} in each conversation"]
-    return ", ".join([*days, *most]) or "everything"
+    maximum = [] if retention.max_count is None else [f"at most {retention.max_count:,} in each conversation"]
+    return ", ".join([*days, *maximum]) or "everything"

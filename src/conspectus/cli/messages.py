@@ -21,7 +21,7 @@ from conspectus.cli.options import (
     instant,
 )
 from conspectus.cli.output import cell, moment, progress, rows_table
-from conspectus.cli.search import print_window, require_shown
+from conspectus.cli.search import print_window, require_nonempty
 from conspectus.cli.session import NewSession, Session
 from conspectus.errors import InvalidInput
 from conspectus.model.channels import (
@@ -40,7 +40,7 @@ Key = Annotated[str, typer.Argument(metavar="KEY", help="Key of a message on its
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WindowLimits:
     """The limits of a context window."""
 
     max_tokens: MaxTokens = 4_000
@@ -100,14 +100,16 @@ def add(
 
 def list_messages(channel: Channel, session: Session, *, limit: PageLimit = 20) -> None:
     """List the latest messages of a channel, oldest first."""
-    said = session.engine.channels.list_messages(channel=channel, collection=session.collection, limit=limit)
-    session.show(said, _said_table(said), found=said)
+    messages = session.engine.channels.list_messages(
+        channel=channel, collection=session.collection, limit=limit
+    )
+    session.show(messages, _messages_table(messages), found=messages)
 
 
 def thread(channel: Channel, key: Key, session: Session, *, limit: Limit = 20) -> None:
     """Show the thread of a message."""
     found = session.engine.channels.get_reply_chain(_message(session, channel, key).id, limit=limit)
-    session.show(found, _said_table(found.messages))
+    session.show(found, _messages_table(found.messages))
     if found.left_out:
         session.note(f"{found.left_out} more messages in the thread; use --limit")
 
@@ -118,21 +120,23 @@ def delete(channel: Channel, key: Key, session: Session) -> None:
     session.show(receipt, f"deleted {receipt.documents} messages")
 
 
-def context(channel: Channel, query: Query, session: Session, wanted: Wanted) -> None:
+def context(channel: Channel, query: Query, session: Session, limits: WindowLimits) -> None:
     """Print the context window for a query in a channel."""
     window = partial(
         session.engine.channels.window,
         query,
         channel=channel,
         collection=session.collection,
-        at=instant(wanted.at),
-        related=wanted.related,
-        min_similarity=wanted.min_similarity,
-        min_confidence=wanted.min_confidence,
+        at=instant(limits.at),
+        related=limits.related,
+        min_similarity=limits.min_similarity,
+        min_confidence=limits.min_confidence,
     )
-    found = window(wanted.max_tokens)
+    found = window(limits.max_tokens)
     if found.window.outcome == "found":
-        require_shown(wanted.max_tokens, lambda most: window(most).tokens > 0, shown=found.tokens > 0)
+        require_nonempty(
+            limits.max_tokens, lambda maximum: window(maximum).tokens > 0, shown=found.tokens > 0
+        )
     print_window(session, found, found.window)
     session.note(*found.window.notices, f"from {', '.join(found.channels)}")
     if not found.messages:
@@ -152,14 +156,14 @@ def _kind(name: str | None) -> ArchiveKind | None:
     raise InvalidInput("kind", f"unknown kind {name!r}; expected one of: {', '.join(ARCHIVE_KINDS)}")
 
 
-def _said_table(said: Iterable[ChannelMessage]) -> RenderableType:
+def _messages_table(messages: Iterable[ChannelMessage]) -> RenderableType:
     rows = (
         (
             moment(document.occurred), document.author or document.role,
             document.key, document.metadata.get(REPLY_TO) or document.metadata.get(ANSWERS),
             cell(each.text, limit=TEXT),
         )
-        for each in said
+        for each in messages
         for document in [each.document]
     )  # fmt: skip
     return rows_table(("time", "author", "key", "replies to", "text"), rows)

@@ -21,7 +21,7 @@ from conspectus.model.results import ContextWindow, Hit, QueryTerms, Retrieval, 
 if TYPE_CHECKING:
     from conspectus.window.cost_estimate import Focus
 
-SHOWN = 240
+SNIPPET_LENGTH = 240
 EIGHTHS = " ▏▎▍▌▋▊▉"
 BAR = 10
 MAX_TRIED = 1 << 17
@@ -83,10 +83,10 @@ def context(
     """Print the context window for a query."""
     scope = _scope(session, searched)
 
-    def filled(most: int) -> ContextWindow:
+    def filled(maximum: int) -> ContextWindow:
         return session.engine.window(
             query,
-            Budget(most, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens),
+            Budget(maximum, reserve.tokenizer, reserve.system, reserved_tokens=reserve.reserve_tokens),
             format=form,
             parts=session.json,
             **scope,
@@ -94,7 +94,7 @@ def context(
 
     window = filled(max_tokens)
     if window.outcome == "found":
-        require_shown(max_tokens, lambda most: filled(most).tokens > 0, shown=window.tokens > 0)
+        require_nonempty(max_tokens, lambda maximum: filled(maximum).tokens > 0, shown=window.tokens > 0)
     print_window(session, window, window, form)
     _finish(session, window)
 
@@ -131,7 +131,7 @@ def print_window(session: Session, found: object, window: ContextWindow, form: s
     session.note(f"{window.tokens} of {window.max_tokens} tokens")
 
 
-def require_shown(tokens: int, shows: Callable[[int], bool], *, shown: bool) -> None:
+def require_nonempty(tokens: int, shows: Callable[[int], bool], *, shown: bool) -> None:
     """Raise InvalidInput, with the minimum, if a window is empty because of its token budget."""
     if shown:
         return
@@ -173,12 +173,12 @@ def snippet(hit: Hit, focus: "Focus") -> Text:
     from conspectus.window.cost_estimate import run_around_best
 
     text, found = hit.chunk.text, focus.sentences(hit)
-    if not found or len(text) <= SHOWN:
-        return cell(text, limit=SHOWN)
-    first, last = run_around_best(found, [each.end - each.start for each in found], SHOWN - 2)
+    if not found or len(text) <= SNIPPET_LENGTH:
+        return cell(text, limit=SNIPPET_LENGTH)
+    first, last = run_around_best(found, [each.end - each.start for each in found], SNIPPET_LENGTH - 2)
     before = "… " if found[first].start else ""
     after = " …" if found[last].end < len(text) else ""
-    return cell(f"{before}{text[found[first].start : found[last].end].strip()}{after}", limit=SHOWN)
+    return cell(f"{before}{text[found[first].start : found[last].end].strip()}{after}", limit=SNIPPET_LENGTH)
 
 
 def trace_table(window: ContextWindow, limit: int) -> RenderableType:

@@ -62,9 +62,9 @@ class Fixed:
 
     def options(self, settings: Settings) -> "ToolOptions":
         """As the server takes it. Raises InvalidInput."""
-        most = settings.mcp_max_tokens if self.max_tokens is None else self.max_tokens
+        maximum = settings.mcp_max_tokens if self.max_tokens is None else self.max_tokens
         scope = Scope(self.user, self.agent, self.conversation)
-        made: ToolOptions = importlib.import_module(TOOLS).ToolOptions(most, scope, self.tokenizer)
+        made: ToolOptions = importlib.import_module(TOOLS).ToolOptions(maximum, scope, self.tokenizer)
         return made
 
 
@@ -215,7 +215,7 @@ async def _work(
     False if an error ended the work. It is logged at once, as closing the store may take a while.
     """
     from conspectus import bootstrap
-    from conspectus.engine.engine import keep_working, start_work, watch_work
+    from conspectus.engine.engine import run_background_work, start_work, watch_work
 
     stopping = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -225,7 +225,7 @@ async def _work(
     async with bootstrap.open(path, settings=settings) as engine:
         await start_work(engine, settings)
         note("working")
-        working = [keep_working(engine), watch_work(engine, settings), stopping.wait()]
+        working = [run_background_work(engine), watch_work(engine, settings), stopping.wait()]
         fault = await _first_fault([*beating, *map(asyncio.ensure_future, working)])
         if fault is not None:
             tell(fault)

@@ -122,7 +122,7 @@ class Session:
         if not found:
             self.end_with_nothing()
 
-    def show_found(
+    def show_or_exit(
         self, value: object, picture: RenderableType, nothing: str, *, found: Sequence[object] | None = None
     ) -> None:
         """Print what was found: `value`, or what it holds; without any, end with the exit code for that."""

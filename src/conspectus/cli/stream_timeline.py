@@ -40,7 +40,7 @@ Span = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class TimelineSelection:
     """The selection to draw; by default all types of events and the most frequent entities."""
 
     entity: Annotated[list[str], typer.Option(help="Entity; repeatable.")] = field(default_factory=list)
@@ -115,7 +115,7 @@ class Scale:
         return range(left, max(left + 1, min(self.cells, math.ceil(ends))))
 
 
-def timeline(stream: Stream, session: Session, within: Within, chosen: Shown) -> None:
+def timeline(stream: Stream, session: Session, within: Within, chosen: TimelineSelection) -> None:
     """Draw captions, events and entities over time."""
     found = session.engine.streams.get(stream, collection=session.collection)
     span = within.range()
@@ -123,7 +123,7 @@ def timeline(stream: Stream, session: Session, within: Within, chosen: Shown) ->
     lanes = [*_events(session, stream, span, chosen), *_entities(session, stream, span, chosen)]
     picture = _picture(found, span, _spans(captions), lanes)
     drawn = [*picture.captions, *(span for lane in lanes for span in lane.spans)]
-    session.show_found(_told(picture), picture, "no captions or events with times", found=drawn)
+    session.show_or_exit(_told(picture), picture, "no captions or events with times", found=drawn)
 
 
 def density(spans: Iterable[Span], scale: Scale) -> list[float]:
@@ -132,8 +132,8 @@ def density(spans: Iterable[Span], scale: Scale) -> list[float]:
     for span in spans:
         for number in scale.touched(span):
             counts[number] += 1
-    most = max(counts) or 1
-    return [count / most for count in counts]
+    maximum = max(counts) or 1
+    return [count / maximum for count in counts]
 
 
 def coverage(spans: Iterable[Span], scale: Scale) -> list[float]:
@@ -148,8 +148,8 @@ def coverage(spans: Iterable[Span], scale: Scale) -> list[float]:
 
 def blocks(shares: Iterable[float], ramp: str = BLOCKS) -> str:
     """Shares from 0 to 1 as blocks; only nothing at all is empty."""
-    most = len(ramp) - 1
-    return "".join(ramp[math.ceil(min(1.0, max(0.0, share)) * most)] for share in shares)
+    maximum = len(ramp) - 1
+    return "".join(ramp[math.ceil(min(1.0, max(0.0, share)) * maximum)] for share in shares)
 
 
 def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple[str, str]:
@@ -166,7 +166,7 @@ def axis(scale: Scale, clock: StreamClock, *, ascii_only: bool = False) -> tuple
     return "".join(ruler), labels.rstrip()
 
 
-def _events(session: Session, stream: str, within: CaptionRange, chosen: Shown) -> list[Lane]:
+def _events(session: Session, stream: str, within: CaptionRange, chosen: TimelineSelection) -> list[Lane]:
     """A line for each type of event."""
     if chosen.entity and not chosen.type:
         return []
@@ -177,7 +177,7 @@ def _events(session: Session, stream: str, within: CaptionRange, chosen: Shown) 
     return [Lane(name, found) for name, found in sorted(spans.items())]
 
 
-def _entities(session: Session, stream: str, within: CaptionRange, chosen: Shown) -> list[Lane]:
+def _entities(session: Session, stream: str, within: CaptionRange, chosen: TimelineSelection) -> list[Lane]:
     """A line for each name that is asked for, or that comes most often."""
     names = chosen.entity
     if not names and not chosen.type:

@@ -70,7 +70,7 @@ class Within:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class SearchFilters:
     """Filters and limits of a search."""
 
     stream: Annotated[list[str], typer.Option(help="Stream (name or id); repeatable (default: all).")] = (
@@ -165,7 +165,7 @@ def list_streams(session: Session, *, limit: Limit = 100) -> None:
         times = [text or "-" for text in (each.first_text, each.last_text)]
         live = ["live" if each.live else ""] if lively else []
         rows.append([each.source.name, *([each.title] if titled else []), each.captions, *times, *live])
-    session.show_found(streams, rows_table(["stream", *names], rows), "no streams")
+    session.show_or_exit(streams, rows_table(["stream", *names], rows), "no streams")
 
 
 def captions(
@@ -194,7 +194,7 @@ def captions(
             session.end_with_nothing()
     else:
         listed = list(found)
-        session.show_found(listed, captions_table(listed), "no captions")
+        session.show_or_exit(listed, captions_table(listed), "no captions")
 
 
 def delete(stream: Stream, session: Session, *, purge: Purge = False, yes: Yes = False) -> None:
@@ -215,18 +215,18 @@ def captions_table(found: Sequence[Caption]) -> RenderableType:
     return rows_table(("from", "to", *(["speaker"] if spoken else []), "text"), rows)
 
 
-def search(query: Query, session: Session, within: Within, wanted: Wanted) -> None:
+def search(query: Query, session: Session, within: Within, options: SearchFilters) -> None:
     """Search streams for the moments that answer a query."""
-    found = session.engine.streams.search(query, **wanted.options(session, within))
+    found = session.engine.streams.search(query, **options.options(session, within))
     _note_plan(session, found.plan, found.notices)
-    session.show_found(found, _moments_picture(found), "no match", found=found.moments)
+    session.show_or_exit(found, _moments_picture(found), "no match", found=found.moments)
 
 
 def context(
-    query: Query, session: Session, within: Within, wanted: Wanted, *, max_tokens: MaxTokens = 4_000
+    query: Query, session: Session, within: Within, options: SearchFilters, *, max_tokens: MaxTokens = 4_000
 ) -> None:
     """Print the context window for a query on streams."""
-    found = session.engine.streams.window(query, max_tokens, **wanted.options(session, within))
+    found = session.engine.streams.window(query, max_tokens, **options.options(session, within))
     print_window(session, found, found.window)
     _note_plan(session, found.plan, found.window.notices)
     if not found.captions:
@@ -317,12 +317,12 @@ def add_event(
     stream: Stream,
     type: Annotated[str, typer.Argument(metavar="TYPE", help="Type of the event.")],
     session: NewSession,
-    told: EventOptions,
+    options: EventOptions,
     *,
     start: Annotated[str, typer.Option("--from", help=f"Start: {TIME}.")],
 ) -> None:
     """Add an event to a stream."""
-    event = NewEvent(type, start, told.end, told.description, tuple(told.entity), told.key)
+    event = NewEvent(type, start, options.end, options.description, tuple(options.entity), options.key)
     [written] = session.engine.events.add(event, stream=stream, collection=session.collection)
     session.show(written, f"{written.outcome} {written.id}")
 
@@ -347,7 +347,7 @@ def list_events(
         for each in found[:limit]
     )  # fmt: skip
     columns = ("type", "from", "to", "reports", "entities", "description")
-    session.show_found(found[:limit], rows_table(columns, rows), "no events")
+    session.show_or_exit(found[:limit], rows_table(columns, rows), "no events")
 
 
 USUAL_GAP = NewAlert("")
@@ -404,7 +404,7 @@ def list_alerts(session: Session, *, limit: Limit = 100) -> None:
         for each in found
     )  # fmt: skip
     columns = ("id", "name", "query", "streams", "min similarity", "webhook")
-    session.show_found(found, rows_table(columns, rows), "no alerts")
+    session.show_or_exit(found, rows_table(columns, rows), "no alerts")
 
 
 def delete_alert(
@@ -442,13 +442,13 @@ def watch_alerts(
     note("the stream of matches ended")
 
 
-def _stream_of(event: AlertEvent, session: Session, known: dict[str, StoredStream]) -> StoredStream | None:
+def _stream_of(event: AlertEvent, session: Session, streams: dict[str, StoredStream]) -> StoredStream | None:
     """The stream of a match, looked up once; None if it was deleted."""
-    if event.stream not in known:
+    if event.stream not in streams:
         for home in {each.collection for each in session.engine.alerts.list() if each.id == event.alert}:
             found = session.engine.streams.list(collection=home)
-            known.update((each.source.id, each) for each in found)
-    return known.get(event.stream)
+            streams.update((each.source.id, each) for each in found)
+    return streams.get(event.stream)
 
 
 def _told(event: AlertEvent, stream: StoredStream | None) -> str:

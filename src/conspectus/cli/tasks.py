@@ -157,12 +157,12 @@ def _tags(value: object) -> tuple[str, ...]:
 
 def _metadata(value: object) -> Mapping[str, object]:
     """An object, or in a cell one that is written as JSON."""
-    told = _decoded(value) if isinstance(value, str) and value.strip() else value
-    if not told:
+    values = _decoded(value) if isinstance(value, str) and value.strip() else value
+    if not values:
         return {}
-    if not isinstance(told, Mapping):
+    if not isinstance(values, Mapping):
         raise InvalidInput("metadata", "must be an object")
-    return told
+    return values
 
 
 def _is_none(value: object) -> bool:
@@ -191,8 +191,8 @@ class Fields:
 
     def given(self) -> dict[str, Any]:
         """The fields that were given."""
-        told = {"description": self.description, "status": self.status, "priority": self.priority}
-        given: dict[str, Any] = {name: each for name, each in told.items() if each is not None}
+        values = {"description": self.description, "status": self.status, "priority": self.priority}
+        given: dict[str, Any] = {name: each for name, each in values.items() if each is not None}
         if self.priority == "none":
             given["priority"] = None
         return given | ({"tags": tuple(self.tag)} if self.tag else {})
@@ -361,11 +361,11 @@ def _imported(session: Session, rows: Sequence[TaskRow], *, wait: bool) -> Impor
 
 def _text(path: str) -> str:
     """A file of text. Raises UnreadableFile."""
-    most = Settings.from_environment().max_file_bytes
+    maximum = Settings.from_environment().max_file_bytes
     try:
-        data = sys.stdin.buffer.read(most + 1) if path == STDIN else Path(path).read_bytes()
-        if len(data) > most:
-            raise UnreadableFile(path, f"has more than {most} bytes")
+        data = sys.stdin.buffer.read(maximum + 1) if path == STDIN else Path(path).read_bytes()
+        if len(data) > maximum:
+            raise UnreadableFile(path, f"has more than {maximum} bytes")
         return data.decode("utf-8-sig")
     except OSError as fault:
         raise UnreadableFile(path, fault.strerror or "cannot be read") from None
@@ -391,14 +391,18 @@ def _picture(task: StoredTask, attachments: Iterable[StoredAttachment]) -> Rende
 
 
 def _report(report: Imported) -> RenderableType:
-    told = ", ".join(f"{number} {outcome}" for outcome, number in report.outcomes.items()) or "nothing stored"
+    values = (
+        ", ".join(f"{number} {outcome}" for outcome, number in report.outcomes.items()) or "nothing stored"
+    )
     if not report.failures:
-        return Text(told)
+        return Text(values)
     table = rows_table(
         ("line", "problem"), ((str(row.line), row.problem) for row in report.failures[:SHOWN_FAILURES])
     )
     more = len(report.failures) - SHOWN_FAILURES
     rest = [Text(f"and {more} more; --json lists all")] if more > 0 else []
     return Group(
-        Text(f"{told}; {report.skipped} valid rows in batches with an invalid row were skipped"), table, *rest
+        Text(f"{values}; {report.skipped} valid rows in batches with an invalid row were skipped"),
+        table,
+        *rest,
     )

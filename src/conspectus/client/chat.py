@@ -28,7 +28,7 @@ from conspectus.model.filter import filter_to_json
 from conspectus.model.records import Json
 
 DONE: Final = "[DONE]"
-NAMED: Final[Mapping[str, type[ChatEvent]]] = {
+EVENT_TYPES: Final[Mapping[str, type[ChatEvent]]] = {
     "sources": Sources,
     "delta": Delta,
     "citations": Citations,
@@ -48,18 +48,18 @@ class RemoteChat(RemoteService, ChatService):
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         if request.since or request.options != ModelOptions():
             raise InvalidInput("options", "are not supported by /chat of a server; use /chat/completions")
-        asked = replace(ask("/chat", chat_json(request)), once=request.store_in is not None)
-        async with aclosing(self._events(asked)) as events:
+        sent = replace(ask("/chat", chat_json(request)), once=request.store_in is not None)
+        async with aclosing(self._events(sent)) as events:
             async for event in events:
-                if (told := self._told(event)) is not None:
-                    yield told
+                if (values := self._decoded(event)) is not None:
+                    yield values
 
     async def _events(
-        self, asked: Request, *, last: str = "", left: int = TIMES
+        self, request: Request, *, last: str = "", attempts: int = TIMES
     ) -> AsyncGenerator[ServerEvent, None]:
         """The events up to the end, over as many connections as it takes."""
         try:
-            async with aclosing(self._connection(asked)) as events:
+            async with aclosing(self._connection(request)) as events:
                 async for event in events:
                     last = event.id
                     yield event
@@ -67,28 +67,28 @@ class RemoteChat(RemoteService, ChatService):
         except (ServerUnavailable, NotFound) as fault:
             if not last:
                 raise
-            if not left or isinstance(fault, NotFound):
+            if not attempts or isinstance(fault, NotFound):
                 raise self._channel.lost("it cannot be gone on with") from fault
         path = path_of("chat", ("chat", last.rpartition(":")[0]))
         again = Request("GET", path, headers={"Last-Event-ID": last})
-        async with aclosing(self._events(again, last=last, left=left - 1)) as events:
+        async with aclosing(self._events(again, last=last, attempts=attempts - 1)) as events:
             async for event in events:
                 yield event
 
-    async def _connection(self, asked: Request) -> AsyncGenerator[ServerEvent, None]:
+    async def _connection(self, request: Request) -> AsyncGenerator[ServerEvent, None]:
         """The events up to the end. Raises ServerUnavailable where it does not come."""
-        async with aclosing(self._channel.pieces(asked)) as pieces:
+        async with aclosing(self._channel.pieces(request)) as pieces:
             async for event in events_in(pieces):
                 if (event.name, event.data) == ("message", DONE):
                     return
                 yield event
         raise self._channel.lost("it ended in between")
 
-    def _told(self, event: ServerEvent) -> ChatEvent | None:
+    def _decoded(self, event: ServerEvent) -> ChatEvent | None:
         """What an event stands for; None for one that only newer clients know."""
         if event.name == "message":
             return Delta(event.data)
-        kind = NAMED.get(event.name)
+        kind = EVENT_TYPES.get(event.name)
         if kind is None:
             return None
         try:
@@ -100,9 +100,11 @@ class RemoteChat(RemoteService, ChatService):
 def chat_json(request: ChatRequest) -> dict[str, Json]:
     """A chat as the server takes it. Raises InvalidInput for numbers that JSON does not have."""
     names = (each.name for each in fields(request) if each.name not in ONLY_COMPLETIONS)
-    told = {name: getattr(request, name) for name in names}
-    chosen, allocation = filter_to_json(told.pop("filter")), encoded(told.pop("allocation"))
+    values = {name: getattr(request, name) for name in names}
+    chosen, allocation = filter_to_json(values.pop("filter")), encoded(values.pop("allocation"))
     given = {
-        name: encoded(value) for name, value in told.items() if value is not None or name == "min_similarity"
+        name: encoded(value)
+        for name, value in values.items()
+        if value is not None or name == "min_similarity"
     }
     return {**given, "filter": chosen, "budget": allocation}

@@ -24,7 +24,7 @@ class RemoteCollections(RemoteService, CollectionService):
         self, name: str = "default", *, words_only: bool = False, language: str | None = None
     ) -> Collection:
         embedder = "none" if words_only else None
-        body = given(name=name, embedder=embedder, language=language)
+        body = present(name=name, embedder=embedder, language=language)
         return await self._channel.one(Collection, post("/collections", {**body, "get": True}))
 
     async def create(
@@ -36,7 +36,7 @@ class RemoteCollections(RemoteService, CollectionService):
         language: str | None = None,
         description: str = "",
     ) -> Collection:
-        body = given(
+        body = present(
             name=name, embedder=embedder, dimensions=dimensions, language=language, description=description
         )
         return await self._channel.one(Collection, post("/collections", body))
@@ -57,8 +57,8 @@ class RemoteCollections(RemoteService, CollectionService):
         metadata: Mapping[str, Any] | None = None,
         kind: SourceKind = "manual",
     ) -> Source:
-        told = None if metadata is None else metadata_json(metadata)
-        body = given(name=name, metadata=told, kind=kind)
+        stored = None if metadata is None else metadata_json(metadata)
+        body = present(name=name, metadata=stored, kind=kind)
         request = replace(post(in_collection(collection, "sources"), body), repeatable=True)
         try:
             return await self._channel.one(Source, request)
@@ -85,7 +85,7 @@ class RemoteCollections(RemoteService, CollectionService):
         metadata: Mapping[str, Any] | None = None,
     ) -> Source:
         path = await self._source_path(source, collection)
-        body = given(name=name, metadata=None if metadata is None else metadata_json(metadata))
+        body = present(name=name, metadata=None if metadata is None else metadata_json(metadata))
         return await self._channel.one(Source, Request("PATCH", path, body, writes=True))
 
     async def delete_source(
@@ -108,7 +108,7 @@ class RemoteCollections(RemoteService, CollectionService):
         return path_of("sources", ("source", found))
 
 
-def given(**fields: object) -> dict[str, Json]:
+def present(**fields: object) -> dict[str, Json]:
     """The fields that are not None, as the body of a request."""
     return {name: encoded(value) for name, value in fields.items() if value is not None}
 

@@ -78,19 +78,19 @@ def _named(hint: Any, value: object, at: str) -> Any:
 
 
 def _record(hint: Any, value: object, at: str) -> object:
-    given = _object(value, at)
-    return hint(**{each.name: _field(each, given, at) for each in fields(hint) if _wanted(each, given)})
+    values = _object(value, at)
+    return hint(**{each.name: _field(each, values, at) for each in fields(hint) if _wanted(each, values)})
 
 
-def _wanted(field: Field[Any], given: Mapping[str, object]) -> bool:
+def _wanted(field: Field[Any], values: Mapping[str, object]) -> bool:
     has_default = field.default is not MISSING or field.default_factory is not MISSING
-    return field.name in given or not has_default
+    return field.name in values or not has_default
 
 
-def _field(field: Field[Any], given: Mapping[str, object], at: str) -> Any:
-    if field.name not in given:
+def _field(field: Field[Any], values: Mapping[str, object], at: str) -> Any:
+    if field.name not in values:
         raise Misread(f"{at}.{field.name} is missing")
-    return _read(field.type, given[field.name], f"{at}.{field.name}")
+    return _read(field.type, values[field.name], f"{at}.{field.name}")
 
 
 def _text(_: Any, value: object, at: str) -> str:
@@ -141,21 +141,21 @@ def _optional(hint: Any, value: object, at: str) -> Any:
 
 
 def _tuple(hint: Any, value: object, at: str) -> tuple[Any, ...]:
-    given, kinds = _list(value, at), get_args(hint)
+    values, kinds = _list(value, at), get_args(hint)
     if kinds[-1] is Ellipsis:
-        kinds = (kinds[0],) * len(given)
-    if len(kinds) != len(given):
+        kinds = (kinds[0],) * len(values)
+    if len(kinds) != len(values):
         raise _wrong(at, f"a list of {len(kinds)}", value)
-    pairs = enumerate(zip(kinds, given, strict=True))
+    pairs = enumerate(zip(kinds, values, strict=True))
     return tuple(_read(kind, each, f"{at}.{place}") for place, (kind, each) in pairs)
 
 
 def _mapping(hint: Any, value: object, at: str) -> dict[Any, Any]:
     names, kind = get_args(hint)
-    given = _object(value, at)
+    values = _object(value, at)
     if _reader(kind) is _as_it_is and _reader(names) is _text:
-        return dict(given)
-    return {_read(names, name, at): _read(kind, each, f"{at}.{name}") for name, each in given.items()}
+        return dict(values)
+    return {_read(names, name, at): _read(kind, each, f"{at}.{name}") for name, each in values.items()}
 
 
 def _list(value: object, at: str) -> Sequence[object]:

@@ -60,19 +60,19 @@ def document_json(new: NewDocument) -> dict[str, Json]:
 
 def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
     """New values of a document's fields. Raises InvalidInput as `document_json` does."""
-    told = dict(changes)
-    if "metadata" in told:
-        told["metadata"] = metadata_json(told["metadata"])
-    if "occurred" in told:
-        told["occurred"] = period(told["occurred"])
-    if "text" in told and "places" in told:
-        told["places"] = checked(told["places"], told["text"])
-    if "text" in told and "spans" in told and len(clean(told["text"])) != len(told["text"]):
+    values = dict(changes)
+    if "metadata" in values:
+        values["metadata"] = metadata_json(values["metadata"])
+    if "occurred" in values:
+        values["occurred"] = period(values["occurred"])
+    if "text" in values and "places" in values:
+        values["places"] = checked(values["places"], values["text"])
+    if "text" in values and "spans" in values and len(clean(values["text"])) != len(values["text"]):
         raise InvalidInput("spans", "refer to a text with characters that cannot be stored")
-    if told.get("vector") is not None:
-        unit(told["vector"])
-        told["vector"] = [float(number) for number in told["vector"]]
-    return {name: encoded(value) for name, value in told.items()}
+    if values.get("vector") is not None:
+        unit(values["vector"])
+        values["vector"] = [float(number) for number in values["vector"]]
+    return {name: encoded(value) for name, value in values.items()}
 
 
 def metadata_json(metadata: Mapping[str, object]) -> Metadata:

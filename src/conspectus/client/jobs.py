@@ -4,7 +4,7 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from conspectus.client.collections import given, in_collection
+from conspectus.client.collections import in_collection, present
 from conspectus.client.operations import derived
 from conspectus.client.request import Request, get, path_of
 from conspectus.client.service import RemoteService
@@ -16,7 +16,7 @@ from conspectus.model.jobs import (
     Upload,
 )
 
-LOOK: Final = 20.0
+POLL_SECONDS: Final = 20.0
 """Seconds for which one request waits for a job to end."""
 
 
@@ -30,7 +30,7 @@ class RemoteJobs(RemoteService, JobService):
         if not files:
             raise InvalidInput("files", "must be at least one")
         path = in_collection(collection, "ingest", "files")
-        request = Request("POST", path, given(source=source), uploads=files, writes=True, unhurried=True)
+        request = Request("POST", path, present(source=source), uploads=files, writes=True, unhurried=True)
         return await self._channel.one(Job, request)
 
     async def get(self, job: str) -> Job:
@@ -39,8 +39,8 @@ class RemoteJobs(RemoteService, JobService):
     async def wait(self, job: str, *, timeout: float | None = None) -> Job:
         give_up = None if timeout is None else time.monotonic() + timeout
         while True:
-            left = LOOK if give_up is None else max(0.0, give_up - time.monotonic())
-            found = await self._channel.one(Job, get(_path(job), wait=min(left, LOOK)))
+            left = POLL_SECONDS if give_up is None else max(0.0, give_up - time.monotonic())
+            found = await self._channel.one(Job, get(_path(job), wait=min(left, POLL_SECONDS)))
             if found.state in FINISHED or (give_up is not None and time.monotonic() >= give_up):
                 return found
 

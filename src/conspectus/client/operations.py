@@ -62,7 +62,7 @@ def _local(method: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
-def asked(method: Callable[..., Any], **values: Any) -> Request:
+def request_for(method: Callable[..., Any], **values: Any) -> Request:
     """The request for a call of a service's method, for a client that makes several of one call."""
     return request_of(OPERATIONS[method.__qualname__], values)
 
@@ -81,11 +81,11 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
             raise InvalidInput(each.name, "must be a list, not a string")
         if each.is_spread and not is_dataclass(value):
             value = record_of(each.hint)(value)
-        told = _filter(each, value) if each.hint == Filter else _told(each.hint, value)
+        encoded_value = _filter(each, value) if each.hint == Filter else _json_value(each.hint, value)
         if each.location == "header":
             headers |= {} if value is None else {"If-Match": f'"{quote(value, errors="surrogatepass")}"'}
             continue
-        parts = _flat(each, told) if each.is_spread else {each.name: told}
+        parts = _flat(each, encoded_value) if each.is_spread else {each.name: encoded_value}
         for leaf in each.leaves:
             (body if leaf.location == "body" else query)[leaf.name] = parts[leaf.name]
     words = operation.path[1:].split("/")
@@ -120,14 +120,16 @@ def _with_fields(kind: Any, operation: Operation, values: Mapping[str, Any]) -> 
     query = given.get("query")
     whole = replace(query, **{**given, "query": query.query}) if isinstance(query, kind) else kind(**given)
     own = {each.name for each in operation.parameters if each.default is OMITTED}
-    told = {each.name: getattr(whole, each.name) for each in fields(kind) if each.name not in own}
-    return {**values, **told}
+    value = {each.name: getattr(whole, each.name) for each in fields(kind) if each.name not in own}
+    return {**values, **value}
 
 
-def _flat(parameter: Parameter, told: Json) -> dict[str, Json]:
+def _flat(parameter: Parameter, encoded_value: Json) -> dict[str, Json]:
     """The leaves of a parameter, those of dataclasses in it among them."""
     owner = record_of(parameter.hint)
-    members = {member_of(owner, name): value for name, value in cast(Mapping[str, Json], told).items()}
+    members = {
+        member_of(owner, name): value for name, value in cast(Mapping[str, Json], encoded_value).items()
+    }
     for name in members.keys() - {each.name for each in parameter.leaves}:
         members |= cast(Mapping[str, Json], members.pop(name))
     return members
@@ -139,7 +141,7 @@ def _filter(parameter: Parameter, value: Filter) -> Json:
     return None if value == EVERYTHING else json.dumps(filter_to_json(value))
 
 
-def _told(hint: Any, value: Any) -> Json:
+def _json_value(hint: Any, value: Any) -> Json:
     """A value as JSON; lists are read to their end.
 
     An instant gets a zone, unless a text may stand for it: such a one may be read in the zone of a stream.
@@ -158,9 +160,11 @@ def _told(hint: Any, value: Any) -> Json:
             known = hints(type(value))
             if isinstance(value, Scope):
                 checked(value)
-            return {each.name: _told(known[each.name], getattr(value, each.name)) for each in fields(value)}
+            return {
+                each.name: _json_value(known[each.name], getattr(value, each.name)) for each in fields(value)
+            }
         case Iterable():
-            return [_told(_member(members), each) for each in value]
+            return [_json_value(_member(members), each) for each in value]
     return encoded(value)
 
 

@@ -81,8 +81,8 @@ def body_of(request: Request, files: ExitStack, *, boundary: str) -> dict[str, A
         return {"files": form, "data": request.body, "headers": {"Content-Type": kind}}
     if request.body is None:
         return {}
-    told = json.dumps(request.body, ensure_ascii=False, allow_nan=False)
-    return {"content": told.encode(), "headers": {"Content-Type": "application/json"}}
+    body = json.dumps(request.body, ensure_ascii=False, allow_nan=False)
+    return {"content": body.encode(), "headers": {"Content-Type": "application/json"}}
 
 
 def _opened(data: bytes | Path, files: ExitStack) -> bytes | IO[bytes]:

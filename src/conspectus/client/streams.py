@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from typing import Final, Unpack
 
 from conspectus.client.documents import RemoteDocuments
-from conspectus.client.operations import asked, derived
+from conspectus.client.operations import derived, request_for
 from conspectus.client.request import Request, path_of
 from conspectus.client.service import RemoteService
 from conspectus.client.subscriptions import live, read_event
@@ -47,7 +47,7 @@ class RemoteStreams(RemoteService, StreamService):
         given = [captions] if isinstance(captions, NewCaption) else captions
         written: list[Written] = []
         for batch in batches(given):
-            request = asked(
+            request = request_for(
                 StreamService.add_captions,
                 captions=batch,
                 stream=stream,
@@ -79,8 +79,10 @@ class RemoteStreams(RemoteService, StreamService):
             if progress is not None:
                 progress(f"sending {each.name}", number, len(given))
             skips = options.get("skip_unsupported", False) or number in inside
-            told = {**form, "skip_unsupported": str(skips).lower()}
-            request = Request("POST", "/streams/import", told, uploads=[each], writes=True, unhurried=True)
+            parameters = {**form, "skip_unsupported": str(skips).lower()}
+            request = Request(
+                "POST", "/streams/import", parameters, uploads=[each], writes=True, unhurried=True
+            )
             reports.append(await self._channel.one(CaptionImport, request))
         if options.get("wait", False) and any(each.streams for each in reports):
             await self._beside(RemoteDocuments).wait_until_embedded(collection=collection, progress=progress)
@@ -145,7 +147,7 @@ class RemoteEvents(RemoteService, EventService):
         given = iter([events] if isinstance(events, NewEvent) else events)
         written: list[Written] = []
         while batch := list(islice(given, BATCH)):
-            request = asked(EventService.add, events=batch, stream=stream, collection=collection)
+            request = request_for(EventService.add, events=batch, stream=stream, collection=collection)
             written += await self._channel.several(Written, request)
         return written
 

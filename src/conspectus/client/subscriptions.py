@@ -81,9 +81,9 @@ class _Connections:
 
 def _object(channel: Transport, event: ServerEvent) -> dict[str, object]:
     try:
-        told = json.loads(event.data)
+        body = json.loads(event.data)
     except (ValueError, RecursionError) as fault:
         raise channel.unclear(f"an event {event.name!r:.20} is not JSON") from fault
-    if not isinstance(told, dict):
+    if not isinstance(body, dict):
         raise channel.unclear(f"an event {event.name!r:.20} is not an object")
-    return told
+    return body

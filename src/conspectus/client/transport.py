@@ -47,7 +47,7 @@ class TransportLimits:
     patience: RetryPolicy = PATIENCE
 
 
-class _Again(Exception):
+class _Retry(Exception):
     """The request can be sent again, after `wait` seconds if the server said so; else `error` it is."""
 
     def __init__(self, error: ConspectusError, wait: float | None = None) -> None:
@@ -117,7 +117,7 @@ class Transport:
         while True:
             try:
                 return await do()
-            except _Again as again:
+            except _Retry as again:
                 wait = patience.wait(attempt, again.wait)
                 attempt += 1
                 if attempt == patience.attempts or wait > patience.longest_wait:
@@ -147,10 +147,10 @@ class Transport:
         except httpx.TimeoutException as fault:
             raise self._silent(fault) from fault
         except httpx.ConnectError as fault:
-            raise _Again(ServerUnavailable(self._url, f"cannot be reached: {_reason(fault)}")) from fault
+            raise _Retry(ServerUnavailable(self._url, f"cannot be reached: {_reason(fault)}")) from fault
         except httpx.RequestError as fault:
             lost = self.lost(_reason(fault))
-            raise (lost if request.once else _Again(lost)) from fault
+            raise (lost if request.once else _Retry(lost)) from fault
 
     @asynccontextmanager
     async def _sent(self, request: Request, key: str) -> AsyncIterator[httpx.Response]:
@@ -173,11 +173,11 @@ class Transport:
         return b"".join([piece async for piece in self._limited(response)])
 
     async def _limited(self, response: httpx.Response) -> AsyncGenerator[bytes, None]:
-        size, most = 0, self._limits.answer_bytes
+        size, maximum = 0, self._limits.answer_bytes
         async for piece in response.aiter_bytes():
             size += len(piece)
-            if size > most:
-                raise TooLarge("answer", size=size, limit=most)
+            if size > maximum:
+                raise TooLarge("answer", size=size, limit=maximum)
             yield piece
 
     def _meaning(self, request: Request, response: httpx.Response, body: bytes) -> Any:
@@ -189,7 +189,7 @@ class Transport:
         passing = PASSING if again else (ServerUnavailable, Overloaded)
         unavailable = response.status_code in BUSY and isinstance(error, passing)
         if unavailable or (isinstance(error, Conflict) and error.kind == REPEATED):
-            raise _Again(error, _seconds(response.headers.get("Retry-After")))
+            raise _Retry(error, _seconds(response.headers.get("Retry-After")))
         raise error
 
     def _error(self, response: httpx.Response, body: bytes) -> ConspectusError:

@@ -18,7 +18,7 @@ from conspectus.model.retry_policy import RetryPolicy
 from conspectus.model.streams import Alert, AlertEvent, NewAlert
 from conspectus.ports import Vectors
 from conspectus.ports.streams import MAX_WAIT_SECONDS, AlertMatch
-from conspectus.streams.alert_checker import Checker, Shows
+from conspectus.streams.alert_checker import CanRead, Checker
 from conspectus.streams.alert_worker import AlertWorker, Deliverer
 from conspectus.text.clean import clean
 from conspectus.text.hashing import NAME_BYTES, fitting, stable_id
@@ -71,7 +71,7 @@ class AlertService(Service):
             created=self._parts.clock(),
             checked=0,
         )
-        return _seen(await self._parts.alerts.rows.put(kept, most=settings.max_alerts), place)
+        return _redacted(await self._parts.alerts.rows.put(kept, maximum=settings.max_alerts), place)
 
     async def list(self, *, collection: str | None = None) -> Sequence[Alert]:
         """List your alerts by name, in collections that you may read now."""
@@ -83,7 +83,9 @@ class AlertService(Service):
         places = {place.collection.id: place for place in asked}
         owned = await self._parts.alerts.rows.owned(self._person.id)
         return [
-            _seen(each, places[CollectionId(each.collection)]) for each in owned if each.collection in places
+            _redacted(each, places[CollectionId(each.collection)])
+            for each in owned
+            if each.collection in places
         ]
 
     async def get(self, alert: str) -> Alert:
@@ -93,7 +95,7 @@ class AlertService(Service):
         place = None if found is None else await self._authorized.find(found.collection)
         if found is None or place is None or found.owner != self._person.id:
             raise NotFound("alert", alert)
-        return _seen(found, place)
+        return _redacted(found, place)
 
     async def delete(self, alert: str) -> None:
         """Delete one of your alerts with its matches. Raises NotFound."""
@@ -111,10 +113,10 @@ class AlertService(Service):
         await self._require_own(alert)
         found: list[AlertEvent] = []
         while len(found) < limit:
-            page = await self._told_after(after, alert, limit)
+            page = await self._matches_after(after, alert, limit)
             if not page:
                 break
-            found += await _shown(self._authorized, page)
+            found += await _visible_events(self._authorized, page)
             after = page[-1].number
         return found[:limit]
 
@@ -129,8 +131,8 @@ class AlertService(Service):
         last = await self.last_match() if after is None else after
         pause = self._parts.settings.alert_poll_interval_ms / 1_000
         while True:
-            page = await self._told_after(last, alert, HEARD)
-            for each in await _shown(self._authorized, page) if page else ():
+            page = await self._matches_after(last, alert, HEARD)
+            for each in await _visible_events(self._authorized, page) if page else ():
                 yield each
             if page:
                 last = page[-1].number
@@ -148,12 +150,12 @@ class AlertService(Service):
 
         Every alert is checked with the rights that its owner has at that moment.
         """
-        self._core.keep_running(AlertWorker, self._alert_service)
+        self._core.ensure_running(AlertWorker, self._alert_service)
 
     def _alert_service(self) -> AlertWorker:
         parts, core = self._parts, self._core
         settings, rows = parts.settings, parts.alerts.rows
-        checker = Checker(core.records, rows, eyes=self._eyes, meaning=self._meaning, clock=parts.clock)
+        checker = Checker(core.records, rows, eyes=self._read_check, meaning=self._meaning, clock=parts.clock)
         patience = RetryPolicy(max(1, settings.webhook_max_attempts), FIRST_WAIT, MAX_WAIT_SECONDS)
         deliverer = Deliverer(rows, core.poster(), body=self._body, patience=patience, clock=parts.clock)
         return AlertWorker(
@@ -164,7 +166,7 @@ class AlertService(Service):
             grace=settings.webhook_timeout_seconds,
         )
 
-    async def _eyes(self, alert: Alert) -> Shows | None:
+    async def _read_check(self, alert: Alert) -> CanRead | None:
         """The documents that the owner of an alert may read now."""
         try:
             person = await self._context.person_of(UserId(alert.owner))
@@ -183,19 +185,19 @@ class AlertService(Service):
             person = await self._context.person_of(UserId(match.alert.owner))
         except NotFound:
             return None
-        shown = await _shown(self._context.as_person(person).authorized, [match])
+        shown = await _visible_events(self._context.as_person(person).authorized, [match])
         return _sent(match.id, shown[0]) if shown else None
 
     async def _require_own(self, alert: str | None) -> None:
         if alert is not None:
             await self.get(alert)
 
-    async def _told_after(self, after: int, alert: str | None, limit: int) -> Sequence[AlertMatch]:
+    async def _matches_after(self, after: int, alert: str | None, limit: int) -> Sequence[AlertMatch]:
         rows = self._parts.alerts.rows
         return await rows.events(self._person.id, alert=alert, after=after, limit=limit)
 
 
-async def _shown(authorized: AuthorizedReader, events: Sequence[AlertMatch]) -> list[AlertEvent]:
+async def _visible_events(authorized: AuthorizedReader, events: Sequence[AlertMatch]) -> list[AlertEvent]:
     """Those whose captions the person may see now, with their texts."""
     pairs = await authorized.documents(list(dict.fromkeys(each.document for each in events)))
     texts = await authorized.texts([document for document, _ in pairs])
@@ -210,9 +212,9 @@ async def _shown(authorized: AuthorizedReader, events: Sequence[AlertMatch]) -> 
     ]
 
 
-def _seen(alert: Alert, place: SourceRef) -> Alert:
+def _redacted(alert: Alert, place: SourceRef) -> Alert:
     """An alert without what would tell how much is written that its owner may not see."""
-    return alert if place.whole else replace(alert, checked=0)
+    return alert if place.sees_all else replace(alert, checked=0)
 
 
 def _event(match: AlertMatch, text: str, clock: StreamClock) -> AlertEvent:

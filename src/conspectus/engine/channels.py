@@ -30,7 +30,7 @@ from conspectus.model.query import Budget, Query, QueryContext
 from conspectus.model.records import Document, Source, StoredChunk, Written
 from conspectus.model.results import Hit
 from conspectus.retrieval.chains import chain_of
-from conspectus.retrieval.scoring import profile_named
+from conspectus.retrieval.scoring import profile_by_name
 from conspectus.text.replies import Linker
 
 MEMORY = 100
@@ -38,7 +38,7 @@ MEMORY = 100
 RECALLED = 30
 """The number of stored messages that are read for a single new message; reading more takes too long."""
 LATEST_LIMIT = 1_000
-SAID = And((Eq("kind", "message"), Not(Eq("role", "system"))))
+MESSAGES = And((Eq("kind", "message"), Not(Eq("role", "system"))))
 """Messages of people and programs; notices such as "joined the channel" answer no query."""
 CANDIDATES = 50
 """Hits in other channels by which it is decided which of them are about the same thing."""
@@ -79,7 +79,7 @@ class ChannelService(Service):
         for batch in batches(given):
             stored = await self._stored(place, target, batch)
             guesses = not written and threading.guesses(batch, stored)
-            said = await self._said_before(place, target, batch) if guesses else ()
+            said = await self._earlier_messages(place, target, batch) if guesses else ()
             documents = await asyncio.to_thread(threading.documents, batch, stored, said)
             written += await self._context.write(documents, target, stored=list(stored.values()))
             self._context.begin_embedding(place.collection, embedder)
@@ -97,16 +97,16 @@ class ChannelService(Service):
         rows = await self._authorized.latest(
             place, await self._authorized.require_source(place, channel), limit=limit
         )
-        return await self._said(rows[::-1])
+        return await self._with_texts(rows[::-1])
 
     async def get_reply_chain(self, document: str, *, limit: int = 20) -> ReplyChain:
         """Return the reply chain of a message: its ancestors and its replies. Raises NotFound."""
-        most = self._parts.settings.max_thread_messages
-        require_range("limit", limit, 1, most)
+        maximum = self._parts.settings.max_thread_messages
+        require_range("limit", limit, 1, maximum)
         message = (await self._authorized.document(document))[0]
         rows, total = await self._authorized.thread(message, limit=self._parts.settings.max_thread_chunks)
         members, root, left_out = chain_of(message, rows, limit=limit, total=total)
-        return ReplyChain(message.id, root, tuple(await self._said(members)), left_out)
+        return ReplyChain(message.id, root, tuple(await self._with_texts(members)), left_out)
 
     async def window(
         self,
@@ -132,7 +132,7 @@ class ChannelService(Service):
         wanted = Query(
             query,
             collection=place.collection.id,
-            filter=_said_in(list(known.values())),
+            filter=_in_channel(list(known.values())),
             min_similarity=_floor(asked),
             min_confidence=asked.min_confidence,
             query_context=QueryContext(here.id, asked.thread, asked.at, asked.profile),
@@ -188,7 +188,7 @@ class ChannelService(Service):
             raise PermissionDenied("read files of the machine that holds the store", "its owner account")
         return Path(archive).expanduser()
 
-    async def _said_before(
+    async def _earlier_messages(
         self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
     ) -> Sequence[StoredChunk]:
         """The stored messages before the first one, newest first, if there are times to compare."""
@@ -197,8 +197,8 @@ class ChannelService(Service):
         if begins is None and first.sequence is not None:
             return ()
         until = self._parts.clock() if begins is None else begins.start
-        most = RECALLED if len(batch) == 1 else MEMORY
-        return await self._authorized.latest(place, channel, limit=most, until=until)
+        maximum = RECALLED if len(batch) == 1 else MEMORY
+        return await self._authorized.latest(place, channel, limit=maximum, until=until)
 
     async def _stored(
         self, place: SourceRef, channel: Source, batch: Sequence[NewMessage]
@@ -217,7 +217,7 @@ class ChannelService(Service):
             Query(
                 query.query,
                 collection=place.collection.id,
-                filter=SAID if everywhere else _said_in(belongs),
+                filter=MESSAGES if everywhere else _in_channel(belongs),
                 limit=CANDIDATES,
                 min_similarity=MIN_SIMILARITY,
             )
@@ -225,7 +225,7 @@ class ChannelService(Service):
         near = related(found.hits, here.id)
         return [each for each in belongs if each.id in near]
 
-    async def _said(self, rows: Sequence[StoredChunk]) -> list[ChannelMessage]:
+    async def _with_texts(self, rows: Sequence[StoredChunk]) -> list[ChannelMessage]:
         """Messages with their texts, given their first chunks; deleted ones are left out."""
         longer = [row.document for row in rows if row.document.chunks > 1]
         texts = {row.document.id: row.chunk.text for row in rows if row.document.chunks == 1}
@@ -238,12 +238,12 @@ class ChannelService(Service):
 
 def _floor(query: ChannelQuery) -> float | None:
     """The least similarity asked for; None where the profile has one of its own."""
-    own = profile_named(query.profile).min_similarity
+    own = profile_by_name(query.profile).min_similarity
     return MIN_SIMILARITY if query.min_similarity is None and own is None else query.min_similarity
 
 
-def _said_in(channels: Sequence[Source]) -> Filter:
-    return And((SAID, among(each.id for each in channels)))
+def _in_channel(channels: Sequence[Source]) -> Filter:
+    return And((MESSAGES, among(each.id for each in channels)))
 
 
 def _is_member(channel: Source, member: str | None) -> bool:

@@ -9,7 +9,7 @@ from functools import partial
 from uuid import uuid4
 from xml.sax.saxutils import escape
 
-from conspectus.chat.completion import ModelRequest, answered, kept
+from conspectus.chat.completion import ModelRequest, answer_metadata, stream_answer
 from conspectus.chat.request import NOTHING_FOUND, PreparedChat, drafted
 from conspectus.chat.task_lines import TaskLine, render_tasks, snippet
 from conspectus.engine.channels import ChannelService
@@ -30,14 +30,14 @@ SNIPPET = 200
 FAILED = "The stored documents could not be searched; the answer does without them."
 PARTLY = "Not everything that is stored could be looked at; the answer may miss something."
 UNSURE = "What is stored probably does not answer this."
-NOT_KEPT = "Message and answer could not be kept in the channel."
+NOT_STORED = "Message and answer could not be kept in the channel."
 NO_ROOM = "No tokens are left for context; the answer does without it."
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class _Given:
+class _PromptContext:
     """The context as the prompt has it, and what the answer reports about it."""
 
     context: str
@@ -90,10 +90,10 @@ class ChatService(Service):
             sources=given.sources.sources,
             max_tokens=request.allocation.answer,
             temperature=request.temperature,
-            keep=partial(self._keep, channel, request, given.sources.sources, began),
+            store=partial(self._keep, channel, request, given.sources.sources, began),
             options=request.options,
         )
-        async with aclosing(answered(model, call, count)) as events:
+        async with aclosing(stream_answer(model, call, count)) as events:
             async for event in events:
                 yield event
 
@@ -116,7 +116,7 @@ class ChatService(Service):
             at=max(self._parts.clock(), began + timedelta(microseconds=1)),
             role="assistant",
             reply_to=asked.key,
-            metadata=kept(answer, sources),
+            metadata=answer_metadata(answer, sources),
         )
         try:
             place = await self._authorized.place(channel.collection)
@@ -126,18 +126,18 @@ class ChatService(Service):
             )
         except ConspectusError as fault:
             logger.warning("chat_store_failed error=%(error)s", {"error": fault})
-            return Failure(fault.code, NOT_KEPT)
+            return Failure(fault.code, NOT_STORED)
         return None
 
     def _home(self, request: ChatRequest) -> str:
         everywhere = request.collection == EVERYWHERE
         return self._parts.settings.default_collection if everywhere else request.collection
 
-    async def _given(self, request: ChatRequest, draft: PreparedChat) -> _Given:
+    async def _given(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         if not draft.question:
-            return _Given("", Sources("off", notice=draft.room.notice))
+            return _PromptContext("", Sources("off", notice=draft.room.notice))
         if draft.room.context <= draft.frame:
-            return _Given("", Sources("off", notice=_said(draft.room.notice, NO_ROOM)))
+            return _PromptContext("", Sources("off", notice=_said(draft.room.notice, NO_ROOM)))
         try:
             if (request.format or self._parts.settings.chat_form) == "tasks":
                 return await self._tasks(request, draft)
@@ -147,9 +147,9 @@ class ChatService(Service):
         except ConspectusError as fault:
             logger.warning("chat_context_failed error=%(error)s", {"error": fault})
             failed = _said(draft.room.notice, FAILED)
-            return _Given("", Sources("failed", question=draft.question, notice=failed))
+            return _PromptContext("", Sources("failed", question=draft.question, notice=failed))
 
-    async def _passages(self, request: ChatRequest, draft: PreparedChat) -> _Given:
+    async def _passages(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         model, query = self._parts.chat_model, _query(request, draft)
         tokenizer = model.tokenizer if model else self._parts.settings.chat_tokenizer
         tokens = draft.room.context - draft.frame
@@ -163,7 +163,7 @@ class ChatService(Service):
         remark = _remark(request, window)
         return _given(draft, window.text, sources, found=window.outcome == "found", remark=remark)
 
-    async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _Given:
+    async def _tasks(self, request: ChatRequest, draft: PreparedChat) -> _PromptContext:
         query = _query(request, draft)
         found = await self._search.retrieve(
             query, filter=And((query.filter, Eq("kind", "task"))), limit=MAX_TASKS
@@ -203,17 +203,17 @@ def _query(request: ChatRequest, draft: PreparedChat) -> Query:
 
 def _given(
     draft: PreparedChat, context: str, sources: tuple[ChatSource, ...], *, found: bool, remark: str | None
-) -> _Given:
+) -> _PromptContext:
     if not found and draft.fits(NOTHING_FOUND):
         context = NOTHING_FOUND
-    told = Sources(
+    reported = Sources(
         outcome="found" if found else "no_match",
         sources=sources,
         question=draft.question,
         tokens=draft.added_by(context),
         notice=_said(draft.room.notice, remark, NO_ROOM if found and not sources else None),
     )
-    return _Given(context, told)
+    return _PromptContext(context, reported)
 
 
 def _said(*notices: str | None) -> str | None:

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from conspectus.access.policy import require_account, require_scope
 from conspectus.access.reader import SourceRef
-from conspectus.engine.context import NO_ID, Service, keep_known
+from conspectus.engine.context import NO_ID, Service, require_same_connection
 from conspectus.errors import Conflict, InvalidInput, NotFound, as_field
 from conspectus.ingest.prepare import named
 from conspectus.model.ids import is_stable_id, is_uuid
@@ -48,7 +48,7 @@ class CollectionService(Service):
         """
         if is_uuid(name):
             raise InvalidInput("name", NO_ID)
-        own = self._authorized.own_name(name)
+        own = self._authorized.qualified_name(name)
         found = await self._authorized.find(own)
         if found is not None and found.collection.name == own:
             raise Conflict("collection", name, "exists already")
@@ -60,11 +60,11 @@ class CollectionService(Service):
 
     async def list(self) -> Sequence[Collection]:
         """List all collections that you may read, by name."""
-        return [place.shown for place in await self._authorized.places()]
+        return [place.redacted for place in await self._authorized.places()]
 
     async def get(self, collection: str) -> Collection:
         """Return the collection of that id or name. Raises NotFound."""
-        return (await self._authorized.place(collection)).shown
+        return (await self._authorized.place(collection)).redacted
 
     async def update(
         self, collection: str, *, name: str | None = None, description: str | None = None
@@ -144,9 +144,9 @@ class CollectionService(Service):
             new = named("source", name)
             if is_stable_id(new):
                 raise InvalidInput("source", NO_ID)
-        told = None if metadata is None else self._writer.storable(metadata)
-        keep_known(place, found, told)
-        return await self._core.records.change_source(found.id, name=new, metadata=told)
+        stored = None if metadata is None else self._writer.storable(metadata)
+        require_same_connection(place, found, stored)
+        return await self._core.records.change_source(found.id, name=new, metadata=stored)
 
     async def delete_source(
         self, source: str, *, collection: str | None = None, purge: bool = False
@@ -177,7 +177,7 @@ class CollectionService(Service):
         name, _, size = embedder.partition("@")
         if size or (":" in name and not name.startswith(ONE_SIZE)):
             return f"{name}@{dimensions}"
-        made = self._parts.embedder_named(embedder)
+        made = self._parts.embedder_by_name(embedder)
         if made is None or made.space.dimensions != dimensions:
             has = made.space.dimensions if made else 0
             raise InvalidInput(

@@ -105,7 +105,7 @@ class IndexRegistry(Protocol):
 class EngineComponents:
     """The adapters and functions behind an engine; `bootstrap` chooses them, and tests may choose others.
 
-    Results of `make_…` are loaded on first use. `embedder_named` makes the embedder of a setting,
+    Results of `make_…` are loaded on first use. `embedder_by_name` makes the embedder of a setting,
     `embedder_for` the one of a space (None if it is not available here), `size` returns the bytes of the
     store; the process that applies retention rules holds `keeping`, one that purges holds `purging`;
     `release` is awaited when all work has stopped and the stores are still open.
@@ -122,14 +122,14 @@ class EngineComponents:
     clock: Clock
     embedding: EmbeddingParts
     open_index: IndexOpener
-    embedder_named: Callable[[str], Embedder | None]
+    embedder_by_name: Callable[[str], Embedder | None]
     embedder_for: Callable[[EmbeddingSpace], Embedder | None]
     counter: Callable[[str], CountTokens]
     size: Callable[[], Awaitable[int]]
     indexes: IndexRegistry
     request_log: RequestLog
     idempotency: IdempotencyStore
-    spoken: ChatRegistry | None
+    chat_registry: ChatRegistry | None
     rate_counters: RateCounters
     summaries: Summaries
     memories: Memories

@@ -141,7 +141,7 @@ class ConnectionService(Service):
 
     async def start(self) -> None:
         """Watch every connection with the option `watch` in the background, with the rights of its owner."""
-        self._core.keep_running(Followers, lambda: Followers(self._watched))
+        self._core.ensure_running(Followers, lambda: Followers(self._watched))
 
     async def _managed(self, collection: str, action: str) -> SourceRef:
         require_scope(self._person, "write", "write")

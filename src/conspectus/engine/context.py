@@ -109,7 +109,7 @@ class EngineCore:
             work.job_store, work.files, turn=work.turn, open_jobs=work.open_jobs, clock=self.parts.clock
         )
 
-    def keep_running(self, kind: type[Worker], make: Callable[[], Worker]) -> None:
+    def ensure_running(self, kind: type[Worker], make: Callable[[], Worker]) -> None:
         """Keep background work going until the store is closed; the first of a kind stays.
 
         Raises what ended it.
@@ -210,10 +210,10 @@ class EngineContext:
     async def extract_entities(self, collection: str, on: bool = True) -> Collection:
         """Turn entity extraction on or off. Raises NotFound or PermissionDenied."""
         place = await self.place(collection, "manager", "keep the names in a collection")
-        await self.parts.names.rows.keep(place.collection.id, on)
+        await self.parts.names.rows.enable(place.collection.id, on)
         if on and self.does_background_work:
             self.core.names.wake(place.collection.id)
-        return (await self.authorized.place_of(place.collection.id)).shown
+        return (await self.authorized.place_of(place.collection.id)).redacted
 
     def may_edit(self, place: SourceRef, document: Document, action: str) -> None:
         """Raise PermissionDenied for a document that the person may not change."""
@@ -275,9 +275,9 @@ class EngineContext:
     async def embed_in(self, place: SourceRef, *, wait: bool, progress: Progress | None = None) -> None:
         """Embed pending chunks; errors tell only as much of them as the person may read."""
         try:
-            await self.embed(place.collection, wait=wait, progress=progress if place.whole else None)
+            await self.embed(place.collection, wait=wait, progress=progress if place.sees_all else None)
         except ProviderError as fault:
-            if place.whole:
+            if place.sees_all:
                 raise
             raise ProviderUnavailable(fault.provider, STOPPED) from fault
 
@@ -380,7 +380,7 @@ class SourceWriter:
         """
         found = await self._authorized.find(name)
         if found is not None:
-            return found.shown
+            return found.redacted
         if is_uuid(name):
             raise NotFound("collection", name)
         embedder = "none" if words_only else None
@@ -426,7 +426,7 @@ class SourceWriter:
             return found
         if found is not None:
             place.require("manager", "change a source", source=found.id)
-            keep_known(place, found, stored)
+            require_same_connection(place, found, stored)
             return await self._core.records.change_source(found.id, metadata=stored)
         if is_stable_id(name):
             raise NotFound("source", name)
@@ -446,9 +446,9 @@ class SourceWriter:
         require_scope(self._person, "write", "write")
         usual = self._parts.settings.embedder
         require_embedder(self._person, embedder or usual, usual)
-        made = self._parts.embedder_named(embedder or usual)
+        made = self._parts.embedder_by_name(embedder or usual)
         chosen = self._parts.settings.default_language if language is None else language
-        whole = self._authorized.own_name(named("collection", name))
+        whole = self._authorized.qualified_name(named("collection", name))
         now = self._parts.clock()
         new = Collection(
             id=await self._free_id(whole, now),
@@ -464,7 +464,7 @@ class SourceWriter:
     async def _free_id(self, name: str, now: datetime) -> CollectionId:
         """The same for the same name, unless a collection that was renamed has that one."""
         plain = stable_id("collection", name)
-        taken = await self._authorized.is_known(plain)
+        taken = await self._authorized.exists(plain)
         return CollectionId(stable_id("collection", name, now.isoformat()) if taken else plain)
 
     async def free_name(self, name: str, renamed: Collection | None = None) -> str:
@@ -498,7 +498,7 @@ class SourceWriter:
         return storable(metadata, DocumentLimits.under(self._parts.settings))
 
 
-def keep_known(place: SourceRef, source: Source, new: Metadata | None) -> None:
+def require_same_connection(place: SourceRef, source: Source, new: Metadata | None) -> None:
     """Raise PermissionDenied where a manager of one source would change what a connection writes to."""
     changed = new is not None and any(new.get(key) != source.metadata.get(key) for key in KNOWN_BY)
     if changed:

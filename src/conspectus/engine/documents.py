@@ -110,7 +110,7 @@ class DocumentService(Service):
         """
         place = await self._authorized.place(collection)
         embedder = await self._context.embedder(place.collection)
-        if embedder is None or not place.whole:
+        if embedder is None or not place.sees_all:
             await self._context.embed_in(place, wait=True)
             return 0
         if place.collection.names:
@@ -177,7 +177,7 @@ class DocumentService(Service):
             if if_match not in {None, stored.fingerprint}:
                 raise PreconditionFailed("document", document)
             source = Source(stored.source, stored.collection, name="")
-            current = replace(await self._as_given(stored, source, changes), **changes)
+            current = replace(await self._as_input(stored, source, changes), **changes)
             try:
                 written = await self._context.write([current], source, if_match=stored.fingerprint)
             except PreconditionFailed:
@@ -222,16 +222,16 @@ class DocumentService(Service):
                 )
         return replace(total, purged=purge)
 
-    async def _as_given(self, stored: Document, source: Source, changes: DocumentChanges) -> NewDocument:
+    async def _as_input(self, stored: Document, source: Source, changes: DocumentChanges) -> NewDocument:
         """A stored document as one that would be stored just so; without the text if that changes."""
         fields = {name: getattr(stored, name) for name in (*FIELDS - TEXT, "key")}
         if "text" in changes:
             return NewDocument(text="", **fields)
         new = NewDocument(text=await self._authorized.text(stored), **fields)
         chunks = await self.list_chunks(stored.id)
-        told = stored.syntax not in {"markdown", "rst"} or any(each.page is not None for each in chunks)
+        has_places = stored.syntax not in {"markdown", "rst"} or any(each.page is not None for each in chunks)
         spans = own_spans(chunks, new, self._context.preparation(source))
-        return replace(new, places=_places(chunks) if told else (), spans=spans)
+        return replace(new, places=_places(chunks) if has_places else (), spans=spans)
 
 
 def _places(chunks: Sequence[Chunk]) -> tuple[TextPosition, ...]:

@@ -201,7 +201,7 @@ class Engine:
     def embedder(self) -> Embedder | None:
         """The embedding model of the settings, where one is set."""
         parts = self._context.parts
-        return parts.embedder_named(parts.settings.embedder)
+        return parts.embedder_by_name(parts.settings.embedder)
 
     @property
     def idempotency(self) -> "IdempotencyStore":
@@ -214,9 +214,9 @@ class Engine:
         return self._context.parts.rate_counters
 
     @property
-    def spoken(self) -> "ChatRegistry | None":
+    def chat_registry(self) -> "ChatRegistry | None":
         """The answers of chats that front ends make known to other processes, if there may be any."""
-        return self._context.parts.spoken
+        return self._context.parts.chat_registry
 
     async def close(self) -> None:
         """Stop background work and close every store; unfinished work continues at the next opening."""
@@ -284,7 +284,7 @@ class Engine:
 
 logger = logging.getLogger(__name__)
 
-LOOK_SECONDS: Final = 1.0
+POLL_SECONDS: Final = 1.0
 """How often it is looked for what processes stored that leave the work to others."""
 REST_SECONDS: Final = 60.0
 """How long a model that refused, or stayed away, is not asked again by itself."""
@@ -306,10 +306,10 @@ async def watch_work(engine: Engine, settings: Settings) -> None:
     """Raise what ended any of what `start_work` began, which nothing foreseen does."""
     while True:
         await start_work(engine, settings)
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
 
 
-async def keep_working(engine: Engine) -> None:
+async def run_background_work(engine: Engine) -> None:
     """Embed, and extract entities from, what any process stores, until this is cancelled."""
     while True:
         try:
@@ -318,4 +318,4 @@ async def keep_working(engine: Engine) -> None:
             raise
         except ConspectusError as fault:
             logger.warning("resume_failed code=%(code)s", {"code": fault.code})
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)

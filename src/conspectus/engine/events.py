@@ -176,7 +176,7 @@ def common_names(counts: Mapping[str, int]) -> dict[str, int]:
     return {spellings[same]: totals[same] for same in ordered}
 
 
-def says(name: str) -> Callable[[str], bool]:
+def contains_name(name: str) -> Callable[[str], bool]:
     """A test of texts: whether they hold the name as whole words."""
     wanted = folded(name)
     pattern = r"\s+".join(regex.escape(word) for word in wanted.split(" "))
@@ -280,7 +280,7 @@ class EventService(Service):
 
     async def _naming(self, place: SourceRef, source: Source, span: Span, entity: str) -> Sequence[Document]:
         """The captions whose text names somebody: the index says which may, the texts which do."""
-        named, words = says(entity), folded(entity)
+        named, words = contains_name(entity), folded(entity)
         ids = await self._holding(place, _captions_in(source, span), words)
         if ids is None:
             everything = await self._reader.timeline(place, source, span)

@@ -20,7 +20,7 @@ from conspectus.errors import (
     require_range,
 )
 from conspectus.graph.entity_linking import Surroundings, description_of, link, named_whole, rivals_of
-from conspectus.graph.entity_rules import phrases, with_known
+from conspectus.graph.entity_rules import phrases, with_gazetteer
 from conspectus.graph.export import to_graphml, to_json, to_svg
 from conspectus.graph.gazetteer import Gazetteer, singular_of
 from conspectus.graph.name_keys import key_of
@@ -137,10 +137,10 @@ class GraphService(Service):
     ) -> EdgePage:
         """List a page of edges in the order in which they were added: all, or those of one node."""
         require_range("limit", limit, 1, self._parts.settings.max_limit)
-        seen = await self._access.graph(graph, collection)
+        graphs = await self._access.graph(graph, collection)
         if node is not None:
-            await _one(seen, node)
-        return await seen.edges(node=node, after=after, limit=limit)
+            await _one(graphs, node)
+        return await graphs.edges(node=node, after=after, limit=limit)
 
     async def delete_nodes(
         self, nodes: Sequence[str], *, graph: str = "default", collection: str = "default"
@@ -168,11 +168,11 @@ class GraphService(Service):
 
         Raises NotFound or InvalidInput.
         """
-        seen = await self._access.graph(graph, collection)
+        graphs = await self._access.graph(graph, collection)
         asked = checked(walk, self._parts.settings)
-        found = await seen.walk([node], asked)
+        found = await graphs.walk([node], asked)
         if not found:
-            await _one(seen, node)
+            await _one(graphs, node)
         return list(found)
 
     async def search_nodes(
@@ -189,10 +189,10 @@ class GraphService(Service):
         if len(query) > settings.max_query_characters:
             limited = settings.max_query_characters
             raise TooLarge("query", size=len(query), limit=limited, unit="characters")
-        seen = await self._access.graph(graph, collection)
-        words = list(dict.fromkeys(analyzer_for(seen.place.collection.language).terms(query)))
-        found = {each.id: NodeHit(each, 1.0) for _, each in await seen.called([key_of(query)])}
-        for each, count in await seen.named_like(words, limit=limit) if words else ():
+        graphs = await self._access.graph(graph, collection)
+        words = list(dict.fromkeys(analyzer_for(graphs.place.collection.language).terms(query)))
+        found = {each.id: NodeHit(each, 1.0) for _, each in await graphs.nodes_by_name([key_of(query)])}
+        for each, count in await graphs.nodes_by_terms(words, limit=limit) if words else ():
             found.setdefault(each.id, NodeHit(each, count / len(words)))
         return list(found.values())[:limit]
 
@@ -215,12 +215,12 @@ class GraphService(Service):
         """Export a graph, or its state at an instant, as JSON, GraphML or SVG."""
         if format not in GRAPH_FORMS:
             raise InvalidInput("format", f"must be one of {', '.join(GRAPH_FORMS)}")
-        seen = await self._access.graph(graph, collection)
-        name = seen.sources[0].name
+        graphs = await self._access.graph(graph, collection)
+        name = graphs.sources[0].name
         if at is None:
-            nodes, edges = await seen.everything(by=self._parts.settings.max_limit)
+            nodes, edges = await graphs.everything(by=self._parts.settings.max_limit)
         else:
-            nodes, edges = await seen.at(parse_instant(at))
+            nodes, edges = await graphs.at(parse_instant(at))
         return await asyncio.to_thread(_written, format, name, nodes, edges)
 
     async def set_entity_extraction(self, enabled: bool = True, *, collection: str = "default") -> Collection:
@@ -252,8 +252,8 @@ class GraphService(Service):
         where: Filter = EVERYTHING
         if source is not None:
             where = among([(await self._authorized.require_source(place, source)).id])
-        seen = AuthorizedMentions(self._parts.names.rows, place, where)
-        return list(await seen.counts(begins=key_of(prefix), limit=limit))
+        graphs = AuthorizedMentions(self._parts.names.rows, place, where)
+        return list(await graphs.counts(begins=key_of(prefix), limit=limit))
 
     async def extract_entities(self, text: str, *, collection: str = "default") -> Sequence[Mention]:
         """Find the mentions of entities in a text, in order: names of known nodes, and names found by rules.
@@ -280,8 +280,8 @@ class GraphService(Service):
         """
         least = self._parts.settings.entity_link_min_percent / 100 if min_score is None else min_score
         require_range("min_score", least, 0, 1)
-        seen = await self._access.graph(graph, collection)
-        return await self._linker.linked(text, seen, mention=mention, threshold=least)
+        graphs = await self._access.graph(graph, collection)
+        return await self._linker.linked(text, graphs, mention=mention, threshold=least)
 
     async def merge_nodes(
         self,
@@ -327,7 +327,7 @@ class GraphService(Service):
         return await (await self._access.graph(graph, collection)).events(node)
 
     async def _wait_for_entities(self, place: SourceRef, progress: Progress | None) -> int:
-        if place.whole:
+        if place.sees_all:
             return await self._core.names.wait_until_done(place.collection.id, progress)
         try:
             await self._core.names.wait_until_done(place.collection.id)
@@ -346,8 +346,8 @@ def _written(form: GraphForm, name: str, nodes: Sequence[Node], edges: Sequence[
             return to_svg(name, nodes, edges)
 
 
-async def _one(seen: VisibleGraphs, node: str) -> Node:
-    found = await seen.nodes_by_id([node])
+async def _one(graphs: VisibleGraphs, node: str) -> Node:
+    found = await graphs.nodes_by_id([node])
     if not found:
         raise NotFound("node", node)
     return found[0]
@@ -371,40 +371,42 @@ class EntityLinker:
     async def linked(
         self,
         text: str,
-        seen: VisibleGraphs,
+        graphs: VisibleGraphs,
         *,
         mention: tuple[int, int] | None,
         threshold: float,
     ) -> list[Linked]:
         """Which nodes the names of a text mean, or only the mention from one character to another."""
-        found, named = await self.names_in(text, seen)
+        found, named = await self.names_in(text, graphs)
         asked = found if mention is None else [_mention(text, mention, found)]
-        meant = {each: await self._meant(each, named, seen) for each in asked}
-        around = await self._around(text, found, meant, seen)
-        return [link(each, meant[each], around, threshold=threshold) for each in asked]
+        selection_filter = {each: await self._candidates(each, named, graphs) for each in asked}
+        around = await self._around(text, found, selection_filter, graphs)
+        return [link(each, selection_filter[each], around, threshold=threshold) for each in asked]
 
-    async def names_in(self, text: str, seen: VisibleGraphs) -> tuple[list[Mention], list[tuple[str, Node]]]:
+    async def names_in(
+        self, text: str, graphs: VisibleGraphs
+    ) -> tuple[list[Mention], list[tuple[str, Node]]]:
         """The names of a text, and the nodes that are called something in it, each with the key."""
         limit = self._parts.settings.max_query_characters
         if len(text) > limit:
             raise TooLarge("text", size=len(text), limit=limit, unit="characters")
         keys = [form for key in phrases(text) for form in (key, singular_of(key)) if form]
-        named = await _called(seen, keys)
+        named = await _called(graphs, keys)
         nodes = {node.id: node for _, node in named}
         known = Gazetteer(
             {node.id: (node.name, *node.aliases) for node in nodes.values()},
             {node.id: node.type for node in nodes.values()},
         )
         found = (await self._core.names.extractor().extract([text]))[0]
-        return with_known(text, found, known), named
+        return with_gazetteer(text, found, known), named
 
-    async def _meant(
-        self, mention: Mention, named: Sequence[tuple[str, Node]], seen: VisibleGraphs
+    async def _candidates(
+        self, mention: Mention, named: Sequence[tuple[str, Node]], graphs: VisibleGraphs
     ) -> list[Node]:
         """Nodes of the mention's name, those that the text names, and those that share words with it."""
-        called = await _called(seen, [mention.key, singular_of(mention.key) or mention.key])
-        words = list(dict.fromkeys(analyzer_for(seen.place.collection.language).terms(mention.text)))
-        like = await seen.named_like(words, limit=_LIKE) if words else ()
+        called = await _called(graphs, [mention.key, singular_of(mention.key) or mention.key])
+        words = list(dict.fromkeys(analyzer_for(graphs.place.collection.language).terms(mention.text)))
+        like = await graphs.nodes_by_terms(words, limit=_LIKE) if words else ()
         found = [node for _, node in (*called, *named)] + [node for node, _ in like]
         return list({(node.graph.id, node.id): node for node in found}.values())
 
@@ -412,30 +414,34 @@ class EntityLinker:
         self,
         text: str,
         found: Sequence[Mention],
-        meant: Mapping[Mention, Sequence[Node]],
-        seen: VisibleGraphs,
+        selection_filter: Mapping[Mention, Sequence[Node]],
+        graphs: VisibleGraphs,
     ) -> Surroundings:
         """The other words of the text, and the graph's descriptions of nodes that share a name."""
-        terms = analyzer_for(seen.place.collection.language).terms
-        rivals = {node.id: node for each, nodes in meant.items() for node in rivals_of(each, nodes)}
+        terms = analyzer_for(graphs.place.collection.language).terms
+        rivals = {
+            node.id: node for each, nodes in selection_filter.items() for node in rivals_of(each, nodes)
+        }
         about: dict[str, str] = {}
         for node in list(rivals.values())[:_DESCRIBED]:
-            beside = await seen.walk([node.id], Traversal(limit=_BESIDE))
+            beside = await graphs.walk([node.id], Traversal(limit=_BESIDE))
             about[node.id] = description_of(node, [each.node.name for each in beside])
         there = {each.key for each in found}
-        everyone = {node.id: node for nodes in meant.values() for node in nodes}
+        everyone = {node.id: node for nodes in selection_filter.values() for node in nodes}
         return Surroundings(
             words=frozenset(terms(text)),
             about={
                 id: frozenset(terms(said)) - frozenset(terms(rivals[id].name)) for id, said in about.items()
             },
             recent=frozenset(node.id for node in everyone.values() if named_whole(node, there)),
-            close=await self._closeness(text, about, seen),
+            close=await self._closeness(text, about, graphs),
         )
 
-    async def _closeness(self, text: str, about: Mapping[str, str], seen: VisibleGraphs) -> dict[str, float]:
+    async def _closeness(
+        self, text: str, about: Mapping[str, str], graphs: VisibleGraphs
+    ) -> dict[str, float]:
         """The similarity of the text to the description of each node, if the collection has an embedder."""
-        embedder = await self._context.embedder(seen.place.collection) if about else None
+        embedder = await self._context.embedder(graphs.place.collection) if about else None
         if embedder is None or isinstance(embedder, GivenVectors):
             return {}
         question = await embedder.embed_query(text)
@@ -443,10 +449,10 @@ class EntityLinker:
         return {id: float(row @ question) for id, row in zip(about, rows, strict=True)}
 
 
-async def _called(seen: VisibleGraphs, keys: Sequence[str]) -> list[tuple[str, Node]]:
+async def _called(graphs: VisibleGraphs, keys: Sequence[str]) -> list[tuple[str, Node]]:
     found: list[tuple[str, Node]] = []
     for first in range(0, len(keys), _LOOKED_UP):
-        found += await seen.called(keys[first : first + _LOOKED_UP])
+        found += await graphs.nodes_by_name(keys[first : first + _LOOKED_UP])
     return found
 
 

@@ -47,14 +47,14 @@ class Entries:
         self, nodes: Iterable[NewNode] = (), edges: Iterable[NewEdge] = (), *, passing: bool = False
     ) -> Adding:
         """The value to store. Raises InvalidInput or TooLarge."""
-        most = self.settings.max_graph_batch
-        new_nodes = [self._node(each) for each in _bounded("nodes", nodes, most)]
-        given = _bounded("edges", edges, most)
-        new_edges = [self._edge(each) for each in given]
+        maximum = self.settings.max_graph_batch
+        new_nodes = [self._node(each) for each in _bounded("nodes", nodes, maximum)]
+        values = _bounded("edges", edges, maximum)
+        new_edges = [self._edge(each) for each in values]
         return Adding(
             nodes=tuple(new_nodes),
             edges=tuple(new_edges),
-            single=frozenset(edge.id for edge, new in zip(new_edges, given, strict=True) if new.single),
+            single=frozenset(edge.id for edge, new in zip(new_edges, values, strict=True) if new.single),
             keys={each.id: keys_of(each.name, each.aliases) for each in new_nodes},
             terms={each.id: self._terms(each) for each in new_nodes},
             passing=frozenset(each.id for each in new_nodes) if passing else frozenset(),
@@ -100,9 +100,9 @@ class Entries:
             evidence=None if new.evidence is None else named("evidence", new.evidence),
         )
 
-    def _properties(self, given: Mapping[str, object]) -> Metadata:
+    def _properties(self, values: Mapping[str, object]) -> Metadata:
         try:
-            return storable(given, DocumentLimits.under(self.settings))
+            return storable(values, DocumentLimits.under(self.settings))
         except TooLarge as error:
             raise TooLarge("properties", size=error.size, limit=error.limit) from error
         except InvalidInput as error:
@@ -138,10 +138,10 @@ def checked(walk: Traversal, settings: Settings) -> Traversal:
     )
 
 
-def _bounded(field: str, given: Iterable[Item], most: int) -> list[Item]:
-    found = list(islice(given, most + 1))
-    if len(found) > most:
-        raise TooLarge(field, size=len(found), limit=most, unit=field)
+def _bounded(field: str, values: Iterable[Item], maximum: int) -> list[Item]:
+    found = list(islice(values, maximum + 1))
+    if len(found) > maximum:
+        raise TooLarge(field, size=len(found), limit=maximum, unit=field)
     return found
 
 
@@ -190,7 +190,7 @@ class GraphAccess:
 
     async def visible(self, place: SourceRef, begins: str | None) -> list[Source]:
         """The graphs of a collection that can be seen, by name: all, or those whose name begins so."""
-        return await self._reader.seen(place, begins=begins)
+        return await self._reader.visible(place, begins=begins)
 
     async def graph(self, graph: str, collection: str) -> VisibleGraphs:
         """A graph that can be seen. Raises NotFound."""
@@ -261,14 +261,14 @@ class GraphAccess:
             return []
         return list(await self._parts.graphs.add(adding))
 
-    def bounded_ids(self, field: str, given: Sequence[str]) -> list[str]:
+    def bounded_ids(self, field: str, values: Sequence[str]) -> list[str]:
         """The ids, if there are not too many. Raises InvalidInput or TooLarge."""
-        if isinstance(given, str):
+        if isinstance(values, str):
             raise InvalidInput(field, "must be a sequence of ids")
-        most = self._parts.settings.max_graph_batch
-        if len(given) > most:
-            raise TooLarge(field, size=len(given), limit=most, unit=field)
-        return list(given)
+        maximum = self._parts.settings.max_graph_batch
+        if len(values) > maximum:
+            raise TooLarge(field, size=len(values), limit=maximum, unit=field)
+        return list(values)
 
 
 def _whole(graph: str) -> str:
@@ -276,8 +276,8 @@ def _whole(graph: str) -> str:
     return graph if graph.startswith(PREFIX) else PREFIX + quote(graph, safe="", errors="surrogatepass")
 
 
-NOT_KEPT = "names are not kept in this collection"
-NOT_READ = "not all passages have been looked through for names yet"
+EXTRACTION_OFF = "entity extraction is off in this collection"
+NOT_READ = "some passages have not been processed by entity extraction yet"
 STOPPED = "entities of some passages could not be extracted; managers of the collection see the reason"
 
 
@@ -294,11 +294,11 @@ async def connections(
     As of an instant, only what a graph had by then, under the names of that time.
     """
     parts, home = core.parts, place.collection
-    seen = AuthorizedMentions(parts.names.rows, place, where)
-    notices = await _notices(core, place, seen)
+    reader = AuthorizedMentions(parts.names.rows, place, where)
+    notices = await _notices(core, place, reader)
 
-    async def called(keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
-        found = await parts.graphs.called(graphs, keys) if graphs and keys else ()
+    async def nodes_by_name(keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
+        found = await parts.graphs.nodes_by_name(graphs, keys) if graphs and keys else ()
         return [(key, node) for key, node in found if as_of is None or node.updated <= as_of]
 
     async def walk(starts: Sequence[str], how: Traversal) -> Sequence[Neighbor]:
@@ -306,20 +306,20 @@ async def connections(
         return [each for each in found if as_of is None or each.node.updated <= as_of]
 
     return GraphCandidates(
-        names_of=seen.of,
-        passages=partial(seen.passages, most=parts.settings.max_entity_mentions, few=FEW),
-        called=called,
+        names_of=reader.of,
+        passages=partial(reader.passages, maximum=parts.settings.max_entity_mentions, few=FEW),
+        nodes_by_name=nodes_by_name,
         walk=walk,
-        lack=None if home.names else NOT_KEPT,
+        lack=None if home.names else EXTRACTION_OFF,
         notices=notices,
     )
 
 
-async def _notices(core: EngineCore, place: SourceRef, seen: AuthorizedMentions) -> tuple[str, ...]:
+async def _notices(core: EngineCore, place: SourceRef, reader: AuthorizedMentions) -> tuple[str, ...]:
     """The number of passages without extracted entities; details only if the person may read them."""
     if not place.collection.names:
         return ()
     problem = core.names.problem(place.collection.id)
     if problem is not None:
-        return (str(problem) if place.whole else STOPPED,)
-    return (NOT_READ,) if await seen.waits() else ()
+        return (str(problem) if place.sees_all else STOPPED,)
+    return (NOT_READ,) if await reader.has_pending() else ()

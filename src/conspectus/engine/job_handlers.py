@@ -90,7 +90,7 @@ class JobHandlers:
         source = await self._target(job, str(job.arguments["source"]), "upload")
         counts: Counter[str] = Counter()
         failures: list[ConspectusError] = []
-        told: list[Json] = []
+        failed: list[Json] = []
         for number, (name, path) in enumerate(zip(names, paths, strict=True)):
             tell(number, len(names))
             try:
@@ -99,11 +99,11 @@ class JobHandlers:
                 if fate(fault) == "again" or isinstance(fault, PermissionDenied | NotFound):
                     raise
                 failures.append(fault)
-                told.append({"name": name, "code": fault.code, "reason": str(fault)[:MESSAGE_LENGTH]})
+                failed.append({"name": name, "code": fault.code, "reason": str(fault)[:MESSAGE_LENGTH]})
         await self._finish_embedding(job)
         tell(len(names), len(names))
         everything = failures[0] if len(failures) == len(names) else None
-        return Outcome({**counts, "failures": told}, everything)
+        return Outcome({**counts, "failures": failed}, everything)
 
     async def _take_file(self, job: Job, source: Source, name: str, path: Path) -> Counter[str]:
         found = FoundFile(path, name, (await asyncio.to_thread(path.stat)).st_size)
@@ -135,7 +135,7 @@ class JobHandlers:
         state: SyncState = "idle"
         error: str | None = None
         try:
-            await store.keep(state="running", error=None)
+            await store.update(state="running", error=None)
             report = await synchronise(
                 connection, connector, store, progress=lambda _, done, total: tell(done, total)
             )
@@ -146,7 +146,7 @@ class JobHandlers:
             raise
         finally:
             await connector.close()
-            await store.keep(state=state, error=error, last_run=self._parts.clock())
+            await store.update(state=state, error=error, last_run=self._parts.clock())
         return _synced(report)
 
     async def _target(self, job: Job, name: str, kind: SourceKind, facts: Metadata | None = None) -> Source:
@@ -240,9 +240,9 @@ def _names(job: Job) -> list[str]:
 
 
 def _synced(report: SyncReport) -> Outcome:
-    told: list[Json] = [{"name": name, "reason": reason} for name, reason in report.failures]
+    failures: list[Json] = [{"name": name, "reason": reason} for name, reason in report.failures]
     counts = {name: value for name, value in asdict(report).items() if name != "failures"}
-    result: Metadata = {**counts, "failures": told}
+    result: Metadata = {**counts, "failures": failures}
     if report.failures and not any(counts.values()):
         return Outcome(result, UnreadableFile(*report.failures[0]))
     return Outcome(result)
@@ -332,11 +332,11 @@ class ConnectionSources:
                     await self._documents.update(child.id, parent=None)
         await self._documents.delete(documents)
 
-    async def keep_cursor(self, cursor: str) -> None:
+    async def save_cursor(self, cursor: str) -> None:
         """Store the cursor of the connection."""
-        await self.keep(cursor=cursor)
+        await self.update(cursor=cursor)
 
-    async def keep(self, **fields: Any) -> None:
+    async def update(self, **fields: Any) -> None:
         """Change fields of the connection, if there still is one."""
         wiki = self._connection = replace(self._connection, **fields)
         if any(each.id == wiki.id for each in await self._job_store.connections(wiki.collection)):

@@ -102,7 +102,7 @@ class JobQueue:
         return await self._perform(person, job, tell)
 
 
-FIRST_LOOK = 0.05
+MIN_POLL_SECONDS = 0.05
 MAX_POLL_SECONDS = 0.5
 """Seconds between two looks at a job that is waited for, at first and after a while."""
 LIMIT = 1_000
@@ -151,9 +151,9 @@ class JobService(Service):
         if not address.query:
             arguments["url"] = whole
         place, target = await self._into(collection, target_name)
-        job = self._queue.new_job("ingest_url", place, target, title=address.shown, arguments=arguments)
+        job = self._queue.new_job("ingest_url", place, target, title=address.redacted, arguments=arguments)
         if secret:
-            await self._parts.work.files.keep_secret(job.id, secret)
+            await self._parts.work.files.store_secret(job.id, secret)
         return await self._queue.submit(job)
 
     async def ingest_files(
@@ -166,7 +166,7 @@ class JobService(Service):
         title = names[0] if len(names) == 1 else f"{len(names)} files: {names[0]}, …"
         arguments: dict[str, Json] = {"files": listed, "source": source, "repeatable": False}
         job = self._queue.new_job("ingest_files", place, target, title=title, arguments=arguments)
-        await self._parts.work.files.keep_files(job.id, files)
+        await self._parts.work.files.store_files(job.id, files)
         return await self._queue.submit(job)
 
     async def get(self, job: str) -> Job:
@@ -221,7 +221,7 @@ class JobService(Service):
         found = await self.get(job)
         if found.state not in FINISHED:
             await self._queue.begin()
-        pause = FIRST_LOOK
+        pause = MIN_POLL_SECONDS
         while found.state not in FINISHED and (give_up is None or time.monotonic() < give_up):
             await asyncio.sleep(pause)
             pause = min(1.2 * pause, MAX_POLL_SECONDS)
@@ -311,7 +311,7 @@ def _method(name: str) -> str:
     return name.upper()
 
 
-def _headers(given: Mapping[str, str]) -> dict[str, Json]:
-    if not all(isinstance(part, str) for pair in given.items() for part in pair):
+def _headers(headers: Mapping[str, str]) -> dict[str, Json]:
+    if not all(isinstance(part, str) for pair in headers.items() for part in pair):
         raise InvalidInput("headers", "must be names and values, both text")
-    return dict(given)
+    return dict(headers)

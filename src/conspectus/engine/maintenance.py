@@ -24,7 +24,7 @@ class MaintenanceService(Service):
         Only the owner account gets the path and the size of the store.
         """
         places = [await self._authorized.place(collection)] if collection else await self._authorized.places()
-        whole = [place for place in places if place.whole]
+        whole = [place for place in places if place.sees_all]
         if collection and not whole:
             raise PermissionDenied("read the status of a collection", "the role viewer on all of it")
         core = self._core
@@ -38,8 +38,8 @@ class MaintenanceService(Service):
         require_owner(self._person, "check the store")
         report = await check(self._core.records, self._core.open_indexes)
         stray = await self._parts.indexes.stray()
-        told = (f"no collection needs the index {name}; reindex any to have it deleted" for name in stray)
-        return replace(report, records=(*report.records, *told))
+        notes = (f"no collection needs the index {name}; reindex any to have it deleted" for name in stray)
+        return replace(report, records=(*report.records, *notes))
 
     async def reindex(self, *, collection: str = "default", progress: Progress | None = None) -> None:
         """Rebuild the index of a collection from the records; queries use the old index until then.
@@ -63,7 +63,7 @@ class MaintenanceService(Service):
         place = await self._context.place(collection, "owner", "move a collection to another embedder")
         require_scope(self._person, "admin", "move a collection to another embedder")
         require_embedder(self._person, embedder, self._parts.settings.embedder)
-        new = self._parts.embedder_named(embedder)
+        new = self._parts.embedder_by_name(embedder)
         if new is None:
             raise InvalidInput("embedder", "is required; embeddings cannot be removed from a collection")
         home, core = place.collection, self._core
@@ -71,7 +71,7 @@ class MaintenanceService(Service):
             return await self._documents.wait_until_embedded(collection=home.id, progress=progress)
         made = await move(core.records, core.open_indexes, home, new, progress=progress)
         await self._parts.indexes.forget(home, home.space)
-        await self._context.embed((await self._authorized.place(home.id)).shown, wait=True)
+        await self._context.embed((await self._authorized.place(home.id)).redacted, wait=True)
         return made
 
     async def resume(self, *, rested: float = 0.0) -> None:

@@ -15,8 +15,8 @@ from conspectus.engine.memory_writes import MemoryFacts, MemoryWriter, runs
 from conspectus.engine.search import Searcher
 from conspectus.errors import InvalidInput, PreconditionFailed, require_range
 from conspectus.ingest.prepare import BATCH_CHARACTERS, BATCH_DOCUMENTS, batches, describe
-from conspectus.memory.documents import as_given, remembered, superseded
-from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, taken_in
+from conspectus.memory.documents import as_input, memory_filter, superseded
+from conspectus.memory.import_plan import current_of, edge_of, ends_of, is_newest, merged, plan_import
 from conspectus.memory.jsonl import Line, LineReader, Reference, line_of
 from conspectus.memory.retention import checked_forgetting
 from conspectus.memory.scopes import beyond, checked, graph_name, home_name, scope_of
@@ -124,7 +124,7 @@ class MemoryService(Service):
             before = await self._reader.memory(homes, memory)
             if if_match not in {None, before.document.fingerprint}:
                 raise PreconditionFailed("memory", memory)
-            new = replace(as_given(before), **changes)
+            new = replace(as_input(before), **changes)
             if before.closed_by is not None and new.fact != before.fact and "valid_until" not in changes:
                 new = replace(new, valid_until=None)
             home = homes.by_id[before.document.source]
@@ -169,7 +169,7 @@ class MemoryService(Service):
         after, filter = options.get("after"), options.get("filter", EVERYTHING)
         require_range("limit", limit, 1, LIMIT)
         homes = await self._reader.homes(scope, collection)
-        wanted = And((remembered(kind, entity), filter))
+        wanted = And((memory_filter(kind, entity), filter))
         rows, cursor = await homes.page(wanted, after=after, limit=limit, newest_first=newest_first)
         found = await self._reader.present(homes, [in_homes(homes, each, text) for each, text in rows])
         return MemoryPage(tuple(found), cursor)
@@ -324,11 +324,11 @@ class MemoryTransfer:
         self, scope: Scope, collection: str, *, after: str | None, limit: int | None
     ) -> MemoryExport:
         """A page of a scope's memories as lines of JSON. Raises InvalidInput for a limit."""
-        most = self._parts.settings.max_export_lines
-        if limit is not None and not 1 <= limit <= most:
-            raise InvalidInput("limit", f"must be from 1 to {most}")
+        maximum = self._parts.settings.max_export_lines
+        if limit is not None and not 1 <= limit <= maximum:
+            raise InvalidInput("limit", f"must be from 1 to {maximum}")
         homes = await self._reader.homes(scope, collection)
-        rows, cursor = await homes.page(EVERYTHING, after=after, limit=limit or most)
+        rows, cursor = await homes.page(EVERYTHING, after=after, limit=limit or maximum)
         found = await homes.histories([document for document, _ in rows])
         histories = [[in_homes(homes, *each) for each in history] for history in found]
         known = await self._referred(homes, histories)
@@ -343,7 +343,7 @@ class MemoryTransfer:
         reader = LineReader(scope, longest=self._parts.settings.max_request_bytes, check=self._check_line)
         homes: dict[Scope, Source] = {}
         done: list[MemoryWritten] = []
-        for batch in reader.batches(lines, most=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
+        for batch in reader.batches(lines, maximum=BATCH_DOCUMENTS, characters=BATCH_CHARACTERS):
             for each in dict.fromkeys(line.scope for line in batch if line.scope not in homes):
                 homes[each], _ = await self._batches.home(each, collection)
             place = await self._authorized.place_of(homes[batch[0].scope].collection)
@@ -386,12 +386,12 @@ class MemoryTransfer:
             except PreconditionFailed:
                 continue
             await self._core.open_indexes.keep_up(place.collection.id)
-            told = [
+            facts = [
                 line
                 for line in batch
                 if is_newest(line, stored.get(ids[Reference(line.scope, line.key)], ()))
             ]
-            await self._state_facts(told, place, homes, ids)
+            await self._state_facts(facts, place, homes, ids)
             return done
 
     async def _ids_elsewhere(
@@ -436,7 +436,7 @@ class MemoryTransfer:
     ) -> list[MemoryWritten]:
         """Write what is not stored yet, all of it in one transaction. Raises PreconditionFailed."""
         preparations = {line.scope: self._context.preparation(homes[line.scope]) for line in batch}
-        ready, done = await asyncio.to_thread(taken_in, batch, stored, ids, preparations)
+        ready, done = await asyncio.to_thread(plan_import, batch, stored, ids, preparations)
         if ready:
             await self._core.records.write(ready)
         return done

@@ -8,7 +8,7 @@ from conspectus.engine.context import EngineContext
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.memory.documents import closed_by, memory_of, naming_only
 from conspectus.memory.documents import recent as latest
-from conspectus.memory.retention import added, meant
+from conspectus.memory.retention import added, selection_filter
 from conspectus.memory.scopes import GRAPHS, beginning, beyond, checked, readable, scope_of
 from conspectus.model.filter import Filter
 from conspectus.model.ids import DocumentId, SourceId
@@ -59,16 +59,16 @@ class MemoryReader:
         Defaults come from the settings. A turn that exceeds the tokens is truncated, with a mark.
         """
         settings = self._parts.settings
-        most = settings.recent_memory_turns if limit is None else limit
+        maximum = settings.recent_memory_turns if limit is None else limit
         room = settings.recent_memory_tokens if max_tokens is None else max_tokens
-        for name, number in (("limit", most), ("max_tokens", room)):
+        for name, number in (("limit", maximum), ("max_tokens", room)):
             if number < 0:
                 raise InvalidInput(name, "must not be negative")
         count = self._parts.counter(tokenizer)
         homes = await self.homes(scope, collection)
-        rows = await homes.newest(limit=min(most, LIMIT)) if most else ()
+        rows = await homes.newest(limit=min(maximum, LIMIT)) if maximum else ()
         newest = await self.present(homes, [in_homes(homes, each, text) for each, text in rows])
-        return latest(newest, turns=most, tokens=room, count=count)
+        return latest(newest, turns=maximum, tokens=room, count=count)
 
     async def memory(self, homes: MemorySources, memory: str) -> Memory:
         """A memory by its id. Raises NotFound."""
@@ -129,12 +129,12 @@ class MemoryDeletion:
     async def delete(self, homes: MemorySources, what: MemorySelection, *, dry_run: bool) -> MemoryReceipt:
         """Delete what is selected, or say what would go."""
         if not what.ids:
-            where = meant(what, self._parts.clock())
+            where = selection_filter(what, self._parts.clock())
             return await self._forget_where(homes, where, pinned=what.pinned, dry_run=dry_run)
         found = await self._reader.stored.documents(homes, list(dict.fromkeys(what.ids)))
         for each in found:
             self._context.may_edit(homes.place, each, "forget memories")
-        return await let_go(self._context, [each.id for each in found], pinned=True, dry_run=dry_run)
+        return await delete_selected(self._context, [each.id for each in found], pinned=True, dry_run=dry_run)
 
     async def _forget_where(
         self, homes: MemorySources, where: Filter, *, pinned: bool, dry_run: bool
@@ -150,12 +150,18 @@ class MemoryDeletion:
             if dry_run:
                 seen += ids
             else:
-                receipt = added(receipt, await let_go(self._context, ids, pinned=pinned, dry_run=False))
+                receipt = added(
+                    receipt, await delete_selected(self._context, ids, pinned=pinned, dry_run=False)
+                )
             if after is None:
-                return await let_go(self._context, seen, pinned=pinned, dry_run=True) if dry_run else receipt
+                return (
+                    await delete_selected(self._context, seen, pinned=pinned, dry_run=True)
+                    if dry_run
+                    else receipt
+                )
 
 
-async def let_go(
+async def delete_selected(
     context: EngineContext, memories: Sequence[DocumentId], *, pinned: bool, dry_run: bool
 ) -> MemoryReceipt:
     """Delete memories in batches, or weigh all of them together."""

@@ -10,7 +10,7 @@ from conspectus.engine.context import EngineContext
 from conspectus.engine.memory_reads import MemoryReader, in_homes
 from conspectus.engine.search import Searcher, WindowBuilder
 from conspectus.errors import require_range
-from conspectus.memory.documents import ended, recent, remembered, told_with
+from conspectus.memory.documents import ended, memory_filter, recent, validity_remark
 from conspectus.memory.scopes import reaches, scope_of
 from conspectus.model.filter import And
 from conspectus.model.ids import DocumentId
@@ -71,9 +71,9 @@ class MemorySearch:
 
         Raises NotFound for an unknown collection, InvalidInput for a query that cannot be asked.
         """
-        asked = await self._asked_of_memory(query)
-        homes, at = asked.homes, asked.at
-        found = await self._answers(asked, query.limit)
+        resolved = await self._memory_query(query)
+        homes, at = resolved.homes, resolved.at
+        found = await self._answers(resolved, query.limit)
         texts = await self._texts(found.hits)
         last = {each.memory.id for each in await self._last(query, homes)}
         recalled: dict[str, MemoryHit] = {}
@@ -109,14 +109,14 @@ class MemorySearch:
         """
         require_range("notes_share", query.notes_share, 0, 1)
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
-        asked = await self._asked_of_memory(query)
-        at = asked.at
-        standing = await self._standing_beside(asked, wanted)
+        resolved = await self._memory_query(query)
+        at = resolved.at
+        standing = await self._standing_beside(resolved, wanted)
         first = await self._hits_beside(standing)
         taken = {hit.document.id for hit in first}
 
         async def search(limit: int) -> Retrieval:
-            found = await self._answers(asked, limit)
+            found = await self._answers(resolved, limit)
             rest = [_dated(hit, at) for hit in found.hits if hit.document.id not in taken]
             hits = (*(_dated(hit, at) for hit in first), *rest)
             return replace(found, outcome="found" if hits else found.outcome, hits=hits)
@@ -131,7 +131,7 @@ class MemorySearch:
             window=window,
         )
 
-    async def _asked_of_memory(self, query: MemoryQuery) -> ResolvedMemoryQuery:
+    async def _memory_query(self, query: MemoryQuery) -> ResolvedMemoryQuery:
         scope = replace(query.scope, conversation=None) if query.all_conversations else query.scope
         homes = await self._reader.homes(scope, query.collection)
         index_query = Query(query.query, collection=homes.place.collection.id)
@@ -142,20 +142,20 @@ class MemorySearch:
         )
         return ResolvedMemoryQuery(query, homes, query.as_of or self._parts.clock(), embedded.vector)
 
-    async def _answers(self, asked: ResolvedMemoryQuery, limit: int) -> Retrieval:
+    async def _answers(self, resolved: ResolvedMemoryQuery, limit: int) -> Retrieval:
         """The hits of the search in the scope; facts that have ended rank a little lower."""
-        query, homes = asked.query, asked.homes
+        query, homes = resolved.query, resolved.homes
         graph = query.graph
         if graph is not None and graph.graphs is None:
             graph = replace(graph, graphs=())
         index_query = Query(
             query.query,
             collection=homes.place.collection.id,
-            filter=And((homes.filter, remembered())),
+            filter=And((homes.filter, memory_filter())),
             limit=limit,
             min_similarity=query.min_similarity,
             min_confidence=query.min_confidence,
-            vector=asked.vector,
+            vector=resolved.vector,
             as_of=query.as_of,
             graph=graph,
         )
@@ -166,7 +166,7 @@ class MemorySearch:
         found = await self._searcher.finish(
             index_query, await self._searcher.search_collection(index_query, homes.place, graphs=own)
         )
-        hits = [_weighed(hit, asked.at) for hit in found.hits]
+        hits = [_weighed(hit, resolved.at) for hit in found.hits]
         hits.sort(key=lambda hit: (-hit.score, hit.chunk.id))
         return replace(found, hits=tuple(hits))
 
@@ -181,27 +181,27 @@ class MemorySearch:
             max_tokens=query.recent_tokens,
         )
 
-    async def _standing_beside(self, asked: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
-        query = asked.query
+    async def _standing_beside(self, resolved: ResolvedMemoryQuery, budget: Budget) -> PinnedNotes:
+        query = resolved.query
         count = self._parts.counter(budget.tokenizer)
         room = max(budget.max_tokens - budget.reserved_tokens, 0)
         left = int(room * query.notes_share)
         notes: list[Memory] = []
-        for note in await self._notes(asked) if left else ():
+        for note in await self._notes(resolved) if left else ():
             cost = count(note.text)
             if cost <= left:
                 notes.append(note)
                 left -= cost
-        turns = [each.memory for each in await self._last(query, asked.homes)][::-1]
+        turns = [each.memory for each in await self._last(query, resolved.homes)][::-1]
         settings = self._parts.settings
         tokens = settings.recent_memory_tokens if query.recent_tokens is None else query.recent_tokens
-        most = min(tokens, int(room * RECENT_SHARE))
-        last = recent(turns, turns=len(turns), tokens=most, count=count)
+        maximum = min(tokens, int(room * RECENT_SHARE))
+        last = recent(turns, turns=len(turns), tokens=maximum, count=count)
         return PinnedNotes(tuple(notes), tuple(last))
 
-    async def _notes(self, asked: ResolvedMemoryQuery) -> list[Memory]:
+    async def _notes(self, resolved: ResolvedMemoryQuery) -> list[Memory]:
         """Notes that reach into the scope: those that answer the query first, then the newest."""
-        query, home = asked.query, asked.homes.place
+        query, home = resolved.query, resolved.homes.place
         wide = await self._reader.homes(Scope(query.scope.user), query.collection)
         own = {each.id for each in wide.sources if reaches(scope_of(each.name), query.scope)}
         rows = await wide.notes(own, limit=MAX_NOTES)
@@ -213,9 +213,9 @@ class MemorySearch:
         index_query = Query(
             query.query,
             collection=home.collection.id,
-            filter=And((among(own), remembered("note"))),
+            filter=And((among(own), memory_filter("note"))),
             limit=min(len(seen), MAX_NOTES),
-            vector=asked.vector,
+            vector=resolved.vector,
             as_of=query.as_of,
         )
         found = await self._searcher.search_collection(
@@ -289,5 +289,5 @@ def _weighed(hit: Hit, at: datetime) -> Hit:
 
 def _dated(hit: Hit, at: datetime) -> Hit:
     """A memory of what is not true at the time says so in the window too."""
-    said = told_with(hit.document, at)
+    said = validity_remark(hit.document, at)
     return replace(hit, chunk=replace(hit.chunk, text=f"{hit.chunk.text} {said}")) if said else hit

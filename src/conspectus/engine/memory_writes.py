@@ -14,17 +14,17 @@ from conspectus.errors import NotFound, PreconditionFailed, as_field
 from conspectus.ingest.prepare import period
 from conspectus.memory.documents import (
     A_MOMENT,
-    Alike,
+    NearDuplicates,
     as_ended,
-    as_given,
-    beside_of,
+    as_input,
+    as_of_filter,
     document_of,
     edge_of_fact,
     ends_of_fact,
-    known_at,
+    memory_filter,
     remade,
-    remembered,
     same_edge,
+    store_metadata,
     version_of,
 )
 from conspectus.memory.scopes import graph_name, home_name, scope_of
@@ -51,12 +51,12 @@ class MemoryFacts:
         self._reader = reader
         self.graphs = graphs
 
-    async def check(self, home: Source, place: SourceRef, given: Sequence[NewMemory]) -> None:
+    async def check(self, home: Source, place: SourceRef, memories: Sequence[NewMemory]) -> None:
         """Refuse facts that cannot be stated, and have a graph where there are some to state.
 
         Raises InvalidInput, or PermissionDenied for who may not write into it.
         """
-        facts = [each for each in given if each.fact is not None]
+        facts = [each for each in memories if each.fact is not None]
         if not facts:
             return
         now = self._parts.clock()
@@ -97,15 +97,15 @@ class MemoryFacts:
             await self._close(homes, memory, *gone)
         if own is None or own.closed_by is None:
             return tuple(gone)
-        await self._end(homes, home, replace(own, evidence=memory), kept=False)
+        await self._end(homes, home, replace(own, evidence=memory), version=False)
         for each in await self._edges_here(home, [own.closed_by]):
             if each.evidence not in {None, memory}:
-                await self._close(homes, str(each.evidence), memory, kept=True)
+                await self._close(homes, str(each.evidence), memory, version=True)
         return tuple(gone)
 
     async def _take_back(self, place: SourceRef, home: Source, before: Memory, new: NewMemory) -> None:
         """End what a memory stated and does not state any more, unless something else ended it."""
-        now, was = self._parts.clock(), as_given(before)
+        now, was = self._parts.clock(), as_input(before)
         edge = edge_of_fact(was, before.id, now)
         if new.fact is not None and same_edge(edge, edge_of_fact(new, before.id, now)):
             return
@@ -121,7 +121,7 @@ class MemoryFacts:
     async def _edges_here(self, home: Source, edges: list[str]) -> list[Edge]:
         return await self.graphs.edges_by_id(graph_name(scope_of(home.name)), home.collection, edges)
 
-    async def _end(self, homes: MemorySources, home: Source, edge: Edge, *, kept: bool = True) -> bool:
+    async def _end(self, homes: MemorySources, home: Source, edge: Edge, *, version: bool = True) -> bool:
         """Say of the memory of an edge what ended its fact, and when; whether it is there."""
 
         async def ended(memory: Memory) -> Memory:
@@ -131,20 +131,22 @@ class MemoryFacts:
                 return replace(memory, valid_until=now.valid_until, closed_by=by)
             return memory
 
-        return await self._revise(homes, str(edge.evidence), ended, kept=kept)
+        return await self._revise(homes, str(edge.evidence), ended, version=version)
 
-    async def _close(self, homes: MemorySources, memory: str, *ended: str, kept: bool = False) -> None:
+    async def _close(self, homes: MemorySources, memory: str, *ended: str, version: bool = False) -> None:
         """Say of a memory which ones it ended."""
 
         async def closing(each: Memory) -> Memory:
             return replace(each, closes=tuple(dict.fromkeys((*each.closes, *ended))))
 
-        await self._revise(homes, memory, closing, kept=kept)
+        await self._revise(homes, memory, closing, version=version)
 
-    async def _revise(self, homes: MemorySources, memory: str, change: MemoryChange, *, kept: bool) -> bool:
+    async def _revise(
+        self, homes: MemorySources, memory: str, change: MemoryChange, *, version: bool
+    ) -> bool:
         """Update a memory, again if it changes meanwhile; return whether it exists.
 
-        The old text is `kept` as a version, unless it was stored a moment ago.
+        With `version`, the old state is stored as a version first.
         """
         while True:
             stored = await self._reader.stored.documents(homes, [memory])
@@ -154,19 +156,19 @@ class MemoryFacts:
             before, after = found[0], await change(found[0])
             try:
                 if after != before:
-                    await self._rewrite(homes, before, after, kept=kept)
+                    await self._rewrite(homes, before, after, version=version)
             except PreconditionFailed:
                 continue
             return True
 
-    async def _rewrite(self, homes: MemorySources, before: Memory, after: Memory, *, kept: bool) -> None:
-        if kept:
-            await self.revise(homes, before, as_given(after), beside_of(after))
+    async def _rewrite(self, homes: MemorySources, before: Memory, after: Memory, *, version: bool) -> None:
+        if version:
+            await self.revise(homes, before, as_input(after), store_metadata(after))
             return
         source = homes.by_id[before.document.source]
         known: dict[str, Json] = {KNOWN_FROM: canonical(before.known_from)}
         fresh = document_of(
-            as_given(after), before.scope, now=self._parts.clock(), beside=beside_of(after) | known
+            as_input(after), before.scope, now=self._parts.clock(), beside=store_metadata(after) | known
         )
         await self._context.write([replace(fresh, if_match=before.document.fingerprint)], source)
 
@@ -182,7 +184,7 @@ class MemoryFacts:
         self._context.may_edit(homes.place, before.document, "change a memory")
         # A clock that was set back makes no version older than the one before it.
         now = max(self._parts.clock(), before.known_from + timedelta(microseconds=1))
-        stays = beside_of(before)
+        stays = store_metadata(before)
         if new.fact != before.fact:
             stays.pop(CLOSED_BY, None)
         fresh = remade(before, new, now=now, beside=stays | (beside or {}))
@@ -237,20 +239,20 @@ class MemoryWriter:
     ) -> list[MemoryWritten]:
         """Write a batch, of which no key comes twice; with the `embedder`, a few with their vectors."""
         stored = await self._stored_before(home, place, scope, batch)
-        near = await self._said_alike(home, place, batch, stored)
+        near = await self._near_duplicates(home, place, batch, stored)
         now = self._parts.clock()
         fresh, places = [], []
         done: dict[int, MemoryWritten] = {}
-        told: dict[int, NewMemory] = {}
+        inputs: dict[int, NewMemory] = {}
         for number, (new, alike) in enumerate(zip(batch, near, strict=True)):
             known = stored.get(new.key or "")
             if known is not None:
-                told[number] = replace(new, at=as_given(known).at if new.at is None else new.at)
-                done[number] = await self._remember_again(home, place, told[number], known)
+                inputs[number] = replace(new, at=as_input(known).at if new.at is None else new.at)
+                done[number] = await self._update_existing(home, place, inputs[number], known)
                 continue
             beside: dict[str, Json] = {NEAR: list(alike)} if alike else {}
-            told[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
-            fresh.append(document_of(told[number], scope, now=now, beside=beside))
+            inputs[number] = replace(new, at=now + number * A_MOMENT if new.at is None else new.at)
+            fresh.append(document_of(inputs[number], scope, now=now, beside=beside))
             places.append(number)
         behind = place.collection if len(fresh) <= MAX_COMPARED else None
         put: Sequence[Written] = ()
@@ -260,7 +262,7 @@ class MemoryWriter:
             done[number] = MemoryWritten(written.id, written.outcome, near[number])
         return [
             await self._facts.stated(
-                home, place, told[number], done[number], stored.get(told[number].key or "")
+                home, place, inputs[number], done[number], stored.get(inputs[number].key or "")
             )
             for number in sorted(done)
         ]
@@ -276,43 +278,45 @@ class MemoryWriter:
         found = await self._reader.keyed(homes, home, keys)
         return {each.document.key: each for each in found}
 
-    async def _remember_again(
-        self, home: Source, place: SourceRef, new: NewMemory, known: Memory
+    async def _update_existing(
+        self, home: Source, place: SourceRef, new: NewMemory, stored: Memory
     ) -> MemoryWritten:
         """Store a memory whose key exists:
 
         as a new version if its text differs. If it is deleted meanwhile, it is stored again.
         """
-        homes = await self._reader.homes(known.scope, place.collection.id)
-        found: list[Memory] = [known]
+        homes = await self._reader.homes(stored.scope, place.collection.id)
+        found: list[Memory] = [stored]
         while found:
-            known, ended = found[0], as_ended(new, found[0])
-            if _said(ended) == _said(as_given(known)):
-                return MemoryWritten(known.id, "unchanged", known.near)
+            stored, ended = found[0], as_ended(new, found[0])
+            if _identity(ended) == _identity(as_input(stored)):
+                return MemoryWritten(stored.id, "unchanged", stored.near)
             try:
-                written = await self._facts.revise(homes, known, ended)
+                written = await self._facts.revise(homes, stored, ended)
             except PreconditionFailed:
-                found = await self._reader.keyed(homes, home, [known.document.key])
+                found = await self._reader.keyed(homes, home, [stored.document.key])
                 continue
-            return MemoryWritten(written.id, written.outcome, known.near)
-        fresh = document_of(new, known.scope, now=self._parts.clock(), beside={})
+            return MemoryWritten(written.id, written.outcome, stored.near)
+        fresh = document_of(new, stored.scope, now=self._parts.clock(), beside={})
         written = (await self._context.write([fresh], home))[0]
         return MemoryWritten(written.id, written.outcome)
 
-    async def _said_alike(
+    async def _near_duplicates(
         self, home: Source, place: SourceRef, batch: Sequence[NewMemory], stored: dict[str, Memory]
     ) -> list[tuple[str, ...]]:
         """For each new memory those stored in the same place that say nearly the same."""
-        alike = Alike(place.collection.language)
+        alike = NearDuplicates(place.collection.language)
         found: list[tuple[str, ...]] = []
         for new in batch:
             skip = len(batch) > MAX_COMPARED or new.key in stored or not alike.terms(new.text)
             found.append(() if skip else await self._alike(home, place, new, alike))
         return found
 
-    async def _alike(self, home: Source, place: SourceRef, new: NewMemory, alike: Alike) -> tuple[str, ...]:
+    async def _alike(
+        self, home: Source, place: SourceRef, new: NewMemory, alike: NearDuplicates
+    ) -> tuple[str, ...]:
         opened = await self._core.open_indexes.current(place.collection)
-        here = And((Eq("source", home.id), remembered(), known_at(None)))
+        here = And((Eq("source", home.id), memory_filter(), as_of_filter(None)))
         words = new.text[: self._parts.settings.max_query_characters]
         found = await opened.index.search(Probe(place.narrowed(here), words, None, COMPARED))
         rows = await self._authorized.rows(place)([ChunkId(int(each)) for each in found.ids])
@@ -336,7 +340,7 @@ def runs(batch: Sequence[NewMemory]) -> Iterator[list[NewMemory]]:
         yield run
 
 
-def _said(new: NewMemory) -> tuple[object, ...]:
+def _identity(new: NewMemory) -> tuple[object, ...]:
     """All properties of a memory that identify it once it is stored."""
     times = tuple(period(getattr(new, each), field=each) for each in ("at", "valid_from", "valid_until"))
     what = (clean(new.text), new.role, new.speaker, new.kind, new.pinned, new.fact, tuple(new.entities))

@@ -9,7 +9,7 @@ from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext, Service
 from conspectus.engine.jobs import JobQueue
-from conspectus.engine.memory_reads import BATCH, MemoryReader, let_go
+from conspectus.engine.memory_reads import BATCH, MemoryReader, delete_selected
 from conspectus.errors import ConspectusError
 from conspectus.ingest.job_execution import Outcome, Tell
 from conspectus.memory.retention import (
@@ -19,7 +19,7 @@ from conspectus.memory.retention import (
     days_before,
     holding,
     read_from,
-    written_for,
+    rule_address,
 )
 from conspectus.memory.scopes import MEMORIES, beyond, checked, holds, scope_of
 from conspectus.model.access import Person
@@ -29,7 +29,7 @@ from conspectus.model.memory import MEMORY, MemoryReceipt, Retention, RetentionR
 from conspectus.model.pages import pages
 from conspectus.model.records import Json
 from conspectus.ports.jobs import JobPlace, JobScope
-from conspectus.ports.memories import KeptRetention
+from conspectus.ports.memories import StoredRetention
 from conspectus.text.hashing import stable_id
 
 logger = logging.getLogger(__name__)
@@ -66,7 +66,7 @@ class RetentionRules:
         return Outcome(counts_of(None if counted is None else counted.result))
 
     async def due(
-        self, place: SourceRef, rules: Sequence[KeptRetention], scope: Scope | None
+        self, place: SourceRef, rules: Sequence[StoredRetention], scope: Scope | None
     ) -> Sequence[DocumentId]:
         """The memories that these rules delete, if the person may delete them. Raises PermissionDenied."""
         scopes = [(read_from(each.begins), each.retention) for each in rules]
@@ -90,12 +90,12 @@ class RetentionRules:
             due += found
         return due
 
-    async def of(self, place: SourceRef) -> Sequence[KeptRetention]:
+    async def of(self, place: SourceRef) -> Sequence[StoredRetention]:
         """The rules of a collection that the person may know."""
-        kept = await self._parts.memories.retentions(place.collection.id)
-        return [each for each in kept if place.whole or each.owner == self._person.id]
+        rule = await self._parts.memories.retentions(place.collection.id)
+        return [each for each in rule if place.sees_all or each.owner == self._person.id]
 
-    async def note_run(self, rules: Sequence[KeptRetention]) -> None:
+    async def note_run(self, rules: Sequence[StoredRetention]) -> None:
         """Keep that these rules were carried out now."""
         now = self._parts.clock()
         for each in rules:
@@ -132,15 +132,15 @@ class RetentionService(Service):
             made = await self._writer.collection(collection)
             await self._context.extract_entities(made.id)
         home = await self._changeable(scope, collection)
-        begins = written_for(scope)
+        begins = rule_address(scope)
         name = stable_id("retention", home, begins)
-        await self._parts.memories.put_retention(KeptRetention(name, home, begins, rule, self._person.id))
+        await self._parts.memories.put_retention(StoredRetention(name, home, begins, rule, self._person.id))
 
     async def delete(self, *, scope: Scope, collection: str = MEMORY) -> None:
         """Delete the retention rule of a scope, if it has one. Raises PermissionDenied."""
         require_scope(self._person, "write", "set a retention rule")
         home = await self._changeable(checked(scope), collection)
-        await self._parts.memories.drop_retention(stable_id("retention", home, written_for(scope)))
+        await self._parts.memories.drop_retention(stable_id("retention", home, rule_address(scope)))
 
     async def _changeable(self, scope: Scope, collection: str) -> CollectionId:
         """The collection in which the person may change the rule of this scope. Raises PermissionDenied."""
@@ -164,7 +164,7 @@ class RetentionService(Service):
         place = await self._authorized.place(collection)
         rules = await self._rules.of(place)
         due = await self._rules.due(place, rules, None if scope is None else checked(scope))
-        receipt = await let_go(self._context, due, pinned=False, dry_run=dry_run)
+        receipt = await delete_selected(self._context, due, pinned=False, dry_run=dry_run)
         if scope is None and not dry_run:
             await self._rules.note_run(rules)
         return receipt
@@ -184,16 +184,16 @@ class RetentionService(Service):
         """
         minutes = self._parts.settings.retention_interval_minutes
         if minutes:
-            self._core.keep_running(
+            self._core.ensure_running(
                 RetentionWorker,
-                lambda: RetentionWorker(self._keep_due, turn=self._parts.keeping, pause=60.0 * minutes),
+                lambda: RetentionWorker(self._start_due_jobs, turn=self._parts.keeping, pause=60.0 * minutes),
             )
 
-    async def _keep_due(self) -> None:
+    async def _start_due_jobs(self) -> None:
         """Start a job for each of those whose rules are due and let something go."""
         pause, now = timedelta(minutes=self._parts.settings.retention_interval_minutes), self._parts.clock()
-        kept = sorted(await self._parts.memories.retentions(), key=_keeper)
-        for (collection, owner), rules in groupby(kept, key=_keeper):
+        rule = sorted(await self._parts.memories.retentions(), key=_keeper)
+        for (collection, owner), rules in groupby(rule, key=_keeper):
             late = [each for each in rules if each.last_run is None or not now - pause < each.last_run <= now]
             if not late:
                 continue
@@ -205,7 +205,7 @@ class RetentionService(Service):
                     "retention_failed owner=%(owner)s code=%(code)s", {"owner": owner, "code": fault.code}
                 )
 
-    async def _keep_own(self, collection: CollectionId, rules: Sequence[KeptRetention]) -> None:
+    async def _keep_own(self, collection: CollectionId, rules: Sequence[StoredRetention]) -> None:
         place = await self._authorized.place_of(collection)
         if not await self._rules.due(place, rules, None):
             await self._rules.note_run(rules)
@@ -226,5 +226,5 @@ class RetentionService(Service):
         )
 
 
-def _keeper(kept: KeptRetention) -> tuple[str, str]:
-    return kept.collection, kept.owner
+def _keeper(rule: StoredRetention) -> tuple[str, str]:
+    return rule.collection, rule.owner

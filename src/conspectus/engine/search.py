@@ -10,14 +10,14 @@ from uuid import uuid4
 
 import numpy as np
 
-from conspectus.access.graph_reader import graphs_seen
+from conspectus.access.graph_reader import visible_graphs
 from conspectus.access.policy import require_scope
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import STOPPED, EngineContext, Service
 from conspectus.engine.graph_access import connections
 from conspectus.errors import Conflict, NotFound, ProviderError
 from conspectus.graph.expansion import GraphCandidates
-from conspectus.memory.documents import known_at
+from conspectus.memory.documents import as_of_filter
 from conspectus.model.access import AuditEntry, User
 from conspectus.model.filter import And, Filter
 from conspectus.model.ids import ChunkId, SourceId, UserId
@@ -25,15 +25,15 @@ from conspectus.model.query import EVERYWHERE, Budget, Query, QueryContext, Quer
 from conspectus.model.records import Document, EmbeddingSpace
 from conspectus.model.results import ContextWindow, ExplanationAs, Hit, MissingGrant, Reranking, Retrieval
 from conspectus.ports import Embedder, Index
-from conspectus.ports.jobs import asking
+from conspectus.ports.jobs import on_behalf_of
 from conspectus.retrieval.chains import ChainReader, with_chains
 from conspectus.retrieval.pipeline import checked_query, merged, search
 from conspectus.retrieval.ranking import SearchContext, reordered, reranked
-from conspectus.retrieval.scoring import RankingContext, profile_named
+from conspectus.retrieval.scoring import RankingContext, profile_by_name
 from conspectus.text.clean import sentences
 from conspectus.window.build import WindowOptions, build_window
 from conspectus.window.cost_estimate import Focus
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 MIN_CANDIDATES = 50
 RERANKED = 5
@@ -74,7 +74,7 @@ class Searcher:
 
     async def search(self, query: Query, also: Document | None = None) -> Retrieval:
         """Run a query; the chunks of `also` are ranked whether a retriever finds them or not."""
-        with asking(self._asker):
+        with on_behalf_of(self._asker):
             found = await self._find(query, also)
             return await self.finish(query, _with_highest(query, found))
 
@@ -98,7 +98,7 @@ class Searcher:
         start = perf_counter()
         opened = await self._core.open_indexes.current(place.collection)
         updated = {"index_update": (perf_counter() - start) * 1_000}
-        filter = await self._known(query, place)
+        filter = await self._version_filter(query, place)
         context = SearchContext(
             collection=place.collection,
             index=opened.index,
@@ -106,7 +106,7 @@ class Searcher:
             hydrate=self._authorized.rows(place),
             embedder=self._embedder(opened.space) or "the collection has no vectors, or no embedder for them",
             filter=place.narrowed(filter),
-            sources=place.counted(query.filter),
+            sources=place.counted_sources(query.filter),
             standing=ranking,
             alone=alone,
             query=query.query,
@@ -125,9 +125,9 @@ class Searcher:
         how: WindowBuilder,
     ) -> ContextWindow:
         """Build a window of as many hits as it takes to fill it."""
-        count, chosen = self._parts.counter(budget.tokenizer), renderer_named(format)
-        most = self._parts.settings.max_limit
-        limit = min(max(MIN_CANDIDATES, budget.max_tokens // how.each), most)
+        count, chosen = self._parts.counter(budget.tokenizer), renderer_by_name(format)
+        maximum = self._parts.settings.max_limit
+        limit = min(max(MIN_CANDIDATES, budget.max_tokens // how.each), maximum)
         while True:
             found = await search(limit)
             start = perf_counter()
@@ -135,13 +135,13 @@ class Searcher:
             took = {"pack_and_render": (perf_counter() - start) * 1_000}
             own = sum(hit.along_with is None for hit in found.hits)
             enough = window.tokens >= FULL * window.max_tokens or own < limit
-            if enough or how.once or limit == most:
+            if enough or how.once or limit == maximum:
                 near = await self._nearest(found, window)
                 if near:
                     found = replace(found, nearest=near)
                     window = build_window(found, budget, chosen, count, how.options)
                 return replace(window, timings={**window.timings, **took})
-            limit = min(4 * limit, most)
+            limit = min(4 * limit, maximum)
 
     async def _nearest(self, found: Retrieval, window: ContextWindow) -> dict[int, tuple[float, ...]]:
         """Similarities of the sentences of truncated hits that share no term with the query."""
@@ -171,12 +171,12 @@ class Searcher:
 
     async def _with_chains(self, query: Query, found: Retrieval) -> Retrieval:
         """The hits with their ancestors and replies."""
-        authorized, most = self._authorized, self._parts.settings.max_thread_chunks
+        authorized, maximum = self._authorized, self._parts.settings.max_thread_chunks
         start = perf_counter()
         reading = ChainReader(
-            authorized.threaded, authorized.beginnings, authorized.passages, query.filter, most
+            authorized.threaded, authorized.beginnings, authorized.passages, query.filter, maximum
         )
-        found = await with_chains(found, reading, most=query.thread_messages)
+        found = await with_chains(found, reading, maximum=query.thread_messages)
         return replace(found, timings={**found.timings, "chains": (perf_counter() - start) * 1_000})
 
     async def _find(self, query: Query, also: Document | None) -> Retrieval:
@@ -227,7 +227,7 @@ class Searcher:
         """The query context with its channel, if the person may read it. Raises NotFound."""
         if query_context is None:
             return None
-        profile = profile_named(query_context.profile)
+        profile = profile_by_name(query_context.profile)
         at = query_context.at or self._parts.clock()
         if query_context.channel is None:
             return RankingContext(profile, at)
@@ -256,7 +256,7 @@ class Searcher:
     ) -> GraphCandidates | None:
         if query.graph is None:
             return None
-        named = await graphs_seen(self._authorized, place, where, query.graph.graphs)
+        named = await visible_graphs(self._authorized, place, where, query.graph.graphs)
         all_of_them = list(dict.fromkeys((*graphs, *named)))
         return await connections(self._core, place, all_of_them, where=where, as_of=query.as_of)
 
@@ -266,18 +266,18 @@ class Searcher:
         """The hits, with a notice if vector search is incomplete."""
         problem = self._core.backfill.problem(place.collection)
         if problem is not None:
-            said = str(problem) if place.whole else STOPPED
+            said = str(problem) if place.sees_all else STOPPED
             return replace(found, notices=(*found.notices, said))
         if found.hits or space is None or "vector" not in query.retrievers or not query.query.strip():
             return found
-        waits = await self._authorized.waits(place, space, query.filter)
+        waits = await self._authorized.has_pending(place, space, query.filter)
         return replace(found, notices=(*found.notices, PENDING)) if waits else found
 
-    async def _known(self, query: Query, place: SourceRef) -> Filter:
+    async def _version_filter(self, query: Query, place: SourceRef) -> Filter:
         """The filter of the query, and of `as_of`: without it, only current versions."""
         if query.as_of is None and not await self._core.versions.are_in(place.collection):
             return query.filter
-        return And((known_at(query.as_of), query.filter))
+        return And((as_of_filter(query.as_of), query.filter))
 
 
 class SearchService(Service):
@@ -336,7 +336,7 @@ class SearchService(Service):
         budget leaves out or cuts, or those of the document, say from which budget on they are in it.
         """
         stored = None if document is None else (await self._authorized.document(document))[0]
-        found = await self._searcher.search(self._whole_query(query, options), also=stored)
+        found = await self._searcher.search(self._max_query(query, options), also=stored)
         below = (*found.below_min_confidence, *found.below_min_similarity)
         ranked = {hit.document.id for hit in (*found.hits, *below)}
         if stored is not None and stored.id not in ranked:
@@ -355,7 +355,7 @@ class SearchService(Service):
         Only managers of the whole collection may. Each call is noted in the audit log before it is answered.
         Raises NotFound, PermissionDenied, or Conflict for a user who is disabled.
         """
-        asked = self._whole_query(query, options)
+        asked = self._max_query(query, options)
         place = await self._authorized.place(asked.collection)
         require_scope(self._person, "admin", SEE_AS)
         place.require("manager", SEE_AS)
@@ -387,7 +387,7 @@ class SearchService(Service):
         Without a reranker, or if it fails, returns the first hits in the given order, without relevance and
         with a notice.
         """
-        with asking(self._person.id):
+        with on_behalf_of(self._person.id):
             return await reranked(query, hits, self._parts.reranker, limit=limit)
 
     async def search_and_rerank(
@@ -406,7 +406,7 @@ class SearchService(Service):
         given: QueryOptions = {"collection": EVERYWHERE, "min_similarity": MIN_SIMILARITY, **options}
         return await self.window(query, max_tokens, **given)
 
-    def _whole_query(self, query: str | Query, options: QueryOptions) -> Query:
+    def _max_query(self, query: str | Query, options: QueryOptions) -> Query:
         """The query with the highest limit, unless one is given."""
         everything: QueryOptions = {"limit": self._parts.settings.max_limit, **options}
         return checked_query(query, everything, self._parts.settings)
@@ -417,7 +417,7 @@ class SearchService(Service):
         options = options or WindowOptions(parts=True)
         budget = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
         count = self._parts.counter(budget.tokenizer)
-        return build_window(found, budget, renderer_named("text"), count, options)
+        return build_window(found, budget, renderer_by_name("text"), count, options)
 
     async def _other(self, user: str) -> User:
         found = await self._parts.accounts.user(user)
@@ -434,7 +434,7 @@ class SearchService(Service):
         counted = Counter(each.source for each in window.trace)
         shown = Counter(each.source for each in window.trace if each.status in {"included", "truncated"})
         sources = await self._authorized.sources_called(place, list(counted))
-        hidden = [each for each in sources if each.id in counted and not (seen and seen.seen([each]))]
+        hidden = [each for each in sources if each.id in counted and not (seen and seen.visible([each]))]
         grants = (
             MissingGrant(each.id, each.name, "viewer", counted[each.id], shown[each.id]) for each in hidden
         )

@@ -78,9 +78,9 @@ def as_caption(document: Document, text: str, clock: StreamClock) -> Caption:
     return Caption(document, text, start, end, shown(start, clock), shown(end, clock))
 
 
-def as_shown(document: Document, clock: StreamClock) -> ShownCaption:
+def with_clock_times(document: Document, clock: StreamClock) -> ShownCaption:
     """A caption of a window with its times on the clock of its stream."""
-    told = {field.name: getattr(document, field.name) for field in fields(document)}
+    values = {field.name: getattr(document, field.name) for field in fields(document)}
     timed = as_caption(document, "", clock)
     times = {name: getattr(timed, name) for name in ("start", "end", "start_text", "end_text")}
-    return ShownCaption(**told, **times)
+    return ShownCaption(**values, **times)

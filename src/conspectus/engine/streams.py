@@ -61,7 +61,7 @@ from conspectus.model.streams import (
     StreamWindow,
 )
 from conspectus.ports import Progress
-from conspectus.text.times import StreamClock, clock_of, zone_named
+from conspectus.text.times import StreamClock, clock_of, zone_by_name
 
 PAGE = 1_000
 CHANGES = 100
@@ -101,16 +101,16 @@ class StreamService(Service):
             raise Conflict("stream", new.name, f"is the name of a source of the kind {found.kind}")
         stored = {} if found is None else found.metadata
         if new.time_zone is not None:
-            zone_named(new.time_zone)
+            zone_by_name(new.time_zone)
         zone = new.time_zone or stored.get(ZONE)
         origin = origin_of(new.start_time, zone if isinstance(zone, str) else None)
         if found is not None and origin is not None and origin != stored.get(ORIGIN):
             await self._require_empty(place, found)
         given = {TITLE: new.title, ORIGIN: origin, ZONE: new.time_zone, LIVE: new.live}
-        told = stream_metadata(stored, given, new.metadata)
-        if found is None or told != stored:
+        merged = stream_metadata(stored, given, new.metadata)
+        if found is None or merged != stored:
             with as_field("name", was="source"):
-                found = (await self._writer.source(new.name, new.collection, told, "stream"))[0]
+                found = (await self._writer.source(new.name, new.collection, merged, "stream"))[0]
         made = await self._reader.stream(place, found)
         if new.live is False:
             await self._live.stream_ended(made)
@@ -219,26 +219,26 @@ class StreamService(Service):
         that fails is named in the report and does not stop the others. Only the owner may
         give a path. Raises PermissionDenied.
         """
-        taken = CaptionCounts()
+        counts = CaptionCounts()
         progress = options.get("progress")
         given = await asyncio.to_thread(self._caption_files, files)
         for number, (name, data, is_named) in enumerate(given):
             if progress is not None:
                 progress("reading", number, len(given))
-            if name in taken.names:
-                taken.failures.append((name if isinstance(data, bytes) else str(data), SAME_NAME))
+            if name in counts.names:
+                counts.failures.append((name if isinstance(data, bytes) else str(data), SAME_NAME))
                 continue
-            taken.names.add(name)
+            counts.names.add(name)
             try:
-                await self._take_captions(taken, name, data, stream, collection=collection, options=options)
+                await self._take_captions(counts, name, data, stream, collection=collection, options=options)
             except (PermissionDenied, NotFound):
                 raise
             except ConspectusError as fault:
-                taken.fail(name, fault, skips=not is_named or options.get("skip_unsupported", False))
-        if taken.streams:
+                counts.fail(name, fault, skips=not is_named or options.get("skip_unsupported", False))
+        if counts.streams:
             place = await self._authorized.place(collection)
             await self._context.embed_in(place, wait=options.get("wait", False), progress=progress)
-        return taken.report()
+        return counts.report()
 
     async def search(self, query: str, **options: Unpack[StreamQueryOptions]) -> Moments:
         """Find the moments of streams that answer a query, best first.
@@ -296,7 +296,7 @@ class StreamService(Service):
 
     async def _take_captions(
         self,
-        taken: CaptionCounts,
+        counts: CaptionCounts,
         name: str,
         data: bytes | Path,
         stream: str | None,
@@ -309,7 +309,7 @@ class StreamService(Service):
         read = self._parts.make_captions().read
         track = await asyncio.to_thread(read, raw, name, sentences=options.get("sentences", True))
         if track.notice:
-            taken.notices.append(f"{name}: {track.notice}")
+            counts.notices.append(f"{name}: {track.notice}")
         for of, captions in by_video(track, name, stream).items():
             if track.title and stream is None:
                 await self.put(NewStream(of, collection=collection, title=track.title))
@@ -320,15 +320,15 @@ class StreamService(Service):
                 replace=options.get("replace", True),
                 progress=options.get("progress"),
             )
-            taken.count(of, written)
+            counts.count(of, written)
             await self._drop_others(of, collection, name, {str(each.id) for each in written})
 
-    async def _drop_others(self, stream: str, collection: str, name: str, kept: set[str]) -> None:
+    async def _drop_others(self, stream: str, collection: str, name: str, kept_keys: set[str]) -> None:
         """Delete what the file had before and has no longer."""
         place, source = await self._reader.source(stream, collection)
         where = And((Eq("source", source.id), Eq("kind", "caption"), Eq((FILE,), name)))
         stored = pages(self._documents.list, collection=place.collection.id, filter=where, limit=PAGE)
-        if gone := [each.id async for page in stored for each in page.documents if each.id not in kept]:
+        if gone := [each.id async for page in stored for each in page.documents if each.id not in kept_keys]:
             await self._documents.delete(gone)
 
     def _caption_files(
@@ -347,10 +347,10 @@ class StreamService(Service):
         return found
 
     def _bytes_of(self, data: bytes | Path) -> bytes:
-        most = self._parts.settings.max_file_bytes
+        maximum = self._parts.settings.max_file_bytes
         size = len(data) if isinstance(data, bytes) else data.stat().st_size
-        if size > most:
-            raise TooLarge("file", size=size, limit=most)
+        if size > maximum:
+            raise TooLarge("file", size=size, limit=maximum)
         return data if isinstance(data, bytes) else data.read_bytes()
 
     async def _write_captions(

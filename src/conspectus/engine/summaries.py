@@ -18,7 +18,7 @@ from conspectus.ports import Progress
 from conspectus.ports.jobs import JobPlace, JobScope
 from conspectus.ports.streams import SavedSummary, Span
 from conspectus.streams.summarizer import spot
-from conspectus.streams.summary_runner import NotKept, request_from_json, request_to_json
+from conspectus.streams.summary_runner import NotStored, request_from_json, request_to_json
 from conspectus.text.times import clock_of
 
 
@@ -39,63 +39,63 @@ class LiveSummaries:
         standing = await self._parts.summaries.standing(source.id)
         if standing is None or self._parts.chat_model is None:
             return
-        asked = await self._pipeline.resolved(request_from_json(standing.request))
-        if await self._is_due(asked, indexes):
-            await self.fill(asked, standing)
+        request = await self._pipeline.resolved(request_from_json(standing.request))
+        if await self._is_due(request, indexes):
+            await self.fill(request, standing)
 
-    async def _is_due(self, asked: ResolvedSummaryRequest, indexes: Collection[int | None]) -> bool:
+    async def _is_due(self, request: ResolvedSummaryRequest, indexes: Collection[int | None]) -> bool:
         """Whether a batch may be full that was not before; looks only at the end, or where indexes point."""
-        size, model = asked.request.batch_size, self._parts.chat_model
-        source = asked.source
+        size, model = request.request.batch_size, self._parts.chat_model
+        source = request.source
         numbers = {each // size for each in indexes if each is not None}
         if None not in indexes:
             for number in sorted(numbers):
                 span = Span(first=number * size, last=number * size + size - 1)
-                if len(await self._reader.timeline(asked.place, source, span)) == size:
+                if len(await self._reader.timeline(request.place, source, span)) == size:
                     return True
             return False
-        borders = await self._parts.summaries.borders(source.id, asked.named(model.name if model else ""))
+        borders = await self._parts.summaries.borders(source.id, request.named(model.name if model else ""))
         if not borders:
-            return len(await self._reader.timeline(asked.place, source, Span())) >= size
+            return len(await self._reader.timeline(request.place, source, Span())) >= size
         last = borders[-1]
         begin = last.last if last.full else last.first
         timed = begin[0] < float("inf")
         span = Span(start=clock_of(source).instant(begin[0])) if timed else Span()
         after = [
-            each for each in await self._reader.timeline(asked.place, source, span) if spot(each) >= begin
+            each for each in await self._reader.timeline(request.place, source, span) if spot(each) >= begin
         ]
         return len(after) - last.full >= size
 
-    async def fill(self, asked: ResolvedSummaryRequest, standing: SavedSummary) -> None:
+    async def fill(self, request: ResolvedSummaryRequest, standing: SavedSummary) -> None:
         """Summarize the full batches, unless a queued job will."""
-        source = asked.source
+        source = request.source
         scope = JobScope((JobPlace(source.collection),), ("queued",))
         for job in (await self._parts.work.job_store.jobs(scope)).jobs:
             if job.kind == "summary" and job.source == source.id and job.arguments.get("filling") is True:
                 return
-        await self._queue.submit(self.job(asked, standing, filling=True))
+        await self._queue.submit(self.job(request, standing, filling=True))
 
     async def stream_ended(self, stream: Stream) -> None:
         """Have all that is left summarized, and everything together."""
         standing = await self._parts.summaries.standing(stream.source.id)
         if standing is None:
             return
-        asked = await self._pipeline.resolved(request_from_json(standing.request))
-        await self._queue.submit(self.job(asked, standing))
+        request = await self._pipeline.resolved(request_from_json(standing.request))
+        await self._queue.submit(self.job(request, standing))
         await self._parts.summaries.stand(stream.source.id, None)
 
     def job(
-        self, asked: ResolvedSummaryRequest, standing: SavedSummary | None = None, *, filling: bool = False
+        self, request: ResolvedSummaryRequest, standing: SavedSummary | None = None, *, filling: bool = False
     ) -> Job:
         """A job for a request; for a live summary, in the name of its owner and with a model."""
-        source = asked.source
-        own = changed(asked.request, stream=source.id, collection=source.collection)
+        source = request.source
+        own = changed(request.request, stream=source.id, collection=source.collection)
         arguments: dict[str, Json] = {
             "request": request_to_json(own),
             "filling": filling,
             "standing": standing is not None,
         }
-        job = self._queue.new_job("summary", asked.place, source.id, title=source.name, arguments=arguments)
+        job = self._queue.new_job("summary", request.place, source.id, title=source.name, arguments=arguments)
         return job if standing is None else changed(job, owner=standing.owner)
 
 
@@ -126,8 +126,8 @@ class SummaryService(Service):
         the error of the model if no batch could be summarized, or not all of them together; InvalidInput,
         TooLarge or NotFound.
         """
-        asked = await self._pipeline.resolved(SummaryRequest(stream, **options))
-        return await self._pipeline.summarize(asked, SummaryOptions(progress=progress))
+        request = await self._pipeline.resolved(SummaryRequest(stream, **options))
+        return await self._pipeline.summarize(request, SummaryOptions(progress=progress))
 
     async def get(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Summary:
         """Return a stored summary without calling a model.
@@ -135,18 +135,18 @@ class SummaryService(Service):
         The options are those of `summarize`. A batch that is not stored is in `failures`. Raises NotFound if
         there is none, or it is outdated.
         """
-        asked = await self._pipeline.resolved(SummaryRequest(stream, **options))
-        with suppress(NotKept):
-            made = await self._pipeline.summarize(asked, SummaryOptions(reading=True))
+        request = await self._pipeline.resolved(SummaryRequest(stream, **options))
+        with suppress(NotStored):
+            made = await self._pipeline.summarize(request, SummaryOptions(reading=True))
             if made.text or made.outcome == "empty":
                 return made
-        raise NotFound("summary", asked.source.name)
+        raise NotFound("summary", request.source.name)
 
     async def start_job(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> Job:
         """Summarize in a background job, which is returned at once; `get` then returns the summary."""
         require_scope(self._person, "write", "start a summary job")
-        asked = await self._pipeline.resolved(SummaryRequest(stream, **options))
-        return await self._queue.submit(self._live.job(asked))
+        request = await self._pipeline.resolved(SummaryRequest(stream, **options))
+        return await self._queue.submit(self._live.job(request))
 
     async def set_live(self, stream: str, **options: Unpack[SummaryRequestOptions]) -> None:
         """Summarize each batch of a live stream when it is full, and the last one when the stream ends.
@@ -159,12 +159,12 @@ class SummaryService(Service):
             raise ChatNotConfigured
         if request.extractive:
             raise InvalidInput("extractive", "cannot be live: extractive summaries are made on request")
-        asked = await self._pipeline.resolved(
+        resolved = await self._pipeline.resolved(
             changed(request, stream=source.id, collection=source.collection)
         )
-        standing = SavedSummary(self._person.id, request_to_json(asked.request), self._parts.clock())
+        standing = SavedSummary(self._person.id, request_to_json(resolved.request), self._parts.clock())
         await self._parts.summaries.stand(source.id, standing)
-        await self._live.fill(asked, standing)
+        await self._live.fill(resolved, standing)
 
     async def stop_live(self, stream: str, *, collection: str = "default") -> None:
         """Stop summarizing a live stream; stored summaries stay."""

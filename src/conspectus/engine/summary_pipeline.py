@@ -51,7 +51,7 @@ from conspectus.streams.summarizer import (
 )
 from conspectus.streams.summary_runner import (
     Finished,
-    NotKept,
+    NotStored,
     checked,
     in_batches,
     in_turn,
@@ -69,7 +69,9 @@ PASSING: Final = (*SILENT, ChatBadAnswer)
 """Errors after which the same prompt may be answered."""
 MAX_FAILURES: Final = 3
 """Questions in a row that a model may leave unanswered before it is asked nothing more."""
-AGAIN: Final = "Your last answer could not be used: {reason}. Answer again, in the form that is asked for."
+RETRY_PROMPT: Final = (
+    "Your last answer could not be used: {reason}. Answer again, in the form that is asked for."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +107,7 @@ class SummaryModel:
         text = await self.paper.store.text(name)
         if text is None:
             if self.reading:
-                raise NotKept
+                raise NotStored
             async with self.turns:
                 text = await self._patiently(question, question)
                 await self._keep(name, text, question)
@@ -116,14 +118,14 @@ class SummaryModel:
         paper = self.paper
         captions = tuple((each, paper.fingerprints[each]) for each in question.captions)
         new = NewSummary(name, paper.recipe, text, captions, question.parts)
-        await paper.store.keep(paper.source, new)
+        await paper.store.add(paper.source, new)
 
-    async def _patiently(self, question: SummaryPrompt, asked: SummaryPrompt, attempt: int = 1) -> str:
+    async def _patiently(self, question: SummaryPrompt, request: SummaryPrompt, attempt: int = 1) -> str:
         """An answer that can be used, asked for again as long as that may help."""
         if len(self.silence) >= MAX_FAILURES:
             raise self.silence[-1]
         try:
-            text = await self._once(asked)
+            text = await self._once(request)
         except PASSING as fault:
             await self.patience.sleep(self._wait(attempt, fault))
             again = _with_reason(question, fault)
@@ -158,8 +160,8 @@ class SummaryModel:
     def _name(self, question: SummaryPrompt) -> str:
         """The same for equal prompts about equal captions to the same model."""
         said = [(each.role, each.content) for each in question.messages]
-        told = [self.paper.source, self.model.name, said, question.captions, question.parts]
-        return stable_id("summary", json.dumps(told))
+        value = [self.paper.source, self.model.name, said, question.captions, question.parts]
+        return stable_id("summary", json.dumps(value))
 
 
 def _with_reason(question: SummaryPrompt, fault: ChatError) -> SummaryPrompt:
@@ -167,7 +169,7 @@ def _with_reason(question: SummaryPrompt, fault: ChatError) -> SummaryPrompt:
     if not isinstance(fault, ChatBadAnswer):
         return question
     last = question.messages[-1]
-    reason = AGAIN.format(reason=escape(disarm(fault.reason)))
+    reason = RETRY_PROMPT.format(reason=escape(disarm(fault.reason)))
     return replace(
         question, messages=(*question.messages[:-1], replace(last, content=f"{last.content}\n\n{reason}"))
     )
@@ -219,65 +221,65 @@ class SummaryPipeline:
         """Do the work of a job for a summary."""
         if job.arguments.get("standing") is True and self._parts.chat_model is None:
             raise ChatNotConfigured
-        told = job.arguments.get("request")
-        asked = await self.resolved(request_from_json(told if isinstance(told, dict) else {}))
+        value = job.arguments.get("request")
+        request = await self.resolved(request_from_json(value if isinstance(value, dict) else {}))
         filling = job.arguments.get("filling") is True
         how = SummaryOptions(filling=filling, progress=lambda _, done, total: tell(done, total))
-        return Outcome(_counts(await self.summarize(asked, how)))
+        return Outcome(_counts(await self.summarize(request, how)))
 
     async def resolved(self, request: SummaryRequest) -> ResolvedSummaryRequest:
         """A request as it can be carried out. Raises InvalidInput, TooLarge or NotFound."""
         settings = self._parts.settings
-        ready = checked(request, most_characters=settings.max_chat_characters)
+        ready = checked(request, max_characters=settings.max_chat_characters)
         form = None if ready.schema is None else JsonSchemaOutput(ready.schema)
         place, source = await self._reader.source(ready.stream, ready.collection)
         span = span_of(ready.range, clock_of(source))
         return ResolvedSummaryRequest(ready, source, place, span, form)
 
-    async def summarize(self, asked: ResolvedSummaryRequest, how: SummaryOptions) -> Summary:
+    async def summarize(self, request: ResolvedSummaryRequest, how: SummaryOptions) -> Summary:
         """Make the requested summaries, with the model if there is one; one task at a time per request."""
-        model = None if asked.request.extractive else self._parts.chat_model
+        model = None if request.request.extractive else self._parts.chat_model
         if model is None:
-            return await self._extracted(asked)
-        name = asked.named(model.name)
-        lock = self._core.summary_locks.setdefault(f"{asked.source.id} {name}", asyncio.Lock())
+            return await self._extracted(request)
+        name = request.named(model.name)
+        lock = self._core.summary_locks.setdefault(f"{request.source.id} {name}", asyncio.Lock())
         if how.reading:
-            return await self._made(asked, model, how)
+            return await self._made(request, model, how)
         async with lock:
             for _ in range(ROUNDS - 1):
                 with suppress(PreconditionFailed):
-                    return await self._made(asked, model, how)
-            return await self._made(asked, model, how)
+                    return await self._made(request, model, how)
+            return await self._made(request, model, how)
 
-    async def _made(self, asked: ResolvedSummaryRequest, model: ChatModel, how: SummaryOptions) -> Summary:
+    async def _made(self, request: ResolvedSummaryRequest, model: ChatModel, how: SummaryOptions) -> Summary:
         """One attempt, with the captions as they are now."""
-        name, store = asked.named(model.name), self._parts.summaries
-        captions = await self._captions_of(asked)
-        parts = await self._batches(asked, name, captions, how)
+        name, store = request.named(model.name), self._parts.summaries
+        captions = await self._captions_of(request)
+        parts = await self._batches(request, name, captions, how)
         if not parts:
             return Summary("empty", "", model.name, ())
-        scribe = self._scribe(asked, model, captions, reading=how.reading)
-        writer = Summarizer(self._style(asked, model), scribe.ask, model.name)
+        scribe = self._scribe(request, model, captions, reading=how.reading)
+        writer = Summarizer(self._style(request, model), scribe.ask, model.name)
         how.done(0, len(parts))
 
         def done(count: int) -> None:
             how.done(count, len(parts))
 
-        if asked.request.mode == "refine":
+        if request.request.mode == "refine":
             finished = await in_turn(writer, parts, done)
         else:
             workers = 2 * max(1, self._parts.settings.summary_concurrency)
             finished = await in_batches(writer, parts, done, workers=workers, together=not how.filling)
         if not how.reading and not how.filling and finished.fault is None:
-            await store.tidy(asked.source.id, name, scribe.used)
-        made = reported(finished, model.name, asked.form, calls=scribe.calls)
-        return replace(made, batches=tuple(timed(each, clock_of(asked.source)) for each in made.batches))
+            await store.tidy(request.source.id, name, scribe.used)
+        made = reported(finished, model.name, request.form, calls=scribe.calls)
+        return replace(made, batches=tuple(timed(each, clock_of(request.source)) for each in made.batches))
 
     async def _batches(
-        self, asked: ResolvedSummaryRequest, name: str, captions: Sequence[Caption], how: SummaryOptions
+        self, request: ResolvedSummaryRequest, name: str, captions: Sequence[Caption], how: SummaryOptions
     ) -> list[Batch]:
         """The batches to summarize; where they were cut by time is kept before anything is asked."""
-        source, size = asked.source.id, asked.request.batch_size
+        source, size = request.source.id, request.request.batch_size
         if by_index(captions):
             made = batches(captions, size)
         else:
@@ -285,29 +287,31 @@ class SummaryPipeline:
             made = batches(captions, size, kept)
             borders = [each.border for each in made if each.full or not how.filling]
             if not how.reading and borders != list(kept):
-                await self._parts.summaries.keep_borders(source, name, borders)
+                await self._parts.summaries.set_boundaries(source, name, borders)
         return [each for each in made if each.full] if how.filling else made
 
-    async def _captions_of(self, asked: ResolvedSummaryRequest) -> list[Caption]:
-        most = self._parts.settings.max_summary_captions
-        found = await self._reader.timeline(asked.place, asked.source, asked.span)
-        if len(found) > most:
-            raise TooLarge("range", size=len(found), limit=most, unit="captions")
+    async def _captions_of(self, request: ResolvedSummaryRequest) -> list[Caption]:
+        maximum = self._parts.settings.max_summary_captions
+        found = await self._reader.timeline(request.place, request.source, request.span)
+        if len(found) > maximum:
+            raise TooLarge("range", size=len(found), limit=maximum, unit="captions")
         return [each for each in found if each.text.strip()]
 
     def _scribe(
-        self, asked: ResolvedSummaryRequest, model: ChatModel, captions: Sequence[Caption], *, reading: bool
+        self, request: ResolvedSummaryRequest, model: ChatModel, captions: Sequence[Caption], *, reading: bool
     ) -> SummaryModel:
         fingerprints = {each.document.id: each.document.fingerprint for each in captions}
-        paper = SummaryBatch(self._parts.summaries, asked.source.id, asked.named(model.name), fingerprints)
+        paper = SummaryBatch(
+            self._parts.summaries, request.source.id, request.named(model.name), fingerprints
+        )
         patience, turns = self._summary_patience, self._core.summary_turns
-        return SummaryModel(model, paper, asked.form, patience, turns, reading)
+        return SummaryModel(model, paper, request.form, patience, turns, reading)
 
-    def _style(self, asked: ResolvedSummaryRequest, model: ChatModel) -> Style:
-        clock = clock_of(asked.source)
+    def _style(self, request: ResolvedSummaryRequest, model: ChatModel) -> Style:
+        clock = clock_of(request.source)
         return Style(
-            instructions=asked.request.instructions,
-            form=None if asked.form is None else asked.form.text,
+            instructions=request.request.instructions,
+            form=None if request.form is None else request.form.text,
             window=model.window,
             count=self._parts.counter(model.tokenizer),
             shown=lambda seconds: shown(seconds, clock),
@@ -320,14 +324,14 @@ class SummaryPipeline:
         first = settings.job_backoff_ms / 1_000
         return RetryPolicy(max(1, settings.summary_max_attempts), first_wait=first, longest_wait=longest)
 
-    async def _extracted(self, asked: ResolvedSummaryRequest) -> Summary:
-        captions = await self._captions_of(asked)
+    async def _extracted(self, request: ResolvedSummaryRequest) -> Summary:
+        captions = await self._captions_of(request)
         if not captions:
             return Summary("empty", "", EXTRACTIVE, ())
-        clock, language = clock_of(asked.source), asked.place.collection.language
-        vectors = await self._caption_vectors(asked.place, captions)
+        clock, language = clock_of(request.source), request.place.collection.language
+        vectors = await self._caption_vectors(request.place, captions)
         chosen = await asyncio.to_thread(
-            extracted, captions, asked.request.sentences, terms=Analyzer(language).terms, vectors=vectors
+            extracted, captions, request.request.sentences, terms=Analyzer(language).terms, vectors=vectors
         )
         lines = [
             f"{between(each.start, each.end, lambda at: shown(at, clock))}{said}" for each, said in chosen

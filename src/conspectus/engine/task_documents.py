@@ -236,12 +236,12 @@ def changed(task: Task, changes: Mapping[str, Any]) -> Task:
     return checked(replace(task, **changes))
 
 
-def named_status(value: str | None) -> TaskStatus | None:
+def parse_status(value: str | None) -> TaskStatus | None:
     """A status to look for. Raises InvalidInput."""
     return None if value is None else one_of("status", value, STATUSES)
 
 
-def named_priority(value: str | None) -> Priority | None:
+def parse_priority(value: str | None) -> Priority | None:
     """A priority to look for. Raises InvalidInput."""
     return None if value is None else one_of("priority", value, PRIORITIES)
 
@@ -254,10 +254,10 @@ def one_of(field: str, value: object, values: tuple[Word, ...]) -> Word:
     raise InvalidInput(field, f"must be one of {', '.join(values)}")
 
 
-def _named(field: str, value: object, most: int) -> str:
+def _named(field: str, value: object, maximum: int) -> str:
     name = clean(value) if isinstance(value, str) else ""
-    if not name.strip() or len(name) > most:
-        raise InvalidInput(field, f"must have 1 to {most} characters, one of them visible")
+    if not name.strip() or len(name) > maximum:
+        raise InvalidInput(field, f"must have 1 to {maximum} characters, one of them visible")
     return name
 
 

@@ -21,9 +21,9 @@ from conspectus.engine.task_documents import (
     checked_attachment,
     is_stale,
     is_task,
-    named_priority,
-    named_status,
     nearness,
+    parse_priority,
+    parse_status,
     restated,
     task_document,
     task_key,
@@ -337,8 +337,8 @@ def _is_too_much(documents: Sequence[NewDocument]) -> bool:
 
 def _where(status: str | None, priority: str | None) -> Filter:
     """Tasks and attachments in that state, without documents that others added. Raises InvalidInput."""
-    state = named_status(status)
-    urgency = named_priority(priority)
+    state = parse_status(status)
+    urgency = parse_priority(priority)
     return And(
         (
             Eq("kind", "task"),

@@ -11,7 +11,7 @@ from conspectus.access.policy import among
 from conspectus.access.reader import SourceRef
 from conspectus.engine.context import EngineContext
 from conspectus.engine.search import Searcher, WindowBuilder
-from conspectus.engine.stream_reader import StreamReader, as_caption, as_shown, stream_of
+from conspectus.engine.stream_reader import StreamReader, as_caption, stream_of, with_clock_times
 from conspectus.ingest.captions import span_of
 from conspectus.model.filter import (
     EVERYTHING,
@@ -31,23 +31,23 @@ from conspectus.model.records import Document, Source
 from conspectus.model.results import Hit, Retrieval
 from conspectus.model.streams import Caption, Moment, Moments, Stream, StreamQuery, StreamRange, StreamWindow
 from conspectus.ports.streams import Extent, Span
-from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, MomentSpan, Seen, moments
+from conspectus.retrieval.moments import BEFORE, TYPICAL_SECONDS, MomentSpan, ScoredCaption, moments
 from conspectus.retrieval.pipeline import checked_query
 from conspectus.streams.caption_format import shown
 from conspectus.text.analyzer import analyzer_for
 from conspectus.text.times import EPOCH, StreamClock, clock_of, timecode, to_microseconds
-from conspectus.time_expressions import ClockFace, TimeExpression, described, time_said
+from conspectus.time_expressions import ClockFace, TimeExpression, described, find_time
 from conspectus.time_expressions.language import DAY
 from conspectus.time_expressions.points import shifted
 from conspectus.window.build import WindowOptions
 
-SEEN = In("kind", ("caption", "event"))
+CAPTIONS_AND_EVENTS = In("kind", ("caption", "event"))
 NEARING = frozenset({"before", "until", "by"})
 """For a query for what came before a time, the last candidate is the nearest."""
 
 MAX_SHOWN = 5
 """So many streams, and stretches of them, are named to people."""
-LEFT_OUT = "skipped_streams"
+SKIPPED_STREAMS = "skipped_streams"
 """The part of a plan that lists the streams without a time that the query names."""
 
 CENTURY = 36_525 * DAY
@@ -104,7 +104,11 @@ class ResolvedStreams:
     @property
     def filter(self) -> Filter:
         """The filter of candidates: captions and events of the streams, each within its own range."""
-        narrow = (SEEN,) if self.query.filter == EVERYTHING else (SEEN, self.query.filter)
+        narrow = (
+            (CAPTIONS_AND_EVENTS,)
+            if self.query.filter == EVERYTHING
+            else (CAPTIONS_AND_EVENTS, self.query.filter)
+        )
         stretches = {name: inside(looked.span) for name, looked in self.streams.items()}
         if not any(stretches.values()):
             return And((among(looked.stream.source.id for looked in self.streams.values()), *narrow))
@@ -112,13 +116,13 @@ class ResolvedStreams:
         return And((Or(each), *narrow))
 
 
-def may_say_time(query: str, at: datetime) -> bool:
+def may_name_time(query: str, at: datetime) -> bool:
     """Whether the query names a time on the clock of any stream: few do, and there may be many streams."""
     faces = (
         ClockFace(StreamClock(), False, EPOCH, shifted(EPOCH, CENTURY), at, live=True),
         ClockFace(StreamClock(), True, shifted(at, -CENTURY), shifted(at, CENTURY), at, live=True),
     )
-    return any(time_said(query, face) is not None for face in faces)
+    return any(find_time(query, face) is not None for face in faces)
 
 
 def inside(span: Span) -> tuple[Filter, ...]:
@@ -160,8 +164,8 @@ def telling(streams: Mapping[str, ParsedVideoQuery]) -> dict[str, ParsedVideoQue
 
     "Yesterday" is no time of a recording, whose clock has no date.
     """
-    told = {name: looked for name, looked in streams.items() if looked.said is not None}
-    return told or dict(streams)
+    timed = {name: looked for name, looked in streams.items() if looked.said is not None}
+    return timed or dict(streams)
 
 
 def named(names: Sequence[str]) -> str:
@@ -182,16 +186,16 @@ def joined(spans: Sequence[Span]) -> list[Span]:
     return found
 
 
-def seen_of(asked: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, Seen]:
+def scored_captions(query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, ScoredCaption]:
     """The hits with times as scored captions, by document; neighbors are scored separately."""
-    analyser = analyzer_for(asked.place.collection.language)
-    terms = frozenset(analyser.terms(asked.text))
-    found: dict[str, Seen] = {}
+    analyser = analyzer_for(query.place.collection.language)
+    terms = frozenset(analyser.terms(query.text))
+    found: dict[str, ScoredCaption] = {}
     for hit in hits:
         period, source = hit.document.occurred, hit.document.source
         if period is not None and hit.document.id not in found:
-            clock = asked.streams[source].clock
-            found[hit.document.id] = Seen(
+            clock = query.streams[source].clock
+            found[hit.document.id] = ScoredCaption(
                 stream=source,
                 start=clock.seconds(period.start),
                 end=clock.seconds(period.end),
@@ -202,14 +206,14 @@ def seen_of(asked: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, Seen]:
     return found
 
 
-def caption_of(asked: ResolvedStreams, document: Document, text: str) -> Caption:
+def caption_of(query: ResolvedStreams, document: Document, text: str) -> Caption:
     """A document of one of the streams, on its clock."""
-    return as_caption(document, text, asked.streams[document.source].clock)
+    return as_caption(document, text, query.streams[document.source].clock)
 
 
-def moment_of(asked: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Caption | None]) -> Moment:
+def moment_of(query: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Caption | None]) -> Moment:
     """A stretch with those of its captions that are there."""
-    found = asked.streams[stretch.stream]
+    found = query.streams[stretch.stream]
     return Moment(
         stream=found.stream.source,
         start=stretch.start,
@@ -222,18 +226,18 @@ def moment_of(asked: ResolvedStreams, stretch: MomentSpan, captions: Sequence[Ca
     )
 
 
-def whole_ranges(asked: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
+def whole_ranges(query: ResolvedStreams, hits: Sequence[Hit]) -> list[Moment]:
     """The content of the selected ranges, as one moment per stream, in the order of time."""
     found: dict[str, list[Caption]] = {}
     for hit in hits:
-        found.setdefault(hit.document.source, []).append(caption_of(asked, hit.document, hit.chunk.text))
+        found.setdefault(hit.document.source, []).append(caption_of(query, hit.document, hit.chunk.text))
     moments = []
     for name, captions in found.items():
         captions.sort(key=lambda each: (each.start or 0.0, each.end or 0.0, each.document.id))
         first = min(each.start or 0.0 for each in captions)
         last = max(each.end or 0.0 for each in captions)
         stretch = MomentSpan(name, first, last, (), 1.0, {IN_RANGE: 1.0})
-        moments.append(moment_of(asked, stretch, captions))
+        moments.append(moment_of(query, stretch, captions))
     return moments
 
 
@@ -262,23 +266,23 @@ class VideoSearch:
 
     async def search(self, query: StreamQuery) -> Moments:
         """The moments of streams that answer a query, best first."""
-        asked = await self._read(query)
-        looked = await self._candidates(asked, max(CANDIDATES, 10 * query.limit))
+        resolved = await self._read(query)
+        looked = await self._candidates(resolved, max(CANDIDATES, 10 * query.limit))
         start = perf_counter()
-        if asked.text:
-            best = await self._moments(asked, looked.hits, query.limit)
+        if resolved.text:
+            best = await self._moments(resolved, looked.hits, query.limit)
         else:
-            best = whole_ranges(asked, looked.hits)[: query.limit]
+            best = whole_ranges(resolved, looked.hits)[: query.limit]
         took = {"merge_moments": (perf_counter() - start) * 1_000}
         return Moments(
             outcome="found" if best else "no_match",
             moments=tuple(best),
-            plan={**looked.plan, **asked.plan},
+            plan={**looked.plan, **resolved.plan},
             notices=looked.notices,
             timings={**looked.timings, **took},
             ranges=tuple(
                 StreamRange(source, each.span.start, each.span.end)
-                for source, each in asked.streams.items()
+                for source, each in resolved.streams.items()
                 if each.span.start is not None or each.span.end is not None
             ),
         )
@@ -288,22 +292,22 @@ class VideoSearch:
     ) -> StreamWindow:
         """The context for a query to streams, never over the budget."""
         wanted = Budget(max_tokens) if isinstance(max_tokens, int) else max_tokens
-        asked = await self._read(query)
-        labels = {name: looked.name for name, looked in asked.streams.items()}
-        zones = {name: looked.clock.zone for name, looked in asked.streams.items()}
+        resolved = await self._read(query)
+        labels = {name: looked.name for name, looked in resolved.streams.items()}
+        zones = {name: looked.clock.zone for name, looked in resolved.streams.items()}
 
         async def search(limit: int) -> Retrieval:
-            return await self._with_moments(asked, await self._candidates(asked, limit), limit)
+            return await self._with_moments(resolved, await self._candidates(resolved, limit), limit)
 
         options = WindowOptions(labels if len(labels) > 1 else {}, zones)
         window = await self._searcher.fill_window(
             search, wanted, format, WindowBuilder(each=SHORT, options=options)
         )
         shown = list(dict.fromkeys(each.document for each in window.citations))
-        found = await self._authorized.inside(asked.place, shown)
-        captions = tuple(as_shown(each, asked.streams[each.source].clock) for each in found)
-        streams = {each.source: asked.streams[each.source].stream.source for each in captions}
-        return StreamWindow(captions, tuple(streams.values()), asked.plan, window)
+        found = await self._authorized.inside(resolved.place, shown)
+        captions = tuple(with_clock_times(each, resolved.streams[each.source].clock) for each in found)
+        streams = {each.source: resolved.streams[each.source].stream.source for each in captions}
+        return StreamWindow(captions, tuple(streams.values()), resolved.plan, window)
 
     async def _read(self, query: StreamQuery) -> ResolvedStreams:
         """Resolve the query: which streams, which range of each, and what to search for."""
@@ -323,7 +327,7 @@ class VideoSearch:
         else:
             found = [each for each in await self._authorized.sources(place) if each.kind == "stream"]
         at = query.at or self._parts.clock()
-        if len(found) > FEW and query.read_times and not may_say_time(query.query, at):
+        if len(found) > FEW and query.read_times and not may_name_time(query.query, at):
             query = replace(query, read_times=False)
         every = {str(each.id): await self._looked(query, place, each, at) for each in found}
         looked = telling(every)
@@ -332,7 +336,7 @@ class VideoSearch:
         plan = {} if shown is None else {"time_range": shown}
         without = sorted(each.name for source, each in every.items() if source not in looked)
         if without:
-            plan[LEFT_OUT] = f"{named(without)} (no such time on the clock)"
+            plan[SKIPPED_STREAMS] = f"{named(without)} (no such time on the clock)"
         return ResolvedStreams(query, place, next(rest, query.query).strip(), looked, plan)
 
     async def _looked(
@@ -345,44 +349,44 @@ class VideoSearch:
         stream = stream_of(source, extent)
         face = ClockFace(clock, stream.wall, stream.first, stream.last, at, stream.live)
         if query.read_times and span.start is None and span.end is None:
-            said = time_said(query.query, face)
+            said = find_time(query.query, face)
             if said is not None:
                 return ParsedVideoQuery(
                     stream, clock, replace(span, start=said.start, end=said.end), face, said
                 )
         return ParsedVideoQuery(stream, clock, span, face)
 
-    async def _candidates(self, asked: ResolvedStreams, limit: int) -> Retrieval:
+    async def _candidates(self, resolved: ResolvedStreams, limit: int) -> Retrieval:
         """The captions that are found; where there is nothing to search for, those that lie in the range."""
-        query = asked.query
-        most = min(limit, self._parts.settings.max_limit)
-        if not asked.streams or not (asked.text or asked.bounded):
+        query = resolved.query
+        maximum = min(limit, self._parts.settings.max_limit)
+        if not resolved.streams or not (resolved.text or resolved.bounded):
             return Retrieval("no_match", ())
-        if not asked.text:
-            return await self._in_range(asked, most)
+        if not resolved.text:
+            return await self._in_range(resolved, maximum)
         index_query = Query(
-            asked.text,
+            resolved.text,
             query.collection,
-            asked.filter,
-            limit=most,
+            resolved.filter,
+            limit=maximum,
             min_similarity=query.min_similarity,
             min_confidence=query.min_confidence,
         )
         found = await self._searcher.search_collection(
-            checked_query(index_query, {}, self._parts.settings), asked.place, alone=True
+            checked_query(index_query, {}, self._parts.settings), resolved.place, alone=True
         )
         return await self._searcher.finish(index_query, found)
 
-    async def _in_range(self, asked: ResolvedStreams, limit: int) -> Retrieval:
+    async def _in_range(self, query: ResolvedStreams, limit: int) -> Retrieval:
         """The captions in the selected ranges, nearest first to the time that the query names."""
         found: list[tuple[float, Hit]] = []
-        for looked in asked.streams.values():
+        for looked in query.streams.values():
             last = looked.said is not None and looked.said.relation in NEARING
             source = looked.stream.source
             rows = await self._authorized.stretches(
-                asked.place, source, [looked.span], limit=limit, last=last
+                query.place, source, [looked.span], limit=limit, last=last
             )
-            kept = [document for document, _ in rows if _matches(asked, document)]
+            kept = [document for document, _ in rows if _matches(query, document)]
             for place, hit in enumerate(await self._hits_of([each.id for each in kept])):
                 far = len(kept) - place if last else place
                 found.append((-far, replace(hit, score=1.0 / (1 + far), parts={IN_RANGE: 1.0 / (1 + far)})))
@@ -393,15 +397,15 @@ class VideoSearch:
         rows = await self._authorized.beginnings(documents)
         return [Hit(row.chunk, row.document, 0.0, {}, None, None) for row in rows]
 
-    async def _with_moments(self, asked: ResolvedStreams, found: Retrieval, limit: int) -> Retrieval:
+    async def _with_moments(self, query: ResolvedStreams, found: Retrieval, limit: int) -> Retrieval:
         """Group hits into moments, each with the captions between its hits."""
-        if not asked.text:
+        if not query.text:
             return found
         by_document: dict[str, Hit] = {}
         for hit in found.hits:
             by_document.setdefault(hit.document.id, hit)
         brought: dict[str, Hit] = {}
-        for moment in await self._moments(asked, found.hits, max(limit // 5, 1)):
+        for moment in await self._moments(query, found.hits, max(limit // 5, 1)):
             names = [each.document.id for each in moment.captions]
             best = max((by_document[name] for name in names if name in by_document), key=_score)
             brought = {name: best for name in names if name not in by_document} | brought
@@ -412,51 +416,51 @@ class VideoSearch:
         ]
         return replace(found, hits=(*found.hits, *beside))
 
-    async def _moments(self, asked: ResolvedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
+    async def _moments(self, query: ResolvedStreams, hits: Sequence[Hit], limit: int) -> list[Moment]:
         """The best stretches around what was found, with the captions there that were not."""
-        seen = seen_of(asked, hits)
-        for name, spans in self._near(asked, hits[: READ_AROUND * max(limit, 1)]).items():
-            looked = asked.streams[name]
+        seen = scored_captions(query, hits)
+        for name, spans in self._near(query, hits[: READ_AROUND * max(limit, 1)]).items():
+            looked = query.streams[name]
             origin = to_microseconds(looked.clock.origin)
-            for spot in await self._authorized.spots(asked.place, looked.stream.source, spans):
+            for spot in await self._authorized.spots(query.place, looked.stream.source, spans):
                 if spot.document not in seen:
                     times = (spot.start - origin) / 1_000_000, (spot.end - origin) / 1_000_000
-                    seen[spot.document] = Seen(name, *times, nan)
+                    seen[spot.document] = ScoredCaption(name, *times, nan)
         names = list(seen)
         best = moments(list(seen.values()), limit=limit)
         wanted = dict.fromkeys(names[place] for each in best for place in each.members)
         captions = {
-            str(hit.document.id): caption_of(asked, hit.document, hit.chunk.text)
+            str(hit.document.id): caption_of(query, hit.document, hit.chunk.text)
             for hit in hits
             if hit.document.chunks == 1 and hit.document.id in wanted
         }
-        captions |= await self._members(asked, [name for name in wanted if name not in captions])
+        captions |= await self._members(query, [name for name in wanted if name not in captions])
         return [
-            moment_of(asked, each, [captions.get(names[place]) for place in each.members]) for each in best
+            moment_of(query, each, [captions.get(names[place]) for place in each.members]) for each in best
         ]
 
-    def _near(self, asked: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
+    def _near(self, query: ResolvedStreams, hits: Sequence[Hit]) -> dict[str, list[Span]]:
         """The captions around hits, in the selected ranges, by stream."""
         near = timedelta(seconds=TYPICAL_SECONDS * (1.0 - BEFORE))
         found: dict[str, list[Span]] = {}
         for hit in hits:
             period = hit.document.occurred
             if period is not None:
-                bounds = asked.streams[hit.document.source].span
+                bounds = query.streams[hit.document.source].span
                 found.setdefault(hit.document.source, []).append(
                     narrowed(bounds, period.start - near, period.end + near)
                 )
         return {name: joined(spans) for name, spans in found.items()}
 
-    async def _members(self, asked: ResolvedStreams, names: Sequence[str]) -> dict[str, Caption]:
+    async def _members(self, query: ResolvedStreams, names: Sequence[str]) -> dict[str, Caption]:
         """Those that still exist and match the filter of the query."""
-        kept = [each for each in await self._authorized.inside(asked.place, names) if _matches(asked, each)]
+        kept = [each for each in await self._authorized.inside(query.place, names) if _matches(query, each)]
         texts = await self._authorized.texts(kept)
-        return {each.id: caption_of(asked, each, texts[each.id]) for each in kept if each.id in texts}
+        return {each.id: caption_of(query, each, texts[each.id]) for each in kept if each.id in texts}
 
 
-def _matches(asked: ResolvedStreams, document: Document) -> bool:
-    return matches(asked.query.filter, document_row(document))
+def _matches(query: ResolvedStreams, document: Document) -> bool:
+    return matches(query.query.filter, document_row(document))
 
 
 def _score(hit: Hit) -> float:

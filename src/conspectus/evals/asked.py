@@ -105,11 +105,13 @@ def read_chat_set(directory: Path) -> ConversationSet:
     for row in rows(directory / "messages.jsonl"):
         if row.values.get("annotated", True):
             channels.setdefault(row.id("channel"), []).append(row)
-    spoken = {name: tuple(_messages(said)) for name, said in channels.items()}
-    questions = [each for name, said in spoken.items() for each in _threads(name, said)]
+    spoken = {name: tuple(_messages(messages)) for name, messages in channels.items()}
+    questions = [each for name, messages in spoken.items() for each in _threads(name, messages)]
     if (directory / "links.jsonl").exists():
         answered = _answered(directory / "links.jsonl")
-        questions += [each for name, said in spoken.items() for each in _replies(name, said, answered)]
+        questions += [
+            each for name, messages in spoken.items() for each in _replies(name, messages, answered)
+        ]
     if not questions:
         raise InvalidInput("messages.jsonl", "no message is in a thread with earlier ones")
     return ConversationSet(spoken, tuple(questions))
@@ -134,10 +136,10 @@ def read_meeting_set(directory: Path) -> ConversationSet:
     return ConversationSet({name: tuple(turns) for name, turns in meetings.items()}, questions)
 
 
-def _messages(said: Sequence[Row]) -> Iterator[NewDocument]:
+def _messages(messages: Sequence[Row]) -> Iterator[NewDocument]:
     """Return messages in order of time; in file order if they have only clock times of twelve hours."""
-    dated = all(row.optional("timestamp") for row in said)
-    ordered = sorted(said, key=lambda row: parse_instant(row.text("timestamp"))) if dated else said
+    dated = all(row.optional("timestamp") for row in messages)
+    ordered = sorted(messages, key=lambda row: parse_instant(row.text("timestamp"))) if dated else messages
     moments = (parse_instant(row.text("timestamp")) for row in ordered) if dated else _clock(ordered)
     for sequence, (row, moment) in enumerate(zip(ordered, moments, strict=True)):
         yield NewDocument(
@@ -153,10 +155,10 @@ def _messages(said: Sequence[Row]) -> Iterator[NewDocument]:
         )
 
 
-def _clock(said: Sequence[Row]) -> Iterator[datetime]:
+def _clock(messages: Sequence[Row]) -> Iterator[datetime]:
     """Return times in ascending order. A clock that goes back has wrapped or is slightly off."""
     now = _START
-    for row in said:
+    for row in messages:
         shown = f"{row.optional('date')}T{row.optional('time')}"
         moment = parse_instant(shown) if row.optional("date") and row.optional("time") else now
         while now - moment > timedelta(hours=1):
@@ -165,26 +167,26 @@ def _clock(said: Sequence[Row]) -> Iterator[datetime]:
         yield now
 
 
-def _threads(channel: str, said: Sequence[NewDocument]) -> Iterator[CitedQuestion]:
+def _threads(channel: str, messages: Sequence[NewDocument]) -> Iterator[CitedQuestion]:
     earlier: dict[str, list[str]] = {}
-    for message in said:
+    for message in messages:
         if message.thread is None:
             continue
         before = earlier.setdefault(message.thread, [])
-        if MIN_EARLIER <= len(before) <= MAX_EARLIER and _says_something(message):
+        if MIN_EARLIER <= len(before) <= MAX_EARLIER and _has_content(message):
             yield _asked(channel, message, before, category="thread")
         before.append(message.key or "")
 
 
 def _replies(
-    channel: str, said: Sequence[NewDocument], answered: Mapping[tuple[str, int], set[int]]
+    channel: str, messages: Sequence[NewDocument], answered: Mapping[tuple[str, int], set[int]]
 ) -> Iterator[CitedQuestion]:
-    keys = {message.metadata["i"]: message.key or "" for message in said if "i" in message.metadata}
-    for message in said:
+    keys = {message.metadata["i"]: message.key or "" for message in messages if "i" in message.metadata}
+    for message in messages:
         number = message.metadata.get("i")
         parents = answered.get((channel, number), set()) if isinstance(number, int) else set()
         evidence = [keys[each] for each in parents if each in keys]
-        if evidence and _says_something(message) and message.thread is not None:
+        if evidence and _has_content(message) and message.thread is not None:
             yield _asked(channel, message, evidence, category="reply")
 
 
@@ -201,7 +203,7 @@ def _asked(channel: str, message: NewDocument, evidence: Sequence[str], *, categ
     )
 
 
-def _says_something(message: NewDocument) -> bool:
+def _has_content(message: NewDocument) -> bool:
     return message.role is None and len(message.text.split()) >= MIN_WORDS
 
 
@@ -261,7 +263,7 @@ async def similarity(
     chosen = settings or Settings.from_environment()
     embedders = Embedders(chosen)
     try:
-        embedder = embedders.named(chosen.embedder)
+        embedder = embedders.by_name(chosen.embedder)
         if embedder is None:
             raise InvalidInput("embedder", "is 'none'; set CONSPECTUS_EMBEDDER to the model to measure")
         cosines = {each.name: await _cosines(embedder, list(_triples(each))) for each in directories}

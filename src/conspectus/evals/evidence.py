@@ -64,8 +64,8 @@ def read_evidence_set(directory: Path, settings: Settings, *, pages: str | None 
         return _from_files(directory, settings)
     documents = read_documents(directory)
     spanned = [question for row in rows(directory / "queries.jsonl") for question in _spanned(row)]
-    given = EvidenceSet(documents, tuple(spanned or _judged(directory)))
-    return given if pages is None else _on_pages(given, pages)
+    data = EvidenceSet(documents, tuple(spanned or _judged(directory)))
+    return data if pages is None else _on_pages(data, pages)
 
 
 def _spanned(row: Row) -> Iterator[EvidenceQuestion]:
@@ -77,21 +77,21 @@ def _spanned(row: Row) -> Iterator[EvidenceQuestion]:
 
 
 def _judged(directory: Path) -> Iterator[EvidenceQuestion]:
-    given = read_retrieval_set(directory)
-    texts = {document.key or "": document.text for document in given.documents}
-    for query in given.queries:
+    data = read_retrieval_set(directory)
+    texts = {document.key or "": document.text for document in data.documents}
+    for query in data.queries:
         relevant = sorted(query.grades.keys() & texts.keys())
         spans = tuple((key, span) for key in relevant for span in sentences(texts[key]))
         if spans:
             yield EvidenceQuestion(query.id, JUDGED, query.text, spans, query.where)
 
 
-def _on_pages(given: EvidenceSet, field: str) -> EvidenceSet:
+def _on_pages(data: EvidenceSet, field: str) -> EvidenceSet:
     """Return the same questions about pages that have the documents as sections."""
     texts: dict[str, str] = {}
     places: dict[str, tuple[str, int]] = {}
     metadata: dict[str, Mapping[str, object]] = {}
-    for document in given.documents:
+    for document in data.documents:
         name = str(document.metadata.get(field, ""))
         texts[name] = texts.get(name, f"# {name}\n\n") + f"## {document.title}\n\n"
         places[document.key or ""] = (name, len(texts[name]))
@@ -107,7 +107,7 @@ def _on_pages(given: EvidenceSet, field: str) -> EvidenceSet:
         return page, (start + span[0], start + span[1])
 
     moved_questions = (
-        replace(each, spans=tuple(moved(key, span) for key, span in each.spans)) for each in given.questions
+        replace(each, spans=tuple(moved(key, span) for key, span in each.spans)) for each in data.questions
     )
     return EvidenceSet(pages, tuple(moved_questions))
 
@@ -170,7 +170,7 @@ def _whole(document: NewDocument) -> Iterator[EvidenceQuestion]:
         yield _by_words(document, prose[-1])
 
 
-def write_evidence_set(given: EvidenceSet, directory: Path) -> None:
+def write_evidence_set(data: EvidenceSet, directory: Path) -> None:
     """Write `corpus.jsonl`, `queries.jsonl` and `qrels.tsv`, which the other evaluations read too.
 
     Raises InvalidInput if one of them exists, so edited questions are never lost.
@@ -181,9 +181,9 @@ def write_evidence_set(given: EvidenceSet, directory: Path) -> None:
     directory.mkdir(parents=True, exist_ok=True)
     texts = (
         {**each.metadata, "id": each.key, "title": each.title, "text": each.text, "syntax": each.syntax}
-        for each in given.documents
+        for each in data.documents
     )
-    numbered = [(f"q{number}", each) for number, each in enumerate(given.questions, 1)]
+    numbered = [(f"q{number}", each) for number, each in enumerate(data.questions, 1)]
     asked = (
         {
             "id": name,
@@ -243,22 +243,24 @@ async def evidence(
     cited. `limit` is the maximum number of questions of each kind. `pages` is described in
     `read_evidence_set`. Raises InvalidInput for a directory without such a set.
     """
-    if any(most < 0 for most in budgets):
+    if any(maximum < 0 for maximum in budgets):
         raise InvalidInput("max_tokens", "must not be negative")
     report_progress = progress or _silent
     chosen = settings or Settings.from_environment()
-    given = read_evidence_set(Path(directory), chosen, pages=pages)
+    data = read_evidence_set(Path(directory), chosen, pages=pages)
     async with fresh_engine(chosen) as engine:
-        keys = (await stored(engine, {"corpus": given.documents}, progress))["corpus"]
+        keys = (await stored(engine, {"corpus": data.documents}, progress))["corpus"]
         report: dict[str, dict[str, object]] = {}
-        for kind, questions in by_kind(given.questions, limit).items():
+        for kind, questions in by_kind(data.questions, limit).items():
             shares: Figures = {}
             for done, question in enumerate(questions, start=1):
                 shares[question.id] = {
-                    str(most): await _share(engine, question, most, keys) for most in budgets
+                    str(maximum): await _share(engine, question, maximum, keys) for maximum in budgets
                 }
                 report_progress(f"asking {kind}", done, len(questions))
-            means = {str(most): percent([each[str(most)] for each in shares.values()]) for most in budgets}
+            means = {
+                str(maximum): percent([each[str(maximum)] for each in shares.values()]) for maximum in budgets
+            }
             report[kind] = {**means, "asked": len(questions), BY_QUESTION: shares}
     return report
 

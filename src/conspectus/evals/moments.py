@@ -136,11 +136,11 @@ async def moments(
     all videos, with video hits in the report. `ms` is the mean time of a question. Raises InvalidInput for a
     directory without such a set, or if a file is not readable.
     """
-    given = read_moment_set(Path(directory), limit=limit)
+    data = read_moment_set(Path(directory), limit=limit)
     async with fresh_engine(settings or Settings.from_environment()) as engine:
-        asker = await _stored(engine, given, progress)
+        asker = await _stored(engine, data, progress)
         ways: Mapping[str, Ask] = {"engine": asker.by_engine, "bm25": asker.by_words}
-        return {name: await _measured(given, name, ask, progress) for name, ask in ways.items()}
+        return {name: await _measured(data, name, ask, progress) for name, ask in ways.items()}
 
 
 def overlap(answer: Answer, question: TimedQuestion) -> float:
@@ -183,29 +183,29 @@ class _Asker:
         return Answer(video, min(each.start for each in shown), max(each.end for each in shown))
 
 
-async def _stored(engine: Engine, given: MomentSet, progress: Progress | None) -> _Asker:
+async def _stored(engine: Engine, data: MomentSet, progress: Progress | None) -> _Asker:
     places: dict[str, tuple[str, int]] = {}
-    for done, (video, captions) in enumerate(given.videos.items(), start=1):
+    for done, (video, captions) in enumerate(data.videos.items(), start=1):
         said = [NewCaption(each.text, start=each.start, end=each.end, index=each.index) for each in captions]
         written = await engine.streams.add_captions(said, stream=video)
         places |= {str(each.id): (video, place) for place, each in enumerate(written)}
         if progress is not None:
-            progress("writing videos", done, len(given.videos))
+            progress("writing videos", done, len(data.videos))
     await engine.documents.wait_until_embedded(progress=progress)
     sources = {each.name: str(each.id) for each in await engine.collections.list_sources()}
-    return _Asker(engine, given, sources, places)
+    return _Asker(engine, data, sources, places)
 
 
-async def _measured(given: MomentSet, name: str, ask: Ask, progress: Progress | None) -> MomentsReport:
+async def _measured(data: MomentSet, name: str, ask: Ask, progress: Progress | None) -> MomentsReport:
     answered = []
     started = perf_counter()
-    for done, question in enumerate(given.questions, start=1):
+    for done, question in enumerate(data.questions, start=1):
         answered.append((question, await ask(question)))
         if progress is not None:
-            progress(f"asking {name}", done, len(given.questions))
-    took = (perf_counter() - started) * 1_000 / len(given.questions)
+            progress(f"asking {name}", done, len(data.questions))
+    took = (perf_counter() - started) * 1_000 / len(data.questions)
     report = _overlaps(answered)
-    if not given.inside:
+    if not data.inside:
         report |= {f"video_hit@{depth}": _video_hits(answered, depth) for depth in VIDEO_DEPTHS}
     return {**report, "questions": len(answered), "ms": round(took, 2)}
 

@@ -24,7 +24,7 @@ from conspectus.model.query import Budget, Query, Retriever
 from conspectus.model.records import NewDocument
 from conspectus.model.results import Hit
 from conspectus.ports import Progress
-from conspectus.retrieval.scoring import profile_named
+from conspectus.retrieval.scoring import profile_by_name
 from conspectus.settings import Settings
 
 RETRIEVERS: Mapping[str, tuple[Retriever, ...]] = {
@@ -73,18 +73,18 @@ async def retrieval(
     and `qrels.tsv`, or if one of them is not readable.
     """
     chosen = settings or Settings.from_environment()
-    given = read_retrieval_set(Path(directory))
+    data = read_retrieval_set(Path(directory))
     async with fresh_engine(chosen) as engine:
-        keys = await stored(engine, {"corpus": given.documents}, progress)
+        keys = await stored(engine, {"corpus": data.documents}, progress)
         run = _Run(engine, chosen, keys["corpus"], progress)
         if graph is not None:
             await _names_known(engine, progress)
             return {
-                "hybrid": await _judge(run, given, "hybrid", deep=True),
-                WITH_GRAPH: await _judge(run, given, WITH_GRAPH, graph=graph, deep=True),
+                "hybrid": await _judge(run, data, "hybrid", deep=True),
+                WITH_GRAPH: await _judge(run, data, WITH_GRAPH, graph=graph, deep=True),
             }
         can_embed = (await engine.collections.get_or_create()).space is not None
-        return {name: await _judge(run, given, name) for name in RETRIEVERS if can_embed or name != "vector"}
+        return {name: await _judge(run, data, name) for name in RETRIEVERS if can_embed or name != "vector"}
 
 
 async def conversation(
@@ -108,22 +108,22 @@ async def conversation(
     if max_tokens < 0:
         raise InvalidInput("max_tokens", "must not be negative")
     if profile is not None:
-        profile_named(profile)
+        profile_by_name(profile)
     chosen = settings or Settings.from_environment()
-    given = read_conversations(Path(directory))
+    data = read_conversations(Path(directory))
     async with fresh_engine(chosen) as engine:
-        keys = await stored(engine, given.conversations, progress)
+        keys = await stored(engine, data.conversations, progress)
         every = {document: key for known in keys.values() for document, key in known.items()}
         run = _Run(engine, chosen, every, progress)
         if graph is not None:
             await _names_known(engine, progress)
-        asker = Asker(engine, given, profile)
+        asker = Asker(engine, data, profile)
         answers = []
-        for done, question in enumerate(given.questions, start=1):
+        for done, question in enumerate(data.questions, start=1):
             query = replace(await asker.query(question), graph=graph)
-            answers.append(await _answer(run, given, question, query=query, max_tokens=max_tokens))
-            run.report("asking", done, len(given.questions))
-    return _summary(given.questions, answers)
+            answers.append(await _answer(run, data, question, query=query, max_tokens=max_tokens))
+            run.report("asking", done, len(data.questions))
+    return _summary(data.questions, answers)
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,10 +187,10 @@ async def _names_known(engine: Engine, progress: Progress | None) -> None:
 
 
 async def _judge(
-    run: _Run, given: RetrievalSet, name: str, *, graph: GraphExpansion | None = None, deep: bool = False
+    run: _Run, data: RetrievalSet, name: str, *, graph: GraphExpansion | None = None, deep: bool = False
 ) -> RetrievalReport:
     by_question: Figures = {}
-    for done, judged in enumerate(given.queries, start=1):
+    for done, judged in enumerate(data.queries, start=1):
         asked = Query(
             judged.text,
             filter=judged.where,
@@ -205,7 +205,7 @@ async def _judge(
                 for depth in ((5, 10, 100) if deep else (10, 100))
             },
         }
-        run.report(f"asking by {name}", done, len(given.queries))
+        run.report(f"asking by {name}", done, len(data.queries))
     means = {
         name: percent([each[name] for each in by_question.values()])
         for name in next(iter(by_question.values()))
@@ -214,12 +214,12 @@ async def _judge(
 
 
 async def _answer(
-    run: _Run, given: ConversationSet, question: CitedQuestion, *, query: Query, max_tokens: int
+    run: _Run, data: ConversationSet, question: CitedQuestion, *, query: Query, max_tokens: int
 ) -> _Answer:
     hits = await run.hits(query, depth=10)
     window = await run.engine.window(query, Budget(max_tokens, tokenizer="o200k_base"))
     cited = [run.keys[citation.document] for citation in window.citations]
-    turns = given.conversations[question.conversation]
+    turns = data.conversations[question.conversation]
     sessions = {turn.thread for turn in turns if turn.key in question.evidence}
     return _Answer(
         turn_recall=recall([run.keys[hit.document.id] for hit in hits], question.evidence, depth=10),

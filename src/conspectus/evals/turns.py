@@ -76,11 +76,11 @@ async def turns(
     given = read_retrieval_set(folder)
     judged = {each.id: each for each in given.queries}
     known = [row for row in rows(folder / "queries.jsonl") if row.id("id") in judged]
-    asked = [_asked(row, judged[row.id("id")]) for row in known]
-    asked += _switched(asked)
+    questions = [_asked(row, judged[row.id("id")]) for row in known]
+    questions += _switched(questions)
     async with fresh_engine(settings or Settings.from_environment()) as engine:
         await stored(engine, {"corpus": given.documents}, progress)
-        return {name: await _measured(engine, asked, way) for name, way in WAYS.items()}
+        return {name: await _measured(engine, questions, way) for name, way in WAYS.items()}
 
 
 def _asked(row: Row, judged: JudgedQuery) -> _Asked:
@@ -94,20 +94,20 @@ def _turn(row: Row, turn: object) -> Message:
     return Message("user" if said.text("role") == "user" else "assistant", said.text("text"))
 
 
-def _switched(asked: Sequence[_Asked]) -> list[_Asked]:
+def _switched(questions: Sequence[_Asked]) -> list[_Asked]:
     """Return each `first` question with the history of the next question of another conversation."""
     found = []
-    for place, each in enumerate(asked):
-        others = (other.history for other in chain(asked[place:], asked[:place]) if other.history)
+    for place, each in enumerate(questions):
+        others = (other.history for other in chain(questions[place:], questions[:place]) if other.history)
         history = next((turns for turns in others if turns[0].content != each.judged.text), ())
         if history and not each.history:
             found.append(_Asked(each.judged, history, SWITCHED))
     return found
 
 
-async def _measured(engine: Engine, asked: Sequence[_Asked], way: Rewrite) -> dict[str, TurnsReport]:
+async def _measured(engine: Engine, questions: Sequence[_Asked], way: Rewrite) -> dict[str, TurnsReport]:
     rankings: dict[str, list[tuple[JudgedQuery, list[str]]]] = defaultdict(list)
-    for each in asked:
+    for each in questions:
         ranking = await _ranking(engine, way(each.judged.text, each.history), each.judged)
         rankings[each.kind].append((each.judged, ranking))
         if each.kind != SWITCHED:

@@ -103,7 +103,7 @@ class Conversations:
         *,
         include_related_channels: bool = False,
         min_score: float | None = None,
-        **asked: Any,
+        **options: Any,
     ) -> ContextWindow:
         """The messages that matter to a prompt written in a channel, never more than `max_tokens`.
 
@@ -113,16 +113,16 @@ class Conversations:
         or `min_similarity`, the lowest cosine similarity itself.
         """
         if min_score is not None:
-            if "min_similarity" in asked:
+            if "min_similarity" in options:
                 raise InvalidInput("min_similarity", "is given beside min_score; give one of the two")
-            asked["min_similarity"] = similarity_of(min_score)
+            options["min_similarity"] = similarity_of(min_score)
         found = await self._engine.channels.window(
             prompt,
             max_tokens,
             channel=channel_id,
             collection=self._collection,
             related=include_related_channels,
-            **asked,
+            **options,
         )
         messages = await self._messages(found)
         return ContextWindow(messages, found.tokens, found.channels, found.window.text)

@@ -156,7 +156,7 @@ ALIAS: Final = 0.82
 INFLECTED: Final = 0.8
 INITIALS: Final = 0.72
 SURNAME: Final = 0.72
-ALIKE: Final = 0.7
+MIN_SIMILARITY: Final = 0.7
 """Highest score for shared words, too low to link on its own."""
 _PEOPLE: Final = frozenset(("person", "per", "people", "user", "contact", "customer", "author", "speaker"))
 _PARTING: Final = str.maketrans(".-", "  ")
@@ -184,7 +184,7 @@ def fit(key: str, name: str, aliases: Sequence[str], *, person: bool) -> tuple[W
         return max((_of_people(key, other) for other in every), key=lambda found: found[1])
     if any(_ends_with(key, other) for other in every):
         return "surname", SURNAME
-    return "words", ALIKE * max(in_common(key, other) for other in every)
+    return "words", MIN_SIMILARITY * max(in_common(key, other) for other in every)
 
 
 def _parted(key: str) -> list[str]:

@@ -457,8 +457,8 @@ class RuleExtractor:
         with_numbers: also extract plain numbers, not only amounts with a unit.
     """
 
-    def __init__(self, known: Gazetteer | None = None, *, with_numbers: bool = False) -> None:
-        self._known = known
+    def __init__(self, gazetteer: Gazetteer | None = None, *, with_numbers: bool = False) -> None:
+        self._known = gazetteer
         self._with_numbers = with_numbers
 
     @property
@@ -468,9 +468,9 @@ class RuleExtractor:
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
         """Return the mentions in each text, in order and without overlaps."""
-        return await asyncio.to_thread(self.found, texts)
+        return await asyncio.to_thread(self.extract_sync, texts)
 
-    def found(self, texts: Sequence[str]) -> list[list[Mention]]:
+    def extract_sync(self, texts: Sequence[str]) -> list[list[Mention]]:
         """Extract synchronously, otherwise like `extract`."""
         return [names_in(text, self._known, with_numbers=self._with_numbers) for text in texts]
 
@@ -478,36 +478,36 @@ class RuleExtractor:
         """Do nothing: the extractor holds no resources."""
 
 
-def names_in(text: str, known: Gazetteer | None = None, *, with_numbers: bool = False) -> list[Mention]:
+def names_in(text: str, gazetteer: Gazetteer | None = None, *, with_numbers: bool = False) -> list[Mention]:
     """Return the mentions in a text, in order and without overlaps."""
     exact = chain(fenced(text), forms(text))
-    by_hand = _known_spans(text, known) if known is not None else ()
+    by_hand = _known_spans(text, gazetteer) if gazetteer is not None else ()
     capitals = Capitals(text).spans()
     rest = numbers(text) if with_numbers else ()
     chosen = _without_overlaps(exact, quoted(text), by_hand, capitals, rest)
     return _named(text, chosen)
 
 
-def with_known(text: str, found: Iterable[Mention], known: Gazetteer) -> list[Mention]:
+def with_gazetteer(text: str, found: Iterable[Mention], gazetteer: Gazetteer) -> list[Mention]:
     """Add known names to extracted mentions. Of overlapping mentions, the longest is kept."""
     before = [Span(each.start, each.end, each.type, each.score) for each in found]
-    return _named(text, _without_overlaps(_known_spans(text, known), before))
+    return _named(text, _without_overlaps(_known_spans(text, gazetteer), before))
 
 
-def phrases(text: str, *, most: int = MAX_PHRASE_WORDS) -> list[str]:
+def phrases(text: str, *, maximum: int = MAX_PHRASE_WORDS) -> list[str]:
     """Return the distinct keys of all phrases of up to `most` words that may be a name."""
     words = [word[0] for word in _WORDS.finditer(text)]
     keys: dict[str, None] = {}
     for first in range(len(words)):
         if words[first].lower() in FUNCTION_WORDS and words[first].islower():
             continue
-        for last in range(first, min(first + most, len(words))):
+        for last in range(first, min(first + maximum, len(words))):
             keys.setdefault(key_of(" ".join(words[first : last + 1])))
     return [key for key in keys if key]
 
 
-def _known_spans(text: str, known: Gazetteer) -> Iterator[Span]:
-    for each in known.find(text):
+def _known_spans(text: str, gazetteer: Gazetteer) -> Iterator[Span]:
+    for each in gazetteer.find(text):
         kind = each.spelling.type
         yield Span(each.start, each.end, kind, 0.95)
 

@@ -155,7 +155,7 @@ def names_beyond(
     return best(steps, MAX_NAMES)
 
 
-def best(steps: Iterable[tuple[Begin, Way]], most: int) -> dict[Begin, Way]:
+def best(steps: Iterable[tuple[Begin, Way]], maximum: int) -> dict[Begin, Way]:
     """Keep the best path to each end, for the `most` best ends. Ties: the shorter path, then its names."""
     found: dict[Begin, Way] = {}
     for end, way in steps:
@@ -165,7 +165,7 @@ def best(steps: Iterable[tuple[Begin, Way]], most: int) -> dict[Begin, Way]:
         if known is None or _rank(way) < _rank(known):
             found[end] = way
     kept = sorted(found.items(), key=lambda item: (_rank(item[1]), item[0]))
-    return dict(kept[:most])
+    return dict(kept[:maximum])
 
 
 def _rank(way: Way) -> tuple[float, int, tuple[str, ...]]:
@@ -192,7 +192,7 @@ class GraphCandidates:
 
     names_of: Callable[[Sequence[ChunkId]], Awaitable[Sequence[TextPassage]]]
     passages: Callable[[Sequence[str]], Awaitable[Mapping[str, Mentioned]]]
-    called: Callable[[Sequence[str]], Awaitable[Sequence[tuple[str, Node]]]]
+    nodes_by_name: Callable[[Sequence[str]], Awaitable[Sequence[tuple[str, Node]]]]
     walk: Callable[[Sequence[str], Traversal], Awaitable[Sequence[Neighbor]]]
     lack: str | None = None
     notices: tuple[str, ...] = ()
@@ -224,7 +224,7 @@ async def reached(
     """
     said = phrases(question)
     mentioned = await over.passages([phrase.key for phrase in said]) if said else {}
-    nodes = await over.called([phrase.key for phrase in said]) if said else ()
+    nodes = await over.nodes_by_name([phrase.key for phrase in said]) if said else ()
     asked_for = named(said, [*mentioned, *(key for key, _ in nodes)])
     ways: dict[int, Way] = seeds(scores)
     frontier = dict(ways)
@@ -257,7 +257,7 @@ async def _into(ways: dict[int, Way], found: Mapping[int, Way], allowed: Allowed
 
 async def _beyond(names: Mapping[str, Way], hops: int, over: GraphCandidates) -> Mapping[str, Way]:
     """Return the names that graphs add: other names of reached entities, and the names behind edges."""
-    called = await over.called(list(names)) if names else ()
+    called = await over.nodes_by_name(list(names)) if names else ()
     nodes = starts(names, called)
     if not nodes:
         return {}

@@ -77,8 +77,8 @@ def _node(node: Node) -> dict[str, str | None]:
         "type": node.type,
         "aliases": _json(list(node.aliases)) if node.aliases else None,
         "properties": _json(dict(node.properties)) if node.properties else None,
-        "valid_from": told(node.valid_from),
-        "valid_until": told(node.valid_until),
+        "valid_from": format_time(node.valid_from),
+        "valid_until": format_time(node.valid_until),
     }
 
 
@@ -87,8 +87,8 @@ def _edge(edge: Edge) -> dict[str, str | None]:
         "type": edge.type,
         "weight": repr(edge.weight),
         "properties": _json(dict(edge.properties)) if edge.properties else None,
-        "valid_from": told(edge.valid_from),
-        "valid_until": told(edge.valid_until),
+        "valid_from": format_time(edge.valid_from),
+        "valid_until": format_time(edge.valid_until),
         "evidence": edge.evidence,
     }
 
@@ -117,8 +117,8 @@ def node_fields(node: Node) -> dict[str, Json]:
         "name": node.name,
         "aliases": list(node.aliases),
         "properties": dict(node.properties),
-        "valid_from": told(node.valid_from),
-        "valid_until": told(node.valid_until),
+        "valid_from": format_time(node.valid_from),
+        "valid_until": format_time(node.valid_until),
         "recorded": canonical(node.recorded),
         "updated": canonical(node.updated),
     }
@@ -133,8 +133,8 @@ def edge_fields(edge: Edge) -> dict[str, Json]:
         "type": edge.type,
         "weight": edge.weight,
         "properties": dict(edge.properties),
-        "valid_from": told(edge.valid_from),
-        "valid_until": told(edge.valid_until),
+        "valid_from": format_time(edge.valid_from),
+        "valid_until": format_time(edge.valid_until),
         "recorded": canonical(edge.recorded),
         "updated": canonical(edge.updated),
         "evidence": edge.evidence,
@@ -150,7 +150,7 @@ def to_json(name: str, nodes: Iterable[Node], edges: Iterable[Edge]) -> str:
     return f'{{"graph": {head},\n"nodes": [\n{parts}\n],\n"edges": [\n{links}\n]}}\n'
 
 
-def told(moment: datetime | None) -> str | None:
+def format_time(moment: datetime | None) -> str | None:
     """Format a time; None if it is open."""
     return None if moment is None else canonical(moment)
 
@@ -249,14 +249,14 @@ class Spot:
 
 def to_svg(name: str, nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
     """Draw the nodes with the most edges, and state how many are left out."""
-    shown, links = _shown(nodes, edges)
+    shown, links = _drawn(nodes, edges)
     spots = _spots(shown, links)
     return "".join(
-        _svg_lines(name, shown, links, spots, left=(len(nodes) - len(shown), len(edges) - len(links)))
+        _svg_lines(name, shown, links, spots, omitted=(len(nodes) - len(shown), len(edges) - len(links)))
     )
 
 
-def _shown(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
+def _drawn(nodes: Sequence[Node], edges: Sequence[Edge]) -> tuple[list[Node], list[Edge]]:
     """Return the nodes with the most edges in descending order, and the edges between them."""
     degrees = Counter(end for edge in edges for end in (edge.source, edge.target))
     ordered = sorted(nodes, key=lambda node: (-degrees[node.id], node.id))[:MAX_NODES]
@@ -280,7 +280,12 @@ def _spots(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, Spot]:
 
 
 def _svg_lines(
-    name: str, nodes: Sequence[Node], edges: Sequence[Edge], spots: dict[str, Spot], *, left: tuple[int, int]
+    name: str,
+    nodes: Sequence[Node],
+    edges: Sequence[Edge],
+    spots: dict[str, Spot],
+    *,
+    omitted: tuple[int, int],
 ) -> Iterator[str]:
     title = escaped(name)
     yield f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" role="img">\n'
@@ -290,12 +295,12 @@ def _svg_lines(
     for node in nodes:
         spot = spots[node.id]
         circle = f'cx="{spot.x:.1f}" cy="{spot.y:.1f}" r="{spot.radius:.1f}"'
-        told = f"{escaped(node.name)} ({escaped(node.type)})"
-        yield f'<circle {circle} fill="{colours[node.type]}"><title>{told}</title></circle>\n'
+        label = f"{escaped(node.name)} ({escaped(node.type)})"
+        yield f'<circle {circle} fill="{colours[node.type]}"><title>{label}</title></circle>\n'
     for node in nodes if len(nodes) <= MAX_NAMES else nodes[:MAX_NAMES]:
         spot = spots[node.id]
         yield _text(spot.x, spot.y + spot.radius + 13, _short(node.name), kind="text")
-    yield from _legend(title, colours, left)
+    yield from _legend(title, colours, omitted)
     yield "</svg>\n"
 
 
@@ -308,9 +313,9 @@ def _links(edges: Sequence[Edge], spots: dict[str, Spot]) -> Iterator[str]:
         path, middle = _path(spots[edge.source], spots[edge.target], beside[ends] * side)
         beside[ends] += 1
         strength = f'stroke-width="{0.8 + 1.8 * edge.weight:.1f}" opacity="{0.35 + 0.5 * edge.weight:.2f}"'
-        told = escaped(f"{edge.source} {edge.type} {edge.target}, {edge.weight:g}")
+        label = escaped(f"{edge.source} {edge.type} {edge.target}, {edge.weight:g}")
         line = f'<path class="link" d="{path}" {strength} marker-end="url(#head)">'
-        yield f"{line}<title>{told}</title></path>\n"
+        yield f"{line}<title>{label}</title></path>\n"
         if len(edges) <= MAX_TYPES:
             yield _text(middle[0], middle[1], _short(edge.type), kind="text small dim")
 
@@ -333,9 +338,9 @@ def _path(start: Spot, end: Spot, bend: int) -> tuple[str, tuple[float, float]]:
 def _loop(spot: Spot, bend: int) -> tuple[str, tuple[float, float]]:
     """Return an SVG path from a node to itself, above the node."""
     out = 26.0 + 14.0 * abs(bend)
-    left, right, top = spot.x - out / 2, spot.x + out / 2, spot.y - spot.radius
+    omitted, right, top = spot.x - out / 2, spot.x + out / 2, spot.y - spot.radius
     rise = top - out
-    turns = f"C{left:.1f} {rise:.1f} {right:.1f} {rise:.1f}"
+    turns = f"C{omitted:.1f} {rise:.1f} {right:.1f} {rise:.1f}"
     return f"M{spot.x - 4:.1f} {top:.1f}{turns} {spot.x + 4:.1f} {top:.1f}", (spot.x, rise)
 
 
@@ -346,22 +351,22 @@ def _colours(nodes: Sequence[Node]) -> dict[str, str]:
     return {type: COLOURS[min(place, len(COLOURS) - 1)] for place, type in enumerate(ordered)}
 
 
-def _legend(title: str, colours: dict[str, str], left: tuple[int, int]) -> Iterator[str]:
+def _legend(title: str, colours: dict[str, str], omitted: tuple[int, int]) -> Iterator[str]:
     yield f'<text class="text" x="20" y="28" font-weight="bold">{title}</text>\n'
     for place, (type, colour) in enumerate(list(colours.items())[: len(COLOURS)]):
         y = 50 + 20 * place
         rest = place == len(COLOURS) - 1 and len(colours) > len(COLOURS)
         yield f'<circle cx="26" cy="{y - 4}" r="6" fill="{colour}"/>'
         yield f'<text class="text small" x="38" y="{y}">{escaped("other" if rest else _short(type))}</text>\n'
-    if any(left):
-        missing = f"{left[0]:,} more nodes and {left[1]:,} more edges are not in this picture"
+    if any(omitted):
+        missing = f"{omitted[0]:,} more nodes and {omitted[1]:,} more edges are not in this picture"
         yield f'<text class="text small" x="20" y="{HEIGHT - 16}">{missing}</text>\n'
 
 
 def _text(x: float, y: float, text: str, *, kind: str) -> str:
     where = f'x="{x:.1f}" y="{y:.1f}" text-anchor="middle"'
-    told = escaped(text)
-    return f'<text class="{kind} halo" {where}>{told}</text><text class="{kind}" {where}>{told}</text>\n'
+    label = escaped(text)
+    return f'<text class="{kind} halo" {where}>{label}</text><text class="{kind}" {where}>{label}</text>\n'
 
 
 def _short(text: str) -> str:

@@ -38,7 +38,7 @@ class Bm25:
 
     k1: float = 1.2
     b: float = 0.75
-    most_in_sources: int = 10_000
+    max_source_chunks: int = 10_000
 
     def contributions(self, weight: float, counts: Floats, lengths: Floats, average: float) -> Floats:
         """The contribution of one term to the score of rows that have it `counts` times (at least once)."""

@@ -33,7 +33,7 @@ from conspectus.model.index import IndexedChunk
 from conspectus.model.records import Collection
 from conspectus.ports import Embedder, Progress, Records, Vectors
 from conspectus.ports.graphs import SUBJECT, EntityExtractor, MentionStore, Unread
-from conspectus.ports.jobs import Turn, Turns, asking
+from conspectus.ports.jobs import Turn, Turns, on_behalf_of
 from conspectus.text.vectors import packed
 
 ATTEMPTS = 5
@@ -72,14 +72,14 @@ class PendingWork:
         with suppress(TimeoutError):
             await asyncio.wait_for(self.woken.wait(), seconds)
 
-    async def gathering(self, most: int = 1) -> bool:
+    async def gathering(self, maximum: int = 1) -> bool:
         """Wait for more work, unless a caller waits:
 
         each batch costs writers the time of a commit. This repeats while more arrives, up to `most` times.
         Returns whether more arrived, which must be read.
         """
         came = self.again
-        for _ in range(most):
+        for _ in range(maximum):
             self.again = False
             with suppress(TimeoutError):
                 await asyncio.wait_for(self.wanted.wait(), GATHERING_SECONDS)
@@ -125,17 +125,17 @@ class Workers:
     ) -> int:
         """Wait until a worker that was just woken is done; how much it did. Raises what stopped it."""
         work.wanted.set()
-        before, most = work.done, await total()
+        before, maximum = work.done, await total()
         while work.runs and work.error is None and work.task is not None:
             if progress is not None:
-                progress(self._what, min(work.done - before, most), most)
+                progress(self._what, min(work.done - before, maximum), maximum)
             await asyncio.wait({work.task}, timeout=POLL_SECONDS)
         if work.task is not None and work.task.done() and not work.task.cancelled():
             work.task.result()
         if work.error is not None:
             raise work.error
-        if progress is not None and most:
-            progress(self._what, most, most)
+        if progress is not None and maximum:
+            progress(self._what, maximum, maximum)
         return work.done - before
 
     async def close(self) -> None:
@@ -195,19 +195,19 @@ class Workers:
 
 logger = logging.getLogger(__name__)
 
-LOOK: Final = 5.0
+RELOAD_SECONDS: Final = 5.0
 """Seconds between two reads of the watch list; a failed one is repeated then."""
 
 Follow = Callable[[], Awaitable[None]]
-Wanted = Callable[[], Awaitable[Mapping[str, Follow]]]
+LoadConnections = Callable[[], Awaitable[Mapping[str, Follow]]]
 """The connections to watch now, by name."""
 
 
 class Followers:
     """Starts following what is new, and stops following what is gone."""
 
-    def __init__(self, wanted: Wanted, *, look: float = LOOK) -> None:
-        self._wanted = wanted
+    def __init__(self, load: LoadConnections, *, look: float = RELOAD_SECONDS) -> None:
+        self._wanted = load
         self._look = look
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._tending: asyncio.Task[None] | None = None
@@ -233,15 +233,15 @@ class Followers:
 
     async def _tend_once(self) -> None:
         try:
-            wanted = await self._wanted()
+            load = await self._wanted()
         except RecordsDamaged:
             raise
         except ConspectusError as fault:
             logger.warning("watch_list_failed code=%(code)s", {"code": fault.code})
             return
-        for name in self._tasks.keys() - wanted.keys():
+        for name in self._tasks.keys() - load.keys():
             self._tasks.pop(name).cancel()
-        for name, follow in wanted.items():
+        for name, follow in load.items():
             task = self._tasks.get(name)
             if task is None or task.done():
                 self._tasks[name] = asyncio.create_task(_followed(name, follow))
@@ -287,7 +287,7 @@ async def _embed_batch(
     if not batch:
         return 0
     try:
-        with asking(None):
+        with on_behalf_of(None):
             vectors = await embedder.embed_documents([each.passage for each in batch])
         stored = await _store(records, embedder, batch, vectors)
     except ProviderError as refusal:
@@ -509,8 +509,8 @@ class NameReader:
 def _kept(unread: Unread, found: Sequence[Mention]) -> list[Mention]:
     first: dict[str, Mention] = {}
     about = [Mention(0, 0, name, key_of(name), SUBJECT) for name in unread.about]
-    told = [Mention(0, 0, name, key_of(name), "entity") for name in unread.told]
-    for each in (*title_names(unread.title), *about, *found, *told):
+    stored = [Mention(0, 0, name, key_of(name), "entity") for name in unread.entities]
+    for each in (*title_names(unread.title), *about, *found, *stored):
         if each.key:
             first.setdefault(each.key, each)
     return list(first.values())[:MAX_NAMES]

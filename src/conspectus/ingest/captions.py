@@ -22,7 +22,7 @@ from conspectus.ports import Progress
 from conspectus.ports.streams import Span
 from conspectus.text.clean import clean
 from conspectus.text.hashing import content_hash, stable_id
-from conspectus.text.times import StreamClock, canonical, parse_instant, zone_named
+from conspectus.text.times import StreamClock, canonical, parse_instant, zone_by_name
 
 FILE: Final = "file"
 """Metadata of a caption: the file that it was read from."""
@@ -143,19 +143,19 @@ def checked_against(
 
 
 def stream_metadata(
-    stored: Metadata, given: Mapping[str, object | None], more: Mapping[str, object] | None
+    stored: Metadata, changes: Mapping[str, object | None], more: Mapping[str, object] | None
 ) -> dict[str, object]:
     """A stream's metadata with what is given in the place of what was there; None leaves it as it was."""
-    own = {name: value for name, value in stored.items() if name in given}
+    own = {name: value for name, value in stored.items() if name in changes}
     rest = stored if more is None else more
-    told = {name: value for name, value in given.items() if value is not None}
-    return {**{name: value for name, value in rest.items() if name not in given}, **own, **told}
+    changed = {name: value for name, value in changes.items() if value is not None}
+    return {**{name: value for name, value in rest.items() if name not in changes}, **own, **changed}
 
 
 def origin_of(value: datetime | str | None, zone: str | None) -> str | None:
     """A start time as it is stored. Raises InvalidInput."""
     with as_field("start_time", was="time"):
-        return None if value is None else canonical(parse_instant(value, zone_named(zone or "UTC")))
+        return None if value is None else canonical(parse_instant(value, zone_by_name(zone or "UTC")))
 
 
 def by_video(track: CaptionTrack, name: str, stream: str | None) -> dict[str, list[NewCaption]]:

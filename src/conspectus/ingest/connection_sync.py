@@ -64,7 +64,7 @@ class ConnectionStore(Protocol):
         """Delete these pages. The pages below them stay: those only lose their parent."""
         ...
 
-    async def keep_cursor(self, cursor: str) -> None:
+    async def save_cursor(self, cursor: str) -> None:
         """Store the cursor of the connection."""
         ...
 
@@ -151,21 +151,21 @@ class _Run:
                     await self._take_batch(source, some)
 
     async def _take_batch(self, source: Source, entries: Sequence[ConnectorEntry]) -> None:
-        known = await _Known.of(self.store, source, entries)
-        changed = [each for each in entries if not known.has(each)]
-        await self._mark_stored(known, [each for each in entries if known.has(each)], "unchanged")
+        stored = await _Known.of(self.store, source, entries)
+        changed = [each for each in entries if not stored.has(each)]
+        await self._mark_stored(stored, [each for each in entries if stored.has(each)], "unchanged")
         batch: list[tuple[ConnectorEntry, NewDocument]] = []
         size = 0
         for entry in changed:
             page = await self._fetch(entry)
             if page is None:
                 continue
-            batch.append((entry, self._document(entry, page, known)))
+            batch.append((entry, self._document(entry, page, stored)))
             size += len(page.text)
             if size >= BATCH_CHARACTERS:
-                await self._write(known, batch)
+                await self._write(stored, batch)
                 batch, size = [], 0
-        await self._write(known, batch)
+        await self._write(stored, batch)
 
     async def _fetch(self, entry: ConnectorEntry) -> NewDocument | None:
         """The page, or nothing where it failed or is gone; gone is not a failure."""
@@ -184,9 +184,9 @@ class _Run:
         self.in_vain = 0
         return page
 
-    def _document(self, entry: ConnectorEntry, page: NewDocument, known: "_Known") -> NewDocument:
+    def _document(self, entry: ConnectorEntry, page: NewDocument, stored: "_Known") -> NewDocument:
         facts = {"wiki": self.connection.id, "space": entry.space, "revision": entry.revision}
-        parent = None if entry.parent is None else known.here.get(entry.parent)
+        parent = None if entry.parent is None else stored.here.get(entry.parent)
         return replace(
             page,
             key=entry.key,
@@ -195,24 +195,24 @@ class _Run:
             metadata={**page.metadata, **facts},
         )
 
-    async def _write(self, known: "_Known", batch: Sequence[tuple[ConnectorEntry, NewDocument]]) -> None:
+    async def _write(self, stored: "_Known", batch: Sequence[tuple[ConnectorEntry, NewDocument]]) -> None:
         if not batch:
             return
         try:
-            written = await self.store.write(known.source, [document for _, document in batch])
+            written = await self.store.write(stored.source, [document for _, document in batch])
         except (*PAGE_FAULTS, NotFound) as fault:
             if len(batch) == 1:
                 self._fail(batch[0][0], fault)
                 return
             for each in batch:
-                await self._write(known, [each])
+                await self._write(stored, [each])
             return
         for (entry, _), result in zip(batch, written, strict=True):
-            await self._mark_stored(known, [entry], result.outcome)
+            await self._mark_stored(stored, [entry], result.outcome)
 
-    async def _mark_stored(self, known: "_Known", entries: Sequence[ConnectorEntry], outcome: str) -> None:
+    async def _mark_stored(self, stored: "_Known", entries: Sequence[ConnectorEntry], outcome: str) -> None:
         """Count pages that are stored as listed, and delete what they were in another space."""
-        moved = [each.id for entry in entries for each in known.elsewhere.get(entry.key, ())]
+        moved = [each.id for entry in entries for each in stored.elsewhere.get(entry.key, ())]
         await self._delete(moved)
         self.counts[outcome] += len(entries)
         for entry in entries:
@@ -250,7 +250,7 @@ class _Run:
 
     async def _keep(self, cursor: str | None) -> None:
         retry = [asdict(each) for each in self.retry.values()]
-        await self.store.keep_cursor(json.dumps({"cursor": cursor, "retry": retry}))
+        await self.store.save_cursor(json.dumps({"cursor": cursor, "retry": retry}))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retry_policy import RetryPolicy
 from conspectus.ports import Vectors
-from conspectus.ports.jobs import ASKING, asking
+from conspectus.ports.jobs import CURRENT_USER, on_behalf_of
 from conspectus.text.vectors import MAX_DIMENSIONS
 
 InputType = Literal["document", "query"]
@@ -27,7 +27,7 @@ class BatchEmbedder(Protocol):
         ...
 
     @property
-    def most(self) -> int:
+    def max_texts(self) -> int:
         """How many texts one request may carry."""
         ...
 
@@ -102,7 +102,7 @@ class EmbedQueue:
     ) -> None:
         self._inner = inner
         chosen, patience = sharing or BatchSharing(), patience or RetryPolicy()
-        chosen = replace(chosen, texts=min(chosen.texts, inner.most))
+        chosen = replace(chosen, texts=min(chosen.texts, inner.max_texts))
         self._documents = _Lane(inner, "document", chosen, patience)
         self._queries = _Lane(inner, "query", chosen, patience)
 
@@ -148,7 +148,9 @@ class _Lane:
             raise self._closing()
         loop = asyncio.get_running_loop()
         request = _Request(loop.create_future(), [np.empty(0, dtype=np.float32)] * len(texts), len(texts))
-        self.waiting.extend(_Text(text, request, place, ASKING.get()) for place, text in enumerate(texts))
+        self.waiting.extend(
+            _Text(text, request, place, CURRENT_USER.get()) for place, text in enumerate(texts)
+        )
         if self.kind == "query":
             self.due = True
         elif self.timer is None:
@@ -226,7 +228,7 @@ class _Lane:
 
     async def _ask(self, batch: Sequence[_Text]) -> Vectors:
         users = {each.user for each in batch}
-        with asking(users.pop() if len(users) == 1 else None):
+        with on_behalf_of(users.pop() if len(users) == 1 else None):
             rows = await self.inner.embed_batch([each.text for each in batch], self.kind)
         if rows.shape != (len(batch), self.inner.space.dimensions):
             expected = f"{len(batch)} rows of {self.inner.space.dimensions}"

@@ -141,7 +141,7 @@ def placed(path: str | Path, source: str | None) -> tuple[Path, str, str]:
     return whole, source, f"{folder.name}/" if whole.is_dir() else ""
 
 
-async def take_in(intake: Intake, roots: Sequence[Root], kept: KnownFile, *, prune: bool) -> FilesReport:
+async def take_in(intake: Intake, roots: Sequence[Root], stored: KnownFile, *, prune: bool) -> FilesReport:
     """Ingest every file below the roots, then delete what their files no longer hold.
 
     With `prune`, the documents of files that are gone are deleted too. A path that does not exist raises
@@ -156,15 +156,15 @@ async def take_in(intake: Intake, roots: Sequence[Root], kept: KnownFile, *, pru
     intake.tell(len(found), len(found))
     for source in dict.fromkeys(root.source.id for root in roots):
         mine = [root for root in roots if root.source.id == source]
-        gone = [each.id async for each in _gone(kept, mine, prune=prune)]
+        gone = [each.id async for each in _gone(stored, mine, prune=prune)]
         for start in range(0, len(gone), BATCH_DOCUMENTS):
-            await kept.delete(gone[start : start + BATCH_DOCUMENTS])
+            await stored.delete(gone[start : start + BATCH_DOCUMENTS])
         for _ in gone:
             intake.count("pruned")
     return intake.report
 
 
-async def _gone(kept: KnownFile, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
+async def _gone(stored: KnownFile, roots: Sequence[Root], *, prune: bool) -> AsyncIterator[Document]:
     """The stored documents of one source whose files were deleted or no longer contain them."""
     keys: dict[str, set[str]] = {}
     for root in roots:
@@ -175,7 +175,7 @@ async def _gone(kept: KnownFile, roots: Sequence[Root], *, prune: bool) -> Async
     parts = range(0, len(names), BATCH_DOCUMENTS)
     of_files = [And((whole, In(("path",), tuple(names[at : at + BATCH_DOCUMENTS])))) for at in parts]
     for where in [whole] if prune else of_files:
-        async for document in _documents(kept, where):
+        async for document in _documents(stored, where):
             path = document.metadata.get("path")
             if not isinstance(path, str):
                 continue
@@ -187,8 +187,8 @@ async def _gone(kept: KnownFile, roots: Sequence[Root], *, prune: bool) -> Async
                 yield document
 
 
-async def _documents(kept: KnownFile, where: Filter) -> AsyncIterator[Document]:
-    async for page in pages(kept.pages, filter=where):
+async def _documents(stored: KnownFile, where: Filter) -> AsyncIterator[Document]:
+    async for page in pages(stored.pages, filter=where):
         for document in page.documents:
             yield document
 
@@ -256,7 +256,7 @@ def checked(fetched: Fetched) -> Fetched:
     Raises FetchFailed for any status but 2xx, as passing for 408, 429 and 5xx, and UnsupportedContent for
     what is of no kind that holds text, or says it is text and is not.
     """
-    shown = parse_url(fetched.url).shown
+    shown = parse_url(fetched.url).redacted
     status = fetched.status
     if not 200 <= status < 300:
         passing = status in PASSING or status >= 500
@@ -281,8 +281,8 @@ def page_key(url: str) -> str:
 
 def file_name(fetched: Fetched) -> str:
     """A name for the content whose end says what it is: as the server or the address has it, if that fits."""
-    given = _disposition(fetched.headers.get("content-disposition", ""))
-    name = _plain_name(given) or _plain_name(_last_part(fetched.url))
+    path_name = _disposition(fetched.headers.get("content-disposition", ""))
+    name = _plain_name(path_name) or _plain_name(_last_part(fetched.url))
     kind = fetched.content_type
     family = next((suffix for end, suffix in FAMILIES.items() if kind.endswith(end)), None)
     fitting = SUFFIXES.get(kind) or ((family,) if family else ())
@@ -329,9 +329,9 @@ def _last_part(url: str) -> str:
     return unquote(parse_url(url).path.rstrip("/").rpartition("/")[2])
 
 
-def _plain_name(given: str) -> str:
+def _plain_name(path_name: str) -> str:
     """A file's name without folders and control characters, cut in the middle where it is too long."""
-    name = CONTROL.sub("", given).replace("\\", "/").rpartition("/")[2].strip(" .")
+    name = CONTROL.sub("", path_name).replace("\\", "/").rpartition("/")[2].strip(" .")
     return name if len(name) <= MAX_NAME_LENGTH else name[: MAX_NAME_LENGTH - 10] + name[-10:]
 
 

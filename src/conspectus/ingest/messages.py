@@ -59,14 +59,17 @@ class Threading:
         return self.linker is not None and not all(threaded)
 
     def documents(
-        self, batch: Sequence[NewMessage], stored: Mapping[str, Document], said: Sequence[StoredChunk] = ()
+        self,
+        batch: Sequence[NewMessage],
+        stored: Mapping[str, Document],
+        messages: Sequence[StoredChunk] = (),
     ) -> list[NewDocument]:
         """The documents of a batch.
 
         `stored` are the existing messages with its keys and of those it answers; `said` are the messages
         before the first batch, newest first.
         """
-        self._recall(said)
+        self._recall(messages)
         self._threads.update({key: each.thread or key for key, each in stored.items()})
         before: dict[str, Document | NewDocument] = dict(stored)
         made: list[NewDocument] = []
@@ -79,10 +82,10 @@ class Threading:
     def _document(self, new: NewMessage, key: str, before: Document | NewDocument | None) -> NewDocument:
         occurred = self._occurred(new, before)
         merged = new if before is None else _completed(new, before)
-        said = Utterance(
+        messages = Utterance(
             merged.author, merged.text, occurred.start if occurred else None, merged.role == "system"
         )
-        thread, answers = self._place(merged, key, before, said)
+        thread, answers = self._place(merged, key, before, messages)
         self._threads[key] = thread
         sure = None if answers is None else self._confidence(key, before)
         links = {REPLY_TO: merged.reply_to, ANSWERS: answers, ANSWERS_CONFIDENCE: sure}
@@ -99,24 +102,24 @@ class Threading:
         )
 
     def _place(
-        self, merged: NewMessage, key: str, before: Document | NewDocument | None, said: Utterance
+        self, merged: NewMessage, key: str, before: Document | NewDocument | None, messages: Utterance
     ) -> tuple[str, str | None]:
         """The thread of a message, and the key of the one that it seems to answer, if none is given."""
         thread, answered = _key(merged.thread), _key(merged.reply_to)
         if thread or answered:
             if not thread or thread == key:
-                self._hear(key, said, answered or key)
+                self._hear(key, messages, answered or key)
             return key if thread == key else self._begun(thread or answered or key, key), None
         if before is not None:
             seems = before.metadata.get(ANSWERS)
-            self._hear(key, said, str(seems or key))
+            self._hear(key, messages, str(seems or key))
             if seems is None:
                 return before.thread or key, None
             return self._threads.get(str(seems)) or before.thread or key, str(seems)
         if key in self._threads:
-            self._hear(key, said, key)
+            self._hear(key, messages, key)
             return self._threads[key], None
-        answers = None if self.linker is None else self.linker.link(key, said)
+        answers = None if self.linker is None else self.linker.link(key, messages)
         return (key, None) if answers is None else (self._threads.get(answers, answers), answers)
 
     def _confidence(self, key: str, before: Document | NewDocument | None) -> object:
@@ -132,10 +135,10 @@ class Threading:
             self._threads[name] = self._threads.get(key, name)
         return self._threads[name]
 
-    def _hear(self, key: str, said: Utterance, answers: str) -> None:
+    def _hear(self, key: str, messages: Utterance, answers: str) -> None:
         """Known threads need no guess; a message that answers itself begins a thread."""
         if self.linker is not None:
-            self.linker.link(key, said, answers=answers)
+            self.linker.link(key, messages, answers=answers)
 
     def _occurred(self, new: NewMessage, before: Document | NewDocument | None) -> Period | None:
         if new.at is not None:

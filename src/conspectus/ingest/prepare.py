@@ -32,7 +32,7 @@ from conspectus.model.records import (
 )
 from conspectus.model.streams import NewCaption
 from conspectus.ports import CountTokens, Embedder, Records
-from conspectus.ports.jobs import asking
+from conspectus.ports.jobs import on_behalf_of
 from conspectus.settings import Settings
 from conspectus.text.clean import clean
 from conspectus.text.hashing import KEY_BYTES, NAME_BYTES, content_hash, fitting, stable_id
@@ -321,13 +321,13 @@ async def write(
         # One without a key has a new id.
         keyed = [each.id for new, (each, _) in zip(batch, described, strict=True) if new.key is not None]
         stored = await records.documents(keyed) if keyed else ()
-    known = {document.id: document for document in stored}
+    before = {document.id: document for document in stored}
     fresh = [
         (new, document, vector)
         for new, (document, vector) in zip(batch, described, strict=True)
         if (new.if_match if if_match is None else if_match) is not None
-        or document.id not in known
-        or known[document.id].fingerprint != document.fingerprint
+        or document.id not in before
+        or before[document.id].fingerprint != document.fingerprint
     ]
     if is_short:
         prepared = _prepare_all(fresh, by, if_match)
@@ -337,7 +337,7 @@ async def write(
         prepared = await _embedded(prepared, embedder)
     result = await records.write(prepared) if prepared else WriteResult(())
     written = {each.id: each for each in result.written}
-    done = [written.get(document.id) or _unchanged(document.id, known) for document, _ in described]
+    done = [written.get(document.id) or _unchanged(document.id, before) for document, _ in described]
     return replace(result, written=done)
 
 
@@ -372,7 +372,7 @@ async def _embedded(batch: list[PreparedDocument], embedder: Embedder) -> list[P
     if not texts:
         return batch
     try:
-        with asking(None):
+        with on_behalf_of(None):
             vectors = await embedder.embed_documents(texts)
     except ProviderError:
         return batch
@@ -383,5 +383,5 @@ async def _embedded(batch: list[PreparedDocument], embedder: Embedder) -> list[P
     return [replace(each, embedded=given) for each, given in zip(batch, own, strict=True)]
 
 
-def _unchanged(document: DocumentId, known: dict[DocumentId, Document]) -> Written:
-    return Written(id=document, outcome="unchanged", chunks=known[document].chunks)
+def _unchanged(document: DocumentId, stored: dict[DocumentId, Document]) -> Written:
+    return Written(id=document, outcome="unchanged", chunks=stored[document].chunks)

@@ -141,20 +141,20 @@ class ConspectusRetriever(Closing, BaseRetriever):
         self._calls = calls_to(self.engine)
 
     def _get_relevant_documents(
-        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **asked: Any
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return self._calls.wait(lambda engine: self._found(engine, query, asked))
+        return self._calls.wait(lambda engine: self._found(engine, query, options))
 
     async def _aget_relevant_documents(
-        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **asked: Any
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        return await self._calls.run(lambda engine: self._found(engine, query, asked))
+        return await self._calls.run(lambda engine: self._found(engine, query, options))
 
-    async def _found(self, engine: AnyEngine, query: str, asked: dict[str, Any]) -> list[Document]:
+    async def _found(self, engine: AnyEngine, query: str, arguments: dict[str, Any]) -> list[Document]:
         chosen: Filter = self.filter
         options = cast(QueryOptions, self.options)
         usual = Ask(self.collection, chosen, self.limit, self.max_tokens, self.tokenizer, options)
-        passages = await replace(usual, **asked).passages(engine, query)
+        passages = await replace(usual, **arguments).passages(engine, query)
         return [Document(each.text, id=each.id, metadata=each.metadata) for each in passages]
 
 
@@ -276,9 +276,9 @@ class ConspectusVectorStore(Closing, VectorStore):
     ) -> list[str]:
         """Add texts, or replace those with the same ids, and return their ids."""
         refuse(unknown)
-        given = list(texts)
-        vectors = None if self._embedding is None else self._embedding.embed_documents(given)
-        new = _texts(given, metadatas, ids, vectors)
+        filter = list(texts)
+        vectors = None if self._embedding is None else self._embedding.embed_documents(filter)
+        new = _texts(filter, metadatas, ids, vectors)
         self._calls.wait(lambda engine: self._texts.add(engine, new))
         return [each.id for each in new]
 
@@ -292,9 +292,9 @@ class ConspectusVectorStore(Closing, VectorStore):
     ) -> list[str]:
         """As add_texts."""
         refuse(unknown)
-        given = list(texts)
-        vectors = None if self._embedding is None else await self._embedding.aembed_documents(given)
-        new = _texts(given, metadatas, ids, vectors)
+        filter = list(texts)
+        vectors = None if self._embedding is None else await self._embedding.aembed_documents(filter)
+        new = _texts(filter, metadatas, ids, vectors)
         await self._calls.run(lambda engine: self._texts.add(engine, new))
         return [each.id for each in new]
 
@@ -396,8 +396,8 @@ class ConspectusVectorStore(Closing, VectorStore):
                 min(taken), "is not an argument of a search; use k, filter, and the constructor"
             )
         selection = Selection(filter=_filter(options.pop("filter", None)))
-        given = cast(QueryOptions, {**options, "vector": None if vector is None else tuple(vector)})
-        return lambda engine: self._texts.search(engine, query, k, selection, given)
+        filter = cast(QueryOptions, {**options, "vector": None if vector is None else tuple(vector)})
+        return lambda engine: self._texts.search(engine, query, k, selection, filter)
 
 
 def _texts(
@@ -406,8 +406,8 @@ def _texts(
     ids: Sequence[str | None] | None,
     vectors: Sequence[Vector] | None,
 ) -> list[Text]:
-    given = {"metadatas": metadatas, "ids": ids, "embedding": vectors}
-    for name, each in given.items():
+    filter = {"metadatas": metadatas, "ids": ids, "embedding": vectors}
+    for name, each in filter.items():
         if each is not None and len(each) != len(texts):
             raise InvalidInput(name, f"has {len(each)} entries for {len(texts)} texts")
     return [
@@ -421,12 +421,12 @@ def _texts(
     ]
 
 
-def _filter(given: Filter | Mapping[str, Any] | None) -> Filter:
-    if given is None or isinstance(given, Mapping):
-        return And(tuple(Eq((name,), value) for name, value in (given or {}).items()))
-    if not isinstance(given, Filter):
+def _filter(filter: Filter | Mapping[str, Any] | None) -> Filter:
+    if filter is None or isinstance(filter, Mapping):
+        return And(tuple(Eq((name,), value) for name, value in (filter or {}).items()))
+    if not isinstance(filter, Filter):
         raise InvalidInput("filter", "must be a mapping of metadata to values, or a filter of Conspectus")
-    return given
+    return filter
 
 
 def _document(text: Text) -> Document:

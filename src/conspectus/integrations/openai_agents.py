@@ -51,8 +51,8 @@ class ConspectusSession(SessionABC):
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
         """The last `limit` items in the order of time (None: as many as the settings say, or all)."""
-        most = resolve_session_limit(limit, self.session_settings)
-        items = await self._run(lambda engine: self._turns.newest(engine, most))
+        maximum = resolve_session_limit(limit, self.session_settings)
+        items = await self._run(lambda engine: self._turns.newest(engine, maximum))
         return [cast(TResponseInputItem, item) for item in items]
 
     async def add_items(self, items: list[TResponseInputItem]) -> None:

@@ -8,7 +8,7 @@ from conspectus.model.memory import Memory, MemoryHit
 from conspectus.model.records import Document
 from conspectus.model.results import Citation, Hit, TraceEntry
 from conspectus.text.clean import on_one_line
-from conspectus.window.render import renderer_named
+from conspectus.window.render import renderer_by_name
 
 MAX_NAME_LENGTH = 200
 MAX_NOTICE_LENGTH = 300
@@ -17,7 +17,7 @@ MAX_NOTICES = 3
 
 def content(text: str) -> str:
     """A text that cannot be mistaken for a line of the tool."""
-    return renderer_named("text").show(text)
+    return renderer_by_name("text").show(text)
 
 
 def short(text: str) -> str:

@@ -136,10 +136,10 @@ class ServerState:
         return await spec.run(self._call(engine, given.max_tokens), given)
 
     def _call(self, engine: AnyEngine, tokens: int | None = None) -> ToolCall:
-        most = self._options.most_tokens
-        allowed = most if tokens is None else tokens
-        if not MIN_TOKENS <= allowed <= most:
-            raise InvalidInput("max_tokens", f"must be from {MIN_TOKENS} to {most}")
+        maximum = self._options.max_tokens
+        allowed = maximum if tokens is None else tokens
+        if not MIN_TOKENS <= allowed <= maximum:
+            raise InvalidInput("max_tokens", f"must be from {MIN_TOKENS} to {maximum}")
         return ToolCall(engine, self._options, ToolBudget(allowed, engine.tokenizer(self._options.tokenizer)))
 
     async def list_resources(
@@ -295,7 +295,7 @@ def input_schema(spec: ToolSpec[Any], options: ToolOptions) -> dict[str, Any]:
     properties = {
         name: each for name, each in schema["properties"].items() if name not in fixed_names(options.scope)
     }
-    limits = {"minimum": MIN_TOKENS, "maximum": options.most_tokens}
+    limits = {"minimum": MIN_TOKENS, "maximum": options.max_tokens}
     properties["max_tokens"] = {**properties.pop("max_tokens"), **limits}
     return {**schema, "properties": properties}
 

@@ -191,17 +191,17 @@ T = TypeVar("T")
 class ToolOptions:
     """Options of a server that hold for every call.
 
-    A result has at most `most_tokens`, counted with `tokenizer`. No call can change the names in `scope`.
+    A result has at most `max_tokens`, counted with `tokenizer`. No call can change the names in `scope`.
     """
 
-    most_tokens: int
+    max_tokens: int
     scope: Scope = field(default_factory=Scope)
     tokenizer: str = "o200k_base"
 
     def __post_init__(self) -> None:
         """Raise InvalidInput for options that no server can run with."""
         checked(self.scope)
-        if self.most_tokens < MIN_TOKENS:
+        if self.max_tokens < MIN_TOKENS:
             raise InvalidInput("mcp_max_tokens", f"must be at least {MIN_TOKENS}, the size of a receipt")
 
 

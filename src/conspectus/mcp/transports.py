@@ -30,12 +30,12 @@ class Endpoint:
 
     path = PATH
 
-    def __init__(self, options: ToolOptions, *, most_bytes: int) -> None:
+    def __init__(self, options: ToolOptions, *, max_bytes: int) -> None:
         self._messages = StreamableHTTPSessionManager(
             build_server(_engine_of, options),
             json_response=True,
             stateless=True,
-            max_request_body_size=min(most_bytes, DEFAULT_MAX_REQUEST_BODY_SIZE),
+            max_request_body_size=min(max_bytes, DEFAULT_MAX_REQUEST_BODY_SIZE),
         )
 
     @asynccontextmanager

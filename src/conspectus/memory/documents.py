@@ -56,7 +56,7 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
     # Checked here: preparing the document would report the error for its field `occurred`.
     period(new.at, field="at")
     begins, ends = validity(new.valid_from, new.valid_until)
-    told: dict[str, object] = {
+    metadata: dict[str, object] = {
         USER: scope.user,
         AGENT: scope.agent,
         CONVERSATION: scope.conversation,
@@ -72,7 +72,7 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
         text=new.text,
         kind="memory",
         key=new.key,
-        metadata={name: value for name, value in {**told, **beside}.items() if value is not None},
+        metadata={name: value for name, value in {**metadata, **beside}.items() if value is not None},
         author=new.speaker,
         role=new.role,
         occurred=now if new.at is None else new.at,
@@ -83,26 +83,26 @@ def document_of(new: NewMemory, scope: Scope, *, now: datetime, beside: Mapping[
 
 def memory_of(document: Document, text: str, scope: Scope) -> Memory:
     """Return the memory of a stored document. A version has the id of its memory."""
-    told = document.metadata
+    metadata = document.metadata
     version = document.kind == "version"
-    known_from = _time(told, KNOWN_FROM)
+    known_from = _time(metadata, KNOWN_FROM)
     return Memory(
         id=str(document.parent) if version else str(document.id),
         text=text,
         scope=scope,
         document=document,
-        kind="note" if told.get(CLASS) == "note" else "turn",
-        pinned=told.get(PINNED) is True,
-        metadata=_mapping(told.get(OWN)),
+        kind="note" if metadata.get(CLASS) == "note" else "turn",
+        pinned=metadata.get(PINNED) is True,
+        metadata=_mapping(metadata.get(OWN)),
         known_from=known_from if known_from is not None else document.recorded,
-        known_until=_time(told, UNTIL) if version else None,
+        known_until=_time(metadata, UNTIL) if version else None,
         fact=fact_of(document),
-        valid_from=_time(told, VALID_FROM),
-        valid_until=_time(told, VALID_UNTIL),
-        closed_by=_string(told.get(CLOSED_BY)),
-        closes=_strings(told.get(CLOSES)),
-        near=_strings(told.get(NEAR)),
-        entities=_strings(told.get(ENTITIES)),
+        valid_from=_time(metadata, VALID_FROM),
+        valid_until=_time(metadata, VALID_UNTIL),
+        closed_by=_string(metadata.get(CLOSED_BY)),
+        closes=_strings(metadata.get(CLOSES)),
+        near=_strings(metadata.get(NEAR)),
+        entities=_strings(metadata.get(ENTITIES)),
     )
 
 
@@ -120,10 +120,10 @@ def naming_only(ended: Mapping[str, str | None], memory: Memory) -> Memory:
         return memory
     fewer = replace(memory, near=near, closes=closes, closed_by=by)
     plain = {name: each for name, each in memory.document.metadata.items() if name not in NAMING}
-    return replace(fewer, document=replace(memory.document, metadata={**plain, **beside_of(fewer)}))
+    return replace(fewer, document=replace(memory.document, metadata={**plain, **store_metadata(fewer)}))
 
 
-def as_given(memory: Memory) -> NewMemory:
+def as_input(memory: Memory) -> NewMemory:
     """Return the input that would store this memory unchanged."""
     document = memory.document
     return NewMemory(
@@ -142,24 +142,24 @@ def as_given(memory: Memory) -> NewMemory:
     )
 
 
-def beside_of(memory: Memory) -> dict[str, Json]:
+def store_metadata(memory: Memory) -> dict[str, Json]:
     """Return the metadata of a memory that the store sets itself."""
-    told: dict[str, Json] = {
+    metadata: dict[str, Json] = {
         CLOSED_BY: memory.closed_by,
         CLOSES: list(memory.closes) or None,
         NEAR: list(memory.near) or None,
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in metadata.items() if value is not None}
 
 
 def version_of(memory: Memory, *, now: datetime) -> NewDocument:
     """Return the state of a memory until now, as a document that is deleted with the memory."""
     document = memory.document
-    known = {KNOWN_FROM: canonical(memory.known_from), UNTIL: canonical(now)}
+    stored = {KNOWN_FROM: canonical(memory.known_from), UNTIL: canonical(now)}
     return NewDocument(
         text=memory.text,
         kind="version",
-        metadata={**document.metadata, **known},
+        metadata={**document.metadata, **stored},
         author=document.author,
         role=document.role,
         occurred=document.occurred,
@@ -169,24 +169,24 @@ def version_of(memory: Memory, *, now: datetime) -> NewDocument:
 
 def superseded(versions: Sequence[Memory]) -> list[Memory]:
     """Return versions of a memory, oldest first, each but the last with when the next one took its place."""
-    known: list[Memory] = []
+    stored: list[Memory] = []
     for each, following in pairwise(versions):
         began, later = each.valid_from, following.valid_from
         holds = later is not None and (began is None or began < later)
-        known.append(replace(each, superseded=later if holds else following.known_from))
-    return [*known, *versions[-1:]]
+        stored.append(replace(each, superseded=later if holds else following.known_from))
+    return [*stored, *versions[-1:]]
 
 
 def remade(memory: Memory, new: NewMemory, *, now: datetime, beside: Mapping[str, Json]) -> NewDocument:
     """Return the document of a changed memory. It keeps the key, and therefore the id."""
-    known: dict[str, Json] = {KNOWN_FROM: canonical(now)}
+    stored: dict[str, Json] = {KNOWN_FROM: canonical(now)}
     made = document_of(
-        replace(new, key=memory.document.key), memory.scope, now=now, beside={**beside, **known}
+        replace(new, key=memory.document.key), memory.scope, now=now, beside={**beside, **stored}
     )
     return replace(made, if_match=memory.document.fingerprint)
 
 
-def known_at(instant: datetime | None) -> Filter:
+def as_of_filter(instant: datetime | None) -> Filter:
     """Filter for memories as known at an instant (None: now). Deleted memories are not included."""
     if instant is None:
         return CURRENT
@@ -196,7 +196,7 @@ def known_at(instant: datetime | None) -> Filter:
     return Or((there, And((Eq("kind", "version"), before))))
 
 
-def remembered(kind: str | None = None, entity: str | None = None) -> Filter:
+def memory_filter(kind: str | None = None, entity: str | None = None) -> Filter:
     """Filter for memories of a kind that mention an entity or have it in their fact. None matches all."""
     parts: list[Filter] = [In("kind", ("memory", "version"))]
     if kind is not None:
@@ -227,7 +227,7 @@ def ended(document: Document, at: datetime) -> bool:
     return until is not None and until <= at
 
 
-def told_with(document: Document, at: datetime) -> str:
+def validity_remark(document: Document, at: datetime) -> str:
     """Return a remark for a memory that was not true at an instant, or an empty string."""
     begins, ends = (_time(document.metadata, name) for name in (VALID_FROM, VALID_UNTIL))
     if ends is not None and ends <= at:
@@ -246,8 +246,8 @@ def _fact(fact: Fact) -> dict[str, Json]:
     return asdict(fact)
 
 
-def _time(told: Mapping[str, Any], name: str) -> datetime | None:
-    value = told.get(name)
+def _time(metadata: Mapping[str, Any], name: str) -> datetime | None:
+    value = metadata.get(name)
     return datetime.fromisoformat(value) if isinstance(value, str) else None
 
 
@@ -296,11 +296,11 @@ def same_edge(one: NewEdge, other: NewEdge) -> bool:
     )
 
 
-def as_ended(new: NewMemory, known: Memory) -> NewMemory:
+def as_ended(new: NewMemory, stored: Memory) -> NewMemory:
     """Keep the end of a closed fact if the new input repeats the fact without an end."""
-    if known.closed_by is None or new.fact != known.fact or new.valid_until is not None:
+    if stored.closed_by is None or new.fact != stored.fact or new.valid_until is not None:
         return new
-    return replace(new, valid_until=known.valid_until)
+    return replace(new, valid_until=stored.valid_until)
 
 
 def _stated(new: NewMemory) -> Fact:
@@ -353,13 +353,13 @@ def _cut(text: str, tokens: int, count: CountTokens) -> str:
     return ""
 
 
-ALIKE = 0.8
+MIN_SIMILARITY = 0.8
 """Minimum Jaccard similarity of the terms of near duplicates."""
 MAX_CHARACTERS = 4_000
 """Longer texts are not compared: they are rarely repeated, and the comparison is expensive."""
 
 
-class Alike:
+class NearDuplicates:
     """Finds near duplicates by the set of their terms. Terms with digits must be equal."""
 
     def __init__(self, language: str | None) -> None:
@@ -389,4 +389,4 @@ class Alike:
 def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     """Texts with different numbers are never near duplicates."""
     numbers = {term for term in one ^ other if any(map(str.isdigit, term))}
-    return not numbers and len(one & other) >= ALIKE * len(one | other) > 0
+    return not numbers and len(one & other) >= MIN_SIMILARITY * len(one | other) > 0

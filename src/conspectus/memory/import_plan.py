@@ -8,7 +8,7 @@ from typing import Literal
 from conspectus.errors import InvalidInput
 from conspectus.graph.name_keys import key_of
 from conspectus.ingest.prepare import Preparation, describe, prepare
-from conspectus.memory.documents import as_given, beside_of, document_of
+from conspectus.memory.documents import as_input, document_of, store_metadata
 from conspectus.memory.jsonl import Line, MemoryVersionLine, Reference
 from conspectus.model.graph import Fact, NewEdge, NewNode
 from conspectus.model.memory import (
@@ -50,8 +50,8 @@ def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
 
     Empty if the store already has all imported states. For equal times, the imported state comes last.
     """
-    known = [(each.known_from, replace(as_given(each), key=line.key)) for each in stored]
-    fresh = [each for each in line.states if (each.known_from, each.new) not in known]
+    before = [(each.known_from, replace(as_input(each), key=line.key)) for each in stored]
+    fresh = [each for each in line.states if (each.known_from, each.new) not in before]
     if stored and not fresh:
         return []
     everything: list[Memory | MemoryVersionLine] = sorted([*stored, *fresh], key=lambda each: each.known_from)
@@ -62,15 +62,15 @@ def merged(stored: Sequence[Memory], line: Line) -> list[VersionStep]:
 def current_of(step: VersionStep, scope: Scope, ids: Mapping[Reference, str], *, first: bool) -> NewDocument:
     """Return the newest state as the document of the memory, with its start unless it is the first state."""
     since = step.known.known_from
-    known: dict[str, Json] = {} if first else {KNOWN_FROM: canonical(since)}
-    return document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **known})
+    stored: dict[str, Json] = {} if first else {KNOWN_FROM: canonical(since)}
+    return document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **stored})
 
 
 def earlier_of(step: VersionStep, memory: str, scope: Scope, ids: Mapping[Reference, str]) -> NewDocument:
     """Return an earlier state as a version document, which is deleted with its memory."""
     since = step.known.known_from
-    known: dict[str, Json] = {KNOWN_FROM: canonical(since), UNTIL: canonical(step.until or since)}
-    made = document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **known})
+    stored: dict[str, Json] = {KNOWN_FROM: canonical(since), UNTIL: canonical(step.until or since)}
+    made = document_of(_new(step), scope, now=since, beside={**_beside(step.known, ids), **stored})
     key = stable_id("version", memory, canonical(since), made.text)
     if isinstance(step.known, Memory) and step.known.document.kind == "version":
         key = step.known.document.key
@@ -78,21 +78,21 @@ def earlier_of(step: VersionStep, memory: str, scope: Scope, ids: Mapping[Refere
 
 
 def _new(step: VersionStep) -> NewMemory:
-    return as_given(step.known) if isinstance(step.known, Memory) else step.known.new
+    return as_input(step.known) if isinstance(step.known, Memory) else step.known.new
 
 
-def _beside(known: Memory | MemoryVersionLine, ids: Mapping[Reference, str]) -> dict[str, Json]:
+def _beside(stored: Memory | MemoryVersionLine, ids: Mapping[Reference, str]) -> dict[str, Json]:
     """Return the metadata that the store sets itself. References are limited to the memories in `ids`."""
-    if isinstance(known, Memory):
-        return beside_of(known)
-    by = None if known.closed_by is None else ids.get(known.closed_by)
-    closes: list[Json] = [ids[each] for each in known.closes if each in ids]
-    near: list[Json] = [ids[each] for each in known.near if each in ids]
+    if isinstance(stored, Memory):
+        return store_metadata(stored)
+    by = None if stored.closed_by is None else ids.get(stored.closed_by)
+    closes: list[Json] = [ids[each] for each in stored.closes if each in ids]
+    near: list[Json] = [ids[each] for each in stored.near if each in ids]
     told: dict[str, Json] = {CLOSED_BY: by, CLOSES: closes or None, NEAR: near or None}
     return {name: value for name, value in told.items() if value is not None}
 
 
-def taken_in(
+def plan_import(
     batch: Sequence[Line],
     stored: Mapping[str, Sequence[Memory]],
     ids: Mapping[Reference, str],

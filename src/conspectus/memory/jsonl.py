@@ -19,8 +19,8 @@ from conspectus.text.times import canonical, parse_instant
 class Fields:
     """Reads the fields of an object and rejects unknown fields. All methods raise InvalidInput."""
 
-    def __init__(self, told: Mapping[str, Any]) -> None:
-        self._left = dict(told)
+    def __init__(self, fields: Mapping[str, Any]) -> None:
+        self._left = dict(fields)
 
     @classmethod
     def of_line(cls, line: object) -> "Fields":
@@ -28,14 +28,14 @@ class Fields:
         if not isinstance(line, str):
             raise InvalidInput("line", f"is {type(line).__name__}, not text")
         try:
-            told = json.loads(line, parse_constant=_refuse)
+            fields = json.loads(line, parse_constant=_refuse)
         except RecursionError as fault:
             raise InvalidInput("line", "is nested too deeply") from fault
         except ValueError as fault:
             raise InvalidInput("line", f"is not JSON: {fault}") from fault
-        if not isinstance(told, dict):
+        if not isinstance(fields, dict):
             raise InvalidInput("line", "is not a JSON object")
-        return cls(told)
+        return cls(fields)
 
     def number(self, name: str) -> int | None:
         """Read an integer."""
@@ -137,20 +137,20 @@ class Line:
     states: tuple[MemoryVersionLine, ...]
 
 
-def line_of(versions: Sequence[Memory], known: Mapping[str, Reference]) -> str:
-    """Return the line of a memory, with its newest state last. References outside `known` are left out."""
+def line_of(versions: Sequence[Memory], references: Mapping[str, Reference]) -> str:
+    """Return the line of a memory, with its newest state last. Other references are omitted."""
     memory, scope = versions[-1], versions[-1].scope
-    told = {
+    fields = {
         "format": FORMAT,
         "key": memory.document.key,
         "user": scope.user,
         "agent": scope.agent,
         "conversation": scope.conversation,
         "recorded": canonical(memory.document.recorded),
-        **_state(memory, known),
-        "versions": [_brief(_state(each, known)) for each in versions[:-1]],
+        **_state(memory, references),
+        "versions": [_brief(_state(each, references)) for each in versions[:-1]],
     }
-    line = json.dumps(_brief(told), ensure_ascii=False, allow_nan=False)
+    line = json.dumps(_brief(fields), ensure_ascii=False, allow_nan=False)
     for end, written in _ENDS.items():
         line = line.replace(end, written)
     return line
@@ -171,7 +171,7 @@ def read_line(text: str) -> Line:
     return Line(scope, key, first if recorded is None else min(first, recorded), states)
 
 
-def _state(memory: Memory, known: Mapping[str, Reference]) -> dict[str, object]:
+def _state(memory: Memory, references: Mapping[str, Reference]) -> dict[str, object]:
     document, fact = memory.document, memory.fact
     return {
         "text": memory.text,
@@ -186,15 +186,17 @@ def _state(memory: Memory, known: Mapping[str, Reference]) -> dict[str, object]:
         "entities": list(memory.entities),
         "metadata": dict(memory.metadata),
         "known_from": canonical(memory.known_from),
-        "closed_by": _told(known.get(memory.closed_by or "")),
-        "closes": [_told(known[each]) for each in memory.closes if each in known],
-        "near": [_told(known[each]) for each in memory.near if each in known],
+        "closed_by": _told(references.get(memory.closed_by or "")),
+        "closes": [_told(references[each]) for each in memory.closes if each in references],
+        "near": [_told(references[each]) for each in memory.near if each in references],
     }
 
 
-def _brief(told: Mapping[str, object]) -> dict[str, object]:
+def _brief(fields: Mapping[str, object]) -> dict[str, object]:
     """Remove fields without a value. An empty `text` is kept."""
-    return {key: value for key, value in told.items() if key == "text" or value not in (None, False, [], {})}
+    return {
+        key: value for key, value in fields.items() if key == "text" or value not in (None, False, [], {})
+    }
 
 
 def _told(reference: Reference | None) -> dict[str, object] | None:
@@ -279,7 +281,7 @@ class LineReader:
         self._check = check
         self._meant: dict[tuple[Scope, str], tuple[Scope, int]] = {}
 
-    def batches(self, lines: Iterable[str], *, most: int, characters: int) -> Iterator[list[Line]]:
+    def batches(self, lines: Iterable[str], *, maximum: int, characters: int) -> Iterator[list[Line]]:
         """Parse lines in batches without duplicate memories. Raises InvalidInput or TooLarge."""
         batch: dict[tuple[Scope, str], Line] = {}
         size = 0
@@ -288,7 +290,7 @@ class LineReader:
             if line is None:
                 continue
             name = (line.scope, line.key)
-            if batch and (name in batch or len(batch) == most or size + len(text) > characters):
+            if batch and (name in batch or len(batch) == maximum or size + len(text) > characters):
                 yield list(batch.values())
                 batch, size = {}, 0
             batch[name] = line

@@ -27,10 +27,10 @@ def checked_retention(retention: Retention) -> Retention:
         raise InvalidInput("days", "give days, max_count or both")
     if retention.days is not None:
         _require_days("days", retention.days)
-    most = retention.max_count
-    if most is not None and (isinstance(most, bool) or not isinstance(most, int)):
+    maximum = retention.max_count
+    if maximum is not None and (isinstance(maximum, bool) or not isinstance(maximum, int)):
         raise InvalidInput("max_count", "must be a whole number")
-    if most is not None and not 0 <= most <= MAX_MEMORIES:
+    if maximum is not None and not 0 <= maximum <= MAX_MEMORIES:
         raise InvalidInput("max_count", f"must be from 0 to {MAX_MEMORIES}")
     return retention
 
@@ -45,7 +45,7 @@ def checked_forgetting(what: MemorySelection) -> MemorySelection:
     return what
 
 
-def meant(what: MemorySelection, now: datetime) -> Filter:
+def selection_filter(what: MemorySelection, now: datetime) -> Filter:
     """Return the filter of a selection for deletion, except for its ids."""
     parts: list[Filter] = [] if what.pinned else [Not(Eq((PINNED,), True))]
     if what.before is not None:
@@ -67,8 +67,8 @@ def strictest(retentions: Iterable[Retention]) -> Retention:
     """Combine rules for the same conversation; the strictest limits apply."""
     rules = list(retentions)
     days = [each.days for each in rules if each.days is not None]
-    most = [each.max_count for each in rules if each.max_count is not None]
-    return Retention(min(days, default=None), min(most, default=None))
+    maximum = [each.max_count for each in rules if each.max_count is not None]
+    return Retention(min(days, default=None), min(maximum, default=None))
 
 
 def holding(rules: Iterable[tuple[Scope, Retention]], home: Scope) -> Retention | None:
@@ -95,7 +95,7 @@ def counts_of(result: Metadata | None) -> dict[str, int]:
     return {name: number if isinstance(number, int) else 0 for name, number in found.items()}
 
 
-def written_for(scope: Scope) -> str:
+def rule_address(scope: Scope) -> str:
     """Return the address of a rule: the common prefix of its conversations, with `*` for any agent."""
     if scope.agent is None and scope.conversation is not None:
         user, _, conversation = home_name(scope).split("/")[1:]

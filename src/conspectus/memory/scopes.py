@@ -58,18 +58,18 @@ def beyond(beginning: str) -> str:
     return beginning.removesuffix("/") + _NEXT if beginning.endswith("/") else beginning + "\x7f"
 
 
-def holds(asked: Scope, home: Scope) -> bool:
-    """Return whether memories of the scope `home` are readable in the scope `asked`."""
+def holds(scope: Scope, home: Scope) -> bool:
+    """Return whether memories of the scope `home` are readable in the scope `scope`."""
     return (
-        asked.user == home.user
-        and asked.agent in {None, home.agent}
-        and asked.conversation in {None, home.conversation}
+        scope.user == home.user
+        and scope.agent in {None, home.agent}
+        and scope.conversation in {None, home.conversation}
     )
 
 
-def readable(asked: Scope) -> Callable[[str], bool]:
+def readable(scope: Scope) -> Callable[[str], bool]:
     """Return a check of `holds` by source name. It compares quoted names: a scope can have thousands."""
-    names = [*zip((asked.user, asked.agent, asked.conversation), _parts(asked), strict=True)]
+    names = [*zip((scope.user, scope.agent, scope.conversation), _parts(scope), strict=True)]
     wanted = [(place, part) for place, (name, part) in enumerate(names, start=1) if name is not None]
 
     def is_held(source: str) -> bool:

@@ -151,7 +151,7 @@ def holds(leaf: Leaf, value: object) -> bool:
         case Eq():
             return _equal(value, leaf.value)
         case In():
-            return any(_equal(value, wanted) for wanted in leaf.values)
+            return any(_equal(value, expected) for expected in leaf.values)
         case Between():
             return _at_least(value, leaf.low) and _below(value, leaf.high)
         case _:
@@ -211,8 +211,8 @@ def _below(value: object, high: Scalar | None) -> bool:
     return high is None or _order(value, high) == -1
 
 
-def _equal(value: object, wanted: Scalar) -> bool:
-    return _order(value, wanted) == 0
+def _equal(value: object, expected: Scalar) -> bool:
+    return _order(value, expected) == 0
 
 
 def _order(value: object, bound: Scalar) -> int | None:
@@ -300,36 +300,36 @@ class _Reading:
         self.parts = 0
 
     def read(self, value: object, depth: int) -> Filter:
-        given = _object(value)
+        operators = _object(value)
         self.count()
         if depth > DEEPEST:
             raise _wrong(f"is nested more than {DEEPEST} deep")
-        match sorted(given):
+        match sorted(operators):
             case ["not"]:
-                return Not(self.read(given["not"], depth + 1))
+                return Not(self.read(operators["not"], depth + 1))
             case ["and"]:
-                return And(self.all(given["and"], depth + 1))
+                return And(self.all(operators["and"], depth + 1))
             case ["or"]:
-                return Or(self.all(given["or"], depth + 1))
+                return Or(self.all(operators["or"], depth + 1))
             case ["overlaps"]:
-                return _overlaps(given["overlaps"])
+                return _overlaps(operators["overlaps"])
             case _:
-                return self.leaf(given)
+                return self.leaf(operators)
 
     def all(self, value: object, depth: int) -> tuple[Filter, ...]:
         return tuple(self.read(part, depth) for part in _list(value))
 
-    def leaf(self, given: Object) -> Leaf:
-        field = _field(given.get("field"))
-        match sorted(given.keys() - {"field"}):
+    def leaf(self, operators: Object) -> Leaf:
+        field = _field(operators.get("field"))
+        match sorted(operators.keys() - {"field"}):
             case ["eq"]:
-                return Eq(field, _scalar(given["eq"]))
+                return Eq(field, _scalar(operators["eq"]))
             case ["in"]:
-                return In(field, tuple(map(self.scalar, _list(given["in"]))))
-            case ["exists"] if given["exists"] is True:
+                return In(field, tuple(map(self.scalar, _list(operators["in"]))))
+            case ["exists"] if operators["exists"] is True:
                 return Exists(field)
             case ["from"] | ["to"] | ["from", "to"]:
-                return Between(field, _optional(given.get("from")), _optional(given.get("to")))
+                return Between(field, _optional(operators.get("from")), _optional(operators.get("to")))
             case _:
                 raise _wrong("a field needs one of eq, in, exists (true), from, to")
 
@@ -390,10 +390,10 @@ def _optional(value: object) -> Scalar | None:
 
 
 def _overlaps(value: object) -> Overlaps:
-    given = _object(value)
-    if given.keys() - {"from", "to"}:
+    operators = _object(value)
+    if operators.keys() - {"from", "to"}:
         raise _wrong("overlaps takes from and to")
-    start, end = (None if given.get(name) is None else _time(given[name]) for name in ("from", "to"))
+    start, end = (None if operators.get(name) is None else _time(operators[name]) for name in ("from", "to"))
     return Overlaps(start, end)
 
 

@@ -346,7 +346,7 @@ def fact_ends(metadata: Metadata) -> tuple[str, ...]:
     return tuple(each for each in ends if isinstance(each, str))
 
 
-def told_names(metadata: Metadata) -> tuple[str, ...]:
+def stored_entities(metadata: Metadata) -> tuple[str, ...]:
     """The names that a memory was stored with."""
     names = metadata.get(ENTITIES)
     return tuple(each for each in names if isinstance(each, str)) if isinstance(names, list) else ()

@@ -17,11 +17,11 @@ A = ParamSpec("A")
 P = TypeVar("P", bound=Page)
 
 
-async def pages(read: Callable[A, Awaitable[P]], /, *given: A.args, **asked: A.kwargs) -> AsyncIterator[P]:
+async def pages(read: Callable[A, Awaitable[P]], /, *args: A.args, **kwargs: A.kwargs) -> AsyncIterator[P]:
     """Every page of what `read` gives, in order: it takes a cursor as `after`, and begins without one."""
     reader: Any = read
-    page: P = await reader(*given, **asked)
+    page: P = await reader(*args, **kwargs)
     yield page
     while page.next is not None:
-        page = await reader(*given, **{**asked, "after": page.next})
+        page = await reader(*args, **{**kwargs, "after": page.next})
         yield page

@@ -31,10 +31,10 @@ class RetryPolicy:
     chance: Callable[[], float] = random.random
     busy: frozenset[int] = BUSY
 
-    def wait(self, attempt: int, asked: float | None) -> float:
+    def wait(self, attempt: int, retry_after: float | None) -> float:
         """Seconds after a failed attempt (0 is the first); what the provider asked for wins."""
-        if asked is not None:
-            return asked
+        if retry_after is not None:
+            return retry_after
         return min(self.longest_wait, self.first_wait * 2.0**attempt) * (0.5 + 0.5 * self.chance())
 
     async def retry(self, ask: Callable[[], Awaitable[T]]) -> T:

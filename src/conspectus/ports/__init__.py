@@ -190,7 +190,7 @@ class LanguageAware(Protocol):
 class Records(Timelines, Protocol):
     """The system of record. Every method is one transaction; every write appends its change rows."""
 
-    def seen_by(self, person: UserId) -> "Records":
+    def visible_to(self, person: UserId) -> "Records":
         """The same records for a person's reads, of which a store with a second wall shows no others."""
         ...
 

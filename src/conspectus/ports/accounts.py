@@ -92,7 +92,7 @@ class Accounts(Protocol):
         """All grants on a collection and its sources, in a stable order."""
         ...
 
-    async def held_by(self, user: UserId) -> Sequence[Grant]:
+    async def grants_of(self, user: UserId) -> Sequence[Grant]:
         """All grants that a user has, directly or through groups."""
         ...
 

@@ -49,7 +49,7 @@ class ChatModel(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Utterance:
+class AnswerFrames:
     """New frames of an answer as clients get them, the number of the first, and whether it is complete.
 
     `documents` are its known sources.
@@ -58,7 +58,7 @@ class Utterance:
     stream: str
     first: int
     frames: tuple[bytes, ...]
-    over: bool
+    finished: bool
     documents: tuple[str, ...]
 
 
@@ -72,7 +72,7 @@ class RemoteChatEvent:
 
     frames: tuple[bytes, ...]
     count: int
-    over: bool
+    finished: bool
     documents: tuple[str, ...]
     silent: float
 
@@ -84,7 +84,7 @@ class ChatRegistry(Protocol):
         """Let others know of an answer."""
         ...
 
-    async def say(self, utterance: Utterance) -> None:
+    async def publish(self, utterance: AnswerFrames) -> None:
         """Keep what is new of an answer."""
         ...
 
@@ -92,7 +92,7 @@ class ChatRegistry(Protocol):
         """Let others know that these are still made; seconds since each was passed on elsewhere."""
         ...
 
-    async def overhear(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
+    async def read_remote(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
         """The frames of an answer of this person from a number on; None if there is no such answer.
 
         This call tells the process that makes the answer that it is still read.

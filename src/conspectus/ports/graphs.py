@@ -80,11 +80,13 @@ class Graphs(Protocol):
         """Those edges that exist, in the order asked."""
         ...
 
-    async def called(self, graphs: Sequence[SourceId], keys: Sequence[str]) -> Sequence[tuple[str, Node]]:
+    async def nodes_by_name(
+        self, graphs: Sequence[SourceId], keys: Sequence[str]
+    ) -> Sequence[tuple[str, Node]]:
         """The nodes that have one of these names or aliases, each with the key that it was found by."""
         ...
 
-    async def named_like(
+    async def nodes_by_terms(
         self, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
     ) -> Sequence[tuple[Node, int]]:
         """Nodes whose names, aliases or text properties have any of these terms, with how many of them.
@@ -172,7 +174,7 @@ class Unread:
     title: str
     text: str
     about: tuple[str, ...] = ()
-    told: tuple[str, ...] = ()
+    entities: tuple[str, ...] = ()
 
 
 class MentionStore(Protocol):
@@ -188,7 +190,7 @@ class MentionStore(Protocol):
         collection: CollectionId,
         keys: Sequence[str],
         *,
-        most: int,
+        maximum: int,
         few: int,
     ) -> Mapping[str, Mentioned]:
         """For each name the passages of these sources (None: of the whole collection) that mention it.
@@ -225,7 +227,7 @@ class MentionStore(Protocol):
         """How many passages `unread` has still to give."""
         ...
 
-    async def keep(self, collection: CollectionId, on: bool) -> None:
+    async def enable(self, collection: CollectionId, on: bool) -> None:
         """Turn entity extraction of a collection on, from its first passage on, or off. Raises NotFound.
 
         Turning it off deletes the mentions.

@@ -50,18 +50,18 @@ Turns: TypeAlias = Callable[[str], AbstractAsyncContextManager[Lock]]
 """Opens turns by the names of what is done in them."""
 
 
-ASKING: Final[ContextVar[str | None]] = ContextVar("asking", default=None)
+CURRENT_USER: Final[ContextVar[str | None]] = ContextVar("asking", default=None)
 """The id of the user for whom a model provider is called; None for background work."""
 
 
 @contextmanager
-def asking(user: str | None) -> Iterator[None]:
+def on_behalf_of(user: str | None) -> Iterator[None]:
     """Calls to model providers within the block are for that user."""
-    before = ASKING.set(user)
+    before = CURRENT_USER.set(user)
     try:
         yield
     finally:
-        ASKING.reset(before)
+        CURRENT_USER.reset(before)
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +156,7 @@ class Jobs(Protocol):
 class JobFiles(Protocol):
     """Data of a job besides its row: its files, and values that must not be stored elsewhere."""
 
-    async def keep_secret(self, job: JobId, secret: Metadata) -> None:
+    async def store_secret(self, job: JobId, secret: Metadata) -> None:
         """Keep it where only the account of this process can read it."""
         ...
 
@@ -164,7 +164,7 @@ class JobFiles(Protocol):
         """The stored value; None if there is none, or it was deleted."""
         ...
 
-    async def keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+    async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
         """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
         ...
 
@@ -259,6 +259,6 @@ class RateCount:
 class RateCounters(Protocol):
     """The counts of a store; the minutes are those of its clock."""
 
-    async def take(self, name: str, count: int, *, most: int) -> RateCount:
+    async def take(self, name: str, count: int, *, maximum: int) -> RateCount:
         """Take so much of what a name may have this minute: all of it, or nothing."""
         ...

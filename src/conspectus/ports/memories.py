@@ -37,7 +37,7 @@ class HomeSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class KeptRetention:
+class StoredRetention:
     """A retention with the beginning of the names of the sources that it is for."""
 
     id: str
@@ -139,7 +139,7 @@ class Memories(Protocol):
         """How many different names the memories of these sources mention, as far as they were looked for."""
         ...
 
-    async def put_retention(self, kept: KeptRetention) -> None:
+    async def put_retention(self, kept: StoredRetention) -> None:
         """Keep it in the place of the one of that id."""
         ...
 
@@ -147,7 +147,7 @@ class Memories(Protocol):
         """Forget it; whether there was one."""
         ...
 
-    async def retentions(self, collection: CollectionId | None = None) -> Sequence[KeptRetention]:
+    async def retentions(self, collection: CollectionId | None = None) -> Sequence[StoredRetention]:
         """Those of a collection, or all, by what their names begin with."""
         ...
 

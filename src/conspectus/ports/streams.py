@@ -175,7 +175,7 @@ class Delivery:
 class Alerts(Protocol):
     """The rows of alerts and of their matches; every method is one transaction."""
 
-    async def put(self, alert: Alert, *, most: int) -> Alert:
+    async def put(self, alert: Alert, *, maximum: int) -> Alert:
         """Store an alert, or change the stored one of that id, which keeps its position.
 
         A new one begins after the newest change, so earlier writes are not matched. Raises NotFound for an
@@ -290,7 +290,7 @@ class Summaries(Protocol):
         """The summary of that id."""
         ...
 
-    async def keep(self, source: SourceId, summary: NewSummary) -> None:
+    async def add(self, source: SourceId, summary: NewSummary) -> None:
         """Store it, unless there is one of that id.
 
         Raises PreconditionFailed where a caption or a summary that it was made of has changed.
@@ -301,7 +301,7 @@ class Summaries(Protocol):
         """The boundaries of the batches of a request, in order."""
         ...
 
-    async def keep_borders(self, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]) -> None:
+    async def set_boundaries(self, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]) -> None:
         """Store them in place of those that there were."""
         ...
 

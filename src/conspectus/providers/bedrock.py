@@ -125,7 +125,7 @@ class BedrockEmbedder:
         return self._space
 
     @property
-    def most(self) -> int:
+    def max_texts(self) -> int:
         """How many texts one request may carry."""
         return TEXTS_A_REQUEST
 

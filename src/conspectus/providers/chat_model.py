@@ -269,7 +269,7 @@ def tool_calls(stream: Any) -> Iterator[ToolCall]:
 
 BROKEN_OFF: Final = frozenset({None, "error"})
 """How the library says that an answer had no end."""
-UNABLE_TO_BE_TOLD: Final = frozenset({"bedrock"})
+NO_TOKEN_LIMIT: Final = frozenset({"bedrock"})
 """Vendors whose library gets the number of retries when the client is created."""
 
 
@@ -339,14 +339,14 @@ class HostedChatModel:
         if max_tokens < 1:
             raise InvalidInput("max_tokens", "must be at least 1")
         await self._connect()
-        asked = Asked(messages, self._settings(max_tokens, temperature), options or ModelOptions())
-        pieces = self._once(asked)
+        request = Asked(messages, self._settings(max_tokens, temperature), options or ModelOptions())
+        pieces = self._once(request)
         try:
             first = await anext(pieces)
         except ChatUnreachable as fault:
             if fault.status is not None:
                 raise
-            pieces = self._once(asked)
+            pieces = self._once(request)
             first = await anext(pieces)
         async with aclosing(pieces):
             yield first
@@ -362,7 +362,7 @@ class HostedChatModel:
         settings: dict[str, Any] = {"max_tokens": max_tokens}
         if temperature is not None:
             settings["temperature"] = temperature
-        if self._choice.vendor not in UNABLE_TO_BE_TOLD or self._choice.url:
+        if self._choice.vendor not in NO_TOKEN_LIMIT or self._choice.url:
             settings["max_retries"] = 0
         return settings
 
@@ -381,19 +381,19 @@ class HostedChatModel:
             await self._open.enter_async_context(connection)
             self._model = model
 
-    async def _once(self, asked: Asked) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
+    async def _once(self, request: Asked) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
         """One request, noted; at least one piece, or a ChatError."""
-        said = False
-        with self._calls.one("chat", [each.content for each in asked.messages]) as call, self._as_ours():
-            opened = self._opened(asked)
+        has_text = False
+        with self._calls.one("chat", [each.content for each in request.messages]) as call, self._as_ours():
+            opened = self._opened(request)
             async with opened as stream, aclosing(self._texts(aiter(stream))) as texts:
                 async for text in texts:
-                    said = True
+                    has_text = True
                     yield Delta(text)
                 for tool_call in tool_calls(stream):
-                    said = True
+                    has_text = True
                     yield tool_call
-            self._refuse_unusable(stream.finish_reason, said)
+            self._refuse_unusable(stream.finish_reason, has_text)
             usage = stream.usage
             if usage.input_tokens or usage.output_tokens:
                 call.tokens = usage.input_tokens + usage.output_tokens
@@ -411,13 +411,13 @@ class HostedChatModel:
             raise chat_error(vendor, fault, errors) from fault
 
     @asynccontextmanager
-    async def _opened(self, asked: Asked) -> AsyncIterator[Any]:
+    async def _opened(self, request: Asked) -> AsyncIterator[Any]:
         """The library's stream of an answer."""
         opening = library("direct").model_request_stream(
             self._model,
-            as_sent(asked.messages),
-            model_settings={**asked.settings, **choice_of(asked.options)},
-            model_request_parameters=parameters_of(asked.options),
+            as_sent(request.messages),
+            model_settings={**request.settings, **choice_of(request.options)},
+            model_request_parameters=parameters_of(request.options),
         )
         async with AsyncExitStack() as held:
             async with asyncio.timeout(self._seconds):
@@ -435,13 +435,13 @@ class HostedChatModel:
             if text:
                 yield text
 
-    def _refuse_unusable(self, reason: str | None, said: bool) -> None:
+    def _refuse_unusable(self, reason: str | None, has_text: bool) -> None:
         vendor = self._choice.vendor
         if reason == "content_filter":
             raise ChatBadAnswer(vendor, "the model refused to answer or to continue")
-        if reason in BROKEN_OFF and said:
+        if reason in BROKEN_OFF and has_text:
             raise ChatUnreachable(vendor, "the answer is incomplete")
-        if not said:
+        if not has_text:
             why = "had no tokens left" if reason == "length" else "returned an empty text"
             raise ChatBadAnswer(vendor, f"there is no answer: the model {why}")
 

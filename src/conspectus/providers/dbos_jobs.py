@@ -58,7 +58,7 @@ LISTENING: Final = False
 """A pooler gives the next transaction another connection than the one that listens."""
 CONNECTIONS: Final = 4
 SHARED_POLL: Final = 0.5
-SHARED_LOOK: Final = 2.0
+SHARED_POLL_SECONDS: Final = 2.0
 """Seconds between two looks at a queue, and at other executors, where many processes ask one server."""
 
 
@@ -291,7 +291,7 @@ class SharedDbosJobs(DbosJobs):
     async def _inherit(self) -> None:
         """Again and again, give back to the queue what those began who live no more."""
         while True:
-            await asyncio.sleep(SHARED_LOOK)
+            await asyncio.sleep(SHARED_POLL_SECONDS)
             try:
                 for executor in await asyncio.to_thread(_guarded, self._others):
                     await self._inherit_from(executor)

@@ -64,7 +64,7 @@ class HostedEmbedder:
         return self._space
 
     @property
-    def most(self) -> int:
+    def max_texts(self) -> int:
         """How many texts one request may carry."""
         return MAX_TEXTS.get(self._provider, DEFAULT_MAX_TEXTS)
 

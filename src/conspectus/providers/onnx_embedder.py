@@ -69,7 +69,7 @@ class OnnxEmbedder:
         self._session = _open_session((folder / "model.onnx").read_bytes())
         self._threads = threads or _available_cores()
         self._pool = ThreadPoolExecutor(self._threads, thread_name_prefix="embedder")
-        self._most = cached_queries
+        self._maximum = cached_queries
         self._recent: OrderedDict[bytes, Vectors] = OrderedDict()
 
     @property
@@ -102,7 +102,7 @@ class OnnxEmbedder:
             vector = self._recent[key] = await asyncio.to_thread(self._embed_one, text)
             vector.setflags(write=False)
         self._recent.move_to_end(key)
-        if len(self._recent) > self._most:
+        if len(self._recent) > self._maximum:
             self._recent.popitem(last=False)
         return vector
 

@@ -151,14 +151,14 @@ class DocumentsReranker:
         """Release the connections."""
         await self._service.close()
 
-    async def _ranked(self, query: str, texts: Sequence[str], wanted: int) -> Ranking:
+    async def _ranked(self, query: str, texts: Sequence[str], limit: int) -> Ranking:
         """At least so many positions with relevance, in any order."""
-        body = {"documents": [sendable(text) for text in texts], "top_n": wanted, **self._fields}
+        body = {"documents": [sendable(text) for text in texts], "top_n": limit, **self._fields}
 
         def read(answer: Any) -> Ranking:
             entries = answer.get("results") if isinstance(answer, dict) else None
             return RerankFormat(self._service.provider, "relevance_score").read(
-                entries, len(texts), least=wanted
+                entries, len(texts), least=limit
             )
 
         return await self._asked(query, texts, body, read)
@@ -188,10 +188,10 @@ class HttpReranker(DocumentsReranker):
 
     _dialect: Literal["documents", "texts"] | None = None
 
-    async def _ranked(self, query: str, texts: Sequence[str], wanted: int) -> Ranking:
+    async def _ranked(self, query: str, texts: Sequence[str], limit: int) -> Ranking:
         if self._dialect != "texts":
             try:
-                ranking = await super()._ranked(query, texts, wanted)
+                ranking = await super()._ranked(query, texts, limit)
                 self._dialect = "documents"
                 return ranking
             except ProviderError as error:

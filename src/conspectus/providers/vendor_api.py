@@ -15,7 +15,7 @@ import numpy as np
 from conspectus.errors import ConspectusError, InvalidInput, ProviderError, ProviderUnavailable
 from conspectus.model.jobs import EmbeddingRequest, RequestKind
 from conspectus.ports import Vectors
-from conspectus.ports.jobs import ASKING, RequestLog
+from conspectus.ports.jobs import CURRENT_USER, RequestLog
 
 PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
 """Statuses of requests that may be answered at another time."""
@@ -149,7 +149,7 @@ class Calls:
                     tokens,
                     created=created,
                     error=error,
-                    user_id=ASKING.get(),
+                    user_id=CURRENT_USER.get(),
                 )
             )
 
@@ -170,7 +170,7 @@ class RequestNotes:
     def __init__(self, *, every: float = 1.0, rows: int = 100) -> None:
         self._log: RequestLog | None = None
         self._every = every
-        self._most = rows
+        self._maximum = rows
         self._rows: list[EmbeddingRequest] = []
         self._full = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -185,7 +185,7 @@ class RequestNotes:
         if self._closed:
             return
         self._rows.append(request)
-        if len(self._rows) >= self._most:
+        if len(self._rows) >= self._maximum:
             self._full.set()
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._run())

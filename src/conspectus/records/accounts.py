@@ -13,7 +13,7 @@ from conspectus.model.access import AuditEntry, AuditPage, Grant, Group, Key, Pr
 from conspectus.model.ids import CollectionId, GroupId, KeyId, SourceId, UserId
 from conspectus.records.core.collections import state
 from conspectus.records.core.rows import from_cursor, to_cursor, to_moment, to_number
-from conspectus.records.core.transactions import SqlStore, kept, reading, writing
+from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import audit, collections, grants, groups, keys, members, sources, users
 from conspectus.records.tables.jobs import connections, jobs
 from conspectus.records.tables.streams import alerts
@@ -54,7 +54,7 @@ def grants_on(connection: Connection, collection: CollectionId) -> Sequence[Gran
     return [_to_grant(row) for row in connection.execute(chosen.order_by(grants.c.created, grants.c.id))]
 
 
-def held_by(connection: Connection, user: UserId) -> Sequence[Grant]:
+def grants_of(connection: Connection, user: UserId) -> Sequence[Grant]:
     """All grants that a user has, directly or through groups."""
     own = select(members.c.group).where(members.c.user == user)
     chosen = select(grants).where(or_(grants.c.user == user, grants.c.group.in_(own)))
@@ -293,7 +293,7 @@ class SqlAccounts(SqlStore):
     set_user_disabled = writing(set_user_disabled)
     delete_user = writing(delete_user, long=True)
     users = reading(all_users)
-    user = kept(find_user)
+    user = cached(find_user)
     add_group = writing(add_group)
     delete_group = writing(delete_group)
     groups = reading(all_groups)
@@ -301,14 +301,14 @@ class SqlAccounts(SqlStore):
     join = writing(join)
     leave = writing(leave)
     add_key = writing(add_key)
-    key = kept(find_key)
+    key = cached(find_key)
     keys = reading(keys_of)
     revoke_key = writing(revoke_key)
     used = writing(used, lock=lambda key, at, *, secret_hash=None: f"key {key}")
     put_grant = writing(put_grant)
     revoke = writing(revoke)
     grants = reading(grants_on)
-    held_by = kept(held_by)
+    grants_of = cached(grants_of)
     add_audit = writing(add_audit)
 
     async def audit(self, *, after: str | None = None, limit: int) -> AuditPage:

@@ -25,7 +25,7 @@ from conspectus.records.tables.core import (
     sources,
     vectors,
 )
-from conspectus.records.tables.jobs import purges, replays, spoken
+from conspectus.records.tables.jobs import chat_answers, purges, replays
 from conspectus.text.times import to_microseconds
 
 _ROOTS = select(documents.c.id).where(documents.c.id.in_(bindparam("ids", expanding=True)))
@@ -136,4 +136,4 @@ def delete_copies(connection: Connection) -> None:
     connection.execute(kept.values(answer=LOST))
     open_claims = update(replays).where(replays.c.answer.is_(None), replays.c.stored > 0)
     connection.execute(open_claims.values(stored=ERASED))
-    connection.execute(delete(spoken))
+    connection.execute(delete(chat_answers))

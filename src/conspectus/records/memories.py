@@ -25,7 +25,7 @@ from conspectus.model.filter import EVERYTHING, Filter, document_row, matches
 from conspectus.model.ids import CollectionId, DocumentId, JobId, SourceId, UserId
 from conspectus.model.memory import FACT, KNOWN_FROM, PINNED, ChangesSince, MemoryReceipt, Retention
 from conspectus.model.records import Document, Metadata, Source, SourceKind
-from conspectus.ports.memories import HomeSpan, KeptRetention, Totals
+from conspectus.ports.memories import HomeSpan, StoredRetention, Totals
 from conspectus.records.core.dialects import as_list, given, kind_of
 from conspectus.records.core.filters import Condition, compile_filter
 from conspectus.records.core.reads import texts_of, with_texts
@@ -41,7 +41,7 @@ from conspectus.records.core.rows import (
     to_moment,
     to_source,
 )
-from conspectus.records.core.transactions import FEW, SqlStore, kept, reading, writing
+from conspectus.records.core.transactions import FEW, SqlStore, cached, reading, writing
 from conspectus.records.deletion import delete_documents
 from conspectus.records.graph.reads import resting_edges
 from conspectus.records.tables.core import (
@@ -173,10 +173,10 @@ def _count_in(connection: Connection, job: JobId, receipt: MemoryReceipt) -> Non
     """Add to what the row of a job says is gone, so that it says no more and no less whenever it ends."""
     stored = connection.execute(select(jobs.c.result).where(jobs.c.id == job)).scalar_one_or_none()
     before: Metadata = to_metadata(stored) if stored else {}
-    told: dict[str, Any] = {**before}
+    counts: dict[str, Any] = {**before}
     for name in COUNTED:
-        told[name] = int(told.get(name) or 0) + getattr(receipt, name)
-    connection.execute(update(jobs).where(jobs.c.id == job).values(result=to_json(told)))
+        counts[name] = int(counts.get(name) or 0) + getattr(receipt, name)
+    connection.execute(update(jobs).where(jobs.c.id == job).values(result=to_json(counts)))
 
 
 PAGE = 500
@@ -379,18 +379,18 @@ def _has_versions(connection: Connection, collection: CollectionId) -> bool:
     return connection.execute(chosen.limit(1)).first() is not None
 
 
-def _put_retention(connection: Connection, kept: KeptRetention) -> None:
+def _put_retention(connection: Connection, rule: StoredRetention) -> None:
     """Keep it in the place of the one of that id."""
     values = {
-        "collection": kept.collection,
-        "begins": kept.begins,
-        "days": kept.retention.days,
-        "most": kept.retention.max_count,
-        "owner": kept.owner,
+        "collection": rule.collection,
+        "begins": rule.begins,
+        "days": rule.retention.days,
+        "max_count": rule.retention.max_count,
+        "owner": rule.owner,
     }
-    same = update(retentions).where(retentions.c.id == kept.id)
+    same = update(retentions).where(retentions.c.id == rule.id)
     if connection.execute(same.values(values)).rowcount == 0:
-        connection.execute(insert(retentions), {"id": kept.id, **values})
+        connection.execute(insert(retentions), {"id": rule.id, **values})
 
 
 def _drop_retention(connection: Connection, id: str) -> bool:
@@ -398,18 +398,18 @@ def _drop_retention(connection: Connection, id: str) -> bool:
     return bool(connection.execute(delete(retentions).where(retentions.c.id == id)).rowcount)
 
 
-def _retentions(connection: Connection, collection: CollectionId | None = None) -> list[KeptRetention]:
+def _retentions(connection: Connection, collection: CollectionId | None = None) -> list[StoredRetention]:
     """Those of a collection, or all, by what their names begin with."""
     chosen = select(retentions)
     if collection is not None:
         chosen = chosen.where(retentions.c.collection == collection)
     rows = connection.execute(chosen.order_by(retentions.c.begins, retentions.c.id))
     return [
-        KeptRetention(
+        StoredRetention(
             row.id,
             CollectionId(row.collection),
             row.begins,
-            Retention(row.days, row.most),
+            Retention(row.days, row.max_count),
             UserId(row.owner),
             to_moment(row.ran),
         )
@@ -425,7 +425,7 @@ def _ran(connection: Connection, id: str, at: datetime) -> None:
 class SqlMemories(SqlStore):
     """The methods of the port `Memories`, each as one transaction; the port documents them."""
 
-    homes = kept(_homes)
+    homes = cached(_homes)
 
     async def newest(self, sources: Sequence[SourceId], *, limit: int) -> Texts:
         """The turns that were stored last, newest first, with their texts."""

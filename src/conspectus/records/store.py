@@ -50,7 +50,7 @@ from conspectus.records.core.reads import (
     text_of,
     texts_of,
 )
-from conspectus.records.core.transactions import SqlStore, Transactions, kept, kept_rows, reading, writing
+from conspectus.records.core.transactions import SqlStore, Transactions, cached, cached_rows, reading, writing
 from conspectus.records.core.writes import only_collection, write
 from conspectus.records.deletion import (
     begin_purge,
@@ -208,13 +208,13 @@ async def open_records(
 class SqlRecords(SqlStore):
     """The methods of the port, each as one transaction; the port documents them."""
 
-    def seen_by(self, person: UserId) -> "SqlRecords":
+    def visible_to(self, person: UserId) -> "SqlRecords":
         """The same records, as a database with row security shows them to a person."""
-        seen = self.transactions.seen_by(person)
+        seen = self.transactions.visible_to(person)
         return self if seen is self.transactions else SqlRecords(seen)
 
     create_collection = writing(create_collection)
-    collection = kept(find_collection)
+    collection = cached(find_collection)
     change_collection = writing(change_collection)
     collections = reading(all_collections)
     delete_collection = writing(delete_collection, long=True)
@@ -222,7 +222,7 @@ class SqlRecords(SqlStore):
     change_source = writing(change_source)
     delete_source = writing(delete_source, long=True)
     sources = reading(sources_of)
-    find_with_sources = kept(find_with_sources)
+    find_with_sources = cached(find_with_sources)
     write = writing(write, lock=only_collection)
     documents = reading(documents_by_id)
     list = reading(list_documents)
@@ -243,7 +243,7 @@ class SqlRecords(SqlStore):
     state = reading(state)
     unembedded = reading(unembedded)
     oldest_unembedded = reading(oldest_unembedded)
-    hydrate = kept_rows(chunks_by_id)
+    hydrate = cached_rows(chunks_by_id)
     count_unembedded = reading(count_unembedded)
     put_vectors = writing(put_vectors, lock=lambda collection, *_: collection)
     fail = writing(fail)

@@ -46,11 +46,11 @@ class ChainReader:
     messages: Callable[[Sequence[str]], Awaitable[Sequence[StoredChunk]]]
     chunks: Callable[[Sequence[int]], Awaitable[Sequence[StoredChunk]]]
     where: Filter
-    most_messages: int
+    max_messages: int
 
     def share(self, threads: int) -> int:
         """Return the number of messages to read of each thread."""
-        return min(max(self.most_messages // threads, MIN_THREAD_CHUNKS), self.most_messages)
+        return min(max(self.max_messages // threads, MIN_THREAD_CHUNKS), self.max_messages)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,14 +67,14 @@ class _Member:
         return self.rank + PAUSE * (self.rank + max(self.need - NEAR + 1, 0))
 
 
-async def with_chains(found: Retrieval, reading: ChainReader, *, most: int) -> Retrieval:
+async def with_chains(found: Retrieval, reading: ChainReader, *, maximum: int) -> Retrieval:
     """Add up to `most` messages of the reply chain of each of the best hits, after it or a few hits later.
 
     Scores of hits are never lowered. A hit that belongs to the chain of a better hit moves up.
     """
     asking = _asking(found.hits)
     threads = {key: list(members) for key, members in _by_thread(asking.values())}
-    if not threads or most < 1:
+    if not threads or maximum < 1:
         return found
     around = _around(found.hits, threads)
     share = reading.share(len(threads))
@@ -86,7 +86,7 @@ async def with_chains(found: Retrieval, reading: ChainReader, *, most: int) -> R
     members = [
         _Member(rank, need, row)
         for rank, rows in _needed(asking, stored, elsewhere)
-        for need, row in enumerate(islice((row for row in rows if _matches(row, reading.where)), most))
+        for need, row in enumerate(islice((row for row in rows if _matches(row, reading.where)), maximum))
     ]
     longer = await _longer(members, reading)
     hits = _placed(found.hits, members, longer)
@@ -281,8 +281,8 @@ def _sketch(key: tuple[str, str], thread: StoredThread) -> ThreadOutline:
 
 def answered_keys(document: Document) -> tuple[str, ...]:
     """Return the keys of the answered message: the one stated by the platform, then the inferred one."""
-    told = (document.metadata.get(name) for name in (REPLY_TO, ANSWERS))
-    return tuple(clean(each) for each in told if isinstance(each, str) and each)
+    keys = (document.metadata.get(name) for name in (REPLY_TO, ANSWERS))
+    return tuple(clean(each) for each in keys if isinstance(each, str) and each)
 
 
 class Exchange:

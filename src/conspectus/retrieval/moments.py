@@ -33,7 +33,7 @@ MAX_OVERLAP = 0.3
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class ScoredCaption:
     """A caption with its fused keyword and vector score, NaN if it has none.
 
     `similarity` is its cosine with the query, NaN without a vector. `words` are the query terms in its text.
@@ -63,23 +63,23 @@ class MomentSpan:
     parts: Mapping[str, float]
 
 
-def moments(seen: Sequence[Seen], *, limit: int) -> list[MomentSpan]:
+def moments(captions: Sequence[ScoredCaption], *, limit: int) -> list[MomentSpan]:
     """Return the best moments, at most `limit`. None overlaps a better moment of its stream by much.
 
     Captions may be in any order and from several streams. Results improve with more captions around the good
     ones, with or without a score. A caption without a score gets the lowest score.
     """
-    row = _in_a_row(seen)
+    row = _in_a_row(captions)
     if not row.scored.any():
         return []
-    parts = _parts(row, _said(row, seen))
+    parts = _parts(row, _said(row, captions))
     chosen: list[MomentSpan] = []
     order = np.argsort(-sum(parts.values()), kind="stable")
     for place in order[row.scored[order]].tolist():
         if len(chosen) >= limit:
             break
         own = {name: float(shares[place]) for name, shares in parts.items()}
-        stretch = _stretch(row, place, seen[row.seen[place]].stream, own)
+        stretch = _stretch(row, place, captions[row.seen[place]].stream, own)
         if not any(_same(stretch, other) for other in chosen):
             chosen.append(stretch)
     return chosen
@@ -102,11 +102,11 @@ class _Row:
     after: Places
 
 
-def _in_a_row(seen: Sequence[Seen]) -> _Row:
+def _in_a_row(captions: Sequence[ScoredCaption]) -> _Row:
     given = np.array(
-        [(each.start, each.end, each.score, each.similarity) for each in seen], dtype=np.float64
+        [(each.start, each.end, each.score, each.similarity) for each in captions], dtype=np.float64
     ).reshape(-1, 4)
-    _, streams = np.unique([each.stream for each in seen], return_inverse=True)
+    _, streams = np.unique([each.stream for each in captions], return_inverse=True)
     order = np.lexsort((given[:, 2], given[:, 0], given[:, 0] + given[:, 1], streams))
     streams, (starts, ends, scores, similarities) = streams[order], given[order].T
     scored = ~np.isnan(scores)
@@ -130,15 +130,15 @@ def _filled(values: Floats, scored: NDArray[np.bool_]) -> Floats:
     return np.where(np.isnan(values), np.where(scored, np.median(known), known.min()), values)
 
 
-def _said(row: _Row, seen: Sequence[Seen]) -> NDArray[np.bool_]:
+def _said(row: _Row, captions: Sequence[ScoredCaption]) -> NDArray[np.bool_]:
     """Return a matrix with a row for each caption and a column for each term."""
     columns: dict[str, int] = {}
     places = [
         (place, columns.setdefault(term, len(columns)))
         for place, given in enumerate(row.seen.tolist())
-        for term in sorted(seen[given].words)
+        for term in sorted(captions[given].words)
     ]
-    said = np.zeros((len(seen), len(columns)), dtype=np.bool_)
+    said = np.zeros((len(captions), len(columns)), dtype=np.bool_)
     said[tuple(np.array(places, dtype=np.intp).reshape(-1, 2).T)] = True
     return said
 

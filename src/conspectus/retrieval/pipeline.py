@@ -26,14 +26,14 @@ from conspectus.retrieval.ranking import (
     DEPTH,
     GRAPH,
     GRAPH_PLAN,
-    Keep,
+    CandidateSelection,
     Ranked,
     SearchContext,
     rank,
     spread,
     widened,
 )
-from conspectus.retrieval.scoring import LEARNT, WORDS_ONLY, Product, fuse, kept_by_threads, profile_named
+from conspectus.retrieval.scoring import LEARNT, WORDS_ONLY, Product, fuse, kept_by_thread, profile_by_name
 from conspectus.settings import Settings
 from conspectus.text.analyzer import STOP_WORDS, Analyzer, analyzer_for
 from conspectus.text.clean import clean
@@ -90,25 +90,25 @@ async def search(query: Query, context: SearchContext, *, also: Sequence[ChunkId
     watch = Stopwatch()
     unembeddable = context.embedder if isinstance(context.embedder, str) else None
     embedder = None if isinstance(context.embedder, str) else context.embedder
-    decided, asked = await _asked(query, context.filter, embedder, unembeddable)
-    asked = replace(asked, sources=context.sources)
+    decided, request = await _asked(query, context.filter, embedder, unembeddable)
+    request = replace(request, sources=context.sources)
     if decided.words_only:
         context = replace(context, fusion=WORDS_ONLY)
     watch.lap("embed_query")
     more = decided.min_similarity is not None or context.standing is not None
-    keep = Keep(query.limit, tuple(also), more=more)
+    keep = CandidateSelection(query.limit, tuple(also), more=more)
     index = context.index
     for _ in range(ATTEMPTS):
-        union = await collect(index, asked, also, language=context.collection.language)
+        union = await collect(index, request, also, language=context.collection.language)
         watch.lap("index_search")
-        ranked = await rank(context, index, asked, union, keep=keep)
+        ranked = await rank(context, index, request, union, keep=keep)
         watch.lap("rank")
         if ranked is not None and context.graph is not None:
-            ranked = await spread(context, index, asked, union=union, ranked=ranked, keep=keep)
+            ranked = await spread(context, index, request, union=union, ranked=ranked, keep=keep)
             watch.lap("graph_traversal")
         if ranked is not None:
             found = _selected(query, decided, ranked, context=context, also=also, timings=watch.times)
-            return replace(found, terms={context.collection.id: _terms(context, asked, ranked)})
+            return replace(found, terms={context.collection.id: _terms(context, request, ranked)})
         index = await context.refreshed()
         watch.lap("index_catch_up")
     raise StorageBusy("documents changed while they were read; try again")
@@ -157,11 +157,11 @@ def _min_similarity(query: Query) -> float | None:
     """Return the minimum similarity of the query, or else that of its profile."""
     if query.min_similarity is not None or query.query_context is None:
         return query.min_similarity
-    return profile_named(query.query_context.profile).min_similarity
+    return profile_by_name(query.query_context.profile).min_similarity
 
 
 def _check_situation(situation: QueryContext) -> None:
-    profile_named(situation.profile)
+    profile_by_name(situation.profile)
     if situation.thread is not None and situation.channel is None:
         raise InvalidInput("thread", "is a thread of a channel; give the channel too")
 
@@ -201,25 +201,27 @@ async def probe(query: Query, plan: QueryPlan, where: Filter, embedder: Embedder
 
 
 async def collect(
-    index: Index, asked: Probe, also: Sequence[ChunkId], *, language: str | None = None
+    index: Index, request: Probe, also: Sequence[ChunkId], *, language: str | None = None
 ) -> Candidates:
     """Collect the candidates of all retrievers, chunks with a rare identifier, and the chunks in `also`."""
-    found = await index.search(asked)
-    identifiers = _rare_identifiers(asked, found, language)
+    found = await index.search(request)
+    identifiers = _rare_identifiers(request, found, language)
     if identifiers:
-        exact = await index.search(replace(asked, terms=identifiers, vector=None))
+        exact = await index.search(replace(request, terms=identifiers, vector=None))
         found = replace(found, exact=exact.ids)
     if not also and not len(found.exact):
         return found
     wanted = np.union1d(found.exact, np.asarray(also, dtype=np.int64))
-    return await widened(index, asked, found, np.setdiff1d(wanted, found.ids))
+    return await widened(index, request, found, np.setdiff1d(wanted, found.ids))
 
 
-def _rare_identifiers(asked: Probe, found: Candidates, language: str | None) -> tuple[str, ...]:
+def _rare_identifiers(request: Probe, found: Candidates, language: str | None) -> tuple[str, ...]:
     """Return the identifiers of the query that are rare and carry much of its weight."""
-    known = analyzer_for(language).identifiers(asked.words or "")
-    most = min(DEPTH, math.isqrt(found.total))
-    rare = {term.term: term.idf for term in found.terms if term.term in known and 0 < term.documents <= most}
+    known = analyzer_for(language).identifiers(request.words or "")
+    maximum = min(DEPTH, math.isqrt(found.total))
+    rare = {
+        term.term: term.idf for term in found.terms if term.term in known and 0 < term.documents <= maximum
+    }
 
     def counts(each: str, idf: float) -> bool:
         rest = sum(term.idf for term in found.terms if term.documents and term.term not in known[each])
@@ -238,7 +240,7 @@ async def _vector(query: Query, embedder: Embedder | None) -> Vectors | None:
 
 
 ATTEMPTS = 5
-KEPT = "kept_by_thread"
+KEPT_BY_THREAD = "kept_by_thread"
 """A part of 0 that marks a hit below the minimum similarity that its thread keeps."""
 
 
@@ -254,7 +256,7 @@ async def _asked(
     except ProviderError as fault:
         if not decided.keyword:
             raise
-        decided = plan(query, unembeddable=f"the question could not be embedded: {fault}")
+        decided = plan(query, unembeddable=f"the query could not be embedded: {fault}")
         return decided, await probe(query, decided, where, None)
 
 
@@ -286,7 +288,7 @@ def _selected(
     hits = _kept(
         hits, plan.min_similarity, keeps_threads=standing is not None and standing.profile.keeps_threads
     )
-    above = [hit for hit in hits if KEPT in hit.parts or not _below(hit, plan.min_similarity)]
+    above = [hit for hit in hits if KEPT_BY_THREAD in hit.parts or not _below(hit, plan.min_similarity)]
     best = above[: query.limit] + [hit for hit in above[query.limit :] if hit.chunk.id in also]
     read = [Passage(hit.document.title, hit.chunk.text) for hit in best[:READ]]
     seen = (f"{row.document.title} {row.chunk.text}" for row in ranked.rows.values())
@@ -295,7 +297,7 @@ def _selected(
         outcome="found" if best else "no_match",
         hits=tuple(best),
         below_min_similarity=tuple(
-            hit for hit in hits if KEPT not in hit.parts and _below(hit, plan.min_similarity)
+            hit for hit in hits if KEPT_BY_THREAD not in hit.parts and _below(hit, plan.min_similarity)
         ),
         plan={**plan.described(), "keyword_weight": f"{ranked.words_weight:.2f}", **ranked.plan},
         notices=(*plan.notices, *ranked.notices),
@@ -313,9 +315,9 @@ def _in_order(ranked: Ranked) -> list[int]:
     return sorted(range(len(ids)), key=lambda place: (-scores[place], ids[place]))
 
 
-def _terms(context: SearchContext, asked: Probe, ranked: Ranked) -> QueryTerms:
+def _terms(context: SearchContext, request: Probe, ranked: Ranked) -> QueryTerms:
     space = None if isinstance(context.embedder, str) else context.embedder.space
-    vector = None if asked.vector is None else tuple(asked.vector.tolist())
+    vector = None if request.vector is None else tuple(request.vector.tolist())
     idf = {each.term: each.idf for each in ranked.candidates.terms}
     return QueryTerms(context.collection.language, idf, space, vector)
 
@@ -325,9 +327,9 @@ def _kept(hits: list[Hit], floor: float | None, *, keeps_threads: bool) -> list[
     if floor is None or not keeps_threads:
         return hits
     above = [not _below(hit, floor) for hit in hits]
-    kept = kept_by_threads([hit.document for hit in hits], above)
+    kept = kept_by_thread([hit.document for hit in hits], above)
     return [
-        replace(hit, parts={**hit.parts, KEPT: 0.0}) if is_kept else hit
+        replace(hit, parts={**hit.parts, KEPT_BY_THREAD: 0.0}) if is_kept else hit
         for hit, is_kept in zip(hits, kept, strict=True)
     ]
 
@@ -394,10 +396,10 @@ WEIGHTS: Final[Mapping[str, Weight]] = {
 """Learned by `scripts/train_confidence.py` on public sets, with each query once without its answers."""
 
 
-def probability(given: Mapping[str, float]) -> float:
+def probability(values: Mapping[str, float]) -> float:
     """Return the probability that hits answer the query. Missing signals count as their mean."""
     odds = INTERCEPT + sum(
-        each.weight * (given[name] - each.mean) for name, each in WEIGHTS.items() if name in given
+        each.weight * (values[name] - each.mean) for name, each in WEIGHTS.items() if name in values
     )
     return 1.0 / (1.0 + math.exp(min(max(-odds, -50.0), 50.0)))
 
@@ -414,8 +416,8 @@ def signals(query: str, found: Candidates, best: Sequence[Passage], *, seen: str
     return {
         **({"best_cosine": cosine} if cosine > -1.0 else {}),
         **_covered(_as_seen(found, seen.casefold()), float(found.words.max(initial=0.0)), texts),
-        **_held("pairs", _pairs(words, most=0), texts),
-        **_held("pairs_with_one_stop_word", _pairs(words, most=1), texts),
+        **_held("pairs", _pairs(words, maximum=0), texts),
+        **_held("pairs_with_one_stop_word", _pairs(words, maximum=1), texts),
         **_held("names", _names(words), texts),
         "titles": float(_titles(words, best[:READ])),
     }
@@ -439,19 +441,19 @@ def _covered(terms: Sequence[TermStatistic], best: float, texts: Sequence[str]) 
     }
 
 
-def _held(name: str, wanted: Set[str], texts: Sequence[str]) -> dict[str, float]:
+def _held(name: str, phrases: Set[str], texts: Sequence[str]) -> dict[str, float]:
     """Return the share of the wanted phrases found in any text; empty if none are wanted."""
-    held = sum(any(f" {each} " in text for text in texts) for each in wanted)
-    return {name: held / len(wanted)} if wanted else {}
+    held = sum(any(f" {each} " in text for text in texts) for each in phrases)
+    return {name: held / len(phrases)} if phrases else {}
 
 
-def _pairs(words: Sequence[str], *, most: int) -> set[str]:
+def _pairs(words: Sequence[str], *, maximum: int) -> set[str]:
     """Return pairs of adjacent words with at most `most` stop words."""
     folded = [word.casefold() for word in words]
     return {
         f"{one} {two}"
         for one, two in pairwise(folded)
-        if (one in _EMPTY_WORDS) + (two in _EMPTY_WORDS) <= most
+        if (one in _EMPTY_WORDS) + (two in _EMPTY_WORDS) <= maximum
     }
 
 
@@ -467,9 +469,9 @@ def _names(words: Sequence[str]) -> set[str]:
 
 def _titles(words: Sequence[str], best: Sequence[Passage]) -> int:
     """Count passages whose title, without parentheses, is part of the query; at most 2."""
-    asked = _spoken(words)
+    request = _spoken(words)
     titles = (_WORD.findall(_IN_BRACKETS.sub("", each.title)) for each in best)
-    return min(sum(bool(title) and _spoken(title) in asked for title in titles), 2)
+    return min(sum(bool(title) and _spoken(title) in request for title in titles), 2)
 
 
 def _spoken(words: Sequence[str]) -> str:
@@ -510,7 +512,7 @@ def merged(query: Query, answers: Sequence[Retrieval], *, comparable: bool) -> R
 def _compared(query: Query, answers: Sequence[Retrieval]) -> list[Hit]:
     """Products of raw similarities are comparable across collections. Sums need a common base."""
     situation = query.query_context
-    if situation is not None and isinstance(profile_named(situation.profile), Product):
+    if situation is not None and isinstance(profile_by_name(situation.profile), Product):
         return [hit for answer in answers for hit in answer.hits]
     return _fused(query, answers)
 
@@ -536,12 +538,12 @@ def _share(query: Query, hit: Hit) -> float:
 
 def _graph_plan(answers: Sequence[Retrieval]) -> dict[str, str]:
     """Return the graph entries of the plans of all collections."""
-    told: dict[str, dict[str, None]] = {}
+    plans: dict[str, dict[str, None]] = {}
     for answer in answers:
         for name in GRAPH_PLAN:
             if name in answer.plan:
-                told.setdefault(name, {})[answer.plan[name]] = None
-    return {name: "; ".join(each) for name, each in told.items()}
+                plans.setdefault(name, {})[answer.plan[name]] = None
+    return {name: "; ".join(each) for name, each in plans.items()}
 
 
 def _by_rank(answers: Sequence[Retrieval]) -> list[Hit]:

@@ -29,7 +29,6 @@ from conspectus.retrieval.scoring import (
     Sum,
     Weights,
     added,
-    from_asking,
     from_chain,
     from_exchange,
     from_identifiers,
@@ -40,6 +39,7 @@ from conspectus.retrieval.scoring import (
     from_thread,
     fuse,
     multiplied,
+    question_penalty,
     weights_for,
 )
 from conspectus.text.analyzer import STOP_WORDS
@@ -61,7 +61,7 @@ MIN_PHRASE_WORDS, MAX_PHRASE_WORDS = 3, 64
 _EMPTY: Final = frozenset().union(*STOP_WORDS.values())
 _WORD: Final = re.compile(r"\w{2,}")
 """Words of one character, such as articles or line numbers, are ignored in sequences."""
-_SAID: Final = frozenset({"message", "memory"})
+_MESSAGE_KINDS: Final = frozenset({"message", "memory"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +113,7 @@ class Ranked:
 
 
 @dataclass(frozen=True, slots=True)
-class Keep:
+class CandidateSelection:
     """Selects the candidates whose rows are read: the best ones and those requested by id."""
 
     limit: int
@@ -128,16 +128,16 @@ class Keep:
             return np.sort(best)
         return np.union1d(best, np.intersect1d(union.ids, np.asarray(self.also, dtype=np.int64)))
 
-    def with_those(self, ids: Ids) -> "Keep":
+    def with_those(self, ids: Ids) -> "CandidateSelection":
         """Also keep these ids."""
         return replace(self, also=(*self.also, *(ChunkId(each) for each in ids.tolist())))
 
 
-async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Candidates:
+async def widened(index: Index, probe: Probe, found: Candidates, ids: Ids) -> Candidates:
     """Add chunks that match the filter to the candidates."""
     if not len(ids):
         return found
-    more = await index.score(ids, asked)
+    more = await index.score(ids, probe)
     together = np.concatenate([found.ids, more.ids])
     order = np.argsort(together, kind="stable")
     return replace(
@@ -149,7 +149,7 @@ async def widened(index: Index, asked: Probe, found: Candidates, ids: Ids) -> Ca
 
 
 async def rank(
-    context: SearchContext, index: Index, asked: Probe, union: Candidates, *, keep: Keep
+    context: SearchContext, index: Index, probe: Probe, union: Candidates, *, keep: CandidateSelection
 ) -> Ranked | None:
     """Fuse the scores, read the rows of the best, and add the parts for threads and query context.
 
@@ -157,16 +157,16 @@ async def rank(
     """
     standing = context.standing
     fused = _fused(union, context, LEARNT)
-    quoting = _quoting(asked, union)
+    quoting = _quoting(probe, union)
     best = np.union1d(keep.of(union, fused.score + from_identifiers(union.ids, union.exact)), quoting)
     rows = await _rows(context, best)
     if len(rows) < len(best):
         return None
-    quoted = _quoted(asked, [rows[each] for each in quoting.tolist()])
+    quoted = _quoted(probe, [rows[each] for each in quoting.tolist()])
     if max(quoted.values(), default=PHRASE) < PHRASE:
-        further = _quoting(asked, union, further=True)
+        further = _quoting(probe, union, further=True)
         read = rows | await _rows(context, np.setdiff1d(further, best))
-        held = _quoted(asked, [read[each] for each in further.tolist() if each in read])
+        held = _quoted(probe, [read[each] for each in further.tolist() if each in read])
         late = {each: share for each, share in held.items() if share}
         quoted, rows = quoted | late, rows | {each: read[each] for each in late}
     if standing is not None and isinstance(standing.profile, Product):
@@ -174,7 +174,7 @@ async def rank(
     else:
         links = _links([row for row in rows.values() if row.document.thread is not None])
         if len(links) and not context.alone:
-            ranked = await _rank_threads(context, index, asked, union, rows=rows, links=links)
+            ranked = await _rank_threads(context, index, probe, union, rows=rows, links=links)
         else:
             ranked = _added(_ranked(union, fused, rows), standing)
     return None if ranked is None else _with_phrases(ranked, quoted)
@@ -220,12 +220,12 @@ def longest_run(words: Sequence[str], text: str) -> tuple[int, int]:
     return found if found[1] - found[0] >= least else (0, 0)
 
 
-def _quoting(asked: Probe, union: Candidates, *, further: bool = False) -> Ids:
+def _quoting(probe: Probe, union: Candidates, *, further: bool = False) -> Ids:
     """Return the candidates that may quote the query: the best keyword hits.
 
     With `further`, return the following hits that have all terms: a quotation of common words can rank low.
     """
-    if not phrase_words(asked.words or ""):
+    if not phrase_words(probe.words or ""):
         return np.zeros(0, dtype=np.int64)
     first, end = (QUOTING, MAX_QUOTING) if further else (0, QUOTING)
     best = np.lexsort((union.ids, -union.words))[first:end]
@@ -233,10 +233,10 @@ def _quoting(asked: Probe, union: Candidates, *, further: bool = False) -> Ids:
     return np.sort(union.ids[best][(union.words[best] > 0.0) & (union.words[best] >= least)])
 
 
-def _quoted(asked: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
+def _quoted(probe: Probe, rows: Sequence[StoredChunk]) -> dict[int, float]:
     """Return the phrase score of each text by chunk id."""
     texts = [passage(row.document, row.chunk.text) for row in rows]
-    shares = from_phrases(phrase_words(asked.words or ""), texts).tolist()
+    shares = from_phrases(phrase_words(probe.words or ""), texts).tolist()
     return dict(zip((row.chunk.id for row in rows), shares, strict=True))
 
 
@@ -252,14 +252,14 @@ def _with_phrases(ranked: Ranked, quoted: Mapping[int, float]) -> Ranked:
 async def _rank_threads(
     context: SearchContext,
     index: Index,
-    asked: Probe,
+    probe: Probe,
     union: Candidates,
     *,
     rows: _Rows,
     links: Ids,
 ) -> Ranked | None:
     """Rank with the neighbors of the best candidates, and add the parts for threads."""
-    union = await widened(index, asked, union, np.setdiff1d(links, union.ids))
+    union = await widened(index, probe, union, np.setdiff1d(links, union.ids))
     neighbors = np.setdiff1d(np.intersect1d(links, union.ids), list(rows))
     read = await _rows(context, neighbors)
     if len(read) < len(neighbors):
@@ -270,7 +270,7 @@ async def _rank_threads(
     ids, in_order = ranked.candidates.ids, ranked.in_order
     score = ranked.parts["keyword"] + ranked.parts["vector"]
     weights = _weights(context.standing, ranked)
-    spoken = thread_parts(asked.words or "", score, ids, links, rows=in_order, weights=weights)
+    spoken = thread_parts(probe.words or "", score, ids, links, rows=in_order, weights=weights)
     if context.standing is not None:
         spoken |= exchange_parts(score, ids, links, rows=in_order, weights=weights)
     return _added(replace(ranked, parts=ranked.parts | spoken), context.standing)
@@ -320,7 +320,7 @@ async def _rows(context: SearchContext, ids: Ids) -> _Rows:
 def _people_talk(rows: Iterable[StoredChunk]) -> bool:
     """Return whether all candidates are conversations between people, not with an assistant."""
     documents = [row.document for row in rows]
-    return all(each.kind in _SAID and each.role is None for each in documents) and bool(documents)
+    return all(each.kind in _MESSAGE_KINDS and each.role is None for each in documents) and bool(documents)
 
 
 def _links(rows: Sequence[StoredChunk]) -> Ids:
@@ -351,7 +351,7 @@ def thread_parts(
         "thread": from_thread(scores, threads, weight=weights.thread),
         "speaker": from_speaker(question, authors, weight=weights.speaker),
         "role": inside * from_role(roles, weight=weights.role),
-        "question": inside * from_asking(texts, weight=weights.question),
+        "question": inside * question_penalty(texts, weight=weights.question),
         "reply": from_question_before(scores, ids, links, authors=authors, texts=texts, weight=weights.reply),
         "date": inside * from_dates(question, [each.occurred for each in documents], weight=weights.date),
     }
@@ -379,14 +379,20 @@ GRAPH = "graph"
 QUESTION_NAMES = "query_entities"
 REACHED = "graph_entities"
 GRAPH_PLAN = (GRAPH, QUESTION_NAMES, REACHED)
-SHOWN = 10
+MAX_SHOWN = 10
 """Maximum number of query entities in the plan."""
 
 Hydrate: TypeAlias = Callable[[Sequence[ChunkId]], Awaitable[Sequence[StoredChunk]]]
 
 
 async def spread(
-    context: SearchContext, index: Index, asked: Probe, *, union: Candidates, ranked: Ranked, keep: Keep
+    context: SearchContext,
+    index: Index,
+    probe: Probe,
+    *,
+    union: Candidates,
+    ranked: Ranked,
+    keep: CandidateSelection,
 ) -> Ranked | None:
     """Add graph scores to the ranking, and the candidates that only the graph reached.
 
@@ -399,18 +405,20 @@ async def spread(
     if not ask.alpha:
         return replace(ranked, plan={GRAPH: "no weight"})
     if over.lack is not None:
-        return replace(ranked, plan={GRAPH: "not walked"}, notices=(f"the graph had no say: {over.lack}",))
+        return replace(
+            ranked, plan={GRAPH: "not walked"}, notices=(f"graph scores were not used: {over.lack}",)
+        )
 
     async def allowed(chunks: Sequence[int]) -> frozenset[int]:
-        found = await index.score(np.sort(np.asarray(chunks, dtype=np.int64)), asked)
+        found = await index.score(np.sort(np.asarray(chunks, dtype=np.int64)), probe)
         return frozenset(found.ids.tolist())
 
     scores = dict(zip(ranked.candidates.ids.tolist(), _scores(ranked).tolist(), strict=True))
     found = await reached(context.query, scores, ask, over=over, allowed=allowed)
     ways = np.fromiter(sorted(found.ways), dtype=np.int64, count=len(found.ways))
-    union = await widened(index, asked, union, np.setdiff1d(ways, union.ids))
+    union = await widened(index, probe, union, np.setdiff1d(ways, union.ids))
     read = replace(context, hydrate=_knowing(ranked.rows, context.hydrate))
-    again = await rank(read, index, asked, union, keep=keep.with_those(ways))
+    again = await rank(read, index, probe, union, keep=keep.with_those(ways))
     return None if again is None else _weighed(again, found, ask, over)
 
 
@@ -449,7 +457,7 @@ def _scores(ranked: Ranked) -> Floats:
 
 def _described(found: Reached, ask: GraphExpansion) -> dict[str, str]:
     """Describe how the graph was used, for the plan."""
-    shown = ", ".join(found.named[:SHOWN]) + (", …" if len(found.named) > SHOWN else "")
+    shown = ", ".join(found.named[:MAX_SHOWN]) + (", …" if len(found.named) > MAX_SHOWN else "")
     return {
         GRAPH: f"weight {ask.alpha:.2f}, hops {ask.hops}",
         QUESTION_NAMES: shown or "none that is known",
@@ -470,12 +478,12 @@ async def reranked(query: str, hits: Sequence[Hit], reranker: Reranker | None, *
     if not hits or limit < 1:
         return Reranking(())
     if reranker is None:
-        return _as_given(hits, limit, "not reranked: no reranker is set")
+        return _in_input_order(hits, limit, "not reranked: no reranker is set")
     texts = [passage(hit.document, hit.chunk.text) for hit in hits]
     try:
         judged = await reranker.rerank(query, texts, limit=limit)
     except ProviderError as fault:
-        return _as_given(hits, limit, f"not reranked: {fault}")
+        return _in_input_order(hits, limit, f"not reranked: {fault}")
     results = tuple(RankedHit(hits[place], relevance) for place, relevance in judged)
     return Reranking(results, model=reranker.model)
 
@@ -506,5 +514,5 @@ def _lifted(judged: RankedHit) -> Hit:
     return replace(hit, parts=parts, score=sum(parts.values()))
 
 
-def _as_given(hits: Sequence[Hit], limit: int, notice: str) -> Reranking:
+def _in_input_order(hits: Sequence[Hit], limit: int, notice: str) -> Reranking:
     return Reranking(tuple(RankedHit(hit, None) for hit in hits[:limit]), notice=notice)

@@ -81,7 +81,7 @@ def from_speaker(question: str, authors: Sequence[str | None], *, weight: float 
     return weight * np.array([float(author in named) for author in authors])
 
 
-def from_asking(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
+def question_penalty(texts: Sequence[str], *, weight: float = QUESTION) -> Floats:
     """Return minus `weight` for texts that end with a question: they rarely contain an answer."""
     return 0.0 - weight * np.array([float(asks(text)) for text in texts], dtype=np.float64)
 
@@ -425,7 +425,7 @@ MULTIPLICATIVE = Product(
 PROFILES: Mapping[str, Profile] = {"default": DEFAULT, "multiplicative": MULTIPLICATIVE}
 
 
-def profile_named(name: str) -> Profile:
+def profile_by_name(name: str) -> Profile:
     """Return a profile by name, optionally without some parts: `default without recency, same_channel`.
 
     `min_similarity` removes the minimum similarity of the profile. Raises InvalidInput.
@@ -504,9 +504,9 @@ def added(standing: RankingContext, documents: Sequence[Document], weights: Weig
         return {}
     hours = _hours(standing.at, documents)
     decay = np.where(np.isnan(hours), 0.0, np.exp(-hours / profile.hours))
-    most = {IN_CHANNEL: weights.same_channel, IN_THREAD: weights.same_thread}
+    maximum = {IN_CHANNEL: weights.same_channel, IN_THREAD: weights.same_thread}
     known = _inside(standing, documents)
-    return {"recency": weights.recency * decay} | {name: most[name] * each for name, each in known.items()}
+    return {"recency": weights.recency * decay} | {name: maximum[name] * each for name, each in known.items()}
 
 
 def multiplied(standing: RankingContext, documents: Sequence[Document], base: Floats) -> dict[str, Floats]:
@@ -527,7 +527,7 @@ def multiplied(standing: RankingContext, documents: Sequence[Document], base: Fl
     return parts
 
 
-def kept_by_threads(documents: Sequence[Document], above: Sequence[bool]) -> list[bool]:
+def kept_by_thread(documents: Sequence[Document], above: Sequence[bool]) -> list[bool]:
     """Return which candidates below the minimum similarity share a thread with one above it."""
     pairs = list(zip(documents, above, strict=True))
     threads = {(each.source, each.thread) for each, is_above in pairs if is_above}

@@ -249,7 +249,7 @@ class PlainText:
     doubts: tuple[str, ...]
 
 
-def plain_text(data: bytes, name: str, *, known: bool, charset: str | None = None) -> PlainText:
+def plain_text(data: bytes, name: str, *, is_text: bool, charset: str | None = None) -> PlainText:
     """The text of a file; zero characters are replaced.
 
     `known` means that its name is that of a text file. Raises UnreadableFile for other content, and
@@ -257,8 +257,8 @@ def plain_text(data: bytes, name: str, *, known: bool, charset: str | None = Non
     """
     refuse_unsupported(name, data)
     decoded = decode(data, charset)
-    if decoded is None or _looks_binary(decoded.text, 0.1 if known else 0.0):
-        fault = UnreadableFile if known else UnsupportedContent
+    if decoded is None or _looks_binary(decoded.text, 0.1 if is_text else 0.0):
+        fault = UnreadableFile if is_text else UnsupportedContent
         raise fault(name, "binary data, not text in any known encoding")
     text = decoded.text.replace("\r\n", "\n").replace("\r", "\n")
     zeros = text.count("\0")

@@ -107,10 +107,10 @@ def listed(names: Iterator[str]) -> list[str]:
     return [name[:MAX_LISTED_LENGTH] for name in dict.fromkeys(names) if name][:MAX_LISTED]
 
 
-def counted(given: Iterable[tuple[str, object]]) -> dict[str, int]:
+def counted(values: Iterable[tuple[str, object]]) -> dict[str, int]:
     """The count of each name; values that are not numbers count once."""
     counts: dict[str, int] = {}
-    for name, number in given:
+    for name, number in values:
         known = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MAX_INTEGER
         counts[name] = counts.get(name, 0) + (number if known and isinstance(number, int) else 1)
     kept = listed(iter(counts))

@@ -56,7 +56,7 @@ class AlertQuery:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class AnalyzedCaption:
     """A caption with its terms and the vectors that are available so far.
 
     `chunk` is the id of one of its chunks. Ids increase with every write.
@@ -78,35 +78,35 @@ def question(
     return AlertQuery(filter, bool(text.strip()), words, phrase, min_similarity, vector)
 
 
-def heard(
+def analyzed(
     document: Document, text: str, language: Language, *, chunk: int = 0, vectors: Sequence[bytes] = ()
-) -> Heard:
+) -> AnalyzedCaption:
     """Analyze a caption once, to match it with many queries."""
-    return Heard(document, chunk, frozenset(language.telling(text)), language.all(text), vectors)
+    return AnalyzedCaption(document, chunk, frozenset(language.telling(text)), language.all(text), vectors)
 
 
-def reason(asked: AlertQuery, caption: Heard) -> str | None:
+def reason(query: AlertQuery, caption: AnalyzedCaption) -> str | None:
     """Return why a caption matches; None if it does not match."""
-    if not matches(asked.filter, document_row(caption.document)):
+    if not matches(query.filter, document_row(caption.document)):
         return None
-    if not asked.asks:
+    if not query.asks:
         return "its fields"
-    if asked.words and asked.words <= set(caption.words):
-        return f"words: {', '.join(sorted(asked.words))}"
-    if asked.phrase and _holds(caption.sequence, asked.phrase):
-        return f"phrase: {' '.join(asked.phrase)}"
-    similarity = _similarity(asked, caption)
-    if similarity is None or asked.min_similarity is None or similarity < asked.min_similarity:
+    if query.words and query.words <= set(caption.words):
+        return f"words: {', '.join(sorted(query.words))}"
+    if query.phrase and _holds(caption.sequence, query.phrase):
+        return f"phrase: {' '.join(query.phrase)}"
+    similarity = _similarity(query, caption)
+    if similarity is None or query.min_similarity is None or similarity < query.min_similarity:
         return None
     return f"similarity: {similarity:.2f}"
 
 
-def _similarity(asked: AlertQuery, caption: Heard) -> float | None:
+def _similarity(query: AlertQuery, caption: AnalyzedCaption) -> float | None:
     """Return the highest cosine similarity between the query and the chunks of the caption."""
-    if asked.vector is None or not caption.vectors:
+    if query.vector is None or not caption.vectors:
         return None
     rows = np.stack([np.frombuffer(each, dtype="<f2").astype(np.float32) for each in caption.vectors])
-    return float((rows @ asked.vector).max())
+    return float((rows @ query.vector).max())
 
 
 def _holds(terms: Sequence[str], phrase: Sequence[str]) -> bool:
@@ -115,8 +115,8 @@ def _holds(terms: Sequence[str], phrase: Sequence[str]) -> bool:
     return any(tuple(terms[at : at + wide]) == tuple(phrase) for at in range(len(terms) - wide + 1))
 
 
-Shows = Callable[[Document], bool]
-Eyes = Callable[[Alert], Awaitable[Shows | None]]
+CanRead = Callable[[Document], bool]
+ReadCheck = Callable[[Alert], Awaitable[CanRead | None]]
 """Returns the check for documents that the owner of an alert may read now; None if there are none."""
 Meaning = Callable[[Collection, str], Awaitable[Vectors | None]]
 """Embeds a query with the model of a collection; None without a model. Raises ProviderError."""
@@ -133,7 +133,7 @@ class Checker:
     """Checks the alerts of a store in steps through its history."""
 
     def __init__(
-        self, records: Records, alerts: Alerts, *, eyes: Eyes, meaning: Meaning, clock: Clock
+        self, records: Records, alerts: Alerts, *, eyes: ReadCheck, meaning: Meaning, clock: Clock
     ) -> None:
         self._records = records
         self._alerts = alerts
@@ -174,7 +174,13 @@ class Checker:
         await self._alerts.record(results, now=self._clock())
 
     async def _result(
-        self, behind: Behind, until: int, captions: Sequence[Heard], *, home: Collection, shows: Shows | None
+        self,
+        behind: Behind,
+        until: int,
+        captions: Sequence[AnalyzedCaption],
+        *,
+        home: Collection,
+        shows: CanRead | None,
     ) -> Checked:
         alert = behind.alert
         fresh = [each for each in captions if each.chunk > behind.since]
@@ -182,18 +188,18 @@ class Checker:
         if shows is None or not mine:
             return Checked(alert, until)
         vector, known = await self._vector(alert, mine, home)
-        asked = question(
+        query = question(
             alert.query,
             alert.filter,
             self._language(home.language),
             min_similarity=alert.min_similarity,
             vector=vector,
         )
-        matches = await asyncio.to_thread(_matches, asked, mine, shows)
+        matches = await asyncio.to_thread(_matches, query, mine, shows)
         return Checked(alert, until if known else alert.checked, matches)
 
     async def _vector(
-        self, alert: Alert, captions: Sequence[Heard], home: Collection
+        self, alert: Alert, captions: Sequence[AnalyzedCaption], home: Collection
     ) -> tuple[Vectors | None, bool]:
         """Return the query vector, if it is needed, and whether the result is final."""
         comparable = any(each.vectors for each in captions)
@@ -214,7 +220,7 @@ class Checker:
 
     async def _captions(
         self, reader: Reader, changes: Sequence[Change], language: Language
-    ) -> Sequence[Heard]:
+    ) -> Sequence[AnalyzedCaption]:
         """Read the captions that were written or embedded, in their current state."""
         pieces: dict[str, list[IndexedChunk]] = {}
         for first, last in _put(changes):
@@ -224,7 +230,7 @@ class Checker:
         longer = [found[0].document.id for found in pieces.values() if found[0].document.chunks > 1]
         texts = await self._records.texts(longer) if longer else {}
         whole = {str(name): text for name, text in texts.items()}
-        return await asyncio.to_thread(_heard, pieces, whole, language)
+        return await asyncio.to_thread(_analyzed, pieces, whole, language)
 
     def _language(self, name: str | None) -> Language:
         if name not in self._languages:
@@ -247,22 +253,22 @@ def _put(changes: Sequence[Change]) -> Iterator[tuple[int, int]]:
             yield start, min(start + CHUNKS - 1, end)
 
 
-def _heard(
+def _analyzed(
     pieces: Mapping[str, Sequence[IndexedChunk]], texts: Mapping[str, str], language: Language
-) -> list[Heard]:
+) -> list[AnalyzedCaption]:
     found = []
     for name, chunks in pieces.items():
         first = chunks[0]
         text = texts.get(name, first.chunk.text)
         vectors = tuple(each.vector for each in chunks if each.vector is not None)
-        found.append(heard(first.document, text, language, chunk=first.chunk.id, vectors=vectors))
+        found.append(analyzed(first.document, text, language, chunk=first.chunk.id, vectors=vectors))
     return found
 
 
-def _matches(asked: AlertQuery, captions: Sequence[Heard], shows: Shows) -> tuple[Match, ...]:
+def _matches(query: AlertQuery, captions: Sequence[AnalyzedCaption], shows: CanRead) -> tuple[Match, ...]:
     found = []
     for each in captions:
-        why = reason(asked, each)
+        why = reason(query, each)
         if why is not None and shows(each.document):
             document = each.document
             found.append(Match(document.id, document.source, document.occurred, why))

@@ -19,7 +19,7 @@ def line_of(caption: Caption) -> str:
     document = caption.document
     metadata = dict(document.metadata)
     start, end = _times(caption)
-    told: dict[str, Json] = {
+    values: dict[str, Json] = {
         "text": caption.text,
         "start": start,
         "end": end,
@@ -29,7 +29,7 @@ def line_of(caption: Caption) -> str:
         "entities": metadata.pop(ENTITIES, None),
         "metadata": metadata,
     }
-    given = {name: each for name, each in told.items() if each not in (None, {}, [])}
+    given = {name: each for name, each in values.items() if each not in (None, {}, [])}
     return json.dumps(given, ensure_ascii=False, sort_keys=True, separators=(",", ":"))
 
 

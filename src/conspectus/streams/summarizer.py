@@ -51,7 +51,7 @@ class Batch:
         return min(starts, default=None), max(ends, default=None)
 
 
-def batches(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds] = ()) -> list[Batch]:
+def batches(captions: Sequence[Caption], size: int, bounds: Sequence[SummaryBounds] = ()) -> list[Batch]:
     """Divide captions, given in order, into batches of `size`.
 
     If all captions have an index, the batch is `index // size`. Duplicate indexes raise Conflict. Otherwise,
@@ -60,7 +60,7 @@ def batches(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds
     """
     if by_index(captions):
         return _by_index(captions, size)
-    return _by_time(captions, size, kept)
+    return _by_time(captions, size, bounds)
 
 
 def by_index(captions: Sequence[Caption]) -> bool:
@@ -86,11 +86,11 @@ def _by_index(captions: Sequence[Caption], size: int) -> list[Batch]:
     return [Batch(number, tuple(group), len(group) == size) for number, group in enumerate(groups.values())]
 
 
-def _by_time(captions: Sequence[Caption], size: int, kept: Sequence[SummaryBounds]) -> list[Batch]:
+def _by_time(captions: Sequence[Caption], size: int, bounds: Sequence[SummaryBounds]) -> list[Batch]:
     """Return the captions between kept borders, then the captions after the last border."""
     place = {each.document.id: number for number, each in enumerate(captions)}
     ordered = sorted(captions, key=spot)
-    borders = sorted(kept, key=lambda border: border.first)
+    borders = sorted(bounds, key=lambda border: border.first)
     groups: list[list[Caption]] = [[] for _ in borders]
     rest: list[Caption] = []
     for each in ordered:
@@ -242,12 +242,12 @@ class Style:
                 made.append(PromptPiece(part, self.count(part) + 1, caption=each.document.id))
         return made
 
-    def of_summary(self, told: CaptionText, batch: Batch | None, room: int) -> list[PromptPiece]:
+    def of_summary(self, summary: CaptionText, batch: Batch | None, room: int) -> list[PromptPiece]:
         """Return a summary as input lines."""
         times = "" if batch is None else between(*batch.times, self.shown)
-        text = "\n".join(line for line in told.text.splitlines() if line.strip())
+        text = "\n".join(line for line in summary.text.splitlines() if line.strip())
         parts = self._fitting(text, room, times)
-        return [PromptPiece(each, self.count(each) + 1, part=told.name) for each in parts]
+        return [PromptPiece(each, self.count(each) + 1, part=summary.name) for each in parts]
 
     def _fitting(self, text: str, room: int, head: str) -> list[str]:
         """Split a text into lines that fit, with times in front and delimiters neutralized."""
@@ -279,37 +279,37 @@ class Summarizer:
         """Summarize a batch, with one request if its captions fit into it."""
         style = self.style
         groups = packed(style.of_captions(batch.captions, style.room), style.room)
-        told = await all_of([self._put("captions", group) for group in groups])
-        return told[0] if len(told) == 1 else await self.whole([(each, None) for each in told])
+        summaries = await all_of([self._put("captions", group) for group in groups])
+        return summaries[0] if len(summaries) == 1 else await self.whole([(each, None) for each in summaries])
 
-    async def whole(self, told: Sequence[SummaryPart]) -> CaptionText:
+    async def whole(self, summaries: Sequence[SummaryPart]) -> CaptionText:
         """Merge all summaries into one, in several rounds if they do not fit into one request."""
         style = self.style
         size = 0
-        while len(told) > 1:
-            pieces = [part for each, batch in told for part in style.of_summary(each, batch, style.room)]
+        while len(summaries) > 1:
+            pieces = [part for each, batch in summaries for part in style.of_summary(each, batch, style.room)]
             before, size = size, sum(piece.tokens for piece in pieces)
             if before and size >= before:
                 raise ChatTooLong(
                     self.model, "the summaries do not get shorter and exceed its context window"
                 )
-            known = {each.name: (each, batch) for each, batch in told}
+            known = {each.name: (each, batch) for each, batch in summaries}
             groups = packed(pieces, style.room)
-            told = await all_of([self._condensed(group, pieces, known) for group in groups])
-        return told[0][0]
+            summaries = await all_of([self._condensed(group, pieces, known) for group in groups])
+        return summaries[0][0]
 
     async def refined(self, before: CaptionText | None, batch: Batch) -> CaptionText:
         """Merge the summary so far with the next batch."""
         half = self.style.room // 2
-        told = before
+        summaries = before
         for group in packed(self.style.of_captions(batch.captions, half), half):
-            so_far = [] if told is None else self.style.of_summary(told, None, half)
+            so_far = [] if summaries is None else self.style.of_summary(summaries, None, half)
             if len(so_far) > 1:
                 raise ChatTooLong(self.model, "the summary is longer than requested")
-            told = await self._put("refine" if so_far else "captions", [*so_far, *group])
-        if told is None:
+            summaries = await self._put("refine" if so_far else "captions", [*so_far, *group])
+        if summaries is None:
             raise InvalidInput("captions", "the batch has none")
-        return told
+        return summaries
 
     async def _condensed(
         self, group: Sequence[PromptPiece], pieces: Sequence[PromptPiece], known: Mapping[str, SummaryPart]
@@ -327,11 +327,11 @@ class Summarizer:
         return await self.ask(SummaryPrompt(messages, self.style.answer_tokens, captions, parts))
 
 
-def between(start: float | None, end: float | None, shown: Callable[[float], str]) -> str:
+def between(start: float | None, end: float | None, format_time: Callable[[float], str]) -> str:
     """Return the time range as a prefix; empty if it is unknown."""
     if start is None:
         return ""
-    return f"[{shown(start)} - {shown(start if end is None else end)}] "
+    return f"[{format_time(start)} - {format_time(start if end is None else end)}] "
 
 
 def packed(pieces: Sequence[PromptPiece], room: int) -> list[list[PromptPiece]]:
@@ -350,7 +350,7 @@ def packed(pieces: Sequence[PromptPiece], room: int) -> list[list[PromptPiece]]:
 Rows: TypeAlias = NDArray[np.float32]
 Terms: TypeAlias = Callable[[str], list[str]]
 
-ALIKE: Final = 0.9
+MIN_SIMILARITY: Final = 0.9
 """Minimum similarity at which a caption counts as a repetition."""
 WEIGHT_OF_NEWS: Final = 0.5
 MAX_TERMS: Final = 256
@@ -362,7 +362,7 @@ _SENTENCE: Final = regex_pattern(
 
 
 def extracted(
-    captions: Sequence[Caption], most: int, *, terms: Terms, vectors: Rows | None = None
+    captions: Sequence[Caption], maximum: int, *, terms: Terms, vectors: Rows | None = None
 ) -> list[tuple[Caption, str]]:
     """Select at most `most` captions in their order, each with the text to show.
 
@@ -371,7 +371,7 @@ def extracted(
     remaining places go to the best of the other captions. Repetitions of selected captions are skipped.
     """
     shown = [each for each in captions if each.text.strip()]
-    if not shown or most < 1:
+    if not shown or maximum < 1:
         return []
     words = [terms(each.text) for each in shown]
     usable = vectors is not None and len(vectors) == len(captions)
@@ -379,17 +379,17 @@ def extracted(
     central = rows @ rows.sum(axis=0)
     central = central / max(float(np.abs(central).max()), 1e-9)
     chosen: list[int] = []
-    for stretch in _stretches(shown, most):
+    for stretch in _stretches(shown, maximum):
         _take(stretch, central, rows, chosen)
-    while len(chosen) < most and _take(range(len(shown)), central, rows, chosen):
+    while len(chosen) < maximum and _take(range(len(shown)), central, rows, chosen):
         pass
     weight = Counter(term for each in words for term in set(each))
     return [(shown[at], _said(shown[at].text, weight, terms)) for at in sorted(chosen)]
 
 
 def _chosen_rows(captions: Sequence[Caption], vectors: Rows) -> Rows:
-    kept = [at for at, each in enumerate(captions) if each.text.strip()]
-    return vectors[kept]
+    bounds = [at for at, each in enumerate(captions) if each.text.strip()]
+    return vectors[bounds]
 
 
 def _take(places: Sequence[int] | range, central: NDArray[np.float32], rows: Rows, chosen: list[int]) -> bool:
@@ -398,7 +398,7 @@ def _take(places: Sequence[int] | range, central: NDArray[np.float32], rows: Row
     if chosen:
         at = at[~np.isin(at, chosen)]
         said = (rows[at] @ rows[chosen].T).max(axis=1) if len(at) else np.zeros(0, np.float32)
-        at, said = at[said < ALIKE], said[said < ALIKE]
+        at, said = at[said < MIN_SIMILARITY], said[said < MIN_SIMILARITY]
     else:
         said = np.zeros(len(at), np.float32)
     if not len(at):

@@ -29,11 +29,11 @@ HOPELESS: Final = (ChatAuthFailed, ChatModelUnknown, ChatNotConfigured)
 """Errors that affect all further requests too."""
 
 
-class NotKept(Exception):
+class NotStored(Exception):
     """The summary is not stored, and the model must not be called."""
 
     code: Final = "not_summarized"
-    told: Final = "It was not summarized yet, or could not be."
+    user_message: Final = "It was not summarized yet, or could not be."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,22 +42,22 @@ class Finished:
 
     batches: tuple[BatchSummary, ...]
     whole: CaptionText | None
-    fault: ChatError | NotKept | None
+    fault: ChatError | NotStored | None
 
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
     batch: Batch
-    told: CaptionText | None
-    fault: ChatError | NotKept | None = None
+    user_message: CaptionText | None
+    fault: ChatError | NotStored | None = None
 
     def summary(self) -> BatchSummary:
         """Return the report, with an error message without internals."""
         start, end = self.batch.times
         number, captions = self.batch.number, len(self.batch.captions)
-        if self.told is not None:
-            return BatchSummary(number, start, end, captions, "done", self.told.text)
-        code, error = (None, None) if self.fault is None else (self.fault.code, self.fault.told)
+        if self.user_message is not None:
+            return BatchSummary(number, start, end, captions, "done", self.user_message.text)
+        code, error = (None, None) if self.fault is None else (self.fault.code, self.fault.user_message)
         return BatchSummary(number, start, end, captions, "failed", "", code, error)
 
 
@@ -75,20 +75,20 @@ async def in_batches(
 
     await all_of([work() for _ in range(min(workers, len(batches)))])
     ended.sort(key=lambda each: each.batch.number)
-    told = [(each.told, each.batch) for each in ended if each.told is not None]
-    whole = await writer.whole(told) if together and told else None
+    values = [(each.user_message, each.batch) for each in ended if each.user_message is not None]
+    whole = await writer.whole(values) if together and values else None
     return _finished(ended, whole)
 
 
 async def in_turn(writer: Summarizer, batches: Sequence[Batch], done: Callable[[int], None]) -> Finished:
     """Summarize batches in sequence, each with the summary of the earlier ones."""
-    told: CaptionText | None = None
+    values: CaptionText | None = None
     ended: list[_Ended] = []
     for batch in batches:
-        ended.append(await _attempt(batch, writer.refined(told, batch)))
-        told = ended[-1].told or told
+        ended.append(await _attempt(batch, writer.refined(values, batch)))
+        values = ended[-1].user_message or values
         done(len(ended))
-    return _finished(ended, told)
+    return _finished(ended, values)
 
 
 def _finished(ended: Sequence[_Ended], whole: CaptionText | None) -> Finished:
@@ -106,7 +106,7 @@ async def _attempt(batch: Batch, work: Awaitable[CaptionText]) -> _Ended:
             "summary_batch_failed batch=%(batch)s error=%(error)s", {"batch": batch.number, "error": fault}
         )
         return _Ended(batch, None, fault)
-    except NotKept as fault:
+    except NotStored as fault:
         return _Ended(batch, None, fault)
 
 
@@ -114,15 +114,15 @@ MAX_BATCH: Final = 1_024
 MAX_SENTENCES: Final = 1_000
 
 
-def checked(request: SummaryRequest, *, most_characters: int) -> SummaryRequest:
+def checked(request: SummaryRequest, *, max_characters: int) -> SummaryRequest:
     """Return the request in its stored form. Raises InvalidInput or TooLarge."""
     if request.mode not in {"batches", "refine"}:
         raise InvalidInput("mode", f"{request.mode!r} is unknown; expected one of batches, refine")
     require_range("batch_size", request.batch_size, 1, MAX_BATCH)
     require_range("sentences", request.sentences, 1, MAX_SENTENCES)
     size = len(request.instructions)
-    if size > most_characters:
-        raise TooLarge("instructions", size=size, limit=most_characters, unit="characters")
+    if size > max_characters:
+        raise TooLarge("instructions", size=size, limit=max_characters, unit="characters")
     return replace(request, instructions=clean(request.instructions))
 
 
@@ -130,35 +130,35 @@ def recipe(request: SummaryRequest, span: Span, model: str) -> str:
     """Return a key over all settings that determine how captions are grouped and prompted."""
     bounds = [None if each is None else each.isoformat() for each in (span.start, span.end)]
     schema = None if request.schema is None else json.dumps(dict(request.schema), sort_keys=True)
-    told = [
+    values = [
         model, request.mode, request.batch_size, request.instructions, schema,
         *bounds, span.contains, span.first, span.last,
     ]  # fmt: skip
-    return stable_id("recipe", json.dumps(told))
+    return stable_id("recipe", json.dumps(values))
 
 
 def request_to_json(request: SummaryRequest) -> dict[str, Json]:
     """Return the request as JSON for `request_from_json`."""
     within = request.range
-    told: dict[str, Json] = {
+    values: dict[str, Json] = {
         each.name: getattr(request, each.name)
         for each in fields(request)
         if each.name not in {"range", "schema"}
     }
-    told["schema"] = None if request.schema is None else dict(request.schema)
-    told["range"] = {
+    values["schema"] = None if request.schema is None else dict(request.schema)
+    values["range"] = {
         "start": _time(within.start),
         "end": _time(within.end),
         "contains": within.contains,
         "first": within.first,
         "last": within.last,
     }
-    return told
+    return values
 
 
-def request_from_json(told: Metadata) -> SummaryRequest:
+def request_from_json(values: Metadata) -> SummaryRequest:
     """Parse a request. The inverse of `request_to_json`."""
-    given: dict[str, Any] = dict(told)
+    given: dict[str, Any] = dict(values)
     within = given.pop("range", None)
     return SummaryRequest(
         **given, range=CaptionRange(**within) if isinstance(within, Mapping) else CaptionRange()

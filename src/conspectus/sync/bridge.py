@@ -37,19 +37,19 @@ class Bridge:
         """What an asynchronous generator gives, one after the other."""
         if os.getpid() != self._process:
             raise ForkedEngine
-        told: SimpleQueue[tuple[T] | None] = SimpleQueue()
+        results: SimpleQueue[tuple[T] | None] = SimpleQueue()
 
         async def tell() -> None:
             try:
                 async with aclosing(begin()) as events:
                     async for event in events:
-                        told.put((event,))
+                        results.put((event,))
             finally:
-                told.put(None)
+                results.put(None)
 
         future = asyncio.run_coroutine_threadsafe(tell(), self._loop)
         try:
-            while (event := told.get()) is not None:
+            while (event := results.get()) is not None:
                 yield event[0]
             future.result()
         finally:

@@ -35,13 +35,13 @@ NAME_BYTES: Final = 1_000
 KEY_BYTES: Final = 2_048
 
 
-def fits(text: str, most: int) -> bool:
+def fits(text: str, maximum: int) -> bool:
     """Whether a text has at most so many bytes."""
-    return len(text.encode("utf-8", "surrogatepass")) <= most
+    return len(text.encode("utf-8", "surrogatepass")) <= maximum
 
 
-def fitting(field: str, text: str, most: int) -> str:
+def fitting(field: str, text: str, maximum: int) -> str:
     """The text, if it has at most so many bytes. Raises InvalidInput."""
-    if not fits(text, most):
-        raise InvalidInput(field, f"has more than {most} bytes in UTF-8; shorten it")
+    if not fits(text, maximum):
+        raise InvalidInput(field, f"has more than {maximum} bytes in UTF-8; shorten it")
     return text

@@ -103,14 +103,14 @@ def checked(places: Sequence[TextPosition], text: str) -> tuple[TextPosition, ..
     )
 
 
-def combined(given: Sequence[TextPosition], headings: Sequence[TextPosition]) -> tuple[TextPosition, ...]:
+def combined(positions: Sequence[TextPosition], headings: Sequence[TextPosition]) -> tuple[TextPosition, ...]:
     """Given places, under the headings found in the text unless some are given, in order of the text."""
-    if not headings or any(place.headings for place in given):
-        return tuple(given)
+    if not headings or any(place.headings for place in positions):
+        return tuple(positions)
     places: list[TextPosition] = []
     page: int | None = None
     path: tuple[str, ...] = ()
-    for place in merge(given, headings, key=lambda place: place.start):
+    for place in merge(positions, headings, key=lambda place: place.start):
         page = page if place.headings else place.page
         path = place.headings or path
         if places and places[-1].start == place.start:

@@ -228,11 +228,11 @@ class StreamClock:
 
 def clock_of(stream: Source) -> StreamClock:
     """The clock that a stream's metadata describe."""
-    origin, zone = stream.metadata.get(ORIGIN), zone_named(str(stream.metadata.get(ZONE) or "UTC"))
+    origin, zone = stream.metadata.get(ORIGIN), zone_by_name(str(stream.metadata.get(ZONE) or "UTC"))
     return StreamClock(parse_instant(origin, zone) if isinstance(origin, str) else EPOCH, zone)
 
 
-def zone_named(name: str) -> tzinfo:
+def zone_by_name(name: str) -> tzinfo:
     """The time zone of an IANA name, such as `Europe/Berlin`. Raises InvalidInput."""
     if name == "UTC":
         return UTC

@@ -25,7 +25,7 @@ NUMBER = re_pattern(r"0x[0-9a-f]*|[0-9]+")
 CONTROL = re_pattern(r"[\x00-\x1f\x7f]")
 MAX_NAME_LENGTH = 253
 DEFAULT_PORTS = {"http": 80, "https": 443}
-KEPT = "!$%&'()*+,-./:;=@_~[]|^"
+SAFE_CHARACTERS = "!$%&'()*+,-./:;=@_~[]|^"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Url:
         return f"{self.path}?{self.query}" if self.query else self.path
 
     @property
-    def shown(self) -> str:
+    def redacted(self) -> str:
         """The address for messages and logs: without the query, which may hold secrets."""
         return f"{self.scheme}://{self.authority}{self.path}"
 
@@ -95,7 +95,7 @@ def parse_url(text: str) -> Url:
 
 def _quoted(text: str, more: str = "") -> str:
     try:
-        return quote(text, safe=KEPT + more)
+        return quote(text, safe=SAFE_CHARACTERS + more)
     except UnicodeEncodeError:
         raise InvalidInput("url", "has invalid escaped characters") from None
 
@@ -115,12 +115,12 @@ def _without_dots(path: str) -> str:
     return "/" + "/".join(kept)
 
 
-def _normal_host(given: str) -> str:
+def _normal_host(host: str) -> str:
     """The host as it is looked up: an address in its usual spelling, or an ASCII name."""
     try:
-        if given.startswith("["):
-            return str(_version_6(given[1:-1]))
-        name = _ascii_name(unquote(given, errors="strict"))
+        if host.startswith("["):
+            return str(_version_6(host[1:-1]))
+        name = _ascii_name(unquote(host, errors="strict"))
         if NUMBER.fullmatch(name.rpartition(".")[2]):
             return str(_version_4(name.split(".")))
     except ValueError:

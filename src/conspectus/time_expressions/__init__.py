@@ -3,7 +3,7 @@
 Imports text.
 """
 
-from conspectus.time_expressions.parser import TimeExpression, described, time_said
+from conspectus.time_expressions.parser import TimeExpression, described, find_time
 from conspectus.time_expressions.points import ClockFace
 
-__all__ = ["ClockFace", "TimeExpression", "described", "time_said"]
+__all__ = ["ClockFace", "TimeExpression", "described", "find_time"]

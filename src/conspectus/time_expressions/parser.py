@@ -445,7 +445,7 @@ class TimeExpression:
     unused: tuple[str, ...] = ()
 
 
-def time_said(question: str, face: ClockFace) -> TimeExpression | None:
+def find_time(question: str, face: ClockFace) -> TimeExpression | None:
     """The range of a stream that a question names, or None: what happened "before the explosion" is no time.
 
     The rules, where there is a choice:
@@ -467,16 +467,16 @@ def time_said(question: str, face: ClockFace) -> TimeExpression | None:
     return _together(question, words, found, ENGLISH) if found else None
 
 
-def described(said: TimeExpression, face: ClockFace) -> str:
+def described(expression: TimeExpression, face: ClockFace) -> str:
     """The range for people, with the words that it was read from: `00:12:00 to 00:13:01 (around 12:30)`."""
     zone = f" {face.clock.zone}" if face.wall else ""
-    unused = f", but not {', '.join(said.unused)}" if said.unused else ""
-    return f"{_range_shown(said, face, zone)} ({said.phrase}{unused})"
+    unused = f", but not {', '.join(expression.unused)}" if expression.unused else ""
+    return f"{_range_shown(expression, face, zone)} ({expression.phrase}{unused})"
 
 
-def _range_shown(said: TimeExpression, face: ClockFace, zone: str) -> str:
-    start = None if said.start is None else _shown(said.start, face)
-    end = None if said.end is None else _shown(said.end, face)
+def _range_shown(expression: TimeExpression, face: ClockFace, zone: str) -> str:
+    start = None if expression.start is None else _shown(expression.start, face)
+    end = None if expression.end is None else _shown(expression.end, face)
     if end is None:
         return f"from {start}{zone} on"
     if start is None:

@@ -85,11 +85,11 @@ def application(
     chosen_log = log or logger(settings.log_level)
     readiness = Readiness(engine, chosen_log)
     metrics = Metrics(version("conspectus"), counted)
-    sharing = None if engine.spoken is None else ChatHandover(engine.spoken, chosen_log)
-    chats = ChatStreams(settings, chosen_log, told=metrics.chats.set, sharing=sharing)
+    sharing = None if engine.chat_registry is None else ChatHandover(engine.chat_registry, chosen_log)
+    chats = ChatStreams(settings, chosen_log, report=metrics.chats.set, sharing=sharing)
     listeners, endings = Listeners(settings, chosen_log), IdempotencyOutbox(engine.idempotency)
     options = ToolOptions(settings.mcp_max_tokens) if only_models is None else only_models
-    models = ModelsEndpoint(options, most_bytes=settings.max_request_bytes)
+    models = ModelsEndpoint(options, max_bytes=settings.max_request_bytes)
     for each in (chats, listeners):
         readiness.when_stopping(each.stop)
     app = Application(
@@ -127,7 +127,7 @@ def _surround(app: Application, engine: Engine, settings: Settings, log: Filteri
         routes=app.router.routes,
         clock=now,
     )
-    app.add_middleware(Rates, rate_counters=engine.rate_counters, most=settings.key_requests_per_minute)
+    app.add_middleware(Rates, rate_counters=engine.rate_counters, maximum=settings.key_requests_per_minute)
     app.add_middleware(Shares, settings=settings, metrics=metrics)
     app.add_middleware(Authentication, engine=engine, settings=settings)
     app.add_middleware(ConcurrencyLimits, settings=settings)
@@ -151,7 +151,7 @@ class Running:
         """Free the keys of writes that a process which ended left unanswered."""
         await self._tidy()
 
-    async def go_on(self) -> None:
+    async def run_cleanup(self) -> None:
         """Delete kept answers when their time has come, and give back keys that died with other processes."""
         while True:
             await asyncio.sleep(FORGETTING)
@@ -162,8 +162,8 @@ class Running:
         try:
             await self.engine.idempotency.give_back()
             await self.engine.idempotency.forget(now() - timedelta(hours=self.settings.idempotency_hours))
-            if self.engine.spoken is not None:
-                await self.engine.spoken.forget(older=FORGETTING)
+            if self.engine.chat_registry is not None:
+                await self.engine.chat_registry.forget(older=FORGETTING)
         except ConspectusError as fault:
             work.warning("idempotency_cleanup_failed code=%(code)s", {"code": fault.code})
 
@@ -173,8 +173,8 @@ async def _lifespan(running: Running, _app: FastAPI) -> AsyncIterator[None]:
     await running.begin()
     tasks = [
         asyncio.create_task(running.readiness.replay()),
-        asyncio.create_task(running.go_on()),
-        asyncio.create_task(running.endings.keep_telling()),
+        asyncio.create_task(running.run_cleanup()),
+        asyncio.create_task(running.endings.store_results()),
         asyncio.create_task(running.endings.keep_claims(running.settings.lease_seconds)),
     ]
     try:

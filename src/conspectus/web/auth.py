@@ -52,7 +52,7 @@ class Authentication:
         if (path.startswith(API) or path in {METRICS, MODELS}) and method != "DELETE":
             headers = Headers(scope=scope)
             if path == MODELS:
-                require_own_origin(headers, self._settings)
+                require_origin(headers, self._settings)
             if method == "POST":
                 require_same_origin(headers)
                 receive, secret = await login_of(receive)
@@ -79,7 +79,7 @@ class Authentication:
         headers = Headers(scope=scope)
         if not is_loopback(self._settings.host) or await self._has_accounts():
             return await self._engine.people.authenticate(secret or session_key(scope, headers))
-        require_own_site(headers, self._settings)
+        require_same_site(headers, self._settings)
         return LOCAL_OWNER
 
     async def _has_accounts(self) -> bool:
@@ -161,17 +161,17 @@ def require_same_origin(headers: Headers, *, named: bool = False) -> None:
         raise PermissionDenied("use a session", "a request from a page of this server")
 
 
-def require_own_site(headers: Headers, settings: Settings) -> None:
+def require_same_site(headers: Headers, settings: Settings) -> None:
     """Raise PermissionDenied for what a web page had a browser ask of a server that needs no key.
 
     A page can have any name lead to this machine, so the name in Host must be one that is ours.
     """
     if name_in(headers.get("host", "")) not in LOCAL_NAMES | {settings.host}:
         raise PermissionDenied("use this server without a key", "the name localhost in the Host header")
-    require_own_origin(headers, settings)
+    require_origin(headers, settings)
 
 
-def require_own_origin(headers: Headers, settings: Settings) -> None:
+def require_origin(headers: Headers, settings: Settings) -> None:
     """Raise PermissionDenied for what a web page of another origin had a browser ask."""
     host, origin = headers.get("host", ""), headers.get("origin")
     if origin in origins(settings):
@@ -203,7 +203,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-AGAIN: Final = "Retry-After"
+RETRY_AFTER: Final = "Retry-After"
 MINUTE: Final = 60.0
 REMEMBERED: Final = 10_000
 
@@ -212,23 +212,23 @@ class Failures:
     """Answers late once an address has failed too often. A valid key is never refused for what others did."""
 
     def __init__(self, settings: Settings) -> None:
-        self._most = settings.address_failures_per_minute
+        self._maximum = settings.address_failures_per_minute
         self._delay = settings.failure_delay_seconds
         self._used_until: OrderedDict[str, float] = OrderedDict()
 
     async def note(self, address: str) -> None:
         """Count a failure. Raises Refused, after a pause, where there were too many."""
-        if not self._most:
+        if not self._maximum:
             return
         now = time.monotonic()
-        used_until = max(self._used_until.get(address, now), now) + MINUTE / self._most
+        used_until = max(self._used_until.get(address, now), now) + MINUTE / self._maximum
         if used_until - now > MINUTE:
             await asyncio.sleep(self._delay)
-            wait = str(math.ceil(MINUTE / self._most))
+            wait = str(math.ceil(MINUTE / self._maximum))
             refuse(
                 429,
                 f"too many requests of this address had no valid key; ask again in {wait} s",
-                **{AGAIN: wait},
+                **{RETRY_AFTER: wait},
             )
         self._used_until[address] = used_until
         self._used_until.move_to_end(address)

@@ -19,7 +19,7 @@ from conspectus.errors import NotFound, Overloaded, StorageError
 from conspectus.model.access import Person
 from conspectus.model.chat import ChatEvent, Failure
 from conspectus.model.ids import UserId
-from conspectus.ports.chat import ChatRegistry, RemoteChatEvent, Utterance
+from conspectus.ports.chat import AnswerFrames, ChatRegistry, RemoteChatEvent
 from conspectus.settings import Settings
 from conspectus.web.chat_stream import ChatStream, Reader, Terms
 from conspectus.web.logs import fault_facts
@@ -27,8 +27,8 @@ from conspectus.web.problem_details import refuse
 from conspectus.web.sse import HEADERS, HEARTBEAT, MEDIA_TYPE, STREAM, Frames
 from conspectus.web.subscriptions import Listeners
 
-LOOK_SECONDS: Final = 0.5
-HEARD_SECONDS: Final = 3.0
+POLL_SECONDS: Final = 0.5
+SUBSCRIBER_SECONDS: Final = 3.0
 """For so long one that was heard elsewhere counts as read there."""
 TRIES: Final = 10
 MAX_EVENTS: Final = 1 << 40
@@ -49,32 +49,32 @@ class Shared:
     @property
     def is_wanted(self) -> bool:
         """Whether somebody may ask for it elsewhere soon."""
-        return self.stream.over or self.elsewhere is not None or not self.stream.readers
+        return self.stream.finished or self.elsewhere is not None or not self.stream.readers
 
     def heard(self, ago: float) -> None:
         """Count a reader at another process, or no more."""
-        if ago < HEARD_SECONDS and self.elsewhere is None:
+        if ago < SUBSCRIBER_SECONDS and self.elsewhere is None:
             self.elsewhere = self.held.enter_context(self.stream.reading(self.said))
-        elif ago >= HEARD_SECONDS and self.elsewhere is not None:
+        elif ago >= SUBSCRIBER_SECONDS and self.elsewhere is not None:
             self.elsewhere = None
             self.held.close()
 
-    def news(self) -> Utterance:
+    def news(self) -> AnswerFrames:
         """The frames that other processes cannot have yet."""
         stream, written = self.stream, Frames(self.stream.id)
-        over, first = stream.over, max(self.said, stream.first)
+        over, first = stream.finished, max(self.said, stream.first)
         frames = [written.event(first + place, each) for place, each in enumerate(stream.since(first))]
         if over:
             frames.append(written.end(stream.count))
         documents = tuple({each.document for each in stream.sources})
-        return Utterance(stream.id, first, tuple(frames), over, documents)
+        return AnswerFrames(stream.id, first, tuple(frames), over, documents)
 
 
 class ChatHandover:
     """Makes the answers of this process known to others."""
 
-    def __init__(self, spoken: ChatRegistry, log: FilteringBoundLogger) -> None:
-        self._spoken = spoken
+    def __init__(self, registry: ChatRegistry, log: FilteringBoundLogger) -> None:
+        self._chat_registry = registry
         self._log = log
         self._shared: dict[str, Shared] = {}
         self._forgotten: list[str] = []
@@ -82,7 +82,7 @@ class ChatHandover:
 
     async def share(self, stream: ChatStream) -> None:
         """Announce an answer to other processes. Raises StorageError."""
-        await self._spoken.begin(stream.id, stream.person)
+        await self._chat_registry.begin(stream.id, stream.person)
         self._shared[stream.id] = Shared(stream)
         if self._telling is None:
             self._telling = asyncio.create_task(self._tell())
@@ -105,15 +105,15 @@ class ChatHandover:
 
     async def _tell(self) -> None:
         while True:
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
             await self._look()
 
     async def _look(self) -> None:
         try:
             gone, self._forgotten = self._forgotten, []
             if gone:
-                await self._spoken.forget(gone)
-            for name, ago in (await self._spoken.pulse(tuple(self._shared))).items():
+                await self._chat_registry.forget(gone)
+            for name, ago in (await self._chat_registry.pulse(tuple(self._shared))).items():
                 if name in self._shared:
                     self._shared[name].heard(ago)
             for each in tuple(self._shared.values()):
@@ -126,30 +126,30 @@ class ChatHandover:
             return
         news = shared.news()
         if news.frames:
-            await self._spoken.say(news)
-        shared.said, shared.done = news.first + len(news.frames), news.over
+            await self._chat_registry.publish(news)
+        shared.said, shared.done = news.first + len(news.frames), news.finished
         if shared.elsewhere is not None:
             shared.elsewhere.next = shared.said
             shared.stream.tell()
 
 
-async def overheard(spoken: ChatRegistry, stream: str, person: UserId, first: int) -> RemoteChatEvent:
+async def remote_answer(registry: ChatRegistry, stream: str, person: UserId, first: int) -> RemoteChatEvent:
     """An answer that another process makes, as soon as it says what it is made from. Raises NotFound."""
     for _ in range(TRIES if first <= MAX_EVENTS else 0):
-        found = await spoken.overhear(stream, person, first)
+        found = await registry.read_remote(stream, person, first)
         if found is None:
             break
-        if found.count or found.over:
+        if found.count or found.finished:
             return found
-        await asyncio.sleep(LOOK_SECONDS)
+        await asyncio.sleep(POLL_SECONDS)
     raise NotFound(CHAT, stream)
 
 
 @dataclass(frozen=True, slots=True)
-class Elsewhere:
+class RemoteAnswer:
     """An answer that another process makes, which is taken for gone after `patience` seconds of silence."""
 
-    spoken: ChatRegistry
+    chat_registry: ChatRegistry
     stream: str
     person: UserId
     patience: float
@@ -157,22 +157,22 @@ class Elsewhere:
     async def frames(self, first: int) -> AsyncGenerator[bytes, None]:
         """The frames from a number on, as they come; an empty list each time that none come."""
         number = first
-        while (found := await self.spoken.overhear(self.stream, self.person, number)) is not None:
+        while (found := await self.chat_registry.read_remote(self.stream, self.person, number)) is not None:
             yield b"".join(found.frames)
             number += len(found.frames)
-            if found.over and number >= found.count:
+            if found.finished and number >= found.count:
                 return
             if found.silent > self.patience:
                 break
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         written = Frames(self.stream)
         yield written.event(number, GONE) + written.end(number + 1)
 
 
-class Overhearing(Response):
+class ReadRemote(Response):
     """Passes on an answer that another process makes, until it is over or the client leaves."""
 
-    def __init__(self, answer: Elsewhere, listeners: Listeners, *, first: int) -> None:
+    def __init__(self, answer: RemoteAnswer, listeners: Listeners, *, first: int) -> None:
         super().__init__(headers={**HEADERS, STREAM: answer.stream}, media_type=MEDIA_TYPE)
         del self.headers["content-length"]
         self._answer = answer
@@ -215,12 +215,12 @@ class ChatStreams:
         settings: Settings,
         log: FilteringBoundLogger,
         *,
-        told: Callable[[int], None] = lambda _: None,
+        report: Callable[[int], None] = lambda _: None,
         sharing: ChatHandover | None = None,
     ) -> None:
         self.settings = settings
         self._log = log
-        self._told = told
+        self._report = report
         self._sharing = sharing
         self._streams: dict[str, ChatStream] = {}
         self._timers: dict[str, asyncio.TimerHandle] = {}
@@ -228,7 +228,7 @@ class ChatStreams:
         self._stopped = False
 
     def __len__(self) -> int:
-        return sum(not stream.over for stream in self._streams.values())
+        return sum(not stream.finished for stream in self._streams.values())
 
     async def begin(
         self,
@@ -249,8 +249,8 @@ class ChatStreams:
         log = self._log.bind(request_id=request_id)
         stream = ChatStream(events, Terms(person.id, leave, self.settings.chat_replay_bytes, log))
         self._streams[stream.id] = stream
-        self._told(len(self))
-        stream.when_over(lambda _stream: self._told(len(self)))
+        self._report(len(self))
+        stream.when_over(lambda _stream: self._report(len(self)))
         stream.when_over(self._keep if resumable else self._forget)
         await stream.begin()
         if resumable and self._sharing is not None:
@@ -300,11 +300,11 @@ class ChatStreams:
             stream.stop(STOPPING)
 
     def _make_room(self, person: Person) -> None:
-        own = sum(not each.over and each.person == person.id for each in self._streams.values())
+        own = sum(not each.finished and each.person == person.id for each in self._streams.values())
         if person.key is not None and own >= self.settings.max_user_chats:
             raise Overloaded("too many concurrent chats of this user")
         while len(self._streams) >= self.settings.max_chat_streams:
-            over = next((each for each in self._streams.values() if each.over), None)
+            over = next((each for each in self._streams.values() if each.finished), None)
             if over is None:
                 raise Overloaded("too many concurrent chats")
             self._forget(over)

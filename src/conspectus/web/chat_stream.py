@@ -42,7 +42,7 @@ class ChatStream:
     def __init__(self, events: AsyncGenerator[ChatEvent, None], terms: Terms) -> None:
         self.id = uuid4().hex
         self.person = terms.person
-        self.over = False
+        self.finished = False
         self.fault: BaseException | None = None
         self.sources: tuple[ChatSource, ...] = ()
         self._terms = terms
@@ -80,7 +80,7 @@ class ChatStream:
 
     def keeps(self, number: int) -> bool:
         """Whether everything from that event on is kept; the end has a number too."""
-        return self._forgotten <= number <= self.count + self.over
+        return self._forgotten <= number <= self.count + self.finished
 
     def since(self, number: int) -> Sequence[ChatEvent]:
         """The events from that number on."""
@@ -97,7 +97,7 @@ class ChatStream:
     async def begin(self) -> None:
         """Wait for the first event. Raises what was raised instead of one."""
         try:
-            while not self.count and not self.over:
+            while not self.count and not self.finished:
                 await self.changed()
         finally:
             if not self.count:
@@ -128,7 +128,7 @@ class ChatStream:
         finally:
             self._readers.discard(reader)
             self.tell()
-            if not self._readers and not self.over:
+            if not self._readers and not self.finished:
                 self._stop_soon()
 
     @asynccontextmanager
@@ -184,7 +184,7 @@ class ChatStream:
             self._put(self._why)
         elif (fault := task.exception()) is not None:
             self._note(fault)
-        self.over = True
+        self.finished = True
         self.tell()
 
     def _note(self, fault: BaseException) -> None:
@@ -205,7 +205,7 @@ class Reader:
 
     async def reaches(self, count: int) -> None:
         """Wait until there are so many events, or there will be no more for this reader."""
-        while self._stream.count < count and not self._stream.over and not self.gone:
+        while self._stream.count < count and not self._stream.finished and not self.gone:
             await self._stream.changed()
 
     async def more(self) -> Sequence[ChatEvent]:

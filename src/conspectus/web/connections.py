@@ -36,8 +36,8 @@ class Connections(ServerState):
     def __init__(self, settings: Settings) -> None:
         super().__init__()
         self.seconds = settings.header_seconds
-        self._most = affordable(settings.max_connections)
-        self._most_of_address = settings.max_address_connections or self._most
+        self._maximum = affordable(settings.max_connections)
+        self._maximum_of_address = settings.max_address_connections or self._maximum
         self._unproven: dict[Connection, str] = {}
         self._idle: dict[Connection, None] = {}
         self._of_address: dict[str, int] = {}
@@ -46,9 +46,9 @@ class Connections(ServerState):
         """Count a new connection, and close one where that makes too many."""
         self._unproven[connection] = address
         of_address = self._of_address[address] = self._of_address.get(address, 0) + 1
-        if of_address > self._most_of_address:
+        if of_address > self._maximum_of_address:
             next(each for each, whose in self._unproven.items() if whose == address).drop()
-        elif len(self.connections) > self._most:
+        elif len(self.connections) > self._maximum:
             next(iter(self._unproven if len(self._unproven) > 1 else self._idle), connection).drop()
 
     def rest(self, connection: "Connection") -> None:
@@ -188,16 +188,16 @@ def network_of(client: tuple[str, int] | None) -> str:
     return str(ipaddress.ip_network((int(address), IPV6_PREFIX), strict=False))
 
 
-def affordable(wanted: int) -> int:
+def affordable(requested: int) -> int:
     """How many connections there may be: as many as wanted, and at most three quarters of the descriptors.
 
     A soft limit of descriptors that is too low is raised as far as the system allows.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    needed = wanted + wanted // 3
+    needed = requested + requested // 3
     if soft < needed:
         room = needed if hard == resource.RLIM_INFINITY else min(needed, hard)
         with suppress(ValueError, OSError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (room, hard))
             soft = room
-    return wanted if soft == resource.RLIM_INFINITY else min(wanted, soft * 3 // 4)
+    return requested if soft == resource.RLIM_INFINITY else min(requested, soft * 3 // 4)

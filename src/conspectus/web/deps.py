@@ -107,11 +107,11 @@ async def _recording(request: Request, engine: EngineOf) -> Recording:
 RecordingOf = Annotated[Recording, Depends(_recording)]
 
 
-def tag_of(shown: BaseModel) -> str:
+def tag_of(body: BaseModel) -> str:
     """The ETag of a representation: its fingerprint or that of its document, or a hash of it."""
-    own = getattr(shown, "fingerprint", None)
-    fingerprint = own or getattr(getattr(shown, "document", None), "fingerprint", None)
-    return quoted(fingerprint or hashlib.sha256(shown.model_dump_json().encode()).hexdigest()[:32])
+    own = getattr(body, "fingerprint", None)
+    fingerprint = own or getattr(getattr(body, "document", None), "fingerprint", None)
+    return quoted(fingerprint or hashlib.sha256(body.model_dump_json().encode()).hexdigest()[:32])
 
 
 def quoted(tag: str) -> str:
@@ -124,7 +124,7 @@ def tags_in(header: str | None) -> list[str]:
     return [each.strip() for each in (header or "").split(",") if each.strip()]
 
 
-def is_held(tag: str, header: str | None) -> bool:
+def is_not_modified(tag: str, header: str | None) -> bool:
     """Whether If-None-Match says that the client has this representation already."""
     return any(each.removeprefix("W/") in {tag, "*"} for each in tags_in(header))
 
@@ -146,9 +146,9 @@ async def fingerprint_in(header: str | None, document: str, engine: Engine) -> s
     return tags[0].removeprefix('"').removesuffix('"') if tags else ""
 
 
-def unless_held(shown: BaseModel, tag: str, header: str | None) -> Response:
+def unless_not_modified(body: BaseModel, tag: str, header: str | None) -> Response:
     """The representation with its tag, or only that the client has it already."""
     headers = {"ETag": tag}
-    if is_held(tag, header):
+    if is_not_modified(tag, header):
         return Response(status_code=304, headers=headers)
-    return Response(shown.model_dump_json(), headers=headers, media_type="application/json")
+    return Response(body.model_dump_json(), headers=headers, media_type="application/json")

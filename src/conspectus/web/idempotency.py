@@ -55,7 +55,7 @@ class IdempotencyOutbox:
                 await self._idempotency.finish(*claim, self._owed[claim])
                 del self._owed[claim]
 
-    async def keep_telling(self) -> None:
+    async def store_results(self) -> None:
         """Store the results of ended requests that could not be stored yet, until this is cancelled."""
         while True:
             await self._is_owed.wait()
@@ -93,7 +93,7 @@ MAX_SIDE_EFFECT_FREE_BYTES = 65_536
 """The same where nothing was stored: such a request does no harm if it is done again."""
 FIELD = re.compile(rb'"\w+":')
 NUMBERS = re.compile(rb'\{?[^{"]*')
-KEPT_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"})
+STORED_HEADERS = frozenset({"content-type", "etag", "location", "www-authenticate"})
 
 
 class Idempotency:
@@ -128,13 +128,13 @@ class Idempotency:
             raise InvalidInput(HEADER, "must be 1 to 255 visible ASCII characters")
         with SpooledTemporaryFile(max_size=IN_MEMORY) as file:
             body = Spooled(receive, file)
-            fingerprint = await body.taken_in(scope)
+            fingerprint = await body.read_fingerprint(scope)
             claim = (person.id, key)
             await self._endings.catch_up(claim)
             at = self._clock()
-            kept = await self._idempotency.begin(*claim, fingerprint, at=at)
-            if kept is not None:
-                await again(kept)(scope, receive, send)
+            stored = await self._idempotency.begin(*claim, fingerprint, at=at)
+            if stored is not None:
+                await replayed(stored)(scope, receive, send)
                 return
             answer = StoredResponse(send)
             scope["state"]["claim"] = (*claim, at)
@@ -168,7 +168,7 @@ class Spooled:
         self._file = file
         self._left = 0
 
-    async def taken_in(self, scope: Scope) -> str:
+    async def read_fingerprint(self, scope: Scope) -> str:
         """Read all of it, and give the fingerprint of the request."""
         headers = Headers(scope=scope)
         parts = [scope["method"], scope["path"], scope["query_string"].decode("latin-1")]
@@ -215,7 +215,7 @@ class StoredResponse:
         if message["type"] == "http.response.start":
             self._status = message["status"]
             headers = Headers(raw=message["headers"])
-            self._headers = {name: headers[name] for name in KEPT_HEADERS if name in headers}
+            self._headers = {name: headers[name] for name in STORED_HEADERS if name in headers}
         elif len(self._body) <= MAX_STORED_BYTES:
             self._body += message.get("body", b"")
             self._complete = not message.get("more_body", False)
@@ -233,10 +233,10 @@ class StoredResponse:
         return _as_kept(self._status, self._headers, bytes(self._body))
 
 
-def again(kept: Mapping[str, Any]) -> Response:
+def replayed(stored: Mapping[str, Any]) -> Response:
     """A kept answer once more."""
-    headers = {**kept["headers"], REPLAYED: "true"}
-    return Response(kept["body"].encode(), kept["status"], headers)
+    headers = {**stored["headers"], REPLAYED: "true"}
+    return Response(stored["body"].encode(), stored["status"], headers)
 
 
 def _as_kept(status: int, headers: Mapping[str, str], body: bytes) -> Mapping[str, Any]:

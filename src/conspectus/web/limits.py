@@ -41,10 +41,10 @@ class ConcurrencyLimits:
         if not is_limited(scope):
             await self._app(scope, receive, send)
             return
-        most = self._settings.max_request_bytes
+        maximum = self._settings.max_request_bytes
         if asks(scope):
-            most = min(most, self._settings.max_question_bytes)
-        body = Counted(receive, Headers(scope=scope), most)
+            maximum = min(maximum, self._settings.max_question_bytes)
+        body = LimitedBody(receive, Headers(scope=scope), maximum)
         answer = Started(send)
         try:
             async with asyncio.timeout(self._settings.request_timeout_seconds or None) as deadline:
@@ -66,7 +66,7 @@ class ConcurrencyLimits:
             refuse(504, f"not finished within {self._settings.request_timeout_seconds} s")
 
 
-class Counted:
+class LimitedBody:
     """A request's body, refused as soon as it is known to be over the limit.
 
     `awaited` says that the next part of it is being waited for.
@@ -77,9 +77,9 @@ class Counted:
         self._limit = limit
         self._size = 0
         self.awaited = False
-        told = headers.get("content-length", "")
-        if told.isdecimal():
-            self._check(int(told))
+        length = headers.get("content-length", "")
+        if length.isdecimal():
+            self._check(int(length))
 
     async def receive(self) -> Message:
         """The next part. Raises TooLarge."""
@@ -167,10 +167,10 @@ class Shares:
                 del self._present[user], self._places_of[user]
 
     async def _wait(self, user: str, own: asyncio.Semaphore) -> RequestSlot:
-        most, all_waiting = self._settings.max_queued_requests, self._waiting.total()
-        if self._places.locked() and all_waiting >= most:
+        maximum, all_waiting = self._settings.max_queued_requests, self._waiting.total()
+        if self._places.locked() and all_waiting >= maximum:
             raise Overloaded("too many concurrent requests")
-        if user and own.locked() and self._waiting[user] >= max(1, most // SHARE_OF_WAITING):
+        if user and own.locked() and self._waiting[user] >= max(1, maximum // SHARE_OF_WAITING):
             raise Overloaded("too many concurrent requests of this user")
         self._count(user, 1)
         try:
@@ -216,18 +216,18 @@ class Portion:
 class Rates:
     """Refuses requests of keys that reached their limit. `most` of 0 means no limit."""
 
-    def __init__(self, app: ASGIApp, rate_counters: RateCounters, most: int) -> None:
+    def __init__(self, app: ASGIApp, rate_counters: RateCounters, maximum: int) -> None:
         self._app = app
         self._rate_counters = rate_counters
-        self._most = most
-        self._at_once = portion_of(most)
+        self._maximum = maximum
+        self._at_once = portion_of(maximum)
         self._portions: OrderedDict[str, Portion] = OrderedDict()
         self._asking = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, if its key may have another one. Raises RateLimited."""
         person = scope.get("state", {}).get("person")
-        if self._most and person is not None and person.key is not None:
+        if self._maximum and person is not None and person.key is not None:
             await self._count(person.key)
         await self._app(scope, receive, send)
 
@@ -239,11 +239,11 @@ class Rates:
                 if portion is None or not portion.answers:
                     portion = await self._more(key)
         if portion.over:
-            raise RateLimited(self._most, retry_after=max(portion.until - time.monotonic(), 1.0))
+            raise RateLimited(self._maximum, retry_after=max(portion.until - time.monotonic(), 1.0))
         portion.left -= 1
 
     async def _more(self, key: str) -> Portion:
-        taken = await self._rate_counters.take(f"key {key}", self._at_once, most=self._most)
+        taken = await self._rate_counters.take(f"key {key}", self._at_once, maximum=self._maximum)
         left = self._at_once if taken.granted else 0
         portion = Portion(left, time.monotonic() + taken.seconds, over=not taken.granted)
         self._portions[key] = portion
@@ -253,6 +253,6 @@ class Rates:
         return portion
 
 
-def portion_of(most: int) -> int:
+def portion_of(maximum: int) -> int:
     """How much to take at once: a part of which whole ones make up all, so that none of it is left over."""
-    return max((each for each in range(1, most // PORTIONS + 1) if most % each == 0), default=1)
+    return max((each for each in range(1, maximum // PORTIONS + 1) if maximum % each == 0), default=1)

@@ -50,8 +50,8 @@ class Forwarding(logging.Handler):
         """Write one line; an event of ours is a name, and its facts are fields."""
         ours, event = record.name.startswith("conspectus"), str(record.msg)
         facts = record.args if ours and isinstance(record.args, Mapping) else {}
-        told = event.split()[0] if facts else record.getMessage() if ours else event
-        self._log.log(record.levelno, told, logger=record.name, **facts)
+        details = event.split()[0] if facts else record.getMessage() if ours else event
+        self._log.log(record.levelno, details, logger=record.name, **facts)
 
 
 @contextmanager
@@ -69,10 +69,10 @@ def fault_facts(error: BaseException) -> dict[str, Any]:
     """The log fields of an error: where it happened, and its message only if that has no content."""
     frames = traceback.extract_tb(error.__traceback__)
     where = [f"{frame.filename}:{frame.lineno} {frame.name}" for frame in frames]
-    told = {"message": str(error)} if isinstance(error, ConspectusError | OSError) else {}
+    details = {"message": str(error)} if isinstance(error, ConspectusError | OSError) else {}
     cause = error.__cause__
     because = {"cause": type(cause).__qualname__} if cause is not None else {}
-    return {"error": type(error).__qualname__, **told, **because, "traceback": where}
+    return {"error": type(error).__qualname__, **details, **because, "traceback": where}
 
 
 def route_of(scope: Scope) -> str:
@@ -94,33 +94,33 @@ class RequestLog:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        seen = Seen(scope, receive, send)
+        record = RequestRecord(scope, receive, send)
         start = perf_counter()
         try:
             with self._metrics.in_flight.track_inprogress():
-                await self._app(scope, seen.receive, seen.send)
+                await self._app(scope, record.receive, record.send)
         finally:
-            self._note(scope, seen, perf_counter() - start)
+            self._note(scope, record, perf_counter() - start)
 
-    def _note(self, scope: Scope, seen: "Seen", seconds: float) -> None:
+    def _note(self, scope: Scope, record: "RequestRecord", seconds: float) -> None:
         method = scope["method"] if scope["method"] in METHODS else "other"
         route = route_of(scope)
         person = scope["state"].get("person")
-        self._metrics.observe(method, route, seen.status, seconds)
+        self._metrics.observe(method, route, record.status, seconds)
         self._log.info(
             "request",
-            request_id=seen.id,
+            request_id=record.id,
             method=method,
             route=route,
-            status=seen.status,
+            status=record.status,
             milliseconds=round(seconds * 1_000, 1),
             person=person.id if person is not None else None,
-            received=seen.received,
-            sent=seen.sent,
+            received=record.received,
+            sent=record.sent,
         )
 
 
-class Seen:
+class RequestRecord:
     """The data of one request while it passes: its id, its status (0: none was sent) and its sizes."""
 
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:

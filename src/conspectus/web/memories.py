@@ -41,7 +41,7 @@ class MemoryScopeQuery:
         return Scope(self.user, self.agent, self.conversation)
 
     @property
-    def told(self) -> MemoryBodyFields:
+    def arguments(self) -> MemoryBodyFields:
         """As the engine is asked."""
         return {"scope": self.scope, "collection": self.collection}
 

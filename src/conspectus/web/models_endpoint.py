@@ -21,9 +21,9 @@ class ModelsEndpoint:
 
     path = PATH
 
-    def __init__(self, options: ToolOptions, *, most_bytes: int) -> None:
+    def __init__(self, options: ToolOptions, *, max_bytes: int) -> None:
         self._options = options
-        self._most_bytes = most_bytes
+        self._most_bytes = max_bytes
         self._opening = asyncio.Lock()
         self._opened = AsyncExitStack()
         self._endpoint: Endpoint | None = None
@@ -43,6 +43,6 @@ class ModelsEndpoint:
 
     async def _loaded(self) -> "Endpoint":
         module = await asyncio.to_thread(importlib.import_module, MODULE)
-        endpoint: Endpoint = module.Endpoint(self._options, most_bytes=self._most_bytes)
+        endpoint: Endpoint = module.Endpoint(self._options, max_bytes=self._most_bytes)
         await self._opened.enter_async_context(endpoint.running())
         return endpoint

@@ -65,13 +65,13 @@ class Until:
 class CompletionState:
     """The state of an answer so far."""
 
-    def __init__(self, wanted: CompletionRequest) -> None:
+    def __init__(self, request: CompletionRequest) -> None:
         self.sources = Sources("off")
         self.citations = Citations(())
         self.failure: Failure | None = None
         self.calls: list[ToolCall] = []
-        self.until = Until(wanted.stops)
-        self._wanted = wanted
+        self.until = Until(request.stops)
+        self._wanted = request
         self._usage: Usage | None = None
 
     def take(self, event: ChatEvent) -> str:
@@ -113,10 +113,10 @@ class CompletionState:
 class Chunks:
     """A streamed answer, chunk by chunk; the first one has what the model is given."""
 
-    def __init__(self, wanted: CompletionRequest) -> None:
+    def __init__(self, request: CompletionRequest) -> None:
         self.headers: Mapping[str, str] = {}
-        self._wanted = wanted
-        self._state = CompletionState(wanted)
+        self._wanted = request
+        self._state = CompletionState(request)
         self._created = int(time.time())
 
     @property
@@ -161,9 +161,9 @@ class Chunks:
         return frame(json.dumps({**named, "model": self._wanted.model, **more}))
 
 
-async def completion(stream: ChatStream, wanted: CompletionRequest, receive: Receive) -> CompletionAnswer:
+async def completion(stream: ChatStream, request: CompletionRequest, receive: Receive) -> CompletionAnswer:
     """The whole answer. Raises Refused where there is none."""
-    state = CompletionState(wanted)
+    state = CompletionState(request)
     said: list[str] = []
     async with stream.read_by(receive) as reader:
         while not state.until.found and (events := await reader.more()):
@@ -178,9 +178,9 @@ async def completion(stream: ChatStream, wanted: CompletionRequest, receive: Rec
     message = {"content": None if calls and not text else text, "tool_calls": calls or None}
     return CompletionAnswer.model_validate(
         {
-            "id": wanted.id,
+            "id": request.id,
             "created": int(time.time()),
-            "model": wanted.model,
+            "model": request.model,
             "choices": [{"message": message, "finish_reason": state.finish_reason}],
             "usage": state.usage,
             "conspectus": {**given, **cited},

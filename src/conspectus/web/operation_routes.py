@@ -29,7 +29,7 @@ from conspectus.web.deps import (
     fingerprint_in,
     require_match,
     tag_of,
-    unless_held,
+    unless_not_modified,
     without_limits,
 )
 from conspectus.web.logs import API
@@ -68,7 +68,7 @@ def _add_route(section: Section, operation: Operation) -> None:
             response.headers["Location"] = f"{API}/jobs/{answer.id}"
         if operation.tagged and operation.verb == "GET":
             shown = _answer(operation).model_validate(answer)
-            return unless_held(shown, tag_of(shown), tag)
+            return unless_not_modified(shown, tag_of(shown), tag)
         return {operation.wrapped: answer} if operation.wrapped else answer
 
     call.__name__ = operation.name
@@ -219,8 +219,8 @@ def _apart(operation: Operation, parameter: Parameter) -> inspect.Parameter:
     if parameter.location == "path":
         is_id = parameter.name in IDS
         about = f"The id {'' if is_id else 'or the name '}of {_with_article(parameter.name)}."
-        most = IDENTIFIER if is_id else NAME
-        kind = Annotated[str, Path(min_length=1, max_length=most, description=about)]
+        maximum = IDENTIFIER if is_id else NAME
+        kind = Annotated[str, Path(min_length=1, max_length=maximum, description=about)]
         return _keyword(parameter.name, kind)
     return _keyword(parameter.name, Annotated[_kind(operation, parameter), Query()], _default(parameter))
 

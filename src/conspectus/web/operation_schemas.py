@@ -286,9 +286,9 @@ _LIMITS: Final[Mapping[str, Any]] = {
 def limited(owners: Iterable[str], name: str, hint: Any, text: Any = None) -> Any:
     """The request type of a method's parameter, or of a field of a class."""
     places = [f"{owner}.{name}" for owner in owners]
-    most = next((_MAX_ITEMS[each] for each in places if each in _MAX_ITEMS), MAX_PARTS)
+    maximum = next((_MAX_ITEMS[each] for each in places if each in _MAX_ITEMS), MAX_PARTS)
     return next((_LIMITS[each] for each in places if each in _LIMITS), None) or requested(
-        hint, text, most=most
+        hint, text, maximum=maximum
     )
 
 
@@ -317,7 +317,7 @@ def in_address(hint: Any) -> Any:
     return reduce(or_, (each for each in members if each is not float))
 
 
-def requested(hint: Any, text: Any = None, *, most: int = MAX_PARTS) -> Any:
+def requested(hint: Any, text: Any = None, *, maximum: int = MAX_PARTS) -> Any:
     """The request type for values of this type; `text` is the one for a string."""
     if hint is str and text is not None:
         return text
@@ -330,10 +330,10 @@ def requested(hint: Any, text: Any = None, *, most: int = MAX_PARTS) -> Any:
         several = {get_args(each)[0] for each in members if get_origin(each) in _LISTS}
         kinds = [each for each in members if not ((each is datetime and str in members) or each in several)]
         text = Moment if datetime in members else requested(str, text)
-        return reduce(or_, (text if each is str else requested(each, most=most) for each in kinds))
+        return reduce(or_, (text if each is str else requested(each, maximum=maximum) for each in kinds))
     if origin in _LISTS:
         member: Any = requested(members[0])
-        return Annotated[list[member], Limited(max_length=most)]
+        return Annotated[list[member], Limited(max_length=maximum)]
     if origin is Mapping:
         return JsonObject
     return request_model(cast(Hashable, hint)) if is_dataclass(hint) else hint
@@ -345,9 +345,9 @@ def request_model(kind: Any) -> type[BaseModel]:
     known = hints(kind)
     members: dict[str, Any] = {}
     for each in fields(kind):
-        told = limited([kind.__name__], each.name, known[each.name])
+        values = limited([kind.__name__], each.name, known[each.name])
         whole = is_dataclass(each.default)
-        members[each.name] = (told | None, None) if whole else (told, _default(each))
+        members[each.name] = (values | None, None) if whole else (values, _default(each))
     return create_model(kind.__name__, __base__=RequestModel, __doc__=inspect.getdoc(kind), **members)
 
 
@@ -380,12 +380,12 @@ def given(hint: Any, value: Any) -> Any:
     if not isinstance(value, BaseModel):
         return value
     known = hints(hint)
-    told = {each.name: getattr(value, each.name) for each in fields(hint)}
+    values = {each.name: getattr(value, each.name) for each in fields(hint)}
     return hint(
         **{
-            each.name: given(known[each.name], told[each.name])
+            each.name: given(known[each.name], values[each.name])
             for each in fields(hint)
-            if told[each.name] is not None or not is_dataclass(each.default)
+            if values[each.name] is not None or not is_dataclass(each.default)
         }
     )
 

@@ -171,7 +171,7 @@ def problem_of(error: ConspectusError) -> Problem:
             status, error.code, UNKNOWN if unknown else BUSY if passing else BROKEN, headers=headers
         )
     if isinstance(error, ChatError):
-        return failed(Failure(error.code, error.told))
+        return failed(Failure(error.code, error.user_message))
     headers = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"

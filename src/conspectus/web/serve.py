@@ -30,7 +30,7 @@ from conspectus.web.logs import fault_facts, forwarded, logger
 
 BACKLOG = 2_048
 IDLE_SECONDS = 15
-LOOK_SECONDS = 0.05
+POLL_SECONDS = 0.05
 CLOSE = (b"connection", b"close")
 
 
@@ -249,10 +249,10 @@ class Server(uvicorn.Server):
         self._readiness.stop()
         for each in self.servers:
             each.close()
-        for _ in range(round(self._idle_seconds / LOOK_SECONDS)):
+        for _ in range(round(self._idle_seconds / POLL_SECONDS)):
             if not self.server_state.connections:
                 break
-            await asyncio.sleep(LOOK_SECONDS)
+            await asyncio.sleep(POLL_SECONDS)
         self._end()
 
     def _end(self) -> None:

@@ -4,6 +4,6 @@ Imports text.
 """
 
 from conspectus.window.build import build_window
-from conspectus.window.render import Renderer, renderer_named
+from conspectus.window.render import Renderer, renderer_by_name
 
-__all__ = ["Renderer", "build_window", "renderer_named"]
+__all__ = ["Renderer", "build_window", "renderer_by_name"]

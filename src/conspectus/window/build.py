@@ -47,7 +47,7 @@ def build_window(
         retrieval: the hits, ranked by score; ties by document and position. Marks state how many messages of
             known threads are omitted.
         budget: the window may use the tokens left after `system`, `query` and `reserved_tokens`.
-        renderer: from `renderer_named`.
+        renderer: from `renderer_by_name`.
         count: counts tokens with `budget.tokenizer`.
 
     Raises:

@@ -42,8 +42,8 @@ class Focus:
     def sentences(self, hit: Hit) -> Sequence[Sentence]:
         """Return the weighted sentences of a hit; none if the query matches nothing in its text."""
         if hit.chunk.id not in self._sentences:
-            asked = self._terms.get(hit.document.collection)
-            found = _weighed(hit, asked) if asked else []
+            terms = self._terms.get(hit.document.collection)
+            found = _weighed(hit, terms) if terms else []
             if not any(each.weight for each in found):
                 near = self._nearest.get(hit.chunk.id)
                 found = _near(found, near) if near else []
@@ -69,13 +69,13 @@ def run_around_best(found: Sequence[Sentence], costs: Sequence[int], tokens: int
         first, last = min(first, best), max(last, best)
 
 
-def _weighed(hit: Hit, asked: QueryTerms) -> list[Sentence]:
+def _weighed(hit: Hit, terms: QueryTerms) -> list[Sentence]:
     """Weigh sentences by their distinct query terms, plus a share of those of heading and neighbors."""
     text = hit.chunk.text
     headings = {place.start for place in headings_in(text, hit.document.syntax)}
-    analyzer = Analyzer(asked.language)
+    analyzer = Analyzer(terms.language)
     spans = list(sentences(text))
-    own = [_weight(analyzer, asked, text[start:end]) for start, end in spans]
+    own = [_weight(analyzer, terms, text[start:end]) for start, end in spans]
     ends = [*(start for start, _ in spans[1:]), len(text)]
     found: list[Sentence] = []
     section, heading = 0, 0.0
@@ -94,8 +94,8 @@ def _near(found: Sequence[Sentence], near: Sequence[float]) -> list[Sentence]:
     return [replace(each, weight=max(weight, 0.0)) for each, weight in zip(found, weights, strict=True)]
 
 
-def _weight(analyzer: Analyzer, asked: QueryTerms, text: str) -> float:
-    return sum(asked.idf.get(term, 0.0) for term in set(analyzer.terms(text)))
+def _weight(analyzer: Analyzer, terms: QueryTerms, text: str) -> float:
+    return sum(terms.idf.get(term, 0.0) for term in set(analyzer.terms(text)))
 
 
 MIN_TEXT = 4
@@ -221,8 +221,8 @@ class Estimator:
         text = hit.chunk.text
         limit = begin + self._longest(hit, lambda length: text[begin : begin + length], begin, tokens=tokens)
         ends = ((sentence_end_before(text, limit), spare), (_word_end(text, begin, limit), 2 * spare))
-        for end, most in ends:
-            if (limit - end) * tokens <= most * (limit - begin):
+        for end, maximum in ends:
+            if (limit - end) * tokens <= maximum * (limit - begin):
                 return max(end, begin)
         return max(len(graphemes_prefix(text, limit)), begin)
 

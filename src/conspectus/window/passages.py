@@ -61,8 +61,8 @@ class Threads:
         """Return whether the platform marks a message as a reply; None outside of known threads."""
         if self.place(document) is None:
             return None
-        told = document.metadata.get(REPLY_TO)
-        return isinstance(told, str) and told not in {"", document.key}
+        value = document.metadata.get(REPLY_TO)
+        return isinstance(value, str) and value not in {"", document.key}
 
     def _of(self, document: Document) -> ThreadOutline | None:
         return self._sketches.get((document.source, document.thread or "")) if self._sketches else None
@@ -289,8 +289,8 @@ def track(document: Document) -> tuple[str, ...]:
 
 def event_type(document: Document) -> str:
     """Return the type of an event; empty for a caption."""
-    told = document.metadata.get(EVENT_TYPE)
-    return told if document.kind == "event" and isinstance(told, str) else ""
+    value = document.metadata.get(EVENT_TYPE)
+    return value if document.kind == "event" and isinstance(value, str) else ""
 
 
 def stretch(document: Document, before: Document | None = None, zone: tzinfo = UTC) -> str:
@@ -305,10 +305,10 @@ def stretch(document: Document, before: Document | None = None, zone: tzinfo = U
     if start.astimezone(UTC).year == EPOCH.year:
         shown = [timecode((each - EPOCH).total_seconds()) for each in (start, end)]
         return shown[0] if start == end else " - ".join(shown)
-    told = _local(before.occurred.start, zone) if before and before.occurred else None
+    value = _local(before.occurred.start, zone) if before and before.occurred else None
     begins, ends = _local(start, zone), _local(end, zone)
-    shown = [_instant(begins, told), *([] if start == end else [_instant(ends, begins)])]
-    same = zone is UTC or (told is not None and told.date() == begins.date())
+    shown = [_instant(begins, value), *([] if start == end else [_instant(ends, begins)])]
+    same = zone is UTC or (value is not None and value.date() == begins.date())
     return " - ".join(shown) + ("" if same else f" {zone}")
 
 
@@ -331,7 +331,7 @@ def _local(moment: datetime, zone: tzinfo) -> datetime:
         return moment.astimezone(UTC)
 
 
-def _instant(moment: datetime, told: datetime | None) -> str:
+def _instant(moment: datetime, previous: datetime | None) -> str:
     time = moment.replace(tzinfo=None, microsecond=moment.microsecond // 1_000 * 1_000)
     shown = time.isoformat(sep=" ", timespec="milliseconds" if time.microsecond else "seconds")
-    return shown.partition(" ")[2] if told is not None and told.date() == moment.date() else shown
+    return shown.partition(" ")[2] if previous is not None and previous.date() == moment.date() else shown

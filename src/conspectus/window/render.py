@@ -71,7 +71,7 @@ class Renderer(ABC):
         return Rendered(self.before + self.between.join(groups) + self.after if groups else "")
 
 
-def renderer_named(name: str) -> Renderer:
+def renderer_by_name(name: str) -> Renderer:
     """Return the renderer `text`, `xml`, `json`, `messages` or `guarded`. Raises InvalidInput for others."""
     if name not in _RENDERERS:
         raise InvalidInput("renderer", f"{name!r} is unknown; use one of {', '.join(_RENDERERS)}")
@@ -232,14 +232,14 @@ _RENDERERS: Mapping[str, Renderer] = MappingProxyType(
 )
 
 
-def _marked(passage: WindowPassage, shown: str) -> str:
+def _marked(passage: WindowPassage, text: str) -> str:
     """Return the text with a mark on each truncated side."""
-    return (CUT_BEFORE if passage.cut_before else "") + shown + (CUT if passage.cut else "")
+    return (CUT_BEFORE if passage.cut_before else "") + text + (CUT if passage.cut else "")
 
 
 def _with_marks(
     passages: Sequence[WindowPassage],
-    shown: Callable[[WindowPassage], str],
+    text: Callable[[WindowPassage], str],
     mark: Callable[[dict[str, int]], str],
 ) -> list[str]:
     """Iterate over all passages, and marks for omitted messages."""
@@ -247,7 +247,7 @@ def _with_marks(
     for passage in passages:
         if passage.left_out:
             made.append(mark({"messages": passage.left_out, "before": passage.number}))
-        made.append(shown(passage))
+        made.append(text(passage))
         if passage.rest:
             made.append(mark({"messages": passage.rest, "after": passage.number}))
     return made

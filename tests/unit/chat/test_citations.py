@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.chat.completion import cited, kept
+from conspectus.chat.completion import answer_metadata, cited
 from conspectus.model.chat import ChatSource, Citations
 
 GIVEN = tuple(
@@ -91,10 +91,10 @@ def test_without_sources_every_citation_is_invented() -> None:
 
 
 def test_only_what_is_cited_is_kept_with_an_answer() -> None:
-    assert kept("so [2], and [9]", GIVEN) == {
+    assert answer_metadata("so [2], and [9]", GIVEN) == {
         "citations": [{"number": 2, "document": "d2", "key": "k2", "start": 2, "end": 11}]
     }
-    assert kept("so", GIVEN) == {"citations": []}
+    assert answer_metadata("so", GIVEN) == {"citations": []}
 
 
 @given(

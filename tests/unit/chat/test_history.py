@@ -63,21 +63,21 @@ def test_no_more_is_counted_than_is_needed() -> None:
     assert len(counted) <= 6
 
 
-@pytest.mark.parametrize("most", [100, 2_000, 100_000])
-def test_long_histories_by_a_real_tokenizer(most: int) -> None:
+@pytest.mark.parametrize("maximum", [100, 2_000, 100_000])
+def test_long_histories_by_a_real_tokenizer(maximum: int) -> None:
     talk = turns(*("The quick brown fox jumps. " * 370 for _ in range(200)))
     count = counter("o200k_base")
-    kept = trimmed(talk, count, most)
+    kept = trimmed(talk, count, maximum)
     assert kept == talk[len(talk) - len(kept) :]
     spent = sum(TOKENS_PER_MESSAGE + count(each.role) + count(each.content) for each in kept)
-    assert spent <= most
+    assert spent <= maximum
 
 
 @given(st.lists(TURNS, max_size=12), st.integers(-10, 200))
-def test_what_is_kept_is_an_end_that_fits(talk: list[Message], most: int) -> None:
-    kept = trimmed(talk, by_words, most)
+def test_what_is_kept_is_an_end_that_fits(talk: list[Message], maximum: int) -> None:
+    kept = trimmed(talk, by_words, maximum)
     assert list(kept) == talk[len(talk) - len(kept) :]
-    assert cost(kept) <= max(0, most)
+    assert cost(kept) <= max(0, maximum)
     assert not kept or kept[0].role == "user"
     earlier = [place for place in range(len(talk) - len(kept)) if talk[place].role == "user"]
-    assert not earlier or cost(talk[earlier[-1] :]) > most
+    assert not earlier or cost(talk[earlier[-1] :]) > maximum

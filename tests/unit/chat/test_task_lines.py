@@ -58,9 +58,9 @@ def test_no_lines_are_no_text() -> None:
     assert render_tasks([], len, 100) == ("", ())
 
 
-@pytest.mark.parametrize("most", [-1, 0, 1, 5])
-def test_where_nothing_fits_there_is_nothing(most: int) -> None:
-    assert render_tasks([LOGIN, JWT], O200K, most) == ("", ())
+@pytest.mark.parametrize("maximum", [-1, 0, 1, 5])
+def test_where_nothing_fits_there_is_nothing(maximum: int) -> None:
+    assert render_tasks([LOGIN, JWT], O200K, maximum) == ("", ())
 
 
 def test_what_is_left_out_is_counted_and_paid_for() -> None:
@@ -85,11 +85,11 @@ def test_a_note_that_costs_more_than_the_last_line_does_not_keep_it_out() -> Non
     assert render_tasks([tiny], len, len(text), metadata=False) == (text, (tiny,))
 
 
-@pytest.mark.parametrize("most", range(0, 120, 7))
-def test_the_budget_is_exact_at_every_size(most: int) -> None:
+@pytest.mark.parametrize("maximum", range(0, 120, 7))
+def test_the_budget_is_exact_at_every_size(maximum: int) -> None:
     lines = [replace(LOGIN, number=n, task=f"t-{n}", snippet="naïve 🧑‍🚀 " * n) for n in range(1, 6)]
-    text, inside = render_tasks(lines, O200K, most)
-    assert O200K(text) <= most
+    text, inside = render_tasks(lines, O200K, maximum)
+    assert O200K(text) <= maximum
     assert len(inside) == len(re.findall(r"^\d+\. \[t-\d\]", text, re.MULTILINE))
 
 
@@ -125,9 +125,11 @@ def test_what_cannot_be_seen_is_left_out_and_emoji_stay_whole() -> None:
 
 
 @given(LINES, st.none() | st.integers(0, 300), st.booleans())
-def test_whatever_it_says_a_task_is_one_line(lines: list[TaskLine], most: int | None, metadata: bool) -> None:
-    text, inside = render_tasks(lines, len, most, metadata=metadata)
-    assert most is None or len(text) <= most
+def test_whatever_it_says_a_task_is_one_line(
+    lines: list[TaskLine], maximum: int | None, metadata: bool
+) -> None:
+    text, inside = render_tasks(lines, len, maximum, metadata=metadata)
+    assert maximum is None or len(text) <= maximum
     numbered = [each for each in text.splitlines() if re.match(r"\d+\. \[", each)]
     assert len(numbered) == len(inside)
     left = len(lines) - len(inside)

@@ -1,6 +1,6 @@
 import pytest
 
-from conspectus.graph.entity_rules import RuleExtractor, names_in, phrases, with_known
+from conspectus.graph.entity_rules import RuleExtractor, names_in, phrases, with_gazetteer
 from conspectus.graph.gazetteer import Gazetteer
 
 
@@ -116,7 +116,7 @@ def test_known_names_are_found_beside_the_others_and_the_longest_wins():
 def test_known_names_join_what_another_extractor_found():
     found = names_in("Ann likes ice hockey")
     assert [
-        each.text for each in with_known("Ann likes ice hockey", found, Gazetteer({"h": ["ice hockey"]}))
+        each.text for each in with_gazetteer("Ann likes ice hockey", found, Gazetteer({"h": ["ice hockey"]}))
     ] == [
         "Ann",
         "ice hockey",
@@ -124,7 +124,7 @@ def test_known_names_join_what_another_extractor_found():
 
 
 def test_phrases_are_every_run_of_words_that_may_be_a_name():
-    assert phrases("the red fox", most=2) == ["red", "red fox", "fox"]
+    assert phrases("the red fox", maximum=2) == ["red", "red fox", "fox"]
 
 
 async def test_the_extractor_answers_for_each_text_by_itself():

@@ -67,10 +67,12 @@ class Channel:
         owners = {each.chunk.id: each.document for each in self.rows}
         return [row(owners[ChunkId(each // 100 * 100)], each, position=each % 100) for each in ids]
 
-    def chained(self, scores: Mapping[int, float], *, most: int = 8, where: Filter = EVERYTHING) -> Retrieval:
+    def chained(
+        self, scores: Mapping[int, float], *, maximum: int = 8, where: Filter = EVERYTHING
+    ) -> Retrieval:
         hits = tuple(self.hit(number, score) for number, score in scores.items())
         reading = ChainReader(self.thread, self.messages, self.chunks, where, 500)
-        return asyncio.run(with_chains(Retrieval("found", hits), reading, most=most))
+        return asyncio.run(with_chains(Retrieval("found", hits), reading, maximum=maximum))
 
 
 def numbers(found: Retrieval) -> list[int]:
@@ -85,8 +87,8 @@ def key_setup() -> Channel:
 @pytest.mark.parametrize(
     "most, expected", [(1, [3, 2]), (2, [3, 2, 0]), (3, [3, 2, 0, 1]), (8, [3, 2, 0, 1])]
 )
-def test_the_fourth_message_brings_the_three_that_it_needs(most: int, expected: list[int]) -> None:
-    found = key_setup().chained({3: 0.9}, most=most)
+def test_the_fourth_message_brings_the_three_that_it_needs(maximum: int, expected: list[int]) -> None:
+    found = key_setup().chained({3: 0.9}, maximum=maximum)
     assert numbers(found) == expected
     assert [hit.along_with for hit in found.hits] == [None, *[3] * (len(expected) - 1)]
 
@@ -94,27 +96,27 @@ def test_the_fourth_message_brings_the_three_that_it_needs(most: int, expected: 
 def test_a_question_brings_its_answer_and_the_end() -> None:
     """Five messages about an error, of which three fit: the error, the first answer, and the last one."""
     channel = Channel(*(said(number, author="AB"[number % 2]) for number in range(5)))
-    assert numbers(channel.chained({0: 0.9}, most=2)) == [0, 1, 3]
-    assert numbers(channel.chained({0: 0.9}, most=3)) == [0, 1, 3, 4]
+    assert numbers(channel.chained({0: 0.9}, maximum=2)) == [0, 1, 3]
+    assert numbers(channel.chained({0: 0.9}, maximum=3)) == [0, 1, 3, 4]
 
 
 def test_the_first_answer_is_somebody_elses() -> None:
     messages = (said(0), said(1, answers="0"), said(2, answers="0", author="Bob"), said(3, answers="0"))
-    assert numbers(Channel(*messages).chained({0: 0.9}, most=1)) == [0, 2]
+    assert numbers(Channel(*messages).chained({0: 0.9}, maximum=1)) == [0, 2]
 
 
 def test_replies_are_found_where_others_talk_in_between() -> None:
     """Two conversations in one thread: the own one comes first, then what stands between, nearest first."""
     answered = {2: "0", 3: "1", 4: "2", 5: "3", 6: "4", 7: "5"}
     messages = [said(0), said(1), *(said(number, answers=key) for number, key in answered.items())]
-    assert numbers(Channel(*messages).chained({4: 0.9}, most=6)) == [4, 2, 0, 6, 3, 5, 1]
+    assert numbers(Channel(*messages).chained({4: 0.9}, maximum=6)) == [4, 2, 0, 6, 3, 5, 1]
 
 
 def test_where_all_answer_the_root_the_nearest_come_after_root_and_end() -> None:
     """As in a platform whose threads have one level."""
     channel = Channel(said(0), *(said(number, answers="0") for number in range(1, 9)))
-    assert numbers(channel.chained({4: 0.9}, most=5)) == [4, 0, 8, 3, 5, 2]
-    assert numbers(channel.chained({0: 0.9}, most=3)) == [0, 1, 8, 2]
+    assert numbers(channel.chained({4: 0.9}, maximum=5)) == [4, 0, 8, 3, 5, 2]
+    assert numbers(channel.chained({0: 0.9}, maximum=3)) == [0, 1, 8, 2]
 
 
 @pytest.mark.parametrize(
@@ -131,7 +133,7 @@ def test_whatever_messages_say_of_each_other_everything_comes_once(links: Mappin
     """Circles, replies to oneself, to what comes later, to what is gone."""
     channel = Channel(*(said(number, answers=links.get(number)) for number in range(4)))
     for number in range(4):
-        found = channel.chained({number: 0.9}, most=8)
+        found = channel.chained({number: 0.9}, maximum=8)
         assert (found.hits[0].chunk.id, sorted(numbers(found))) == (number, [0, 1, 2, 3])
 
 
@@ -139,7 +141,7 @@ def test_a_parent_in_another_thread_of_the_channel_comes_along() -> None:
     channel = Channel(said(0, thread="other"), said(1, thread="mine", answers="0"))
     assert numbers(channel.chained({1: 0.9})) == [1, 0]
     channel.rows.append(row(said(2, thread="mine"), 2))
-    assert numbers(channel.chained({1: 0.9}, most=1)) == [1, 0]
+    assert numbers(channel.chained({1: 0.9}, maximum=1)) == [1, 0]
 
 
 def test_a_parent_in_another_channel_does_not() -> None:
@@ -152,12 +154,12 @@ def test_what_the_filter_hides_stays_hidden() -> None:
     channel = Channel(said(0, author="Eve", thread="other"), *(said(number) for number in range(1, 5)))
     channel.rows[3] = replace(channel.rows[3], document=said(3, author="Eve"))
     channel.rows[4] = replace(channel.rows[4], document=said(4, answers="0"))
-    assert numbers(channel.chained({4: 0.9}, most=2, where=Not(Eq("author", "Eve")))) == [4, 1, 2]
+    assert numbers(channel.chained({4: 0.9}, maximum=2, where=Not(Eq("author", "Eve")))) == [4, 1, 2]
 
 
 def test_hits_of_one_thread_share_and_none_is_demoted() -> None:
     channel = Channel(*(said(number) for number in range(6)))
-    found = channel.chained({5: 0.9, 2: 0.8, 1: 0.2}, most=8)
+    found = channel.chained({5: 0.9, 2: 0.8, 1: 0.2}, maximum=8)
     assert sorted(numbers(found)) == list(range(6))
     own = {hit.chunk.id: hit.score for hit in found.hits if hit.along_with is None}
     assert own[5] == 0.9
@@ -190,7 +192,7 @@ def test_what_the_floor_kept_out_is_not_listed_when_it_comes_along() -> None:
         (channel.hit(2, 0.1), replace(channel.hit(3, 0.0), chunk=row(said(9), 9).chunk)),
     )
     reading = ChainReader(channel.thread, channel.messages, channel.chunks, EVERYTHING, 500)
-    found = asyncio.run(with_chains(Retrieval("found", hits, below_min_similarity=below), reading, most=1))
+    found = asyncio.run(with_chains(Retrieval("found", hits, below_min_similarity=below), reading, maximum=1))
     assert (numbers(found), [hit.chunk.id for hit in found.below_min_similarity]) == ([3, 2], [9])
 
 
@@ -211,17 +213,17 @@ def test_each_thread_is_read_once_and_only_those_of_the_best() -> None:
 
 
 @pytest.mark.parametrize("most, threads, share", [(500, 1, 500), (500, 4, 125), (500, 20, 50), (9, 3, 9)])
-def test_threads_share_what_may_be_read(most: int, threads: int, share: int) -> None:
+def test_threads_share_what_may_be_read(maximum: int, threads: int, share: int) -> None:
     channel = Channel()
     assert (
-        ChainReader(channel.thread, channel.messages, channel.chunks, EVERYTHING, most).share(threads)
+        ChainReader(channel.thread, channel.messages, channel.chunks, EVERYTHING, maximum).share(threads)
         == share
     )
 
 
 def test_sketches_tell_where_each_message_stands() -> None:
     channel = key_setup()
-    [sketch] = channel.chained({3: 0.9}, most=1).threads
+    [sketch] = channel.chained({3: 0.9}, maximum=1).threads
     assert (sketch.source, sketch.thread, sketch.total) == ("notes", "0", 4)
     assert sketch.places == {str(each.document.id): at for at, each in enumerate(channel.rows)}
 
@@ -231,7 +233,7 @@ def test_a_message_that_is_gone_meanwhile_brings_nothing() -> None:
     hit = channel.hit(3, 0.9)
     channel.rows.pop()
     reading = ChainReader(channel.thread, channel.messages, channel.chunks, EVERYTHING, 500)
-    assert numbers(asyncio.run(with_chains(Retrieval("found", (hit,)), reading, most=8))) == [3]
+    assert numbers(asyncio.run(with_chains(Retrieval("found", (hit,)), reading, maximum=8))) == [3]
 
 
 @st.composite
@@ -244,15 +246,15 @@ def channels(draw: st.DrawFn) -> Channel:
 
 
 @given(channels(), st.data(), st.integers(0, 9))
-def test_chains_add_and_never_take(channel: Channel, data: st.DataObject, most: int) -> None:
+def test_chains_add_and_never_take(channel: Channel, data: st.DataObject, maximum: int) -> None:
     """Scores fall, are the sums of their parts, own hits keep theirs at least, and nothing comes twice."""
     of = st.integers(0, len(channel.rows) - 1)
     scores = data.draw(st.dictionaries(of, st.sampled_from([0.9, 0.5, 0.5, 0.25, -0.5, 1 / 3])))
     ranked = dict(sorted(scores.items(), key=lambda pair: -pair[1]))
-    found = channel.chained(ranked, most=most)
+    found = channel.chained(ranked, maximum=maximum)
     after = numbers(found)
     assert len(after) == len(set(after))
-    assert len(after) <= len(ranked) * (1 + most)
+    assert len(after) <= len(ranked) * (1 + maximum)
     assert all(one.score >= other.score for one, other in pairwise(found.hits))
     assert all(hit.score == pytest.approx(sum(hit.parts.values())) for hit in found.hits)
     own = {hit.chunk.id: hit.score for hit in found.hits if hit.along_with is None}
@@ -260,7 +262,7 @@ def test_chains_add_and_never_take(channel: Channel, data: st.DataObject, most: 
     assert all(own[number] >= score for number, score in ranked.items())
     if ranked:
         assert after[0] == next(iter(ranked))
-    assert found == channel.chained(ranked, most=most)
+    assert found == channel.chained(ranked, maximum=maximum)
 
 
 @given(channels(), st.data(), st.integers(-1, 40))

@@ -173,7 +173,7 @@ async def test_rankings_are_compared_on_the_same_questions(tmp_path: Path) -> No
     write(tmp_path, "links.jsonl", [{"channel": "c", "child": 3, "parent": 1}])
     profiles = {name: rankings()[name] for name in ("without a situation", "default")}
     seen: list[tuple[str, int, int]] = []
-    found = await compare(tmp_path, profiles, most=2, progress=lambda *step: seen.append(step))
+    found = await compare(tmp_path, profiles, maximum=2, progress=lambda *step: seen.append(step))
     assert {kind: list(figures) for kind, figures in found.items()} == {
         "thread": list(profiles),
         "reply": list(profiles),

@@ -87,10 +87,10 @@ def test_no_candidates() -> None:
 def test_shares_are_bounded_by_twice_the_weight_times_the_range(candidates) -> None:
     scores = np.array([score for score, _ in candidates])
     ids, links = chain(len(scores))
-    most = 0.2 * float(np.ptp(scores)) + 1e-12 if len(scores) else 0.0
+    maximum = 0.2 * float(np.ptp(scores)) + 1e-12 if len(scores) else 0.0
     authors = [author for _, author in candidates]
-    assert (np.abs(flow(scores, authors)) <= most).all()
-    assert (np.abs(from_chain(scores, ids, links, weight=0.1)) <= most).all()
+    assert (np.abs(flow(scores, authors)) <= maximum).all()
+    assert (np.abs(from_chain(scores, ids, links, weight=0.1)) <= maximum).all()
 
 
 def test_an_answer_gets_credit_for_the_question_right_before_it() -> None:

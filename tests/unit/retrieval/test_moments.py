@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conspectus.retrieval.moments import MAX_OVERLAP, TYPICAL_SECONDS, Seen, moments
+from conspectus.retrieval.moments import MAX_OVERLAP, TYPICAL_SECONDS, ScoredCaption, moments
 
 UNSCORED = math.nan
 TIMES = st.floats(-1e6, 1e6)
 SEEN = st.builds(
-    lambda stream, start, length, *found: Seen(stream, start, start + length, *found),
+    lambda stream, start, length, *found: ScoredCaption(stream, start, start + length, *found),
     st.sampled_from("ab"),
     TIMES,
     st.floats(0.0, 200.0),
@@ -21,14 +21,18 @@ SEEN = st.builds(
 )
 
 
-def every_six_seconds(*scores: float, stream: str = "talk") -> list[Seen]:
-    return [Seen(stream, 6.0 * place, 6.0 * place + 6.0, score) for place, score in enumerate(scores)]
+def every_six_seconds(*scores: float, stream: str = "talk") -> list[ScoredCaption]:
+    return [
+        ScoredCaption(stream, 6.0 * place, 6.0 * place + 6.0, score) for place, score in enumerate(scores)
+    ]
 
 
-def minutes(*found: tuple[float, float, str]) -> list[Seen]:
+def minutes(*found: tuple[float, float, str]) -> list[ScoredCaption]:
     """Captions of a score, a similarity and words, each as long as an answer."""
     return [
-        Seen("camera", 60.0 * place, 60.0 * place + 60.0, score, similarity, frozenset(words.split()))
+        ScoredCaption(
+            "camera", 60.0 * place, 60.0 * place + 60.0, score, similarity, frozenset(words.split())
+        )
         for place, (score, similarity, words) in enumerate(found)
     ]
 
@@ -85,7 +89,9 @@ def test_only_the_best_captions_speak_for_those_beside_them():
 
 def test_a_caption_gains_no_more_than_it_is_good_itself():
     scores = [*[0.0] * 10, 0.05, 0.9, 0.8]
-    minutes = [Seen("camera", 60.0 * place, 60.0 * place + 60.0, own) for place, own in enumerate(scores)]
+    minutes = [
+        ScoredCaption("camera", 60.0 * place, 60.0 * place + 60.0, own) for place, own in enumerate(scores)
+    ]
     gains = {each.parts["best caption"]: each.parts["good beside"] for each in moments(minutes, limit=20)}
     assert gains == {0.9: pytest.approx(0.4 * 0.85), 0.8: pytest.approx(0.4 * 0.95), 0.05: 0.05, 0.0: 0.0}
 
@@ -97,14 +103,14 @@ def test_of_equal_captions_the_one_in_good_company_wins():
 
 
 def test_captions_as_long_as_an_answer_stand_alone():
-    minutes = [Seen("camera", 60.0 * place, 60.0 * place + 62.0, 0.1 * place) for place in range(5)]
+    minutes = [ScoredCaption("camera", 60.0 * place, 60.0 * place + 62.0, 0.1 * place) for place in range(5)]
     found = moments(minutes, limit=10)
     assert [each.members for each in found] == [(4,), (3,), (2,), (1,), (0,)]
     assert (found[0].start, found[0].end) == (240.0, 302.0)
 
 
 def test_captions_over_one_another_are_answers_of_their_own():
-    whole, part = Seen("day", 0.0, 300.0, 0.4), Seen("day", 20.0, 60.0, 0.6)
+    whole, part = ScoredCaption("day", 0.0, 300.0, 0.4), ScoredCaption("day", 20.0, 60.0, 0.6)
     assert [each.members for each in moments([whole, part], limit=5)] == [(1,), (1, 0)]
 
 
@@ -124,7 +130,7 @@ def test_what_has_no_score_is_in_stretches_but_never_makes_one():
 
 
 def test_instants_at_one_time_are_one_answer():
-    (found,) = moments([Seen("a", 5.0, 5.0, 0.3), Seen("a", 5.0, 5.0, 0.4)], limit=10)
+    (found,) = moments([ScoredCaption("a", 5.0, 5.0, 0.3), ScoredCaption("a", 5.0, 5.0, 0.4)], limit=10)
     assert found.members == (0, 1)
     assert (found.start, found.end) == (5.0, 5.0)
 
@@ -135,7 +141,9 @@ def test_nothing_seen_and_nothing_wanted():
 
 
 def test_far_captions_of_one_stream_are_not_of_one_stretch():
-    (first, second) = moments([Seen("a", 0.0, 2.0, 0.5), Seen("a", 9_000.0, 9_002.0, 0.5)], limit=10)
+    (first, second) = moments(
+        [ScoredCaption("a", 0.0, 2.0, 0.5), ScoredCaption("a", 9_000.0, 9_002.0, 0.5)], limit=10
+    )
     assert (first.members, second.members) == ((0,), (1,))
 
 
@@ -169,7 +177,8 @@ def test_the_order_in_which_captions_are_seen_does_not_matter(seen, random):
 
 def test_a_day_of_captions_is_looked_at_at_once():
     day = [
-        Seen("camera", 4.0 * place, 4.0 * place + 4.0, (place * 7_919 % 997) / 997) for place in range(21_600)
+        ScoredCaption("camera", 4.0 * place, 4.0 * place + 4.0, (place * 7_919 % 997) / 997)
+        for place in range(21_600)
     ]
     found = moments(day, limit=100)
     assert len(found) == 100

@@ -13,21 +13,21 @@ from conspectus.retrieval.scoring import (
     Sum,
     Weights,
     part_names,
-    profile_named,
+    profile_by_name,
 )
 
 WEIGHTS = [each.name for each in fields(Weights)]
 
 
 def test_profiles_are_found_by_name() -> None:
-    assert profile_named("default") is DEFAULT
-    assert profile_named("multiplicative") is MULTIPLICATIVE
+    assert profile_by_name("default") is DEFAULT
+    assert profile_by_name("multiplicative") is MULTIPLICATIVE
 
 
 @pytest.mark.parametrize("name", ["", "Default", "best", "without flow", "default  without flow"])
 def test_an_unknown_profile_is_named(name: str) -> None:
     with pytest.raises(InvalidInput, match="expected one of default, multiplicative"):
-        profile_named(name)
+        profile_by_name(name)
 
 
 def test_the_formula_in_use_elsewhere_has_its_own_numbers() -> None:
@@ -41,7 +41,7 @@ def test_the_formula_in_use_elsewhere_has_its_own_numbers() -> None:
 
 @pytest.mark.parametrize("part", part_names("default"))
 def test_a_part_that_is_switched_off_weighs_nothing_and_the_others_as_before(part: str) -> None:
-    profile = profile_named(f"default without {part}")
+    profile = profile_by_name(f"default without {part}")
     assert isinstance(profile, Sum)
     off = part.replace(" ", "_")
     for left, whole in ((profile.people, DEFAULT.people), (profile.assistant, DEFAULT.assistant)):
@@ -50,7 +50,7 @@ def test_a_part_that_is_switched_off_weighs_nothing_and_the_others_as_before(par
 
 
 def test_several_parts_can_be_switched_off() -> None:
-    profile = profile_named("default without conversation_flow, same_channel,recency")
+    profile = profile_by_name("default without conversation_flow, same_channel,recency")
     assert isinstance(profile, Sum)
     assert (profile.people.conversation_flow, profile.people.same_channel, profile.people.recency) == (
         0.0,
@@ -61,7 +61,7 @@ def test_several_parts_can_be_switched_off() -> None:
 
 
 def test_factors_that_are_switched_off_change_nothing() -> None:
-    profile = profile_named(f"multiplicative without {', '.join(part_names('multiplicative'))}")
+    profile = profile_by_name(f"multiplicative without {', '.join(part_names('multiplicative'))}")
     assert isinstance(profile, Product)
     assert (profile.same_channel, profile.same_thread, profile.decay, profile.min_similarity) == (
         1.0,
@@ -74,18 +74,18 @@ def test_factors_that_are_switched_off_change_nothing() -> None:
 @pytest.mark.parametrize("name", ["default without", "default without ", "default without sleep, flow"])
 def test_an_unknown_part_is_named(name: str) -> None:
     with pytest.raises(InvalidInput):
-        profile_named(name)
+        profile_by_name(name)
 
 
 def test_a_floor_is_no_part_of_a_profile_without_one() -> None:
     with pytest.raises(InvalidInput, match="'floor' is unknown"):
-        profile_named("default without floor")
+        profile_by_name("default without floor")
 
 
 @pytest.mark.parametrize("name", PROFILES)
 def test_what_can_be_switched_off_can_be(name: str) -> None:
     for part in part_names(name):
-        assert profile_named(f"{name} without {part}") != PROFILES[name]
+        assert profile_by_name(f"{name} without {part}") != PROFILES[name]
 
 
 def test_no_part_for_where_and_when_outweighs_a_perfect_match() -> None:

@@ -20,7 +20,7 @@ from conspectus.retrieval.scoring import (
     Sum,
     Weights,
     added,
-    kept_by_threads,
+    kept_by_thread,
     multiplied,
     weights_for,
 )
@@ -153,4 +153,4 @@ def test_a_thread_keeps_what_is_below_the_floor_only_in_its_own_channel() -> Non
         said(),
     ]
     above = [True, False, False, False, True, False]
-    assert kept_by_threads(documents, above) == [False, True, False, False, False, False]
+    assert kept_by_thread(documents, above) == [False, True, False, False, False, False]

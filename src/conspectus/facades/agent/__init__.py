@@ -1,11 +1,11 @@
-"""An agent's memory and its knowledge graph.
+"""Memory and knowledge graph of an agent.
 
     with AgentContext("memory", user_id="ada") as context:
         context.store("Ada likes tea.", conversation_id="monday")
         print(context.retrieve("What does Ada drink?")[0]["content"])
 
-Storing, finding and forgetting are the engine's: here are the words of agents' programs, blocking and (with
-`Async` before their names) for an event loop.
+The engine stores, searches and deletes. This package offers the API of agent programs, blocking and, with the
+prefix `Async`, for an event loop.
 """
 
 from conspectus.facades.agent.blocking import (

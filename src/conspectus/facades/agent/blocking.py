@@ -1,16 +1,16 @@
-"""An agent's context for programs without an event loop: the same methods, blocking."""
+"""The blocking API of an agent's context."""
 
 import functools
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any, Concatenate, ParamSpec, Self, TypeVar, Unpack, overload
 
-from conspectus.facades.agent.context import AsyncAgentContext, ContextOptions, desk_beside
+from conspectus.facades.agent.context import AsyncAgentContext, ContextOptions, session_for
 from conspectus.facades.agent.graph import LINK, AsyncContextGraph
 from conspectus.facades.agent.linker import THRESHOLD, AsyncEntityLinker
-from conspectus.facades.agent.mapping import Beside, Document, MemoryItem
+from conspectus.facades.agent.mapping import Document, MemoryItem, StoredWith
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
-from conspectus.facades.agent.session import AgentStorage, BlockingPart, desk_of, is_new
+from conspectus.facades.agent.session import AgentStorage, BlockingPart, is_new, session_of
 from conspectus.graph.name_keys import BASE
 from conspectus.model.memory import MEMORY
 
@@ -30,18 +30,18 @@ def _waited(
 
 
 class AgentMemory(BlockingPart):
-    """AsyncAgentMemory, blocking. It may be used from many threads."""
+    """The blocking AsyncAgentMemory. It is thread-safe."""
 
     _inner: AsyncAgentMemory
 
     def __init__(self, vector_store: Any = None, **options: Unpack[MemoryOptions]) -> None:
-        self.desk = desk_of(vector_store, options.get("collection", MEMORY)).home
+        self.session = session_of(vector_store, options.get("collection", MEMORY)).home
         self.owns = is_new(vector_store)
         self._inner = AsyncAgentMemory(self.place.inside, **options)
 
     @property
     def short_term_memory(self) -> list[MemoryItem]:
-        """The last turns, oldest first, as far as both limits allow."""
+        """Return the last turns within both limits, oldest first."""
         return list(self.short_term())
 
     short_term = _waited(AsyncAgentMemory.short_term)
@@ -86,7 +86,7 @@ class AgentMemory(BlockingPart):
 
 
 class ContextGraph(BlockingPart):
-    """AsyncContextGraph, blocking."""
+    """The blocking AsyncContextGraph."""
 
     _inner: AsyncContextGraph
     _known: dict[Any, "ContextGraph"]
@@ -101,13 +101,13 @@ class ContextGraph(BlockingPart):
         self, vector_store: Any = None, *, name: str | None = None, collection: str = MEMORY
     ) -> None:
         self._inner = AsyncContextGraph(vector_store, name=name, collection=collection)
-        self.desk, self.owns = self._inner.desk.home, self._inner.owns
-        self._inner.desk = self.place.inside
+        self.session, self.owns = self._inner.session.home, self._inner.owns
+        self._inner.session = self.place.inside
         self._known = {}
 
     @property
     def name(self) -> str:
-        """What it is called in its store."""
+        """The name of the graph in its store."""
         return self._inner.name
 
     add_nodes = _waited(AsyncContextGraph.add_nodes)
@@ -133,35 +133,35 @@ class ContextGraph(BlockingPart):
     def link_graph(
         self, other: "ContextGraph", source_node_id: str, target_node_id: str, link_type: str = LINK
     ) -> str:
-        """Link a node of this graph to one of another, and return the link's id. Raises KeyError."""
+        """Link a node of this graph to a node of another one and return the link's id. Raises KeyError."""
         self._known[other._inner] = other
         return self.place.wait(
             lambda: self._inner.link_graph(other._inner, source_node_id, target_node_id, link_type)
         )
 
     def navigate_to(self, link_id: str) -> tuple["ContextGraph", str]:
-        """The graph and the node that a link leads to. Raises KeyError."""
+        """Return the graph and the node that a link leads to. Raises KeyError."""
         graph, node = self.place.wait(lambda: self._inner.navigate_to(link_id))
         if graph in self._known:
             return self._known[graph], node
-        return ContextGraph._around(graph, graph.desk.home), node
+        return ContextGraph._around(graph, graph.session.home), node
 
     def resolve_links(self, graphs: "Mapping[str, ContextGraph] | Iterable[ContextGraph]") -> int:
-        """Tell which graphs there are, and how many of the links lead to one that is known now."""
+        """Register graphs of other stores and return the number of links that can be followed now."""
         named = graphs if isinstance(graphs, Mapping) else {each.name: each for each in graphs}
         inner = {name: each._inner for name, each in named.items()}
         self._known |= {each._inner: each for each in named.values()}
         return self.place.wait(lambda: self._inner.resolve_links(inner))
 
     def _beside(self, place: AgentStorage) -> None:
-        """Be where an agent's memory is from now on."""
-        if self._inner.desk.home is not place:
+        """Use the store of an agent's memory."""
+        if self._inner.session.home is not place:
             self._inner.move(place.inside)
-        self.desk, self.owns = place, False
+        self.session, self.owns = place, False
 
 
 class ContextRetriever(BlockingPart):
-    """AsyncContextRetriever, blocking; `vector_store` is another name of the memory."""
+    """The blocking AsyncContextRetriever. `vector_store` is an alias of `memory`."""
 
     _inner: AsyncContextRetriever
 
@@ -175,7 +175,7 @@ class ContextRetriever(BlockingPart):
     ) -> None:
         store = vector_store if memory is None else memory
         inner = None if knowledge_graph is None else knowledge_graph._inner
-        self.desk = desk_beside(store, inner, MEMORY).home
+        self.session = session_for(store, inner, MEMORY).home
         self.owns = is_new(store)
         if knowledge_graph is not None:
             knowledge_graph._beside(self.place)
@@ -186,7 +186,7 @@ class ContextRetriever(BlockingPart):
 
 
 class EntityLinker(BlockingPart):
-    """AsyncEntityLinker, blocking."""
+    """The blocking AsyncEntityLinker."""
 
     _inner: AsyncEntityLinker
 
@@ -194,7 +194,7 @@ class EntityLinker(BlockingPart):
         self, knowledge_graph: Any = None, *, similarity_threshold: float = THRESHOLD, base_uri: str = BASE
     ) -> None:
         graph = knowledge_graph.graph if isinstance(knowledge_graph, AgentContext) else knowledge_graph
-        self.desk, self.owns = desk_of(graph).home, is_new(graph)
+        self.session, self.owns = session_of(graph).home, is_new(graph)
         inner = graph._inner if isinstance(graph, ContextGraph) else self.place.inside
         self._inner = AsyncEntityLinker(inner, similarity_threshold=similarity_threshold, base_uri=base_uri)
 
@@ -208,7 +208,7 @@ class EntityLinker(BlockingPart):
 
 
 class AgentContext(AgentMemory):
-    """AsyncAgentContext, blocking. It may be used from many threads.
+    """The blocking AsyncAgentContext. It is thread-safe.
 
     with AgentContext("memory", user_id="ada") as context:
         context.store("Ada likes tea.", conversation_id="monday")
@@ -224,7 +224,7 @@ class AgentContext(AgentMemory):
         **options: Unpack[ContextOptions],
     ) -> None:
         inner = None if knowledge_graph is None else knowledge_graph._inner
-        self.desk = desk_beside(vector_store, inner, options.get("collection", MEMORY)).home
+        self.session = session_for(vector_store, inner, options.get("collection", MEMORY)).home
         self.owns = is_new(vector_store)
         if knowledge_graph is not None:
             knowledge_graph._beside(self.place)
@@ -234,15 +234,17 @@ class AgentContext(AgentMemory):
         self.retriever = ContextRetriever._around(self._inner.retriever, self.place)
 
     @overload
-    def store(self, content: str | Mapping[str, Any] | MemoryItem, **given: Unpack[Beside]) -> str: ...
+    def store(self, content: str | Mapping[str, Any] | MemoryItem, **options: Unpack[StoredWith]) -> str: ...
 
     @overload
-    def store(self, content: list[Any] | tuple[Any, ...], **given: Unpack[Beside]) -> dict[str, Any]: ...
+    def store(
+        self, content: list[Any] | tuple[Any, ...], **options: Unpack[StoredWith]
+    ) -> dict[str, Any]: ...
 
-    def store(self, content: Document | Iterable[Document], **given: Unpack[Beside]) -> Any:
-        """Remember one text, and return its id; or many, and say how many, with their ids in order."""
+    def store(self, content: Document | Iterable[Document], **options: Unpack[StoredWith]) -> Any:
+        """Store one text and return its id, or a list and return its count and the ids in order."""
         work: Any = self._inner.store
-        return self.place.wait(lambda: work(content, **given))
+        return self.place.wait(lambda: work(content, **options))
 
     retrieve = _waited(AsyncAgentContext.retrieve)
     query_with_context = _waited(AsyncAgentContext.query_with_context)

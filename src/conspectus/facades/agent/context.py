@@ -1,4 +1,4 @@
-"""An agent's context: its memory and its graph behind one door."""
+"""An agent's context: memory and graph behind one API."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, Unpack, overload
@@ -10,18 +10,18 @@ from conspectus.facades.agent.linker import AsyncEntityLinker
 from conspectus.facades.agent.mapping import (
     AgentQuery,
     AgentScope,
-    Beside,
     Document,
     MemoryItem,
-    Told,
-    divided,
-    known,
+    RecordList,
+    StoredWith,
+    parse_item,
+    require_known,
     scope_of,
-    worded,
+    split_arguments,
 )
 from conspectus.facades.agent.memory import AsyncAgentMemory, MemoryOptions
 from conspectus.facades.agent.retriever import AsyncContextRetriever, Expansion
-from conspectus.facades.agent.session import AgentSession, desk_of, is_new
+from conspectus.facades.agent.session import AgentSession, is_new, session_of
 from conspectus.graph.name_keys import key_of
 from conspectus.memory.scopes import graph_name, holds
 from conspectus.model.filter import And, Exists, Filter, In
@@ -32,20 +32,20 @@ BATCH: Final = 500
 
 
 class ContextOptions(MemoryOptions, Expansion, total=False):
-    """How an agent's context is made: its memory, and how far the graph has a say.
+    """Options of an agent's context: those of its memory and of its use of the graph.
 
-    `graph_expansion` is another name of `use_graph_expansion`.
+    `graph_expansion` is an alias of `use_graph_expansion`.
     """
 
     graph_expansion: bool
 
 
 class AsyncAgentContext(AsyncAgentMemory):
-    """What an agent knows: it stores, retrieves, and forgets, for a user, an agent and a conversation.
+    """Stores, retrieves and deletes memories of a user, an agent and a conversation.
 
-    `vector_store` is a path, an engine of conspectus.open, connect or sync, or None for a store that is gone
-    when it is closed. A `knowledge_graph` that is given is shared by all who use this context; without
-    one there is a graph of this very user, agent and conversation.
+    `vector_store` is a path, an engine of conspectus.open, connect or sync, or None for a temporary store.
+    All users of the context share a given `knowledge_graph`; by default each user, agent and conversation has
+    its own graph.
     """
 
     def __init__(
@@ -54,51 +54,54 @@ class AsyncAgentContext(AsyncAgentMemory):
         knowledge_graph: Graph | None = None,
         **options: Unpack[ContextOptions],
     ) -> None:
-        known(options, frozenset(ContextOptions.__annotations__))
-        desk = desk_beside(vector_store, knowledge_graph, options.get("collection", MEMORY))
-        if knowledge_graph is not None and knowledge_graph.desk.home is not desk.home:
-            knowledge_graph.move(desk)
+        require_known(options, frozenset(ContextOptions.__annotations__))
+        session = session_for(vector_store, knowledge_graph, options.get("collection", MEMORY))
+        if knowledge_graph is not None and knowledge_graph.session.home is not session.home:
+            knowledge_graph.move(session)
         given: dict[str, Any] = dict(options)
-        super().__init__(desk, **_those(MemoryOptions, given))
+        super().__init__(session, **_subset(MemoryOptions, given))
         self.owns = is_new(vector_store)
-        self.graph = knowledge_graph or AsyncContextGraph(desk, name=graph_name(self.scope))
+        self.graph = knowledge_graph or AsyncContextGraph(session, name=graph_name(self.scope))
         given.setdefault("use_graph_expansion", given.get("graph_expansion", True))
-        self.retriever = AsyncContextRetriever(self, self.graph, **_those(Expansion, given))
+        self.retriever = AsyncContextRetriever(self, self.graph, **_subset(Expansion, given))
         self.linker = AsyncEntityLinker(self.graph)
 
     @overload
-    async def store(self, content: str | Mapping[str, Any] | MemoryItem, **given: Unpack[Beside]) -> str: ...
+    async def store(
+        self, content: str | Mapping[str, Any] | MemoryItem, **options: Unpack[StoredWith]
+    ) -> str: ...
 
     @overload
     async def store(
-        self, content: list[Any] | tuple[Any, ...], **given: Unpack[Beside]
+        self, content: list[Any] | tuple[Any, ...], **options: Unpack[StoredWith]
     ) -> dict[str, Any]: ...
 
-    async def store(self, content: Document | Iterable[Document], **given: Unpack[Beside]) -> Any:
-        """Remember one text, and return its id; or many, and say how many, with their ids in order.
+    async def store(self, content: Document | Iterable[Document], **options: Unpack[StoredWith]) -> Any:
+        """Store one text and return its id, or a list and return its count and the ids in order.
 
-        Items of a list are texts, or dictionaries with a `content` and what else a memory is stored with.
+        Items of a list are texts, or dictionaries with `content` and other arguments of a memory.
         """
         if isinstance(content, str | Mapping | MemoryItem):
-            return (await self._store([worded(content, given)]))[0].id
+            return (await self._store([parse_item(content, options)]))[0].id
         if not isinstance(content, Iterable):
             raise InvalidInput("content", "is neither a text nor a list of documents")
-        done = await self._store([worded(each, given) for each in content])
+        done = await self._store([parse_item(each, options) for each in content])
         return {
             "stored": sum(each.outcome != "unchanged" for each in done),
             "ids": [each.id for each in done],
         }
 
-    async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[AgentQuery]) -> Told:
-        """What answers a question, best first: short term, long term and graph under one score.
+    async def retrieve(self, query: str, max_results: int = 5, **arguments: Unpack[AgentQuery]) -> RecordList:
+        """Return results for a query from short-term memory, long-term memory and graph, best first.
 
-        Each has its `content`, `score`, `source` and `parts`, and where the graph led to it, `through` what.
+        Each result has `content`, `score`, `source` and `parts`, and `through`, the path in the graph, if
+        there is one.
         """
-        return await self.retriever.retrieve(query, max_results, **asking)
+        return await self.retriever.retrieve(query, max_results, **arguments)
 
-    async def query_with_context(self, query: str, **asking: Unpack[AgentQuery]) -> dict[str, Any]:
-        """The context for a model's next answer as one text, of at most `max_tokens` (or the token limit)."""
-        found = await self.retriever.window(query, **asking)
+    async def query_with_context(self, query: str, **arguments: Unpack[AgentQuery]) -> dict[str, Any]:
+        """Return the context for a query as one text of at most `max_tokens` (default: the token limit)."""
+        found = await self.retriever.window(query, **arguments)
         return {
             "context": found.text,
             "tokens": found.tokens,
@@ -110,27 +113,30 @@ class AsyncAgentContext(AsyncAgentMemory):
         }
 
     async def get_neighbors(
-        self, node_id: str, hops: int = 1, **walking: Unpack[GraphTraversal]
+        self, node_id: str, hops: int = 1, **options: Unpack[GraphTraversal]
     ) -> list[dict[str, Any]]:
-        """What is reached in the graph from a node. Raises NotFound."""
-        return await self.graph.get_neighbors(node_id, hops, **walking)
+        """Return the neighbors of a node in the graph. Raises NotFound."""
+        return await self.graph.get_neighbors(node_id, hops, **options)
 
     async def link(self, text: str) -> list[dict[str, Any]]:
-        """The names in a text, with the nodes that they mean."""
+        """Return the entity mentions of a text with the nodes that they refer to."""
         return await self.linker.link(text)
 
     async def build_graph(
         self,
         entities: Iterable[Mapping[str, Any]] | None = None,
         relationships: Iterable[Mapping[str, Any]] = (),
-        **whose: Unpack[AgentScope],
+        **scope: Unpack[AgentScope],
     ) -> dict[str, int]:
-        """Put nodes and edges into the graph; without any, the names in all memories of the scope."""
+        """Add nodes and edges to the graph.
+
+        Without arguments, extract entities from all memories of the scope.
+        """
         if entities is not None:
             nodes = await self.graph.add_nodes(entities)
             return {"nodes": nodes, "edges": await self.graph.add_edges(relationships)}
         nodes = edges = 0
-        async for each in self._walk(scope_of(self.scope, whose), And()):
+        async for each in self._walk(scope_of(self.scope, scope), And()):
             graph = self.graph_for(each.scope)
             found = await mentions(graph, each.text)
             new = await connect(graph, found, each, edges=True)
@@ -138,17 +144,17 @@ class AsyncAgentContext(AsyncAgentMemory):
         return {"nodes": nodes, "edges": edges}
 
     def graph_for(self, scope: Scope) -> Graph:
-        """Where the names in memories of a scope go: nobody else's graph than that of whom they are."""
+        """Return the graph for the entities of a scope: the shared one, or the scope's own."""
         if holds(self.scope, scope):
             return self.graph
-        return AsyncContextGraph(self.desk, name=graph_name(scope))
+        return AsyncContextGraph(self.session, name=graph_name(scope))
 
     async def _store(self, items: list[tuple[str, dict[str, Any]]]) -> list[MemoryWritten]:
         named = [await self._named(*each) for each in items]
         done = await super()._store([each[0] for each in named])
         for stored, (item, found) in zip(done, named, strict=True):
-            whose, beside = divided(item[1])
-            scope = scope_of(self.scope, whose)
+            scope_options, beside = split_arguments(item[1])
+            scope = scope_of(self.scope, scope_options)
             memory = await self._find(stored.id, scope) if found and stored.outcome != "unchanged" else None
             if memory is not None:
                 edges = beside.get("extract_relationships", True)
@@ -156,18 +162,18 @@ class AsyncAgentContext(AsyncAgentMemory):
         return done
 
     async def _named(
-        self, content: str, given: dict[str, Any]
+        self, content: str, options: dict[str, Any]
     ) -> tuple[tuple[str, dict[str, Any]], list[Mention]]:
-        """An item with the names in it, if they are asked for."""
-        whose, beside = divided(given)
+        """Return an item with its entities, extracted if that is requested."""
+        scope, beside = split_arguments(options)
         if not beside.get("extract_entities", False):
-            return (content, given), []
-        found = await mentions(self.graph_for(scope_of(self.scope, whose)), content)
-        given = {**given, "entities": [*(beside.get("entities") or ()), *(each.name for each in found)]}
-        return (content, given), found
+            return (content, options), []
+        found = await mentions(self.graph_for(scope_of(self.scope, scope)), content)
+        options = {**options, "entities": [*(beside.get("entities") or ()), *(each.name for each in found)]}
+        return (content, options), found
 
     async def _forget(self, what: MemorySelection, scope: Scope, *, preview: bool = False) -> MemoryReceipt:
-        """Names that only forgotten memories mention leave the graph with them."""
+        """Delete memories, and from the graph the entities that only they mention."""
         if preview:
             return await super()._forget(what, scope, preview=True)
         named = await self._names_in(what, scope)
@@ -181,7 +187,7 @@ class AsyncAgentContext(AsyncAgentMemory):
         return receipt
 
     async def _names_in(self, what: MemorySelection, scope: Scope) -> dict[Scope, set[str]]:
-        """By scope the names of memories that are to be forgotten."""
+        """Return the entity names of the memories to be deleted, by scope."""
         named: dict[Scope, set[str]] = {}
         parts: list[Filter] = [And()]
         if not what.everything:
@@ -193,11 +199,11 @@ class AsyncAgentContext(AsyncAgentMemory):
         return named
 
 
-def _those(words: type, given: Mapping[str, Any]) -> Any:
-    """What is given of some words."""
-    return {name: given[name] for name in words.__annotations__ if name in given}
+def _subset(words: type, options: Mapping[str, Any]) -> Any:
+    """Return the items of a mapping whose keys belong to a TypedDict."""
+    return {name: options[name] for name in words.__annotations__ if name in options}
 
 
-def desk_beside(store: Any, graph: Graph | None, collection: str) -> AgentSession:
-    """Where a context is: with its store, or with its graph."""
-    return graph.desk if store is None and graph is not None else desk_of(store, collection)
+def session_for(store: Any, graph: Graph | None, collection: str) -> AgentSession:
+    """Return the session of the store or, if there is none, of the graph."""
+    return graph.session if store is None and graph is not None else session_of(store, collection)

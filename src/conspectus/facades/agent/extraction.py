@@ -1,4 +1,4 @@
-"""Names in memories and what a sentence says of two of them, put into a graph and out of it again."""
+"""Entity mentions in memories and stated relations between them, added to a graph or removed from it."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -7,11 +7,11 @@ from itertools import combinations, pairwise
 from typing import Any, Final
 
 from conspectus.facades.agent.graph import Graph
-from conspectus.facades.agent.mapping import said_at
+from conspectus.facades.agent.mapping import time_of
 from conspectus.model.graph import MENTIONED_WITH, EntityLink
 from conspectus.model.memory import Memory
 
-STATED: Final = {
+RELATION_VERBS: Final = {
     "acquired": ("acquired", "bought"),
     "belongs_to": ("belongs to", "is part of"),
     "born_in": ("was born in",),
@@ -39,8 +39,8 @@ STATED: Final = {
     "works_with": ("works with", "worked with"),
     "wrote": ("wrote",),
 }
-"""By relation the words that state it between a subject and an object."""
-PARTICIPLES: Final = {
+"""Verbs that state a relation between a subject and an object, by relation."""
+RELATION_PARTICIPLES: Final = {
     "acquired": ("acquired", "bought"),
     "built": ("built",),
     "created": ("created",),
@@ -55,11 +55,11 @@ PARTICIPLES: Final = {
     "uses": ("used",),
     "wrote": ("written",),
 }
-"""By relation the words that state it between an object and a subject, as in "was founded by"."""
-_ACTIVE: Final = {words: relation for relation, known in STATED.items() for words in known}
+"""Participles that state a relation between an object and a subject, as in "was founded by"."""
+_ACTIVE: Final = {words: relation for relation, known in RELATION_VERBS.items() for words in known}
 _PASSIVE: Final = {
     f"{be} {words} by": relation
-    for relation, known in PARTICIPLES.items()
+    for relation, known in RELATION_PARTICIPLES.items()
     for words in known
     for be in ("is", "was", "has been")
 }
@@ -70,14 +70,14 @@ _BEGINS: Final = re.compile(
 _DOUBTED: Final = re.compile(r"\b(?:if|whether|unless|not|never|n't|nobody)\b", re.IGNORECASE)
 _SENTENCE_ENDS: Final = re.compile(r"[.!?]+(?=\s|$)|\n")
 _FURTHEST: Final = 300
-"""Characters before a name that are looked at."""
+"""Number of characters that are examined before a name."""
 _MAX_DISTANCE: Final = 40
-"""Characters between two names that are looked at."""
+"""Maximum number of characters between two names of a relation."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mention:
-    """A name at characters [start, end) of a text: the node that it means, or is to be, and its sentence."""
+    """An entity mention: characters [start, end) of a text, its node, and its sentence."""
 
     node: str
     name: str
@@ -98,7 +98,7 @@ class Relation:
 
 
 def relations(text: str, found: Sequence[Mention]) -> list[Relation]:
-    """What is stated between names that stand next to each other, each relation once."""
+    """Return the relations that are stated between neighboring mentions, each once."""
     return list(dict.fromkeys(_stated(text, found)))
 
 
@@ -120,7 +120,7 @@ def _relation(between: str, first: str, second: str) -> Iterator[Relation]:
 
 
 def _is_plain(text: str, first: Mention, second: Mention) -> bool:
-    """Whether the first name begins a statement, and the sentence is neither in doubt nor a question."""
+    """Return whether the first name is the subject of a statement that is neither hedged nor a question."""
     ends = _SENTENCE_ENDS.search(text, second.end)
     around = text[max(first.start - _FURTHEST, 0) : first.start]
     before = _SENTENCE_ENDS.split(around)[-1].lstrip()
@@ -129,17 +129,17 @@ def _is_plain(text: str, first: Mention, second: Mention) -> bool:
 
 
 EXTRACTED: Final = "extracted"
-"""The property of nodes that are in a graph only because a memory mentions them."""
-TOGETHER: Final = 6
-"""Of so many names in a sentence each is with each; of more, each with the next."""
+"""Property of nodes that exist only because a memory mentions them."""
+MAX_PAIRED_NAMES: Final = 6
+"""Maximum number of names in a sentence that are all paired; of more, each is paired with the next."""
 WEIGHT: Final = 0.5
 MAX_LENGTH: Final = 5_000
-"""Characters that names are looked for in at once."""
+"""Maximum number of characters in one call of the entity linker."""
 _SENTENCE: Final = re.compile(r"[.!?]+\s+|\n+")
 
 
 async def mentions(graph: Graph, text: str) -> list[Mention]:
-    """The names in a text, each with the node of the graph that it means."""
+    """Return the entity mentions of a text, each with its node in the graph."""
     told: list[Mention] = []
     sentences = offset = 0
     for piece in _pieces(text):
@@ -158,9 +158,9 @@ async def mentions(graph: Graph, text: str) -> list[Mention]:
 
 
 async def connect(graph: Graph, found: Sequence[Mention], memory: Memory, *, edges: bool) -> tuple[int, int]:
-    """Put a memory's names into the graph, with what a sentence says of two, else that they stand together.
+    """Add the entities of a memory to the graph, with stated relations or else co-occurrence edges.
 
-    How many nodes and edges are new.
+    Returns the numbers of new nodes and new edges.
     """
     fresh = {each.node: each for each in found if not each.known}
     nodes = [
@@ -179,7 +179,7 @@ async def connect(graph: Graph, found: Sequence[Mention], memory: Memory, *, edg
             "target_id": second,
             "type": type,
             "weight": weight,
-            "valid_from": said_at(memory),
+            "valid_from": time_of(memory),
             "evidence": memory.id,
         }
         for first, second, type, weight in drawn
@@ -188,7 +188,7 @@ async def connect(graph: Graph, found: Sequence[Mention], memory: Memory, *, edg
 
 
 async def disconnect(graph: Graph, names: Iterable[str]) -> int:
-    """Take those of these nodes out again that were extracted and have no edge; how many they were."""
+    """Remove those of these nodes that were extracted and have no edge; return their number."""
     alone = [
         name for name in names if _extracted(await graph.get_node(name)) and not await graph.get_edges(name)
     ]
@@ -200,7 +200,7 @@ async def _linked(graph: Graph, piece: str) -> Sequence[EntityLink]:
 
 
 def _pieces(text: str) -> Iterator[str]:
-    """A text in pieces that names are looked for in at once, cut between sentences, or else words."""
+    """Split a text at sentence ends, or else between words, into pieces of at most MAX_LENGTH characters."""
     while len(text) > MAX_LENGTH:
         ends = [each.end() for each in _SENTENCE.finditer(text, 0, MAX_LENGTH)]
         end = ends[-1] if ends else text.rfind(" ", 0, MAX_LENGTH) + 1 or MAX_LENGTH
@@ -217,5 +217,5 @@ def _pairs(found: Sequence[Mention]) -> list[tuple[str, str]]:
     pairs: list[tuple[str, str]] = []
     for sentence in dict.fromkeys(each.sentence for each in found):
         names = list(dict.fromkeys(each.node for each in found if each.sentence == sentence))
-        pairs += combinations(names, 2) if len(names) <= TOGETHER else pairwise(names)
+        pairs += combinations(names, 2) if len(names) <= MAX_PAIRED_NAMES else pairwise(names)
     return pairs

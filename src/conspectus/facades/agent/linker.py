@@ -1,11 +1,11 @@
-"""Names in texts, linked to the one node that they mean, with an address for each."""
+"""Entity linking: mentions in texts are linked to nodes, and nodes have URIs."""
 
 from collections.abc import Sequence
 from typing import Any, Final
 
 from conspectus.errors import require_range
 from conspectus.facades.agent.graph import AsyncContextGraph, Graph
-from conspectus.facades.agent.mapping import shown_node
+from conspectus.facades.agent.mapping import node_dict
 from conspectus.facades.agent.session import AsyncPart, is_new
 from conspectus.graph.name_keys import BASE, uri_of
 from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate
@@ -13,15 +13,15 @@ from conspectus.model.graph import ENTITY, EntityLink, LinkCandidate
 THRESHOLD: Final = 0.8
 URI: Final = "uri"
 SAME: Final = "same_as"
-SAME_NAME: Final = 100
-"""So many nodes of a name are looked at for the same address."""
+MAX_SAME_NAME: Final = 100
+"""Maximum number of nodes with the same name that are checked for a URI."""
 
 
 class AsyncEntityLinker(AsyncPart):
-    """What names mean in a graph: whole names and aliases decide, never a part of one.
+    """Links mentions to nodes by whole names and aliases, never by parts of a name.
 
-    `knowledge_graph` is a graph, or what one can be made in. A name means a node from a likeness of
-    `similarity_threshold` on; below it there are candidates only.
+    `knowledge_graph` is a graph, or a store to create one in. A mention is linked if its score reaches
+    `similarity_threshold` (0 to 1); otherwise only candidates are returned.
     """
 
     def __init__(
@@ -30,14 +30,14 @@ class AsyncEntityLinker(AsyncPart):
         require_range("similarity_threshold", similarity_threshold, 0, 1)
         given = knowledge_graph
         self.graph = given if isinstance(given, Graph) else AsyncContextGraph(given)
-        self.desk, self.owns = self.graph.desk, is_new(given)
+        self.session, self.owns = self.graph.session, is_new(given)
         self.threshold = similarity_threshold
         self.base_uri = base_uri
 
     async def assign_uri(self, entity_id: str, text: str | None = None, entity_type: str = ENTITY) -> str:
-        """The address of a node, which keeps it; one that is not there is made, with `text` as its name.
+        """Return the permanent URI of a node; a missing node is created with the name `text`.
 
-        Of two nodes with the same name and type each has its own.
+        Two nodes with the same name and type have different URIs.
         """
         node = await self.graph.get_node(entity_id)
         if node is None:
@@ -46,7 +46,7 @@ class AsyncEntityLinker(AsyncPart):
         if isinstance(stored, str):
             return stored
         name = text or node["name"]
-        named = [each["node"] for each in await self.graph.query(name, SAME_NAME)]
+        named = [each["node"] for each in await self.graph.query(name, MAX_SAME_NAME)]
         taken = {each["properties"].get(URI) for each in named if each["id"] != entity_id}
         uri = uri_of(name, node["type"], base=self.base_uri)
         if uri in taken:
@@ -55,7 +55,7 @@ class AsyncEntityLinker(AsyncPart):
         return uri
 
     async def link(self, text: str) -> list[dict[str, Any]]:
-        """The names in a text: for each its place, the node that it means, if any, and the candidates."""
+        """Return the mentions of a text with position, linked node (if any) and candidates."""
         found = await self.graph.run(
             lambda engine: engine.graph.link_entities(
                 text,
@@ -66,7 +66,7 @@ class AsyncEntityLinker(AsyncPart):
         return [self._linked(each) for each in found]
 
     async def find_similar(self, name: str, limit: int = 10) -> list[dict[str, Any]]:
-        """The nodes that a name may mean, best first, with what speaks for each."""
+        """Return the nodes that a name may refer to, best first, with the parts of their scores."""
         found = await self.graph.run(
             lambda engine: engine.graph.link_entities(
                 name,
@@ -80,7 +80,7 @@ class AsyncEntityLinker(AsyncPart):
     async def link_entities(
         self, first: str, second: str, link_type: str = SAME, confidence: float = 1.0
     ) -> int:
-        """Say that two nodes have to do with each other, both ways; how many edges are new or changed."""
+        """Connect two nodes in both directions and return the number of new or changed edges."""
         both = ((first, second), (second, first))
         return await self.graph.add_edges(
             {"source_id": source, "target_id": target, "type": link_type, "weight": confidence}
@@ -88,7 +88,7 @@ class AsyncEntityLinker(AsyncPart):
         )
 
     async def merge(self, keep: str, others: Sequence[str], reason: str = "") -> dict[str, Any]:
-        """Make several nodes one, by hand: names become aliases, edges are those of the one that is kept."""
+        """Merge nodes into one: it gets their names as aliases, and their edges."""
         found = await self.graph.run(
             lambda engine: engine.graph.merge_nodes(
                 keep,
@@ -97,23 +97,23 @@ class AsyncEntityLinker(AsyncPart):
                 reason=reason,
             )
         )
-        return shown_node(found)
+        return node_dict(found)
 
     async def split(self, merge: int, reason: str = "") -> list[dict[str, Any]]:
-        """Undo a merge, by the number that `history` gives, and return the nodes as they are again."""
+        """Undo a merge by its number in `history` and return the restored nodes."""
         found = await self.graph.run(
             lambda engine: engine.graph.undo_merge(merge, **self.graph.place, reason=reason)
         )
-        return [shown_node(each) for each in found]
+        return [node_dict(each) for each in found]
 
     async def history(self, node_id: str | None = None) -> list[dict[str, Any]]:
-        """Merges and splits in order, all or those of a node."""
+        """Return merges and splits in order, all or those of one node."""
         found = await self.graph.run(lambda engine: engine.graph.list_merges(node_id, **self.graph.place))
         return [{name: getattr(each, name) for name in each.__dataclass_fields__} for each in found]
 
     def _linked(self, linking: EntityLink) -> dict[str, Any]:
         mention = linking.mention
-        node = None if linking.node is None else shown_node(linking.node)
+        node = None if linking.node is None else node_dict(linking.node)
         meant = next((each for each in linking.candidates if each.node == linking.node), None)
         return {
             "text": mention.text,
@@ -129,7 +129,7 @@ class AsyncEntityLinker(AsyncPart):
 
     def _candidate(self, candidate: LinkCandidate) -> dict[str, Any]:
         return {
-            "node": shown_node(candidate.node),
+            "node": node_dict(candidate.node),
             "score": candidate.score,
             "parts": dict(candidate.parts),
             "uri": self._uri(candidate),

@@ -1,4 +1,4 @@
-"""The words of an agent's context: memory items, questions, nodes and edges, and what is given back."""
+"""Conversions between the dictionaries of the agent API and the model of the engine."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -34,33 +34,32 @@ from conspectus.text.times import canonical, parse_instant
 
 Instant: TypeAlias = datetime | str | float
 Entity: TypeAlias = str | Mapping[str, Any]
-Told: TypeAlias = list[dict[str, Any]]
-"""Memories as they are shown."""
-FactWords: TypeAlias = Fact | Sequence[str] | Mapping[str, Any]
+RecordList: TypeAlias = list[dict[str, Any]]
+"""Memories as dictionaries."""
+FactLike: TypeAlias = Fact | Sequence[str] | Mapping[str, Any]
 
 
 class Owner(TypedDict, total=False):
-    """Whose memories; what is not given is what the context was made with, None is nobody's or any."""
+    """The owner of memories. Missing keys default to the context's; None means no or any owner."""
 
     user_id: str | None
     agent_id: str | None
 
 
 class AgentScope(TypedDict, total=False):
-    """The same, and of which conversation."""
+    """The owner and the conversation of memories."""
 
     user_id: str | None
     agent_id: str | None
     conversation_id: str | None
 
 
-class Beside(AgentScope, total=False):
-    """What a memory is stored with.
+class StoredWith(AgentScope, total=False):
+    """Arguments for storing a memory.
 
-    `key` is the caller's own name for it. A `fact` is (subject, relation, object), true from `valid_from`
-    until `valid_until`. `entities` are names that it mentions; with `extract_entities` they are looked for
-    too, and go into the graph with, unless `extract_relationships` is False, an edge between those that stand
-    together.
+    `key` is the caller's own id. A `fact` is (subject, relation, object), valid from `valid_from` until
+    `valid_until`. `entities` are mentioned names; `extract_entities` extracts more of them. They are added to
+    the graph, with edges between names in the same sentence unless `extract_relationships` is False.
     """
 
     metadata: Mapping[str, Any] | None
@@ -71,7 +70,7 @@ class Beside(AgentScope, total=False):
     kind: MemoryKind
     pinned: bool
     entities: Sequence[Entity]
-    fact: FactWords | None
+    fact: FactLike | None
     valid_from: datetime | str | None
     valid_until: datetime | str | None
     embedding: Sequence[float] | None
@@ -79,16 +78,15 @@ class Beside(AgentScope, total=False):
     extract_relationships: bool
 
 
-WHOSE: Final = frozenset(AgentScope.__annotations__)
-OF_A_MEMORY: Final = frozenset(Beside.__annotations__)
+SCOPE_KEYS: Final = frozenset(AgentScope.__annotations__)
+MEMORY_KEYS: Final = frozenset(StoredWith.__annotations__)
 
 
 @dataclass
 class MemoryItem:
-    """A memory: its words, when it was said, tags, and the names that it mentions.
+    """A memory: text, time, metadata and entities.
 
-    Stores keep vectors apart: one that comes back has no `embedding`. Its fields can be read as those of a
-    dictionary, too.
+    Stored items have no `embedding`: vectors are kept separately. Fields can also be read by key.
     """
 
     content: str
@@ -101,90 +99,90 @@ class MemoryItem:
     speaker: str | None = None
 
     def __getitem__(self, name: str) -> Any:
-        """A field by its name. Raises KeyError."""
+        """Return a field by its name. Raises KeyError."""
         if name not in self.keys():
             raise KeyError(name)
         return getattr(self, name)
 
     def keys(self) -> Iterator[str]:
-        """The names of the fields, so that dict() takes it."""
+        """Return the names of the fields, so that dict() accepts an item."""
         return (each.name for each in fields(self))
 
 
 Document: TypeAlias = str | Mapping[str, Any] | MemoryItem
 
 
-def scope_of(default: Scope, whose: Mapping[str, Any]) -> Scope:
-    """The scope that is asked for. Raises TypeError for a word that is none of a scope."""
-    known(whose, WHOSE)
+def scope_of(default: Scope, scope: Mapping[str, Any]) -> Scope:
+    """Return the scope of a call. Raises TypeError for an unknown key."""
+    require_known(scope, SCOPE_KEYS)
     return Scope(
-        user=whose.get("user_id", default.user),
-        agent=whose.get("agent_id", default.agent),
-        conversation=whose.get("conversation_id", default.conversation),
+        user=scope.get("user_id", default.user),
+        agent=scope.get("agent_id", default.agent),
+        conversation=scope.get("conversation_id", default.conversation),
     )
 
 
-def known(given: Mapping[str, Any], words: frozenset[str]) -> None:
-    """Refuse a misspelt word, which would else widen what is asked for. Raises TypeError."""
-    for each in given:
+def require_known(arguments: Mapping[str, Any], words: frozenset[str]) -> None:
+    """Raise TypeError for an unknown argument: ignoring a misspelled filter would widen the result."""
+    for each in arguments:
         if each not in words:
             raise TypeError(f"{each!r} is not an argument; expected one of: {', '.join(sorted(words))}")
 
 
-def divided(given: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Whose a memory is, and what it is stored with. Raises TypeError for other words."""
-    known(given, OF_A_MEMORY)
-    whose = {name: value for name, value in given.items() if name in WHOSE}
-    return whose, {name: value for name, value in given.items() if name not in WHOSE}
+def split_arguments(arguments: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Split arguments into those of the scope and those of the memory. Raises TypeError for others."""
+    require_known(arguments, MEMORY_KEYS)
+    scope = {name: value for name, value in arguments.items() if name in SCOPE_KEYS}
+    return scope, {name: value for name, value in arguments.items() if name not in SCOPE_KEYS}
 
 
-def worded(item: Document, given: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """A text with what it is stored with: its own words, and for the rest what all have."""
+def parse_item(item: Document, arguments: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """Return the text of an item and its arguments; those of the item override the shared ones."""
     if isinstance(item, str):
-        return item, dict(given)
+        return item, dict(arguments)
     if not isinstance(item, Mapping | MemoryItem):
         raise InvalidInput("content", f"is a {type(item).__name__}, and neither a text nor a dictionary")
-    told = dict(item)
-    content = told.pop("content", None) or told.pop("text", None)
+    values = dict(item)
+    content = values.pop("content", None) or values.pop("text", None)
     if not isinstance(content, str):
         raise InvalidInput("content", "is missing: items are texts, or dictionaries with a content")
-    name = told.pop("id", None)
-    told = {key: value for key, value in told.items() if value is not None}
-    known(told, OF_A_MEMORY)
-    metadata = {**(given.get("metadata") or {}), **(told.get("metadata") or {})}
+    name = values.pop("id", None)
+    values = {key: value for key, value in values.items() if value is not None}
+    require_known(values, MEMORY_KEYS)
+    metadata = {**(arguments.get("metadata") or {}), **(values.get("metadata") or {})}
     key = {} if name is None else {"key": name}
-    return content, {**given, **key, **told, "metadata": metadata}
+    return content, {**arguments, **key, **values, "metadata": metadata}
 
 
-def new_memory(content: str, given: Mapping[str, Any], scope: Scope) -> NewMemory:
-    """A memory to be stored. Raises InvalidInput."""
-    metadata = dict(given.get("metadata") or {})
+def new_memory(content: str, arguments: Mapping[str, Any], scope: Scope) -> NewMemory:
+    """Return the memory to store. Raises InvalidInput."""
+    metadata = dict(arguments.get("metadata") or {})
     for tag, owner in (("user_id", scope.user), ("agent_id", scope.agent)):
         if metadata.get(tag) not in {None, owner}:
             reason = (
                 f"says {metadata[tag]!r}, which a tag cannot decide: say {tag}={metadata[tag]!r} beside it"
             )
             raise InvalidInput(f"metadata.{tag}", reason)
-    embedding = given.get("embedding")
+    embedding = arguments.get("embedding")
     return NewMemory(
         text=content,
-        key=given.get("key"),
-        role=given.get("role"),
-        speaker=given.get("speaker"),
-        at=given.get("timestamp"),
-        kind=given.get("kind", "turn"),
-        pinned=given.get("pinned", False),
-        fact=None if given.get("fact") is None else fact_of(given["fact"]),
-        valid_from=given.get("valid_from"),
-        valid_until=given.get("valid_until"),
-        entities=names_of(given.get("entities") or ()),
+        key=arguments.get("key"),
+        role=arguments.get("role"),
+        speaker=arguments.get("speaker"),
+        at=arguments.get("timestamp"),
+        kind=arguments.get("kind", "turn"),
+        pinned=arguments.get("pinned", False),
+        fact=None if arguments.get("fact") is None else fact_of(arguments["fact"]),
+        valid_from=arguments.get("valid_from"),
+        valid_until=arguments.get("valid_until"),
+        entities=names_of(arguments.get("entities") or ()),
         metadata=metadata,
         vector=None if embedding is None else tuple(map(float, embedding)),
     )
 
 
-def fact_of(words: FactWords) -> Fact:
-    """Subject, relation and object, however they are written. Raises InvalidInput."""
+def fact_of(words: FactLike) -> Fact:
+    """Return a fact from any of its notations. Raises InvalidInput."""
     match words:
         case Fact():
             return words
@@ -197,9 +195,9 @@ def fact_of(words: FactWords) -> Fact:
 
 
 def names_of(entities: Sequence[Entity]) -> tuple[str, ...]:
-    """The names of entities, strings or dictionaries with a name, and after them how they are compared.
+    """Return the names of entities, followed by their keys, which make them findable in any spelling.
 
-    So they are found by any spelling. Raises InvalidInput.
+    Entities are strings or dictionaries with a name. Raises InvalidInput.
     """
     names = []
     for each in entities:
@@ -213,11 +211,11 @@ def names_of(entities: Sequence[Entity]) -> tuple[str, ...]:
 
 
 def item_of(memory: Memory) -> MemoryItem:
-    """A stored memory as an item."""
+    """Convert a stored memory to an item."""
     document = memory.document
     return MemoryItem(
         content=memory.text,
-        timestamp=said_at(memory),
+        timestamp=time_of(memory),
         metadata=dict(memory.metadata),
         entities=entities_of(memory),
         id=memory.id,
@@ -227,17 +225,17 @@ def item_of(memory: Memory) -> MemoryItem:
 
 
 def entities_of(memory: Memory) -> list[dict[str, Any]]:
-    """The names that a memory was stored with, each in its first spelling."""
+    """Return the entities of a memory, each in its first spelling."""
     first: dict[str, str] = {}
     for each in memory.entities:
         first.setdefault(key_of(each), each)
     return [{"name": each} for each in first.values()]
 
 
-def shown(memory: Memory) -> dict[str, Any]:
-    """A stored memory as a dictionary; what the caller gave stands under `metadata`, and only there."""
+def memory_dict(memory: Memory) -> dict[str, Any]:
+    """Convert a stored memory to a dictionary. Metadata of the caller are only under `metadata`."""
     item = item_of(memory)
-    told: dict[str, Any] = {
+    values: dict[str, Any] = {
         "id": item.id,
         "content": item.content,
         "timestamp": item.timestamp,
@@ -254,21 +252,21 @@ def shown(memory: Memory) -> dict[str, Any]:
     }
     if memory.fact is not None:
         fact = memory.fact
-        told |= {
+        values |= {
             "fact": (fact.subject, fact.predicate, fact.object),
             "valid_from": memory.valid_from,
             "valid_until": memory.valid_until,
             "closed_by": memory.closed_by,
             "closes": list(memory.closes),
         }
-    return told
+    return values
 
 
-def recalled(found: MemoryHit) -> dict[str, Any]:
-    """A memory that answers, with where it was found and what its score is made of."""
+def hit_dict(found: MemoryHit) -> dict[str, Any]:
+    """Convert a search result to a dictionary with its sources and the parts of its score."""
     sources = [each for each in found.origins if each != "recent"]
     return {
-        **shown(found.memory),
+        **memory_dict(found.memory),
         "score": found.score,
         "source": sources[0],
         "sources": sources,
@@ -280,27 +278,27 @@ def recalled(found: MemoryHit) -> dict[str, Any]:
     }
 
 
-def said_at(memory: Memory) -> datetime:
-    """When a memory was said."""
+def time_of(memory: Memory) -> datetime:
+    """Return when a memory occurred or, if unknown, when it was stored."""
     occurred = memory.document.occurred
     return memory.document.recorded if occurred is None else occurred.start
 
 
 def instant_of(value: Instant | None) -> datetime | None:
-    """A moment with its zone; one that names none is in UTC. Raises InvalidInput."""
+    """Parse an instant; the default time zone is UTC. Raises InvalidInput."""
     return None if value is None else parse_instant(value)
 
 
 MAX_LIMIT: Final = 10_000
-"""Characters of a question."""
+"""Maximum number of characters of a query."""
 
 
 class AgentQuery(AgentScope, total=False):
-    """What a question is asked with.
+    """Options of a query.
 
-    `as_of` asks for what was known at that time, `max_tokens` is the most that all answers cost together,
-    `min_score` the least raw similarity (0 to 1). `use_graph` says whether the graph has a say at all,
-    `alpha` (or `hybrid_alpha`) how much, `max_hops` how far it is walked.
+    `as_of` reads the state at that time. `max_tokens` limits all results together. `min_score` is the minimum
+    cosine similarity (0 to 1). `use_graph` enables graph scores, `alpha` (or `hybrid_alpha`) is their weight,
+    `max_hops` the length of a traversal.
     """
 
     as_of: Instant | None
@@ -312,53 +310,53 @@ class AgentQuery(AgentScope, total=False):
     max_hops: int
 
 
-_ASKING: Final = frozenset(AgentQuery.__annotations__)
+_QUERY_KEYS: Final = frozenset(AgentQuery.__annotations__)
 
 
-def scope_asked(asking: AgentQuery, default: Scope) -> Scope:
-    """The scope of a query. Raises TypeError for an unknown argument."""
-    known(asking, _ASKING)
-    return scope_of(default, {name: value for name, value in asking.items() if name in WHOSE})
+def query_scope(arguments: AgentQuery, default: Scope) -> Scope:
+    """Return the scope of a query. Raises TypeError for an unknown argument."""
+    require_known(arguments, _QUERY_KEYS)
+    return scope_of(default, {name: value for name, value in arguments.items() if name in SCOPE_KEYS})
 
 
-def query_options(max_results: int, asking: AgentQuery) -> MemoryQueryOptions:
-    """The options of a query, without the graph. Raises TypeError for an unknown argument."""
-    known(asking, _ASKING)
+def query_options(max_results: int, arguments: AgentQuery) -> MemoryQueryOptions:
+    """Return the options of a query without the graph. Raises TypeError for an unknown argument."""
+    require_known(arguments, _QUERY_KEYS)
     return {
         "limit": number("max_results", max_results, 0),
-        "as_of": instant_of(asking.get("as_of")),
-        "min_similarity": asking.get("min_score"),
+        "as_of": instant_of(arguments.get("as_of")),
+        "min_similarity": arguments.get("min_score"),
         "graph": None,
     }
 
 
-def graph_of(asking: AgentQuery, usual: GraphExpansion, *, expands: bool) -> GraphExpansion | None:
-    """How far the graph has a say in a question; `usual` is what it has where the question says nothing."""
-    if not asking.get("use_graph", expands):
+def graph_of(arguments: AgentQuery, default: GraphExpansion, *, expands: bool) -> GraphExpansion | None:
+    """Return how a query uses the graph; options that it does not set are those of `default`."""
+    if not arguments.get("use_graph", expands):
         return None
-    alpha = asking.get("alpha", asking.get("hybrid_alpha", usual.alpha))
-    hops = number("max_hops", asking.get("max_hops"), usual.hops)
-    return replace(usual, alpha=weight("alpha", alpha), hops=hops)
+    alpha = arguments.get("alpha", arguments.get("hybrid_alpha", default.alpha))
+    hops = number("max_hops", arguments.get("max_hops"), default.hops)
+    return replace(default, alpha=weight("alpha", alpha), hops=hops)
 
 
-def weight(name: str, given: float) -> float:
-    """The weight of the graph. Raises InvalidInput."""
-    if isinstance(given, bool) or not isinstance(given, int | float) or not 0.0 <= given <= 1.0:
+def weight(name: str, arguments: float) -> float:
+    """Check the weight of graph scores (0 to 1). Raises InvalidInput."""
+    if isinstance(arguments, bool) or not isinstance(arguments, int | float) or not 0.0 <= arguments <= 1.0:
         raise InvalidInput(name, "must be from 0 (vectors and words) to 1 (the graph)")
-    return given
+    return arguments
 
 
-def number(name: str, given: int | None, usual: int) -> int:
-    """A number from 0 on; what is usual, where there is none. Raises InvalidInput."""
-    if given is None:
-        return usual
-    if isinstance(given, bool) or not isinstance(given, int) or given < 0:
+def number(name: str, arguments: int | None, default: int) -> int:
+    """Return a non-negative integer, or the default for None. Raises InvalidInput."""
+    if arguments is None:
+        return default
+    if isinstance(arguments, bool) or not isinstance(arguments, int) or arguments < 0:
         raise InvalidInput(name, "must be a whole number from 0 on")
-    return given
+    return arguments
 
 
 CONTENT: Final = "content"
-NODE_WORDS: Final = frozenset(
+NODE_KEYS: Final = frozenset(
     {
         "id",
         "type",
@@ -372,7 +370,7 @@ NODE_WORDS: Final = frozenset(
         "valid_until",
     }
 )
-EDGE_WORDS: Final = frozenset(
+EDGE_KEYS: Final = frozenset(
     {
         *("source_id", "target_id", "source", "target", "id", "type", "weight", "properties", "metadata"),
         *("valid_from", "valid_until", "single", "evidence", "recorded", "closed_by"),
@@ -380,57 +378,57 @@ EDGE_WORDS: Final = frozenset(
 )
 
 
-def new_node(told: Mapping[str, Any]) -> NewNode:
-    """A node to be stored. Raises InvalidInput."""
-    _known("node", told, NODE_WORDS)
-    properties = {**_mapping(told, "metadata"), **_mapping(told, "properties")}
-    properties |= {name: told[name] for name in (CONTENT, "weight") if told.get(name) is not None}
+def new_node(values: Mapping[str, Any]) -> NewNode:
+    """Return the node to store. Raises InvalidInput."""
+    _known("node", values, NODE_KEYS)
+    properties = {**_mapping(values, "metadata"), **_mapping(values, "properties")}
+    properties |= {name: values[name] for name in (CONTENT, "weight") if values.get(name) is not None}
     return NewNode(
-        id=_text(told, "id"),
-        type=told.get("type") or ENTITY,
-        name=told.get("name"),
-        aliases=tuple(told.get("aliases") or ()),
+        id=_text(values, "id"),
+        type=values.get("type") or ENTITY,
+        name=values.get("name"),
+        aliases=tuple(values.get("aliases") or ()),
         properties=properties,
-        valid_from=told.get("valid_from"),
-        valid_until=told.get("valid_until"),
+        valid_from=values.get("valid_from"),
+        valid_until=values.get("valid_until"),
     )
 
 
-def new_edge(told: Mapping[str, Any]) -> NewEdge:
-    """An edge to be stored. Raises InvalidInput."""
-    _known("edge", told, EDGE_WORDS)
-    weight = told.get("weight", 1.0)
+def new_edge(values: Mapping[str, Any]) -> NewEdge:
+    """Return the edge to store. Raises InvalidInput."""
+    _known("edge", values, EDGE_KEYS)
+    weight = values.get("weight", 1.0)
     if isinstance(weight, bool) or not isinstance(weight, int | float):
         raise InvalidInput("edge.weight", "must be a number")
     return NewEdge(
-        source=_text(told, "source_id", "source"),
-        target=_text(told, "target_id", "target"),
-        type=told.get("type") or RELATED,
+        source=_text(values, "source_id", "source"),
+        target=_text(values, "target_id", "target"),
+        type=values.get("type") or RELATED,
         weight=float(weight),
-        properties={**_mapping(told, "metadata"), **_mapping(told, "properties")},
-        valid_from=told.get("valid_from"),
-        valid_until=told.get("valid_until"),
-        single=bool(told.get("single", False)),
-        evidence=told.get("evidence"),
+        properties={**_mapping(values, "metadata"), **_mapping(values, "properties")},
+        valid_from=values.get("valid_from"),
+        valid_until=values.get("valid_until"),
+        single=bool(values.get("single", False)),
+        evidence=values.get("evidence"),
     )
 
 
-def shown_node(node: Node) -> dict[str, Any]:
-    """A node as a dictionary of its own."""
-    told: dict[str, Any] = {
+def node_dict(node: Node) -> dict[str, Any]:
+    """Convert a node to a dictionary."""
+    values: dict[str, Any] = {
         "id": node.id,
         "type": node.type,
         "name": node.name,
         "properties": dict(node.properties),
     }
     if node.aliases:
-        told["aliases"] = list(node.aliases)
-    return told | _span(node.valid_from, node.valid_until)
+        values["aliases"] = list(node.aliases)
+    return values | _span(node.valid_from, node.valid_until)
 
 
-def shown_edge(edge: Edge) -> dict[str, Any]:
-    """An edge as a dictionary of its own."""
-    told: dict[str, Any] = {
+def edge_dict(edge: Edge) -> dict[str, Any]:
+    """Convert an edge to a dictionary."""
+    values: dict[str, Any] = {
         "id": edge.id,
         "source_id": edge.source,
         "target_id": edge.target,
@@ -438,19 +436,19 @@ def shown_edge(edge: Edge) -> dict[str, Any]:
         "weight": edge.weight,
     }
     if edge.properties:
-        told["properties"] = dict(edge.properties)
+        values["properties"] = dict(edge.properties)
     if edge.evidence is not None:
-        told["evidence"] = edge.evidence
+        values["evidence"] = edge.evidence
     if edge.closed_by is not None:
-        told["closed_by"] = edge.closed_by
-    return told | _span(edge.valid_from, edge.valid_until)
+        values["closed_by"] = edge.closed_by
+    return values | _span(edge.valid_from, edge.valid_until)
 
 
-def shown_neighbor(neighbor: Neighbor) -> dict[str, Any]:
-    """A node that was reached, with the way there: `decay` is the product of the weights on it."""
+def neighbor_dict(neighbor: Neighbor) -> dict[str, Any]:
+    """Convert a neighbor to a dictionary; `decay` is the product of the weights on its path."""
     last = neighbor.steps[-1]
     return {
-        **shown_node(neighbor.node),
+        **node_dict(neighbor.node),
         CONTENT: content_of(neighbor.node),
         "relationship": last.type,
         "weight": last.weight,
@@ -465,23 +463,23 @@ def shown_neighbor(neighbor: Neighbor) -> dict[str, Any]:
 
 
 def content_of(node: Node) -> str:
-    """What a node says: its content, or else its name."""
+    """Return the content or description of a node, or else its name."""
     said = node.properties.get(CONTENT) or node.properties.get("description")
     return said if isinstance(said, str) else node.name
 
 
-def carried(nodes: Iterable[Node], edges: Iterable[Edge]) -> dict[str, Any]:
-    """A graph as JSON can hold it."""
+def exported_graph(nodes: Iterable[Node], edges: Iterable[Edge]) -> dict[str, Any]:
+    """Return a graph as JSON values."""
     return {
-        "nodes": [_timeless(shown_node(each)) for each in nodes],
-        "edges": [_timeless(shown_edge(each)) for each in edges],
+        "nodes": [_timeless(node_dict(each)) for each in nodes],
+        "edges": [_timeless(edge_dict(each)) for each in edges],
     }
 
 
-def _timeless(told: dict[str, Any]) -> dict[str, Any]:
+def _timeless(values: dict[str, Any]) -> dict[str, Any]:
     return {
         name: canonical(value) if isinstance(value, datetime) else value
-        for name, value in told.items()
+        for name, value in values.items()
         if value is not None
     }
 
@@ -490,24 +488,24 @@ def _span(begins: datetime | None, ends: datetime | None) -> dict[str, Any]:
     return {"valid_from": begins, "valid_until": ends}
 
 
-def _known(what: str, told: Mapping[str, Any], words: frozenset[str]) -> None:
-    if not isinstance(told, Mapping):
+def _known(what: str, values: Mapping[str, Any], words: frozenset[str]) -> None:
+    if not isinstance(values, Mapping):
         raise InvalidInput(what, "must be a dictionary")
-    for each in told:
+    for each in values:
         if each not in words:
             reason = f"is not one of {', '.join(sorted(words))}; put it into the properties"
             raise InvalidInput(f"{what}.{each}", reason)
 
 
-def _text(told: Mapping[str, Any], *names: str) -> str:
+def _text(values: Mapping[str, Any], *names: str) -> str:
     for each in names:
-        if isinstance(told.get(each), str):
-            return str(told[each])
+        if isinstance(values.get(each), str):
+            return str(values[each])
     raise InvalidInput(names[0], "is missing, or is not text")
 
 
-def _mapping(told: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    value = told.get(name) or {}
+def _mapping(values: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = values.get(name) or {}
     if not isinstance(value, Mapping):
         raise InvalidInput(name, "must be a dictionary")
     return value

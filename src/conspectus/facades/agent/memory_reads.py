@@ -1,4 +1,4 @@
-"""What is remembered, read in order: items, conversations, and numbers. All of it within a scope."""
+"""Reads of an agent's memory: items, conversations and statistics, within a scope."""
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import datetime
@@ -10,11 +10,11 @@ from conspectus.facades.agent.mapping import (
     Instant,
     MemoryItem,
     Owner,
-    Told,
+    RecordList,
     instant_of,
     item_of,
+    memory_dict,
     scope_of,
-    shown,
 )
 from conspectus.facades.agent.session import AgentSession, AsyncPart
 from conspectus.graph.name_keys import key_of
@@ -28,26 +28,26 @@ TURN: Final[Filter] = Eq((CLASS,), "turn")
 
 
 class MemoryReads(AsyncPart):
-    """Memories of a scope: what a call does not say of whose they are is what this was made with."""
+    """Reads of a scope; keys that a call does not name default to those of the constructor."""
 
     def __init__(
-        self, desk: AgentSession, scope: Scope, *, token_limit: int, short_term_limit: int, tokenizer: str
+        self, session: AgentSession, scope: Scope, *, token_limit: int, short_term_limit: int, tokenizer: str
     ) -> None:
-        self.desk = desk
+        self.session = session
         self.scope = scope
         self.token_limit = token_limit
         self.short_term_limit = short_term_limit
         self.tokenizer = tokenizer
 
-    async def short_term(self, **whose: Unpack[AgentScope]) -> Sequence[MemoryItem]:
-        """The last turns, oldest first: so many as the two limits allow.
+    async def short_term(self, **scope: Unpack[AgentScope]) -> Sequence[MemoryItem]:
+        """Return the last turns within both limits, oldest first.
 
-        Of one that is larger than all tokens there is the whole text; only a window shows it cut.
+        A turn that is larger than the token limit is returned whole; only a window truncates it.
         """
-        return await self._short_term(scope_of(self.scope, whose))
+        return await self._short_term(scope_of(self.scope, scope))
 
     async def _short_term(self, scope: Scope) -> Sequence[MemoryItem]:
-        found = await self.desk.run(
+        found = await self.session.run(
             lambda engine: engine.memory.list_recent(
                 **self._at(scope),
                 limit=self.short_term_limit,
@@ -57,28 +57,31 @@ class MemoryReads(AsyncPart):
         )
         return [item_of(each.memory) for each in found]
 
-    async def get(self, memory_id: str, **whose: Unpack[AgentScope]) -> dict[str, Any] | None:
-        """A memory; None where the scope has none of that id."""
-        found = await self._find(memory_id, scope_of(self.scope, whose))
-        return None if found is None else shown(found)
+    async def get(self, memory_id: str, **scope: Unpack[AgentScope]) -> dict[str, Any] | None:
+        """Return a memory, or None if the scope has none with that id."""
+        found = await self._find(memory_id, scope_of(self.scope, scope))
+        return None if found is None else memory_dict(found)
 
-    async def exists(self, memory_id: str, **whose: Unpack[AgentScope]) -> bool:
-        """Whether the scope has a memory of that id."""
-        return await self._find(memory_id, scope_of(self.scope, whose)) is not None
+    async def exists(self, memory_id: str, **scope: Unpack[AgentScope]) -> bool:
+        """Return whether the scope has a memory with that id."""
+        return await self._find(memory_id, scope_of(self.scope, scope)) is not None
 
-    async def versions(self, memory_id: str, **whose: Unpack[AgentScope]) -> Told:
-        """What a memory was before it was changed, oldest first, and what it is; none for an unknown id."""
-        scope = scope_of(self.scope, whose)
+    async def versions(self, memory_id: str, **scope_options: Unpack[AgentScope]) -> RecordList:
+        """Return the versions of a memory, oldest first, current state last; none for an unknown id."""
+        scope = scope_of(self.scope, scope_options)
         if await self._find(memory_id, scope) is None:
             return []
-        found = await self.desk.run(lambda engine: engine.memory.list_versions(memory_id, **self._at(scope)))
+        found = await self.session.run(
+            lambda engine: engine.memory.list_versions(memory_id, **self._at(scope))
+        )
         return [
-            {**shown(each), "known_from": each.known_from, "known_until": each.known_until} for each in found
+            {**memory_dict(each), "known_from": each.known_from, "known_until": each.known_until}
+            for each in found
         ]
 
-    async def count(self, metadata: Mapping[str, Any] | None = None, **whose: Unpack[AgentScope]) -> int:
-        """How many memories there are, or how many have these values in their metadata."""
-        return await self._count_where(scope_of(self.scope, whose), tagged(metadata))
+    async def count(self, metadata: Mapping[str, Any] | None = None, **scope: Unpack[AgentScope]) -> int:
+        """Return the number of memories, or of those with these values in their metadata."""
+        return await self._count_where(scope_of(self.scope, scope), tagged(metadata))
 
     async def list(
         self,
@@ -87,29 +90,29 @@ class MemoryReads(AsyncPart):
         *,
         metadata: Mapping[str, Any] | None = None,
         newest_first: bool = False,
-        **whose: Unpack[AgentScope],
-    ) -> Told:
-        """Memories in the order of time, those with these metadata; `limit` None is all of them."""
-        walk = self._walk(scope_of(self.scope, whose), tagged(metadata), newest_first=newest_first)
-        return [shown(each) async for each in _part(walk, limit, offset)]
+        **scope: Unpack[AgentScope],
+    ) -> RecordList:
+        """Return memories in the order of time, filtered by metadata. `limit` None returns all."""
+        walk = self._walk(scope_of(self.scope, scope), tagged(metadata), newest_first=newest_first)
+        return [memory_dict(each) async for each in _page(walk, limit, offset)]
 
-    async def get_recent(self, limit: int = 10, **whose: Unpack[AgentScope]) -> Told:
-        """What was said last, the latest first."""
-        return await self.list(limit, newest_first=True, **whose)
+    async def get_recent(self, limit: int = 10, **scope: Unpack[AgentScope]) -> RecordList:
+        """Return the latest memories, newest first."""
+        return await self.list(limit, newest_first=True, **scope)
 
     async def get_by_date(
-        self, start: Instant | None = None, end: Instant | None = None, **whose: Unpack[AgentScope]
-    ) -> Told:
-        """What was said from `start` until before `end`. A time without a zone is in UTC."""
+        self, start: Instant | None = None, end: Instant | None = None, **scope: Unpack[AgentScope]
+    ) -> RecordList:
+        """Return memories from `start` until before `end`. The default time zone is UTC."""
         between = Overlaps(instant_of(start), instant_of(end))
         if between.start is not None and between.end is not None and between.end < between.start:
             raise InvalidInput("end", "is before start")
-        return [shown(each) async for each in self._walk(scope_of(self.scope, whose), between)]
+        return [memory_dict(each) async for each in self._walk(scope_of(self.scope, scope), between)]
 
-    async def find_by_entity(self, entity: str, **whose: Unpack[AgentScope]) -> Told:
-        """Memories that were stored with that name among their entities, however it is spelt."""
+    async def find_by_entity(self, entity: str, **scope: Unpack[AgentScope]) -> RecordList:
+        """Return memories with that name among their entities, in any spelling."""
         where = In((ENTITIES,), (entity, key_of(entity)))
-        return [shown(each) async for each in self._walk(scope_of(self.scope, whose), where)]
+        return [memory_dict(each) async for each in self._walk(scope_of(self.scope, scope), where)]
 
     async def conversation(
         self,
@@ -120,31 +123,31 @@ class MemoryReads(AsyncPart):
         limit: int | None = None,
         offset: int = 0,
         **owner: Unpack[Owner],
-    ) -> Told:
-        """A conversation in the order of time, or against it: all of it, if no `limit` is given."""
+    ) -> RecordList:
+        """Return a conversation in chronological or reverse order; all of it without a `limit`."""
         scope = scope_of(self.scope, {**owner, "conversation_id": conversation_id})
         walk = self._walk(scope, EVERYTHING, newest_first=reverse)
-        told = [shown(each) async for each in _part(walk, limit, offset)]
+        memories = [memory_dict(each) async for each in _page(walk, limit, offset)]
         if not include_metadata:
-            for each in told:
+            for each in memories:
                 del each["metadata"]
-        return told
+        return memories
 
     async def get_conversation_history(
         self, conversation_id: str | None = None, max_items: int | None = None, **owner: Unpack[Owner]
-    ) -> Told:
-        """What was said in a conversation, in order; of `max_items` the last ones.
+    ) -> RecordList:
+        """Return a conversation in order, of `max_items` the last ones.
 
-        Without one it is that of the context, or what was said in any.
+        The default is the conversation of the context, or all conversations.
         """
         scope = self.scope.conversation if conversation_id is None else conversation_id
-        told = await self.list(max_items, newest_first=True, conversation_id=scope, **owner)
-        return told[::-1]
+        memories = await self.list(max_items, newest_first=True, conversation_id=scope, **owner)
+        return memories[::-1]
 
-    async def list_conversations(self, **whose: Unpack[AgentScope]) -> Told:
-        """The conversations, with how many memories each has, and when it began and went on last."""
-        scope = scope_of(self.scope, whose)
-        found = await self.desk.run(lambda engine: engine.memory.list_conversations(**self._at(scope)))
+    async def list_conversations(self, **scope_options: Unpack[AgentScope]) -> RecordList:
+        """Return the conversations with their numbers of memories, first and last times."""
+        scope = scope_of(self.scope, scope_options)
+        found = await self.session.run(lambda engine: engine.memory.list_conversations(**self._at(scope)))
         return [
             {
                 "conversation_id": each.scope.conversation,
@@ -158,7 +161,7 @@ class MemoryReads(AsyncPart):
         ]
 
     async def conversation_summary(self, conversation_id: str, **owner: Unpack[Owner]) -> dict[str, Any]:
-        """A conversation in numbers: memories, who spoke how often, tokens, first and last time."""
+        """Return statistics of a conversation: memories, messages by speaker, tokens and times."""
         scope = scope_of(self.scope, {**owner, "conversation_id": conversation_id})
         numbers = await self._numbers(scope)
         speakers: dict[str, int] = {}
@@ -167,39 +170,39 @@ class MemoryReads(AsyncPart):
             speakers[name] = speakers.get(name, 0) + 1
         return {"conversation_id": conversation_id, **numbers, "speakers": speakers}
 
-    async def stats(self, **whose: Unpack[AgentScope]) -> dict[str, Any]:
-        """A scope in numbers."""
-        scope = scope_of(self.scope, whose)
+    async def stats(self, **scope_options: Unpack[AgentScope]) -> dict[str, Any]:
+        """Return statistics of a scope."""
+        scope = scope_of(self.scope, scope_options)
         return {
             **await self._numbers(scope),
-            "short_term": len(await self.short_term(**whose)),
+            "short_term": len(await self.short_term(**scope_options)),
             "short_term_limit": self.short_term_limit,
             "token_limit": self.token_limit,
         }
 
     def _at(self, scope: Scope) -> dict[str, Any]:
-        return {"scope": scope, "collection": self.desk.collection}
+        return {"scope": scope, "collection": self.session.collection}
 
     async def _numbers(self, scope: Scope) -> dict[str, Any]:
-        found = await self.desk.run(lambda engine: engine.memory.stats(**self._at(scope)))
+        found = await self.session.run(lambda engine: engine.memory.stats(**self._at(scope)))
         return {name: getattr(found, name) for name in found.__dataclass_fields__}
 
     async def _count_where(self, scope: Scope, where: Filter) -> int:
-        return await self.desk.run(lambda engine: engine.memory.count(**self._at(scope), filter=where))
+        return await self.session.run(lambda engine: engine.memory.count(**self._at(scope), filter=where))
 
     async def _find(self, memory_id: str, scope: Scope) -> Memory | None:
         try:
-            return await self.desk.run(lambda engine: engine.memory.get(memory_id, **self._at(scope)))
+            return await self.session.run(lambda engine: engine.memory.get(memory_id, **self._at(scope)))
         except NotFound:
             return None
 
     async def _walk(
         self, scope: Scope, where: Filter, *, newest_first: bool = False
     ) -> AsyncIterator[Memory]:
-        """Every memory that matches, in the order of time."""
+        """Yield all memories that match, in the order of time."""
 
         async def read(after: str | None = None) -> MemoryPage:
-            return await self.desk.run(
+            return await self.session.run(
                 lambda engine: engine.memory.list(
                     **self._at(scope),
                     filter=where,
@@ -215,7 +218,7 @@ class MemoryReads(AsyncPart):
 
 
 def tagged(metadata: Mapping[str, Any] | None) -> Filter:
-    """What has these values in the metadata that callers give; None is where there is none."""
+    """Return a filter for metadata of the caller; None matches a missing key."""
     parts: list[Filter] = []
     for name, value in (metadata or {}).items():
         if value is not None and not isinstance(value, str | int | float | bool | datetime):
@@ -225,8 +228,8 @@ def tagged(metadata: Mapping[str, Any] | None) -> Filter:
     return And(tuple(parts))
 
 
-async def _part(walk: AsyncIterator[Memory], limit: int | None, offset: int) -> AsyncIterator[Memory]:
-    """Some of them: `limit` after the first `offset`."""
+async def _page(walk: AsyncIterator[Memory], limit: int | None, offset: int) -> AsyncIterator[Memory]:
+    """Yield `limit` memories after the first `offset`."""
     for name, number in (("limit", limit), ("offset", offset)):
         if number is not None and number < 0:
             raise InvalidInput(name, "must be 0 or more")

@@ -1,4 +1,4 @@
-"""Retrieval over the short term, the long term and the graph, with one score for all of them."""
+"""Retrieval from short term, long term and graph with one score."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -10,12 +10,12 @@ from conspectus.facades.agent.mapping import (
     CONTENT,
     AgentQuery,
     Instant,
-    Told,
+    RecordList,
     graph_of,
     instant_of,
     number,
     query_options,
-    scope_asked,
+    query_scope,
     weight,
 )
 from conspectus.facades.agent.memory import AsyncAgentMemory
@@ -26,16 +26,16 @@ from conspectus.model.memory import MemoryQueryOptions, MemoryWindow, Scope
 from conspectus.model.query import Budget
 
 GRAPH: Final = "graph"
-STARTS: Final = 3
-"""So many nodes of a question are walked from."""
-REACHED: Final = 20
-"""So many nodes are looked at from each, and so many memories for a window."""
+MAX_STARTS: Final = 3
+"""Maximum number of nodes of a query from which the graph is traversed."""
+MAX_REACHED: Final = 20
+"""Maximum numbers of nodes reached from each start, and of memories in a window."""
 
 
 class Expansion(TypedDict, total=False):
-    """How far the graph has a say: its weight, whether it is walked at all, and over how many hops.
+    """Options of the graph: weight of its scores, whether it is traversed, and the number of hops.
 
-    `as_of` is the time of questions that name none.
+    `as_of` is the default time of queries.
     """
 
     hybrid_alpha: float
@@ -45,66 +45,68 @@ class Expansion(TypedDict, total=False):
 
 
 class AsyncContextRetriever(AsyncPart):
-    """Finds in a memory, and in a graph beside it.
+    """Searches a memory and a graph together.
 
-    The score is vector · (1 - alpha) + graph · alpha, both from 0 to 1, with bounded parts beside them that
-    every answer names: `hybrid_alpha` 0 is vectors and words alone, 1 the graph alone. Of the graph there are
-    the memories that lie on its ways, each with the way there, and what nodes with a `content` say. While the
-    graph has no nodes, the graph part is 0, except for memories that a name in others leads to.
+    The score is vector · (1 - alpha) + graph · alpha, both from 0 to 1, plus bounded parts that each result
+    names: `hybrid_alpha` 0 uses only vectors and keywords, 1 only the graph. Graph results are memories on
+    traversed paths, each with its path, and nodes with `content`. While the graph has no nodes, its part is
+    0, except for memories that share an entity with others.
     """
 
     def __init__(
         self, memory: Any = None, knowledge_graph: Graph | None = None, **expansion: Unpack[Expansion]
     ) -> None:
         self.memory = memory if isinstance(memory, AsyncAgentMemory) else AsyncAgentMemory(memory)
-        self.desk, self.owns = self.memory.desk, is_new(memory)
+        self.session, self.owns = self.memory.session, is_new(memory)
         self.graph = knowledge_graph
-        if knowledge_graph is not None and knowledge_graph.desk.home is not self.desk.home:
-            knowledge_graph.move(self.desk)
+        if knowledge_graph is not None and knowledge_graph.session.home is not self.session.home:
+            knowledge_graph.move(self.session)
         hops = number("max_expansion_hops", expansion.get("max_expansion_hops"), 2)
         self.expansion = GraphExpansion(weight("hybrid_alpha", expansion.get("hybrid_alpha", 0.5)), hops)
         self.expands = expansion.get("use_graph_expansion", True)
         self.as_of = instant_of(expansion.get("as_of"))
 
-    async def retrieve(self, query: str, max_results: int = 5, **asking: Unpack[AgentQuery]) -> Told:
-        """What answers a query, best first, of at most `max_tokens` (or the token limit) together."""
-        scope, options = await self._options(max_results, asking)
-        found = await self.memory.recalled(query, scope, options)
+    async def retrieve(self, query: str, max_results: int = 5, **arguments: Unpack[AgentQuery]) -> RecordList:
+        """Return results for a query, best first, that fit into `max_tokens` (default: the token limit)."""
+        scope, options = await self._options(max_results, arguments)
+        found = await self.memory.search_scope(query, scope, options)
         graph = options.get("graph")
         if graph is not None and graph.alpha > 0:
             if graph.graphs:
                 found += await self._graph_results(query, graph, options.get("as_of"))
             else:
-                found = [_unled(each) for each in found]
+                found = [_without_graph_part(each) for each in found]
             found.sort(key=lambda each: -float(each["score"]))
-        return self.memory.within(found[:max_results], asking)
+        return self.memory.within(found[:max_results], arguments)
 
-    async def window(self, query: str, **asking: Unpack[AgentQuery]) -> MemoryWindow:
-        """Notes, the last turns and what answers a question, as one text that costs no more."""
-        scope, options = await self._options(REACHED, asking)
-        allowed = number("max_tokens", asking.get("max_tokens"), self.memory.token_limit)
+    async def window(self, query: str, **arguments: Unpack[AgentQuery]) -> MemoryWindow:
+        """Return notes, the last turns and the results of a query as one text within the token limit."""
+        scope, options = await self._options(MAX_REACHED, arguments)
+        allowed = number("max_tokens", arguments.get("max_tokens"), self.memory.token_limit)
         budget = Budget(allowed, self.memory.tokenizer)
         await self.memory.wait_until_embedded()
-        return await self.desk.run(lambda engine: engine.memory.window(query, budget, scope=scope, **options))
+        return await self.session.run(
+            lambda engine: engine.memory.window(query, budget, scope=scope, **options)
+        )
 
-    async def _options(self, max_results: int, asking: AgentQuery) -> tuple[Scope, MemoryQueryOptions]:
-        """The scope and the options of a query."""
-        scope, options = scope_asked(asking, self.memory.scope), query_options(max_results, asking)
-        if "as_of" not in asking:
+    async def _options(self, max_results: int, arguments: AgentQuery) -> tuple[Scope, MemoryQueryOptions]:
+        """Return the scope and the options of a query."""
+        scope, options = query_scope(arguments, self.memory.scope), query_options(max_results, arguments)
+        if "as_of" not in arguments:
             options["as_of"] = self.as_of
-        graph = graph_of(asking, self.expansion, expands=self.expands)
+        graph = graph_of(arguments, self.expansion, expands=self.expands)
         if graph is not None:
             graph = replace(graph, graphs=await self._graphs(scope))
         return scope, {
             **options,
-            "collection": self.desk.collection,
+            "collection": self.session.collection,
             "graph": graph,
             "recent": self.memory.short_term_limit,
             "recent_tokens": self.memory.token_limit,
         }
 
     async def _graphs(self, scope: Scope) -> tuple[str, ...]:
-        """The graph, if it has nodes and is not that of memories outside the scope."""
+        """Return the graphs to traverse: none if empty or outside the scope."""
         if self.graph is None:
             return ()
         if self.graph.name.startswith(f"{GRAPHS}/") and not holds(scope, self.memory.scope):
@@ -112,19 +114,21 @@ class AsyncContextRetriever(AsyncPart):
         source = await self.graph.filled()
         return () if source is None else (source,)
 
-    async def _graph_results(self, query: str, ask: GraphExpansion, as_of: datetime | None) -> Told:
-        """The contents of nodes that the query names, or that are reached from those, each once."""
+    async def _graph_results(self, query: str, ask: GraphExpansion, as_of: datetime | None) -> RecordList:
+        """Return the contents of nodes that the query names, and of their neighbors, each once."""
         if self.graph is None or not query.strip():
             return []
         found: dict[str, dict[str, Any]] = {}
-        for start in await self.graph.query(query, STARTS):
-            if not _there(start["node"], as_of):
+        for start in await self.graph.query(query, MAX_STARTS):
+            if not _exists_at(start["node"], as_of):
                 continue
             name, worth = start["node"]["id"], ask.alpha * start["score"]
             if CONTENT in start["node"]["properties"]:
                 _keep(found, _answer(start["node"], worth, [name]))
             walked = (
-                await self.graph.get_neighbors(name, ask.hops, limit=REACHED, at=as_of) if ask.hops else []
+                await self.graph.get_neighbors(name, ask.hops, limit=MAX_REACHED, at=as_of)
+                if ask.hops
+                else []
             )
             for each in walked:
                 if CONTENT in each["properties"]:
@@ -132,16 +136,16 @@ class AsyncContextRetriever(AsyncPart):
         return list(found.values())
 
 
-def _unled(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer of which no graph part is left, unless a name led to it."""
+def _without_graph_part(answer: dict[str, Any]) -> dict[str, Any]:
+    """Set the graph part of a result to 0, unless a shared entity led to it."""
     if answer["through"]:
         return answer
     parts = {**answer["parts"], GRAPH: 0.0}
     return {**answer, "parts": parts, "score": sum(parts.values())}
 
 
-def _there(node: Mapping[str, Any], at: datetime | None) -> bool:
-    """Whether a node was there at a time, both ends of its own included; at no time in particular all are."""
+def _exists_at(node: Mapping[str, Any], at: datetime | None) -> bool:
+    """Return whether a node was valid at a time (bounds included); True without a time."""
     begins, ends = node["valid_from"], node["valid_until"]
     return at is None or ((begins is None or begins <= at) and (ends is None or at <= ends))
 

@@ -1,4 +1,4 @@
-"""Where an agent's memory is kept: one engine for all parts, and files of memories and graphs."""
+"""The store of an agent's memory: one engine for all parts, and files of memories and graphs."""
 
 import json
 import os
@@ -24,39 +24,39 @@ _NO_STORE = (
 
 
 class AgentSession(Protocol):
-    """Where work with an engine is done."""
+    """Runs work with an engine."""
 
     @property
     def home(self) -> "AgentStorage":
-        """The place that it is at."""
+        """The storage that it uses."""
         ...
 
     @property
     def collection(self) -> str:
-        """The collection that everything is in."""
+        """The name of the collection that holds everything."""
         ...
 
     async def run(self, work: Work[T]) -> T:
-        """What comes of it."""
+        """Return the result of work with the engine."""
         ...
 
 
 class AgentStorage:
-    """An engine and a collection in it, with a way to them from any event loop and from none."""
+    """An engine and a collection in it, usable from any event loop and without one."""
 
     def __init__(self, calls: Any, collection: str, *, origin: object = None) -> None:
-        """`origin` is the path or the engine that it was made of; without one it is there for a while."""
+        """Create a storage; `origin` is its path or engine, None for a temporary store."""
         self._calls: Calls = calls
         self._origin = origin
         self.used = False
         self.written = self.embedded = 0
-        """How many writes there were, and how many of them are embedded."""
+        """Number of writes, and how many of them are embedded."""
 
         self._inside = _Inside(self)
         self.collection = collection
 
     async def run(self, work: Work[T]) -> T:
-        """What comes of work with the engine, on the engine's own loop."""
+        """Return the result of work with the engine, run on the engine's own loop."""
 
         async def done(engine: Any) -> T:
             await self.prepare(engine)
@@ -65,7 +65,7 @@ class AgentStorage:
         return await self._calls.run(done)
 
     def wait(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
-        """What comes of work that was made at the `inside` of this place."""
+        """Block until work with the engine is done and return its result."""
 
         async def done(engine: Any) -> T:
             await self.prepare(engine)
@@ -76,26 +76,26 @@ class AgentStorage:
 
     @property
     def inside(self) -> AgentSession:
-        """The desk of work that runs on the engine's own loop already."""
+        """The session for work that already runs on the engine's loop."""
         return self._inside
 
     @property
     def home(self) -> "AgentStorage":
-        """The place itself."""
+        """This storage."""
         return self
 
     @property
     def temporary(self) -> bool:
-        """Whether it is gone when it is closed."""
+        """Whether closing deletes the store."""
         return self._origin is None
 
     def is_same(self, other: "AgentStorage") -> bool:
-        """Whether both lead to the same store and collection."""
+        """Return whether both use the same store and collection."""
         there = other._origin is not None and self._origin == other._origin
         return self is other or (there and self.collection == other.collection)
 
     async def prepare(self, engine: AnyEngine) -> None:
-        """Make the collection, if it is new, one whose passages are looked through for names."""
+        """Create the collection, if it is missing, with entity extraction."""
         if self.used:
             return
         try:
@@ -106,7 +106,7 @@ class AgentStorage:
         self.used = True
 
     def close(self) -> None:
-        """Release what was opened for it; an engine that was given stays open. Twice is harmless."""
+        """Release what was opened here; a given engine stays open. This is idempotent."""
         self._calls.close()
 
 
@@ -126,16 +126,13 @@ class _Inside:
 
 
 class AsyncPart:
-    """A part of an agent's context, which may share its place with others; who `owns` a place closes it.
+    """A part of an agent's context, which may share its storage; the part that `owns` it closes it."""
 
-    What was opened for it is released at the end of the block.
-    """
-
-    desk: AgentSession
+    session: AgentSession
     owns = False
 
     async def __aenter__(self) -> Self:
-        """Itself; nothing is opened yet."""
+        """Return this part; the store is opened on first use."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -143,31 +140,31 @@ class AsyncPart:
         await self.close()
 
     async def close(self) -> None:
-        """Release what was opened for this; what was given stays open. Twice is harmless."""
+        """Release what was opened here; a given engine stays open. This is idempotent."""
         if self.owns:
-            await to_thread(self.desk.home.close)
+            await to_thread(self.session.home.close)
 
 
 class BlockingPart:
-    """The same for programs without an event loop: a part that is waited for on the loop of its engine."""
+    """A part of an agent's context for programs without an event loop."""
 
-    desk: AgentStorage
+    session: AgentStorage
     owns = False
     _inner: Any
 
     @classmethod
     def _around(cls, inner: Any, place: AgentStorage) -> Self:
         made = cls.__new__(cls)
-        made.desk, made._inner = place, inner
+        made.session, made._inner = place, inner
         return made
 
     @property
     def place(self) -> AgentStorage:
-        """The engine that this works with, and all that were made of it."""
-        return self.desk
+        """The storage that this part uses."""
+        return self.session
 
     def __enter__(self) -> Self:
-        """Itself; nothing is opened yet."""
+        """Return this part; the store is opened on first use."""
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -175,28 +172,28 @@ class BlockingPart:
         self.close()
 
     def close(self) -> None:
-        """Release what was opened for this; what was given stays open. Twice is harmless."""
+        """Release what was opened here; a given engine stays open. This is idempotent."""
         if self.owns:
-            self.desk.close()
+            self.session.close()
 
 
 def is_new(store: object) -> bool:
-    """Whether what is made of this has a place of its own."""
+    """Return whether a part made of this store has a storage of its own."""
     return not isinstance(store, AsyncPart | BlockingPart | AgentStorage | _Inside)
 
 
-def desk_of(store: object, collection: str = MEMORY) -> AgentSession:
-    """The desk that is meant: that of another part, or one of a path, an engine, or a store of a while.
+def session_of(store: object, collection: str = MEMORY) -> AgentSession:
+    """Return the session of another part, or a new one for a path, an engine, or a temporary store.
 
     Raises InvalidInput for anything else.
     """
     if isinstance(store, AsyncPart | BlockingPart):
-        return store.desk
-    return store if isinstance(store, AgentStorage | _Inside) else place_of(store, collection)
+        return store.session
+    return store if isinstance(store, AgentStorage | _Inside) else storage_of(store, collection)
 
 
-def place_of(store: object, collection: str = MEMORY) -> AgentStorage:
-    """A place of its own. Raises InvalidInput."""
+def storage_of(store: object, collection: str = MEMORY) -> AgentStorage:
+    """Return a new storage. Raises InvalidInput."""
     if store is None:
         return AgentStorage(_Temporary(), collection)
     given: Any = store
@@ -210,7 +207,7 @@ def place_of(store: object, collection: str = MEMORY) -> AgentStorage:
 
 
 class _Temporary:
-    """A store that is gone when it is closed, or nobody holds it any more, or the program ends."""
+    """A temporary store, deleted when it is closed, is no longer referenced, or the program ends."""
 
     def __init__(self) -> None:
         folder = temporary_folder()
@@ -231,7 +228,7 @@ _NO_PICKLE: Final = "is a pickle, which can run programs and is never read; only
 
 
 def read_json(path: Path) -> object:
-    """What a file of JSON holds. Raises InvalidInput, for a pickle too."""
+    """Read a JSON file. Raises InvalidInput, also for a pickle."""
     data = _bytes(path)
     try:
         return json.loads(data)
@@ -239,15 +236,15 @@ def read_json(path: Path) -> object:
         raise InvalidInput("path", f"{path.name} is not JSON: {fault}") from fault
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Write a file that is there as a whole or not at all."""
+def write_atomically(path: Path, text: str) -> None:
+    """Write a file atomically."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     beside.write_text(text, encoding="utf-8")
     beside.replace(path)
 
 
 async def write_lines(path: Path, lines: AsyncIterator[str]) -> int:
-    """Write a file that is there as a whole or not at all, and say how many lines it has."""
+    """Write lines to a file atomically and return their number."""
     beside = path.with_name(f"{path.name}.{os.getpid()}.part")
     count = 0
     try:
@@ -262,7 +259,7 @@ async def write_lines(path: Path, lines: AsyncIterator[str]) -> int:
 
 
 def read_lines(path: Path) -> list[str]:
-    """The lines of a file of JSON lines. Raises InvalidInput, for a pickle too."""
+    """Read the lines of a JSON Lines file. Raises InvalidInput, also for a pickle."""
     data = _bytes(path)
     try:
         text = data.decode("utf-8-sig")

@@ -338,9 +338,9 @@ def _equals(name: str, value: Json) -> Filter:
     return And((Eq((name,), value), Not(Exists((WHOLE, name)))))
 
 
-def has_values(metadata: Mapping[str, Any], wanted: Mapping[str, Any]) -> bool:
+def has_values(metadata: Mapping[str, Any], expected: Mapping[str, Any]) -> bool:
     """Whether metadata have exactly these values; None is where there is none."""
-    return all(_canonical(metadata.get(name)) == _canonical(value) for name, value in wanted.items())
+    return all(_canonical(metadata.get(name)) == _canonical(value) for name, value in expected.items())
 
 
 def plain(metadata: Mapping[str, Any]) -> dict[str, Json]:

@@ -31,10 +31,10 @@ from conspectus.facades.video.mapping import (
     stream_filter,
 )
 from conspectus.facades.video.store import (
-    Beside,
     EngineContextStore,
     InMemoryContextStore,
     MilvusContextStore,
+    MilvusOptions,
 )
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.streams import CaptionRange, SummaryRequestOptions
@@ -188,7 +188,7 @@ class ContextManager(Functions):
         chosen = Settings.from_environment() if settings is None else settings
         store: ContextStore | None = None
         if chosen.index == "milvus":
-            place: Beside = {"token": chosen.milvus_token}
+            place: MilvusOptions = {"token": chosen.milvus_token}
             if chosen.milvus_uri:
                 place["uri"] = chosen.milvus_uri
             store = MilvusContextStore(
@@ -356,7 +356,7 @@ class ContextManager(Functions):
         vector = await attempted(self._embedder.query(query))
         if isinstance(vector, Exception):
             self._raise_if_strict(vector)
-            LOG.warning("nothing is found: the question could not be embedded: %s", _words(vector))
+            LOG.warning("no results: the query could not be embedded: %s", _words(vector))
             return []
         if not any(vector):
             return []

@@ -183,7 +183,7 @@ WIDER: Final = 4
 """So many times more are asked for where a filter left too few."""
 
 
-class Beside(TypedDict, total=False):
+class MilvusOptions(TypedDict, total=False):
     """What else a store in Milvus can be told. With a `uri` (of Zilliz, say) host and port do not matter."""
 
     uri: str
@@ -205,7 +205,7 @@ class MilvusContextStore(ClosableStore):
         port: int = 19530,
         collection_name: str = "vss_poc_context",
         embedding_dim: int = 768,
-        **beside: Unpack[Beside],
+        **beside: Unpack[MilvusOptions],
     ) -> None:
         chosen = Settings.from_environment()
         uri = beside.get("uri") or f"http://{host}:{port}"
@@ -220,9 +220,9 @@ class MilvusContextStore(ClosableStore):
         embeddings: Sequence[list[float] | None],
     ) -> list[str]:
         """Store many documents; their ids in the order given. Raises InvalidInput."""
-        told = [_checked(each) for each in metadatas]
+        values = [_checked(each) for each in metadatas]
         vectors = [None if each is None else vector_of(each) for each in embeddings]
-        return await self._rows.add(texts, told, vectors)
+        return await self._rows.add(texts, values, vectors)
 
     async def get_document(self, doc_id: str) -> Document | None:
         """The document of that id, None where there is none."""
@@ -289,10 +289,10 @@ def _split(filter_metadata: Mapping[str, Any] | None) -> tuple[str | None, Mappi
 
 def _checked(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Metadata as JSON. Raises InvalidInput, also for a stream whose name is no text."""
-    told = plain(metadata)
-    if not isinstance(told.get(STREAM, ""), str | None):
+    values = plain(metadata)
+    if not isinstance(values.get(STREAM, ""), str | None):
         raise InvalidInput(f"metadata.{STREAM}", "must be a text")
-    return told
+    return values
 
 
 def _document(stored: Any) -> Document:

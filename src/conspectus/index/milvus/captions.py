@@ -116,10 +116,10 @@ class MilvusCaptions:
 
         Raises InvalidInput for a collection without captions, or with vectors of another size.
         """
-        told = await self._server.described(self._name)
-        if told is None:
+        description = await self._server.described(self._name)
+        if description is None:
             return None
-        fields = {each["name"]: each["params"] for each in told["fields"]}
+        fields = {each["name"]: each["params"] for each in description["fields"]}
         if missing := sorted(_NEEDED - fields.keys()):
             raise InvalidInput(
                 "collection_name",
@@ -131,7 +131,7 @@ class MilvusCaptions:
                 "embedding_dim", f"is {self._dimensions}; the vectors of {self._name!r} have {size} numbers"
             )
         extra = {METADATA, CREATED}
-        return extra if told.get("enable_dynamic_field") else extra & fields.keys()
+        return extra if description.get("enable_dynamic_field") else extra & fields.keys()
 
     async def _with_id(self, id: str) -> list[Row]:
         if await self._extra_fields() is None:
@@ -179,10 +179,10 @@ def _instant(written: object) -> datetime | None:
     return found if found is None or found.tzinfo else found.replace(tzinfo=UTC)
 
 
-def _fitting(field: str, text: str, most: int) -> str:
+def _fitting(field: str, text: str, maximum: int) -> str:
     size = len(text.encode("utf-8", "replace"))
-    if size > most:
-        raise TooLarge(field, size=size, limit=most, unit="bytes")
+    if size > maximum:
+        raise TooLarge(field, size=size, limit=maximum, unit="bytes")
     return text
 
 

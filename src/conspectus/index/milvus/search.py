@@ -301,12 +301,12 @@ class MilvusReader:
         where = await self._expression(view.state, In("source", probe.sources))
         if where is None:
             return None
-        most, name = view.bm25.most_in_sources, view.collection(WORDS)
+        maximum, name = view.bm25.max_source_chunks, view.collection(WORDS)
         held = self._sources.get(probe.sources)
         if held is None or not held.state.same_rows(view.state):
             held = SourceCounts(view.state, await view.server.count(name, where))
         fresh = [term for term in terms if term not in held.documents]
-        if fresh and 0 < held.total <= most:
+        if fresh and 0 < held.total <= maximum:
             sparse = {"data": [{dimension(term): 1.0} for term in fresh], "limit": held.total}
             found = await view.server.searches(name, where, ["chunk"], {**sparse, "anns_field": "terms"})
             counts = [sum(row["distance"] > 0.0 for row in rows) for rows in found]
@@ -315,7 +315,7 @@ class MilvusReader:
         self._sources.move_to_end(probe.sources)
         if len(self._sources) > _MAX_SOURCES:
             self._sources.popitem(last=False)
-        return held if held.total <= most else None
+        return held if held.total <= maximum else None
 
     async def still(self, state: MilvusState) -> bool:
         """Whether the rows of this state are those to be seen now."""

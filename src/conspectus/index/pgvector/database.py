@@ -330,12 +330,12 @@ class Tables:
         cursor.execute("RELEASE SAVEPOINT linking")
 
 
-def drop_all_but(cursor: Rows, index: str, kept: Sequence[str]) -> None:
+def drop_all_but(cursor: Rows, index: str, names: Sequence[str]) -> None:
     """Drop what is left of other states of an index."""
     cursor.execute(
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)"
         " AND starts_with(relname, %s) AND relname <> ALL(%s::text[])",
-        (f"{index}_", list(kept)),
+        (f"{index}_", list(names)),
     )
     for (name,) in cursor.fetchall():
         cursor.execute(f"DROP TABLE IF EXISTS {name}")
@@ -358,7 +358,7 @@ class PgvectorOptions:
     name: str
     dimensions: int = 0
     graph_from: int = 20_000
-    most_listed: int = 10_000
+    max_listed: int = 10_000
     idle_seconds: int = 600
     bm25: Bm25 = field(default_factory=Bm25)
 

@@ -128,8 +128,8 @@ class Condition:
     def of(cls, where: Filter, cursor: Rows, tables: Tables) -> "Condition":
         """Compile a filter."""
 
-        def facts(statement: str, given: Mapping[str, Any]) -> list[int]:
-            return [fact for (fact,) in cursor.execute(statement, given)]
+        def facts(statement: str, parameters: Mapping[str, Any]) -> list[int]:
+            return [fact for (fact,) in cursor.execute(statement, parameters)]
 
         compiler = Compiler(tables.values, facts)
         return cls(where, compiler.compiled(where), compiler.given)
@@ -160,8 +160,8 @@ class Listings:
     Unless `exactly`, a filter that admitted more is not looked at again after each write.
     """
 
-    def __init__(self, most: int, *, exactly: bool = False) -> None:
-        self.most = most
+    def __init__(self, maximum: int, *, exactly: bool = False) -> None:
+        self.maximum = maximum
         self._exactly = exactly
         self._held: OrderedDict[str, _Listing] = OrderedDict()
         self._lock = Lock()
@@ -214,13 +214,13 @@ class Allowed:
     def _counted(self) -> RowNumbers | None:
         """The admitted rows; None if they are many."""
         admitted = f"r.odd IS NULL AND ({self.condition.sql})"
-        most = self._listings.most
-        few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {most + 1}"
+        maximum = self._listings.maximum
+        few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {maximum + 1}"
         self._cursor.execute(
             f"SELECT coalesce(string_agg(int4send(row), ''), '') FROM ({few}) AS few", self.condition.given
         )
         found = packed_rows(self._cursor)
-        return None if len(found) > most else np.sort(np.concatenate([found, self.odd]))
+        return None if len(found) > maximum else np.sort(np.concatenate([found, self.odd]))
 
     @cached_property
     def odd(self) -> RowNumbers:
@@ -239,22 +239,22 @@ class Allowed:
         """The admitted rows of these chunks, sorted."""
         return self._found("r.chunk = ANY(%(wanted)s::bigint[])", chunks)
 
-    def _found(self, which: str, wanted: NDArray[np.int64]) -> RowNumbers:
-        given = {"wanted": wanted.tolist()}
+    def _found(self, which: str, rows: NDArray[np.int64]) -> RowNumbers:
+        parameters = {"wanted": rows.tolist()}
         self._cursor.execute(
             f"WITH r AS MATERIALIZED (SELECT * FROM {self._tables.rows} r WHERE {which})"
             " SELECT coalesce(string_agg(int4send(r.row), ''), '') FROM r"
             f" WHERE r.odd IS NULL AND ({self.condition.sql})",
-            {**self.condition.given, **given},
+            {**self.condition.given, **parameters},
         )
-        return np.sort(np.concatenate([packed_rows(self._cursor), self._odd(which, given)]))
+        return np.sort(np.concatenate([packed_rows(self._cursor), self._odd(which, parameters)]))
 
-    def _odd(self, which: str, given: dict[str, Any]) -> RowNumbers:
+    def _odd(self, which: str, parameters: dict[str, Any]) -> RowNumbers:
         """Odd rows that are admitted, judged here."""
         if not self._view.state.odd:
             return np.zeros(0, np.int64)
         self._cursor.execute(
-            f"SELECT r.row, r.odd FROM {self._tables.rows} r WHERE r.odd IS NOT NULL AND {which}", given
+            f"SELECT r.row, r.odd FROM {self._tables.rows} r WHERE r.odd IS NOT NULL AND {which}", parameters
         )
         where = self.condition.where
         return np.array([row for row, body in self._cursor if matches(where, odd_row(body))], np.int64)
@@ -291,8 +291,8 @@ class Compiler(FilterCompiler):
     def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
         """Rows whose column has one of these values."""
         kind = "bytea[]" if field in TEXTS else "bigint[]"
-        given = [encoded(value) if isinstance(value, str) else value for value in values]
-        return self._all_of([self.present(field), f"r.{field} = ANY({self._name(given, kind)})"])
+        parameters = [encoded(value) if isinstance(value, str) else value for value in values]
+        return self._all_of([self.present(field), f"r.{field} = ANY({self._name(parameters, kind)})"])
 
     def compared(self, column: str, sign: str, value: ColumnValue) -> str:
         """Rows whose column, if it has a value, has one on that side."""

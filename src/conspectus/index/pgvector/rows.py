@@ -230,8 +230,8 @@ EMPTY: Final = PgvectorPosting(np.zeros(0, np.uint32), np.zeros(0, np.uint16), 0
 class Postings:
     """Reads what came since it last looked. What was read stays true: row numbers never change."""
 
-    def __init__(self, most: int = MAX_BYTES) -> None:
-        self._most = most
+    def __init__(self, maximum: int = MAX_BYTES) -> None:
+        self._maximum = maximum
         self._held: OrderedDict[tuple[int, bytes], PgvectorPosting] = OrderedDict()
         self._size = 0
         self._lock = Lock()
@@ -261,7 +261,7 @@ class Postings:
             before = self._held.pop((generation, term), None)
             self._held[generation, term] = posting
             self._size += posting.size - (before.size if before else 0)
-            while self._size > self._most:
+            while self._size > self._maximum:
                 self._size -= self._held.popitem(last=False)[1].size
 
 

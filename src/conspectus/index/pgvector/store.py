@@ -63,8 +63,8 @@ class PgvectorIndex:
         self._renewing = PgvectorMaintenance(place, self._building, self._identity)
         self._postings = Postings()
         self._views = Views()
-        self._listings = Listings(place.most_listed)
-        self._sources = Listings(place.bm25.most_in_sources, exactly=True)
+        self._listings = Listings(place.max_listed)
+        self._sources = Listings(place.bm25.max_source_chunks, exactly=True)
         self._state = PgvectorState(self._identity)
 
     @classmethod
@@ -225,13 +225,13 @@ def _of_one_state(work: Callable[[Connection], Result], connection: Connection) 
 
 
 def _commit_draft(
-    place: PgvectorOptions, seen: PgvectorState, connection: Connection, *, draft: PgvectorDraft, base: int
+    place: PgvectorOptions, before: PgvectorState, connection: Connection, *, draft: PgvectorDraft, base: int
 ) -> PgvectorState:
     """The state with a draft, which has all changes after `base`; without it where that is out of date."""
     cursor = rows_of(connection)
     lock(cursor, f"write {place.name}")
-    state = read_state(cursor, place.name, seen.identity)
-    if state.generation != seen.generation or not base <= state.applied < draft.applied:
+    state = read_state(cursor, place.name, before.identity)
+    if state.generation != before.generation or not base <= state.applied < draft.applied:
         return state
     return write_draft(cursor, place, state, draft)
 
@@ -246,18 +246,18 @@ def write_draft(
 
 
 def _commit_and_merge(
-    place: PgvectorOptions, seen: PgvectorState, connection: Connection, *, draft: PgvectorDraft, base: int
+    place: PgvectorOptions, before: PgvectorState, connection: Connection, *, draft: PgvectorDraft, base: int
 ) -> PgvectorState:
-    state = _commit_draft(place, seen, connection, draft=draft, base=base)
+    state = _commit_draft(place, before, connection, draft=draft, base=base)
     _merge(place, state, connection)
     return state
 
 
-def _merge(place: PgvectorOptions, seen: PgvectorState, connection: Connection) -> None:
+def _merge(place: PgvectorOptions, state: PgvectorState, connection: Connection) -> None:
     cursor = rows_of(connection)
     lock(cursor, f"write {place.name}")
-    if seen.generation == read_state(cursor, place.name, seen.identity).generation > 0:
-        merge(cursor, place.tables(seen))
+    if state.generation == read_state(cursor, place.name, state.identity).generation > 0:
+        merge(cursor, place.tables(state))
 
 
 def _is_there(state: PgvectorState) -> bool:
@@ -348,7 +348,7 @@ class PgvectorMaintenance:
             self.failure, self._pause = "", _FIRST_PAUSE
 
 
-class AtOnce:
+class TransactionalIndex:
     """An index as those see it who write the records."""
 
     def __init__(self, place: PgvectorOptions, analyse: Analyse) -> None:

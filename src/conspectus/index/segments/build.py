@@ -257,8 +257,8 @@ class _Build:
         new = sum(last - first + 1 for first, last in put)
         replaced = replaced_by([view for _, view in views], new, self._request)
         kept = [(name, view) for name, view in views if view.live and view not in replaced]
-        wanted = merged([*put, *(span for view in replaced for span in ranges_of(view.live_ids()))])
-        return kept, _only(wanted, read(self._reader, merged(wanted, _GAP)))
+        ranges = merged([*put, *(span for view in replaced for span in ranges_of(view.live_ids()))])
+        return kept, _only(ranges, read(self._reader, merged(ranges, _GAP)))
 
     async def _changes(self) -> tuple[list[Range], list[Range]]:
         """The chunks that were put or touched since the manifest, which is thereby covered."""
@@ -334,10 +334,10 @@ async def _stream(
 
 
 async def _only(
-    wanted: Sequence[Range], batches: AsyncIterator[Sequence[IndexedChunk]]
+    ranges: Sequence[Range], batches: AsyncIterator[Sequence[IndexedChunk]]
 ) -> AsyncIterator[Sequence[IndexedChunk]]:
     """Those chunks whose ids are in one of the sorted, separate ranges."""
-    bounds = np.array([(-1, -1), *wanted], np.int64)
+    bounds = np.array([(-1, -1), *ranges], np.int64)
     async for chunks in batches:
         ids = np.array([chunk.chunk.id for chunk in chunks], np.int64)
         place = np.searchsorted(bounds[:, 0], ids, side="right") - 1
@@ -444,13 +444,13 @@ async def answer(reader: Reader, analyse: Analyse, request: str, *, write: Calla
         write(json.dumps(asdict(result)) + "\n")
 
 
-async def _converse(child: Process, said: str, progress: Progress | None) -> BuildResult:
+async def _converse(child: Process, output: str, progress: Progress | None) -> BuildResult:
     if child.stdin is None or child.stdout is None or child.stderr is None:
         raise StorageError("the builder has no pipes")
     complaints = asyncio.create_task(child.stderr.read())
     result = None
     try:
-        child.stdin.write(said.encode())
+        child.stdin.write(output.encode())
         child.stdin.close()
         async for line in child.stdout:
             message = json.loads(line)

@@ -120,9 +120,9 @@ def _lists(vectors: Half, rows: RowNumbers) -> dict[str, NDArray[Any]]:
     return {"lists.centroids": centroids, "lists.of_row": list_of_row, "lists.probes": probes}
 
 
-def _sample(vectors: Half, rows: RowNumbers, most: int) -> Vectors:
+def _sample(vectors: Half, rows: RowNumbers, maximum: int) -> Vectors:
     random = np.random.default_rng(len(rows))
-    chosen = np.sort(random.choice(rows, min(len(rows), most), replace=False))
+    chosen = np.sort(random.choice(rows, min(len(rows), maximum), replace=False))
     return single(vectors[chosen])
 
 

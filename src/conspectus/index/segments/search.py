@@ -103,10 +103,10 @@ class SegmentsQuery:
 
     def _with_sources(self, names: tuple[str, ...], order: Sequence[int]) -> tuple[TermStatistic, ...]:
         """The terms with their idf in these sources, if they are small enough."""
-        most = self.snapshot.bm25.most_in_sources
-        sources = [view.sources(names, most) for view in self.snapshot.views]
+        maximum = self.snapshot.bm25.max_source_chunks
+        sources = [view.sources(names, maximum) for view in self.snapshot.views]
         total = sum(each.count for each in sources)
-        if total > most:
+        if total > maximum:
             return self.terms
         documents = [0] * len(order)
         for each, found in zip(sources, self._terms, strict=True):

@@ -192,8 +192,8 @@ _Made = TypeVar("_Made")
 class _Recent(Generic[_Name, _Made]):
     """The last results by name."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
         self._held: OrderedDict[_Name, _Made] = OrderedDict()
         self._lock = Lock()
 
@@ -206,7 +206,7 @@ class _Recent(Generic[_Name, _Made]):
         made = make()
         with self._lock:
             self._held[name] = made
-            if len(self._held) > self._most:
+            if len(self._held) > self._maximum:
                 self._held.popitem(last=False)
         return made
 
@@ -214,10 +214,10 @@ class _Recent(Generic[_Name, _Made]):
 class SourceRows:
     """The live rows of some sources, and how many of them have each term; counts are cached."""
 
-    def __init__(self, postings: Postings, allowed: Allowed, most: int) -> None:
+    def __init__(self, postings: Postings, allowed: Allowed, maximum: int) -> None:
         self.count = allowed.count
         self._postings = postings
-        rows = allowed.rows if allowed.count <= most else ()
+        rows = allowed.rows if allowed.count <= maximum else ()
         self._rows = np.asarray(rows, np.uint32)
         self._counts: dict[int, int] = {}
 
@@ -311,12 +311,12 @@ class SegmentView:
         # Filters of equal values but unequal types, as of 1 and True, are equal to Python: their text is not.
         return self._permissions.of(repr(where), lambda: self._permission(where))
 
-    def sources(self, names: tuple[str, ...], most: int) -> "SourceRows":
+    def sources(self, names: tuple[str, ...], maximum: int) -> "SourceRows":
         """The rows of sources, if they are at most so many; the last ones are cached."""
-        return self._sources.of(names, lambda: self._source_rows(In("source", names), most))
+        return self._sources.of(names, lambda: self._source_rows(In("source", names), maximum))
 
-    def _source_rows(self, where: Filter, most: int) -> "SourceRows":
-        return SourceRows(self.segment.postings, self._allowed(where), most)
+    def _source_rows(self, where: Filter, maximum: int) -> "SourceRows":
+        return SourceRows(self.segment.postings, self._allowed(where), maximum)
 
     def _permission(self, where: Filter) -> Permission:
         words = self._allowed(where)

@@ -62,7 +62,7 @@ _SINCE = (
     select(*_COLUMNS, changes.c.transaction)
     .where(changes.c.collection == bindparam("of"), changes.c.sequence > bindparam("after"))
     .order_by(changes.c.sequence)
-    .limit(bindparam("most"))
+    .limit(bindparam("maximum"))
 )
 _REST = (
     select(*_COLUMNS)
@@ -198,7 +198,7 @@ def changes_since(
 
     What only concerns another space comes as a change of no chunk, so that an index passes it by.
     """
-    rows = connection.execute(_SINCE, {"of": collection, "after": sequence, "most": limit}).all()
+    rows = connection.execute(_SINCE, {"of": collection, "after": sequence, "maximum": limit}).all()
     found = [to_change(row[:5], space) for row in rows]
     if len(rows) == limit:
         last = rows[-1]

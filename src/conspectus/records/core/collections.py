@@ -74,17 +74,17 @@ def change_source(
     connection: Connection, source: SourceId, *, name: str | None = None, metadata: Metadata | None = None
 ) -> Source:
     """Change the given fields. Raises NotFound, or Conflict if the name is taken in its collection."""
-    told = None if metadata is None else to_json(metadata)
+    stored = None if metadata is None else to_json(metadata)
     _require_free(connection, sources, source, name)
-    _change(connection, sources, source, {"name": name, "metadata": told})
+    _change(connection, sources, source, {"name": name, "metadata": stored})
     row = connection.execute(select(*SOURCE_COLUMNS).where(sources.c.id == source)).one_or_none()
     if row is None:
         raise NotFound("source", source)
     return to_source(row)
 
 
-def _change(connection: Connection, table: Table, row: str, given: Mapping[str, str | None]) -> None:
-    values = {name: value for name, value in given.items() if value is not None}
+def _change(connection: Connection, table: Table, row: str, changes: Mapping[str, str | None]) -> None:
+    values = {name: value for name, value in changes.items() if value is not None}
     if values:
         connection.execute(update(table).where(table.c.id == row).values(values))
 

@@ -53,7 +53,7 @@ class Database(Protocol):
     locks_parts: bool
     reading: Engine
     writing: Engine
-    beside: Engine
+    autocommitted: Engine
     inline: InlineReads | None
 
     def writing_to(self, locks: Set[str | None]) -> Engine:
@@ -105,7 +105,7 @@ def transact(database: Database, engine: Engine, work: Callable[[Connection], Re
         undone = True
         try:
             with database.translated(), engine.begin() as connection:
-                undone = engine is not database.beside
+                undone = engine is not database.autocommitted
                 result = work(connection)
                 undone = engine is database.reading
             return result

@@ -62,7 +62,7 @@ class InlineReads:
         with self._lock:
             return self._current()
 
-    def kept(self, version: Version, keys: Iterable[Key]) -> dict[Key, Any]:
+    def cached(self, version: Version, keys: Iterable[Key]) -> dict[Key, Any]:
         """The cached values of the keys at a version that was just read."""
         found: dict[Key, Any] = {}
         with self._lock:

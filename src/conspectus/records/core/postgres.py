@@ -70,7 +70,7 @@ class PostgresDatabase:
             isolation_level="REPEATABLE READ", postgresql_readonly=True
         )
         self.writing: Engine = engine.execution_options(**{WRITES: (_WHOLE,)})
-        self.beside: Engine = engine.execution_options(isolation_level=AUTOCOMMIT)
+        self.autocommitted: Engine = engine.execution_options(isolation_level=AUTOCOMMIT)
         self.inline: InlineReads | None = None
         address = engine.url
         host, database = address.host or "its socket", address.database or ""
@@ -126,7 +126,7 @@ class PostgresDatabase:
         checkpoint. Its write-ahead log, archives and backups keep what was written for as long as the
         server's owner has them kept.
         """
-        with self.beside.connect() as connection:
+        with self.autocommitted.connect() as connection:
             erase(connection, busy_seconds=self._busy_seconds)
 
     def may_repeat(self, fault: StorageError, *, attempt: int, undone: bool) -> bool:

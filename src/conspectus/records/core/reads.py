@@ -90,10 +90,12 @@ _SCANS = {
 }
 
 
-def _in_thread(wanted: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool) -> ScalarSelect[Any]:
+def _in_thread(
+    condition: ColumnElement[Any], beyond: ColumnElement[bool], *, back: bool
+) -> ScalarSelect[Any]:
     """The end of the next document of the same thread in one direction, by one step in an index."""
     place = (_OTHER.c.order_sequence, _OTHER.c.order_start, _OTHER.c.id)
-    chosen = select(wanted).where(
+    chosen = select(condition).where(
         _OTHER.c.source == documents.c.source,
         _OTHER.c.thread == documents.c.thread,
         _OTHER.c.chunks > literal_column("0"),
@@ -245,8 +247,8 @@ def chunks_between(
     connection: Connection, collection: CollectionId, *, space: EmbeddingSpace | None, first: int, last: int
 ) -> list[IndexedChunk]:
     """A collection's chunks with first ≤ id ≤ last, by id, with their vectors in the space."""
-    given = {"of": collection, "first": first, "last": last}
-    return _indexed_chunks(connection, _BETWEEN[space is not None], space, given)
+    parameters = {"of": collection, "first": first, "last": last}
+    return _indexed_chunks(connection, _BETWEEN[space is not None], space, parameters)
 
 
 def scan(
@@ -307,9 +309,11 @@ def _indexed_chunks(
     connection: Connection,
     chosen: Select[*tuple[Any, ...]],
     space: EmbeddingSpace | None,
-    given: Mapping[str, Any],
+    parameters: Mapping[str, Any],
 ) -> list[IndexedChunk]:
-    rows = connection.execute(chosen, given if space is None else {**given, "space": space.name}).all()
+    rows = connection.execute(
+        chosen, parameters if space is None else {**parameters, "space": space.name}
+    ).all()
     return to_indexed(rows, documents_by_number(connection, {row[1] for row in rows}))
 
 
@@ -327,7 +331,7 @@ _FROM_THE_FIRST = (
     .join(documents, documents.c.number == chunks.c.document)
     .where(_FIRST, *_IN_THREAD)
     .order_by(*_ORDER)
-    .limit(bindparam("most"))
+    .limit(bindparam("maximum"))
 )
 _SOME = _FIRST_CHUNKS.where(documents.c.id.in_(bindparam("ids", expanding=True)))
 _PLACE = (func.row_number().over(order_by=_ORDER) - 1).label("place")
@@ -339,12 +343,12 @@ _AT_PLACES = select(_NUMBERED.c.id, _NUMBERED.c.place).where(
 _LATEST = (
     _FIRST_CHUNKS.where(_FROM_SOURCE, DATED, documents.c.order_start <= bindparam("until"))
     .order_by(documents.c.order_start.desc(), documents.c.id.desc())
-    .limit(bindparam("most"))
+    .limit(bindparam("maximum"))
 )
 _LAST = (
     _FIRST_CHUNKS.where(_FROM_SOURCE)
     .order_by(documents.c.order_sequence.desc(), documents.c.id.desc())
-    .limit(bindparam("most"))
+    .limit(bindparam("maximum"))
 )
 
 
@@ -353,15 +357,15 @@ def read_thread(
 ) -> StoredThread:
     """A thread; of a long one both ends and the surroundings of some of its documents."""
     _require_positive(limit)
-    wanted = {"source": source, "thread": thread}
-    begun = connection.execute(_FROM_THE_FIRST, {**wanted, "most": limit + 1}).all()
+    condition = {"source": source, "thread": thread}
+    begun = connection.execute(_FROM_THE_FIRST, {**condition, "maximum": limit + 1}).all()
     if len(begun) <= limit:
         rows = stored_chunks(_linked(begun))
         return StoredThread(tuple(rows), {row.document.id: at for at, row in enumerate(rows)}, len(rows))
-    total: int = connection.execute(_SIZE, wanted).scalar_one()
-    anchors = connection.execute(_PLACES, {**wanted, "around": list(around)}).scalars().all()
+    total: int = connection.execute(_SIZE, condition).scalar_one()
+    anchors = connection.execute(_PLACES, {**condition, "around": list(around)}).scalars().all()
     chosen = _worth_reading(anchors, limit, total)
-    found = connection.execute(_AT_PLACES, {**wanted, "places": chosen}).all()
+    found = connection.execute(_AT_PLACES, {**condition, "places": chosen}).all()
     places: dict[DocumentId, int] = {DocumentId(document): place for document, place in found}
     rows = stored_chunks(connection.execute(_SOME, {"ids": list(places)}).all())
     return StoredThread(tuple(sorted(rows, key=lambda row: places[row.document.id])), places, total)
@@ -379,11 +383,11 @@ def latest(
 ) -> Sequence[StoredChunk]:
     """The first chunk of each of the newest documents of a source, newest first."""
     _require_positive(limit)
-    wanted = {"source": source, "most": limit}
+    condition = {"source": source, "maximum": limit}
     bound = LARGEST if until is None else to_microseconds(until)
-    found = connection.execute(_LATEST, {**wanted, "until": bound}).all()
+    found = connection.execute(_LATEST, {**condition, "until": bound}).all()
     if not found and until is None:
-        found = connection.execute(_LAST, wanted).all()
+        found = connection.execute(_LAST, condition).all()
     return stored_chunks(found)
 
 

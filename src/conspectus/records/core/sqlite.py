@@ -53,7 +53,7 @@ class SqliteDatabase:
     def __init__(self, path: Path, *, busy_seconds: float, readers: int) -> None:
         self.reading = sqlite_engine(path, busy_seconds=busy_seconds, connections=readers + 2)
         self.writing: Engine = self.reading.execution_options(**{WRITES: True})
-        self.beside: Engine = self.writing
+        self.autocommitted: Engine = self.writing
         self.name = str(path)
         self.inline: InlineReads | None = InlineReads(
             path, partial(sqlite_engine, path, busy_seconds=0, connections=1)
@@ -216,9 +216,9 @@ def _translated(error: BaseException | None, path: str) -> ConspectusError:
 
 
 def _connect(
-    _: Dialect, __: ConnectionPoolEntry, given: Sequence[Any], options: Mapping[str, Any]
+    _: Dialect, __: ConnectionPoolEntry, parameters: Sequence[Any], options: Mapping[str, Any]
 ) -> sqlite3.Connection | None:
-    path = Path(given[0])
+    path = Path(parameters[0])
     with suppress(OSError):
         if is_read_only(path):
             connection: sqlite3.Connection = sqlite3.connect(_read_only_uri(path), uri=True, **options)
@@ -254,8 +254,8 @@ def _begin(connection: Connection) -> None:
 
 def _refuse_nul(*call: Any) -> None:
     """As every other database does, which keep no text with a NUL in it."""
-    *_, given, _, many = call
-    for row in given if many else (given,):
+    *_, parameters, _, many = call
+    for row in parameters if many else (parameters,):
         for value in row or ():
             if type(value) is str and NUL in value:
                 raise InvalidInput("text", "holds a NUL, which cannot be stored")

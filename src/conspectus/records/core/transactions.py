@@ -238,7 +238,7 @@ class Transactions:
             install_row_security(connection)
         self._row_security = True
 
-    def seen_by(self, person: str) -> "Transactions":
+    def visible_to(self, person: str) -> "Transactions":
         """The same, with reads for a person, if the database has row security."""
         if not self._row_security:
             return self
@@ -267,7 +267,7 @@ class Transactions:
         version = None if inline is None else inline.version()
         if inline is None or version is None:
             return await self.read(lambda connection: find(connection, keys))
-        held: dict[Key, Result] = inline.kept(version, keys)
+        held: dict[Key, Result] = inline.cached(version, keys)
         missing = [key for key in keys if key not in held]
         if not missing:
             return held
@@ -321,9 +321,9 @@ class Transactions:
             commits.possible -= 1
             raise
 
-    async def beside(self, work: Callable[[Connection], Result]) -> Result:
+    async def autocommitted(self, work: Callable[[Connection], Result]) -> Result:
         """Run statements that are transactions of their own, concurrently with other writes."""
-        job = partial(transact, self.database, self.database.beside, work)
+        job = partial(transact, self.database, self.database.autocommitted, work)
         return await self._answer(partial(self._beside.submit, job))
 
     async def alone(self, work: Callable[[], Result]) -> Result:
@@ -373,7 +373,7 @@ def reading(
     return method
 
 
-def kept(
+def cached(
     work: Callable[Concatenate[Connection, P], Result],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
     """The same for a few rows that are often asked for, by what can be a key; see `Transactions.lookup`."""
@@ -389,7 +389,7 @@ def kept(
     return method
 
 
-def kept_rows(
+def cached_rows(
     find: Callable[[Connection, Sequence[Key]], Mapping[Key, Result]],
 ) -> Callable[[Any, Sequence[Key]], Coroutine[Any, Any, Sequence[Result]]]:
     """The same for rows by their keys: those that exist, in the order asked."""
@@ -425,20 +425,20 @@ def writing(
     return method
 
 
-def beside(
+def autocommitted(
     work: Callable[Concatenate[Connection, P], Result],
 ) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, Result]]:
     """A method of statements that are transactions of their own, concurrently with other writes."""
 
     @wraps(work)
     async def method(self: SqlStore, /, *args: P.args, **kwargs: P.kwargs) -> Result:
-        return await self.transactions.beside(lambda connection: work(connection, *args, **kwargs))
+        return await self.transactions.autocommitted(lambda connection: work(connection, *args, **kwargs))
 
     return method
 
 
-def _is_many(given: object) -> bool:
-    return isinstance(given, Sequence | Mapping) and not isinstance(given, str) and len(given) > FEW
+def _is_many(value: object) -> bool:
+    return isinstance(value, Sequence | Mapping) and not isinstance(value, str) and len(value) > FEW
 
 
 def _found(

@@ -98,7 +98,7 @@ class Stored:
     kind: str
     recorded: int
 
-    def spoken_of_as(self, document: Document) -> bool:
+    def same_search_context(self, document: Document) -> bool:
         """Whether the document's chunks are searched for in the same company as before."""
         before = (self.title, self.author, self.kind)
         return before == (document.title, document.author, document.kind)
@@ -301,7 +301,7 @@ def _planned(
     if stored is None:
         return Planned(prepared, stored, "added")
     fresh = [(each.start, each.end, each.content_hash, each.page, each.heading) for each in prepared.chunks]
-    if spans.get(stored.number, []) != fresh or not stored.spoken_of_as(prepared.document):
+    if spans.get(stored.number, []) != fresh or not stored.same_search_context(prepared.document):
         return Planned(prepared, stored, "replaced")
     same = stored.fingerprint == prepared.document.fingerprint
     return Planned(prepared, stored, "unchanged" if same else "updated")

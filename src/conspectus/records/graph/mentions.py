@@ -22,12 +22,12 @@ from sqlalchemy import (
 
 from conspectus.model.graph import EntityCount, Mention
 from conspectus.model.ids import ChunkId, CollectionId, SourceId
-from conspectus.model.memory import fact_ends, told_names
+from conspectus.model.memory import fact_ends, stored_entities
 from conspectus.ports.graphs import SUBJECT, Mentioned, TextPassage, Unread
 from conspectus.records.core.collections import state
 from conspectus.records.core.dialects import as_list, listed, one_of, parted, rare
 from conspectus.records.core.rows import blocks, insert_rows
-from conspectus.records.core.transactions import SqlStore, kept, reading, writing
+from conspectus.records.core.transactions import SqlStore, cached, reading, writing
 from conspectus.records.tables.core import chunks, collections, documents
 from conspectus.records.tables.graph import mentions
 
@@ -73,15 +73,15 @@ def _mentioning(*, within: bool, by_name: bool = False) -> Select[Any]:
     here = select(there.c.chunk).where(there.c.collection == bindparam("of"), there.c.key == wanted.c.value)
     here = here.where(*([one_of(there.c.source, "sources", by_name=by_name)] if within else []))
     here = here.limit(literal_column("1"))
-    too_many, many = (here.offset(bindparam(name)).scalar_subquery() for name in ("most", "few"))
+    too_many, many = (here.offset(bindparam(name)).scalar_subquery() for name in ("maximum", "few"))
     some = select(wanted.c.value.label("key"), many.label("many")).where(too_many.is_(None))
     keys = some.cte("some").prefix_with("MATERIALIZED")
     joined = select(mentions.c.key, mentions.c.chunk, mentions.c.type).join(
         keys, keys.c.key == mentions.c.key
     )
-    told = or_(keys.c.many.is_(None), mentions.c.type == SUBJECT)
+    countable = or_(keys.c.many.is_(None), mentions.c.type == SUBJECT)
     own = [one_of(mentions.c.source, "sources", by_name=by_name)] if within else []
-    return joined.where(_IN_COLLECTION, told, *own)
+    return joined.where(_IN_COLLECTION, countable, *own)
 
 
 _PASSAGES = _mentioning(within=False)
@@ -118,17 +118,17 @@ def _passages(
     collection: CollectionId,
     keys: Sequence[str],
     *,
-    most: int,
+    maximum: int,
     few: int,
 ) -> dict[str, Mentioned]:
     """For each name the passages that mention it, as far as not too many do."""
-    wanted = {"of": collection, "most": most, "few": few}
+    wanted = {"of": collection, "maximum": maximum, "few": few}
     if sources is None:
         rows = connection.execute(_PASSAGES, {**wanted, "ids": as_list(dict.fromkeys(keys))}).all()
     else:
         parts = parted(connection, _RARE, keys, sources, of=collection)
-        ways = ((_PASSAGES_WITHIN[by_name], {**wanted, **asked}) for by_name, asked in parts)
-        rows = [row for chosen, asked in ways for row in connection.execute(chosen, asked)]
+        ways = ((_PASSAGES_WITHIN[by_name], {**wanted, **parameters}) for by_name, parameters in parts)
+        rows = [row for chosen, parameters in ways for row in connection.execute(chosen, parameters)]
     found: dict[str, list[ChunkId]] = {}
     about: dict[str, list[ChunkId]] = {}
     for key, chunk, kind in rows:
@@ -155,19 +155,22 @@ def _counts(
         _IN_COLLECTION,
         *([] if sources is None else [one_of(mentions.c.source, "sources", by_name=False)]),
     ]
-    asked = {"of": collection, **({} if sources is None else {"sources": as_list(sorted(set(sources)))})}
+    parameters = {"of": collection, **({} if sources is None else {"sources": as_list(sorted(set(sources)))})}
     if begins:
         seen += [mentions.c.key >= begins, mentions.c.key < begins + BEYOND]
     total = func.count().label("total")
     by_key = select(mentions.c.key, total).where(*seen).group_by(mentions.c.key)
     ordered = by_key.order_by(total.desc(), mentions.c.key).limit(limit)
-    totals = {row.key: row.total for row in connection.execute(ordered, asked)}
-    spelt = _spellings(connection, seen, asked, totals)
+    totals = {row.key: row.total for row in connection.execute(ordered, parameters)}
+    spelt = _spellings(connection, seen, parameters, totals)
     return [EntityCount(key, *spelt[key], passages=number) for key, number in totals.items()]
 
 
 def _spellings(
-    connection: Connection, seen: Sequence[ColumnElement[bool]], asked: Mapping[str, str], keys: Iterable[str]
+    connection: Connection,
+    seen: Sequence[ColumnElement[bool]],
+    parameters: Mapping[str, str],
+    keys: Iterable[str],
 ) -> dict[str, tuple[str, str]]:
     """How each name is mostly spelt, and what it mostly is; a title tells that least of all."""
     columns = (mentions.c.key, mentions.c.surface, mentions.c.type)
@@ -175,11 +178,11 @@ def _spellings(
     grouped = chosen.group_by(*columns)
     best: dict[str, tuple[tuple[bool, int, str], tuple[str, str]]] = {}
     for block in blocks(list(keys)):
-        for key, surface, kind, total in connection.execute(grouped, {**asked, "ids": block}):
+        for key, surface, kind, total in connection.execute(grouped, {**parameters, "ids": block}):
             rank = (kind != SUBJECT, total, surface)
             if key not in best or rank > best[key][0]:
                 best[key] = (rank, (surface, kind))
-    return {key: told for key, (_, told) in best.items()}
+    return {key: countable for key, (_, countable) in best.items()}
 
 
 def _put(connection: Connection, collection: CollectionId, found: Mapping[ChunkId, Sequence[Mention]]) -> int:
@@ -231,7 +234,7 @@ def _unread(connection: Connection, collection: CollectionId, *, limit: int) -> 
     rows = connection.execute(ordered, {"of": collection})
     found = [(chunk, title, text, json.loads(metadata)) for chunk, title, text, metadata in rows]
     return [
-        Unread(ChunkId(chunk), title, text, fact_ends(metadata), told_names(metadata))
+        Unread(ChunkId(chunk), title, text, fact_ends(metadata), stored_entities(metadata))
         for chunk, title, text, metadata in found
     ]
 
@@ -272,6 +275,6 @@ class SqlNames(SqlStore):
     counts = reading(_counts)
     put = writing(_put, lock=lambda collection, found: collection)
     unread = reading(_unread)
-    has_unread = kept(_has_unread)
+    has_unread = cached(_has_unread)
     count_unread = reading(_count_unread)
-    keep = writing(_keep)
+    enable = writing(_keep)

@@ -72,11 +72,11 @@ _LIKE = (
     .where(terms.c.graph.in_(_GRAPHS), terms.c.term.in_(_IDS), nodes.c.aside == HERE)
     .group_by(nodes.c.number, nodes.c.id, nodes.c.graph)
     .order_by(_MATCHES.desc(), nodes.c.id, nodes.c.graph)
-    .limit(bindparam("most"))
+    .limit(bindparam("maximum"))
 )
 _EDGES = EDGES.where(edges.c.graph.in_(_GRAPHS), edges.c.aside == HERE, edges.c.number > bindparam("after"))
 _EDGES_BY_ID = _EDGES.where(edges.c.id.in_(_IDS))
-_EDGE_PAGE = _EDGES.order_by(edges.c.number).limit(bindparam("most"))
+_EDGE_PAGE = _EDGES.order_by(edges.c.number).limit(bindparam("maximum"))
 _BEYOND = and_(edges.c.aside == HERE, edges.c.number > bindparam("after"))
 _OF_NODE = union(
     select(edges.c.number).where(edges.c.source.in_(_IDS), _BEYOND),
@@ -97,8 +97,8 @@ def nodes_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequenc
     found: dict[str, list[Node]] = {}
     rows = [
         row
-        for by_name, asked in parted(connection, RARE_IDS, ids, graphs)
-        for row in connection.execute(NODES_BY_ID[by_name], asked)
+        for by_name, traversal in parted(connection, RARE_IDS, ids, graphs)
+        for row in connection.execute(NODES_BY_ID[by_name], traversal)
     ]
     known = sources_by_id(connection, (row.graph for row in rows))
     for row in rows:
@@ -152,7 +152,7 @@ def edge_page(
     page: dict[str, Any] = {
         "graphs": list(known),
         "after": 0 if after is None else from_cursor(after, (int,))[0],
-        "most": limit + 1,
+        "maximum": limit + 1,
     }
     if node is None:
         rows = connection.execute(_EDGE_PAGE, page).all()
@@ -175,12 +175,14 @@ def edges_by_id(connection: Connection, graphs: Sequence[SourceId], ids: Sequenc
     return [found[each] for each in ids if each in found]
 
 
-def called(connection: Connection, graphs: Sequence[SourceId], keys: Sequence[str]) -> list[tuple[str, Node]]:
+def nodes_by_name(
+    connection: Connection, graphs: Sequence[SourceId], keys: Sequence[str]
+) -> list[tuple[str, Node]]:
     """The nodes that have one of these names or aliases, each with the key that it was found by."""
     rows = [
         row
-        for by_name, asked in parted(connection, _RARE_KEYS, keys, graphs)
-        for row in connection.execute(CALLED[by_name], asked)
+        for by_name, traversal in parted(connection, _RARE_KEYS, keys, graphs)
+        for row in connection.execute(CALLED[by_name], traversal)
     ]
     known = sources_by_id(connection, (row.graph for row in rows))
     order = {key: place for place, key in enumerate(keys)}
@@ -188,12 +190,12 @@ def called(connection: Connection, graphs: Sequence[SourceId], keys: Sequence[st
     return [(row.key, to_node(row[1:], known)) for row in rows]
 
 
-def named_like(
+def nodes_by_terms(
     connection: Connection, graphs: Sequence[SourceId], words: Sequence[str], *, limit: int
 ) -> list[tuple[Node, int]]:
     """Nodes that are found by any of these terms, with how many of them; those with most come first."""
-    asked = {"graphs": list(graphs), "ids": list(dict.fromkeys(words)), "most": limit}
-    rows = connection.execute(_LIKE, asked).all()
+    traversal = {"graphs": list(graphs), "ids": list(dict.fromkeys(words)), "maximum": limit}
+    rows = connection.execute(_LIKE, traversal).all()
     found = nodes_by_number(connection, graphs, [row.number for row in rows])
     return [(found[row.number], row.matches) for row in rows]
 
@@ -297,7 +299,7 @@ def _reading(*, back: bool, typed: bool, dated: bool, known: bool) -> Select[Any
     if known:
         conditions += [edges.c.recorded <= _KNOWN, _KNOWN_THEN]
     ordered = chosen.where(*conditions).order_by(edges.c.weight.desc(), name, edges.c.type)
-    return ordered.limit(bindparam("most")).offset(bindparam("skipped"))
+    return ordered.limit(bindparam("maximum")).offset(bindparam("skipped"))
 
 
 READINGS: Final = {
@@ -313,7 +315,7 @@ READINGS: Final = {
 class Bounds:
     """The most nodes that are reached, and the instant by which all of a way was recorded (None: any)."""
 
-    most: int
+    maximum: int
     known: datetime | None = None
 
 
@@ -348,8 +350,8 @@ class _Edges:
 class _Best:
     """The best paths to the nodes of the next layer, up to a number."""
 
-    def __init__(self, wanted: int) -> None:
-        self._wanted = wanted
+    def __init__(self, limit: int) -> None:
+        self._wanted = limit
         self._ways: dict[str, _Way] = {}
         self._bound: tuple[float, str] | None = None
 
@@ -377,38 +379,38 @@ def walk(
     connection: Connection,
     graphs: Sequence[SourceId],
     starts: Sequence[str],
-    asked: Traversal,
+    traversal: Traversal,
     *,
     bounds: Bounds,
 ) -> list[Neighbor]:
     """The nodes reachable from any of the starts, nearest first and then by decay; at most `most`."""
-    wanted = min(asked.offset + asked.limit, bounds.most)
-    walker = _Walker(connection, graphs, asked, bounds.known)
+    limit = min(traversal.offset + traversal.limit, bounds.maximum)
+    walker = _Walker(connection, graphs, traversal, bounds.known)
     layers = [walker.begin(starts)]
     found = 0
-    while layers[-1] and found < wanted and len(layers) <= asked.hops:
-        layers.append(walker.step(layers[-1], wanted - found))
+    while layers[-1] and found < limit and len(layers) <= traversal.hops:
+        layers.append(walker.step(layers[-1], limit - found))
         found += len(layers[-1])
     order = [(name, hop) for hop, names in enumerate(layers) for name in names if hop]
-    return walker.told(order[asked.offset : wanted])
+    return walker.told(order[traversal.offset : limit])
 
 
 class _Walker:
     """One walk: what was reached, and how."""
 
     def __init__(
-        self, connection: Connection, graphs: Sequence[SourceId], asked: Traversal, known: datetime | None
+        self, connection: Connection, graphs: Sequence[SourceId], traversal: Traversal, known: datetime | None
     ) -> None:
         self._connection = connection
         self._graphs = graphs
-        self._asked = asked
-        self._backwards = {"out": (False,), "in": (True,), "both": (False, True)}[asked.direction]
+        self._asked = traversal
+        self._backwards = {"out": (False,), "in": (True,), "both": (False, True)}[traversal.direction]
         self._reached: dict[str, _Way] = {}
-        self._given: dict[str, Any] = {"least": asked.min_weight}
-        if asked.types:
-            self._given["types"] = list(asked.types)
-        if asked.at is not None:
-            self._given["moment"] = to_number(asked.at)
+        self._given: dict[str, Any] = {"least": traversal.min_weight}
+        if traversal.types:
+            self._given["types"] = list(traversal.types)
+        if traversal.at is not None:
+            self._given["moment"] = to_number(traversal.at)
         self._known = known
         if known is not None:
             self._given["known"] = to_number(known)
@@ -419,7 +421,7 @@ class _Walker:
         self._reached.update({name: _Way(-1.0, "") for name in names})
         return list(names)
 
-    def step(self, layer: Sequence[str], wanted: int) -> list[str]:
+    def step(self, layer: Sequence[str], limit: int) -> list[str]:
         """The best of the nodes that are one step further, best first."""
         lists = [
             _Edges(number, name, -way.cost, back, (way.cost, ""))
@@ -428,8 +430,8 @@ class _Walker:
             for back in self._backwards
         ]
         lists.sort(key=lambda each: -each.decay)
-        best = _Best(wanted)
-        size = max(MIN_READ, FURTHER * wanted // max(1, len(lists)))
+        best = _Best(limit)
+        size = max(MIN_READ, FURTHER * limit // max(1, len(lists)))
         while lists:
             for place, each in enumerate(lists):
                 if best.takes(each.last):
@@ -456,15 +458,17 @@ class _Walker:
         dated, known = self._asked.at is not None, self._known is not None
         return [
             (row.id, row.number)
-            for by_name, asked in parted(self._connection, RARE_IDS, names, self._graphs)
-            for row in self._connection.execute(PLACES[by_name, dated, known], {**self._given, **asked})
+            for by_name, traversal in parted(self._connection, RARE_IDS, names, self._graphs)
+            for row in self._connection.execute(PLACES[by_name, dated, known], {**self._given, **traversal})
         ]
 
     def _read(self, each: _Edges, size: int, best: _Best) -> None:
         """Read some more edges of a node."""
-        asked = self._asked
-        statement = READINGS[each.back, bool(asked.types), asked.at is not None, self._known is not None]
-        given = {**self._given, "near": each.near, "most": size, "skipped": each.read}
+        traversal = self._asked
+        statement = READINGS[
+            each.back, bool(traversal.types), traversal.at is not None, self._known is not None
+        ]
+        given = {**self._given, "near": each.near, "maximum": size, "skipped": each.read}
         rows = self._connection.execute(statement, given).all()
         for name, weight, type in rows:
             cost = -(each.decay * weight)

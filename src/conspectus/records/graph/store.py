@@ -43,13 +43,13 @@ from conspectus.records.core.transactions import FEW, SqlStore, Transactions, re
 from conspectus.records.graph import reads, writes
 from conspectus.records.graph.reads import (
     at,
-    called,
     edge_page,
     edges_by_id,
     event_list,
-    named_like,
     node_page,
     nodes_by_id,
+    nodes_by_name,
+    nodes_by_terms,
     summary,
 )
 from conspectus.records.graph.rows import HERE, event_values, prove
@@ -89,12 +89,12 @@ def merge(
     for name in asked:
         if name not in found:
             raise NotFound("node", name)
-    kept, gone = found[keep], [found[name] for name in asked if name != keep]
+    target, merged = found[keep], [found[name] for name in asked if name != keep]
     number = allocate(connection, "graph_event", 1)
     connection.execute(insert(events), event_values(graph, number, event))
-    _lead(connection, number, kept, gone)
-    _call(connection, number, kept, gone)
-    aside = update(nodes).where(nodes.c.number.in_([row.number for row in gone]))
+    _lead(connection, number, target, merged)
+    _call(connection, number, target, merged)
+    aside = update(nodes).where(nodes.c.number.in_([row.number for row in merged]))
     connection.execute(aside.values(aside=number))
     return nodes_by_id(connection, [graph], [keep])[0]
 
@@ -112,13 +112,13 @@ def split(connection: Connection, graph: SourceId, merge: int, event: NodeEvent)
     _require_last(connection, record)
     for name in _nodes(connection, graph, others, where=HERE):
         raise Conflict("node", name, "exists again")
-    kept = _nodes(connection, graph, [keep], where=HERE).get(keep)
-    if kept is None:
+    target = _nodes(connection, graph, [keep], where=HERE).get(keep)
+    if target is None:
         raise NotFound("node", keep)
-    gone = _nodes(connection, graph, others, where=merge)
+    merged = _nodes(connection, graph, others, where=merge)
     connection.execute(update(nodes).where(nodes.c.aside == merge).values(aside=HERE))
-    _lead_back(connection, merge, {row.number: row.id for row in gone.values()})
-    _call_back(connection, merge, kept)
+    _lead_back(connection, merge, {row.number: row.id for row in merged.values()})
+    _call_back(connection, merge, target)
     connection.execute(update(events).where(events.c.number == merge).values(undone=1))
     number = allocate(connection, "graph_event", 1)
     connection.execute(insert(events), event_values(graph, number, event))
@@ -138,20 +138,20 @@ def _nodes(
 def _lead(
     connection: Connection,
     merge: int,
-    kept: Row[*tuple[Any, ...]],
-    gone: Sequence[Row[*tuple[Any, ...]]],
+    survivor: Row[*tuple[Any, ...]],
+    merged: Sequence[Row[*tuple[Any, ...]]],
 ) -> None:
     """Have the edges of the others lead to the kept node, or take them out."""
-    numbers = {row.number for row in gone}
-    together = numbers | {kept.number}
+    numbers = {row.number for row in merged}
+    together = numbers | {survivor.number}
     touching = {
         row.number: row
         for block in blocks(sorted(numbers))
         for row in connection.execute(_TOUCHING, {"ids": block})
     }
     for row in touching.values():
-        source = (kept.number, kept.id) if row.source in numbers else (row.source, row.source_id)
-        target = (kept.number, kept.id) if row.target in numbers else (row.target, row.target_id)
+        source = (survivor.number, survivor.id) if row.source in numbers else (row.source, row.source_id)
+        target = (survivor.number, survivor.id) if row.target in numbers else (row.target, row.target_id)
         name = edge_id(row.graph, source[1], target[1], row.type, to_moment(row.valid_from))
         same = connection.execute(_SAME, {"name": name}).scalar()
         loop = row.source != row.target and {row.source, row.target} <= together
@@ -185,23 +185,25 @@ def _prove(connection: Connection, merge: int, edge: int, same: int) -> None:
 def _call(
     connection: Connection,
     merge: int,
-    kept: Row[*tuple[Any, ...]],
-    gone: Sequence[Row[*tuple[Any, ...]]],
+    target: Row[*tuple[Any, ...]],
+    removed: Sequence[Row[*tuple[Any, ...]]],
 ) -> None:
     """Make the remaining node searchable by the names of the others, and independent of documents."""
     came = [
         alias
-        for row in gone
+        for row in removed
         for alias in (row.name, *json.loads(row.aliases), *(alias for _, alias in json.loads(row.merged)))
     ]
-    merged = json.loads(kept.merged) + [[merge, alias] for alias in dict.fromkeys(came) if alias != kept.name]
+    merged = json.loads(target.merged) + [
+        [merge, alias] for alias in dict.fromkeys(came) if alias != target.name
+    ]
     as_json = json.dumps(merged, ensure_ascii=False)
-    connection.execute(update(nodes).where(nodes.c.number == kept.number).values(merged=as_json, passing=0))
+    connection.execute(update(nodes).where(nodes.c.number == target.number).values(merged=as_json, passing=0))
     for table, word in _WORDS:
-        own = set(connection.execute(select(word).where(table.c.node == kept.number)).scalars())
-        theirs = select(word).where(table.c.node.in_([row.number for row in gone])).distinct()
+        own = set(connection.execute(select(word).where(table.c.node == target.number)).scalars())
+        theirs = select(word).where(table.c.node.in_([row.number for row in removed])).distinct()
         rows = [
-            {"graph": kept.graph, word.name: each, "node": kept.number, "merge": merge}
+            {"graph": target.graph, word.name: each, "node": target.number, "merge": merge}
             for each in connection.execute(theirs).scalars()
             if each not in own
         ]
@@ -247,21 +249,21 @@ def _lead_back(connection: Connection, merge: int, back: dict[int, str]) -> None
     connection.execute(delete(nodes).where(nodes.c.number.in_(back), nodes.c.passing == 1, ~left))
 
 
-def _call_back(connection: Connection, merge: int, kept: Row[*tuple[Any, ...]]) -> None:
+def _call_back(connection: Connection, merge: int, target: Row[*tuple[Any, ...]]) -> None:
     """Take away the names that came with a merge."""
-    left = [[number, alias] for number, alias in json.loads(kept.merged) if number != merge]
+    left = [[number, alias] for number, alias in json.loads(target.merged) if number != merge]
     as_json = json.dumps(left, ensure_ascii=False)
-    connection.execute(update(nodes).where(nodes.c.number == kept.number).values(merged=as_json))
+    connection.execute(update(nodes).where(nodes.c.number == target.number).values(merged=as_json))
     for table, _ in _WORDS:
-        connection.execute(delete(table).where(table.c.node == kept.number, table.c.merge == merge))
+        connection.execute(delete(table).where(table.c.node == target.number, table.c.merge == merge))
 
 
 class SqlGraphs(SqlStore):
     """Every method of the port `Graphs` as one transaction; a walk reaches at most `most` nodes."""
 
-    def __init__(self, transactions: Transactions, *, most: int = 10_000) -> None:
+    def __init__(self, transactions: Transactions, *, maximum: int = 10_000) -> None:
         super().__init__(transactions)
-        self._most = most
+        self._maximum = maximum
 
     async def add(self, adding: Adding) -> Sequence[GraphWritten]:
         """Store nodes, then edges, all or nothing. Raises NotFound and DanglingEdges."""
@@ -272,8 +274,8 @@ class SqlGraphs(SqlStore):
     nodes = reading(node_page)
     edges = reading(edge_page)
     edges_by_id = reading(edges_by_id)
-    called = reading(called)
-    named_like = reading(named_like)
+    nodes_by_name = reading(nodes_by_name)
+    nodes_by_terms = reading(nodes_by_terms)
 
     async def walk(
         self,
@@ -284,9 +286,9 @@ class SqlGraphs(SqlStore):
         known: datetime | None = None,
     ) -> Sequence[Neighbor]:
         """The nodes that can be reached from any of the starts, nearest first and then by decay."""
-        bounds = reads.Bounds(self._most, known)
+        bounds = reads.Bounds(self._maximum, known)
         return await self.transactions.read(
-            partial(reads.walk, graphs=graphs, starts=starts, asked=walk, bounds=bounds)
+            partial(reads.walk, graphs=graphs, starts=starts, traversal=walk, bounds=bounds)
         )
 
     delete_nodes = writing(delete_nodes, long=True)

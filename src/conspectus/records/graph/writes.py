@@ -81,17 +81,17 @@ def _add_nodes(connection: Connection, adding: Adding) -> list[GraphWritten]:
     written = []
     for node in adding.nodes:
         key = (node.graph.id, node.id)
-        given = node_values(node, passing=node.id in adding.passing)
-        known = stored.get(key)
-        if known is None:
-            stored[key] = fresh[key] = given
-        elif not given["passing"] and (new_values := _changes(known, given)):
-            known.update(new_values)
+        new = node_values(node, passing=node.id in adding.passing)
+        before = stored.get(key)
+        if before is None:
+            stored[key] = fresh[key] = new
+        elif not new["passing"] and (new_values := _changes(before, new)):
+            before.update(new_values)
             if key not in fresh:
-                changed[key] = known
+                changed[key] = before
         else:
-            given = known
-        outcome: WriteOutcome = "added" if known is None else "unchanged" if given is known else "updated"
+            new = before
+        outcome: WriteOutcome = "added" if before is None else "unchanged" if new is before else "updated"
         written.append(GraphWritten(node.id, outcome))
     _insert_nodes(connection, list(fresh.values()))
     _change_nodes(connection, list(changed.values()))
@@ -112,12 +112,12 @@ def _stored_nodes(connection: Connection, adding: Adding) -> dict[tuple[str, str
     }
 
 
-def _changes(known: Values, given: Values) -> Values:
+def _changes(stored: Values, new: Values) -> Values:
     """The changed columns of a stored node; empty if it is given as it is."""
-    new_values = {name: given[name] for name in NODE_FIELDS if given[name] != known[name]}
-    if known["passing"]:
+    new_values = {name: new[name] for name in NODE_FIELDS if new[name] != stored[name]}
+    if stored["passing"]:
         new_values["passing"] = 0
-    return {**new_values, "updated": given["updated"]} if new_values else {}
+    return {**new_values, "updated": new["updated"]} if new_values else {}
 
 
 def _insert_nodes(connection: Connection, rows: Sequence[Values]) -> None:
@@ -179,10 +179,10 @@ def _add_edges(connection: Connection, adding: Adding) -> list[GraphWritten]:
     return written
 
 
-def _ends(connection: Connection, given: Sequence[Edge]) -> dict[tuple[str, str], int]:
+def _ends(connection: Connection, new: Sequence[Edge]) -> dict[tuple[str, str], int]:
     """The numbers of the ends of edges. Raises DanglingEdges."""
     asked: dict[str, dict[str, None]] = {}
-    for edge in given:
+    for edge in new:
         asked.setdefault(edge.graph.id, {}).update({edge.source: None, edge.target: None})
     found = {
         (graph, name): number
@@ -196,8 +196,8 @@ def _ends(connection: Connection, given: Sequence[Edge]) -> dict[tuple[str, str]
     return found
 
 
-def _require_documents(connection: Connection, given: Iterable[Edge]) -> None:
-    asked = list(dict.fromkeys(each.evidence for each in given if each.evidence is not None))
+def _require_documents(connection: Connection, new: Iterable[Edge]) -> None:
+    asked = list(dict.fromkeys(each.evidence for each in new if each.evidence is not None))
     found = {
         name for block in blocks(asked) for name in connection.execute(_DOCUMENTS, {"ids": block}).scalars()
     }
@@ -234,9 +234,9 @@ class _Desk:
 
     def put(self, edge: Edge, row: Values) -> GraphWritten:
         """Store an edge or change the stored one."""
-        known = self._stored.get(edge.id)
-        if known is not None:
-            return self._change(edge, known, row)
+        stored = self._stored.get(edge.id)
+        if stored is not None:
+            return self._change(edge, stored, row)
         self._stored[edge.id] = row
         self._fresh.append(row)
         self._prove(row, edge.evidence)
@@ -245,24 +245,24 @@ class _Desk:
         self.flush()
         return GraphWritten(edge.id, "added", self._end(row))
 
-    def _change(self, edge: Edge, known: Values, given: Values) -> GraphWritten:
-        new_values = _edge_changes(known, given)
-        proved = self._prove(known, edge.evidence)
+    def _change(self, edge: Edge, stored: Values, new: Values) -> GraphWritten:
+        new_values = _edge_changes(stored, new)
+        proved = self._prove(stored, edge.evidence)
         if new_values:
             self.flush()
-            known |= new_values
-            self._connection.execute(_CHANGE_EDGE.values(new_values), {"at": known["number"]})
-        ending = known["single"] and not new_values.keys().isdisjoint({"single", "valid_until"})
-        closed = self._end(known) if ending else ()
+            stored |= new_values
+            self._connection.execute(_CHANGE_EDGE.values(new_values), {"at": stored["number"]})
+        ending = stored["single"] and not new_values.keys().isdisjoint({"single", "valid_until"})
+        closed = self._end(stored) if ending else ()
         seen = proved or "updated" in new_values
         return GraphWritten(edge.id, "updated" if seen else "unchanged", closed)
 
     def _prove(self, row: Values, document: str | None) -> bool:
         """Whether the document is a new one for the edge; it is kept then."""
-        known = self._proofs.setdefault(row["id"], set())
-        if document is None or document in known:
+        stored = self._proofs.setdefault(row["id"], set())
+        if document is None or document in stored:
             return False
-        known.add(document)
+        stored.add(document)
         self._proved.append((row, document))
         return True
 
@@ -295,16 +295,16 @@ class _Desk:
         self._fresh, self._proved = [], []
 
 
-def _edge_changes(known: Values, given: Values) -> Values:
+def _edge_changes(stored: Values, new: Values) -> Values:
     """The changed columns of a stored edge; one that another ended stays ended if no end is given."""
-    new_values = {name: given[name] for name in ("weight", "properties") if given[name] != known[name]}
-    ends = given["valid_until"]
-    if ends != known["valid_until"] and not (ends is None and known["closed_by"] is not None):
+    new_values = {name: new[name] for name in ("weight", "properties") if new[name] != stored[name]}
+    ends = new["valid_until"]
+    if ends != stored["valid_until"] and not (ends is None and stored["closed_by"] is not None):
         new_values |= {"valid_until": ends, "closed_by": None}
-        new_values["began"] = began(known["valid_from"], known["recorded"], ends)
+        new_values["began"] = began(stored["valid_from"], stored["recorded"], ends)
     if new_values:
-        new_values["updated"] = given["updated"]
-    return new_values | {name: 1 for name in ("single", "stands") if given[name] > known[name]}
+        new_values["updated"] = new["updated"]
+    return new_values | {name: 1 for name in ("single", "stands") if new[name] > stored[name]}
 
 
 _NODES_NAMED = select(nodes.c.number).where(

@@ -49,7 +49,7 @@ class Lease:
 
     def __init__(self, transactions: Transactions, name: str, *, seconds: float, holder: str) -> None:
         self.fence = 0
-        self._beside = transactions.beside
+        self._beside = transactions.autocommitted
         self._name = name
         self._seconds = seconds
         self._holder = holder

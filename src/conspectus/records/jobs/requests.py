@@ -35,11 +35,11 @@ from conspectus.errors import (
 )
 from conspectus.model.ids import UserId
 from conspectus.model.jobs import EmbeddingRequest, RequestTotals
-from conspectus.ports.chat import RemoteChatEvent, Utterance
+from conspectus.ports.chat import AnswerFrames, RemoteChatEvent
 from conspectus.ports.jobs import RateCount
 from conspectus.records.core.dialects import MICROSECONDS, DatabaseTime, time_in, total
-from conspectus.records.core.transactions import SqlStore, Transactions, beside, reading
-from conspectus.records.tables.jobs import allowances, replays, spoken, spoken_frames
+from conspectus.records.core.transactions import SqlStore, Transactions, autocommitted, reading
+from conspectus.records.tables.jobs import allowances, chat_answers, chat_frames, replays
 from conspectus.records.tables.jobs import embedding_requests as requests
 from conspectus.text.times import from_microseconds, to_microseconds
 
@@ -50,11 +50,11 @@ class SqlRateCounters:
     """The port `RateCounters` by statements that wait for no writer."""
 
     def __init__(self, transactions: Transactions) -> None:
-        self._beside = transactions.beside
+        self._beside = transactions.autocommitted
 
-    async def take(self, name: str, count: int, *, most: int) -> RateCount:
+    async def take(self, name: str, count: int, *, maximum: int) -> RateCount:
         """Take so much of what a name may have this minute: all of it, or nothing."""
-        work = partial(_take, name=name, count=count, most=most)
+        work = partial(_take, name=name, count=count, maximum=maximum)
         try:
             return await self._beside(work)
         except Conflict:
@@ -62,16 +62,16 @@ class SqlRateCounters:
             return await self._beside(work)
 
 
-def _take(connection: Connection, name: str, count: int, most: int) -> RateCount:
+def _take(connection: Connection, name: str, count: int, maximum: int) -> RateCount:
     now: int = connection.execute(select(DatabaseTime())).scalar_one()
     minute, left = now // MINUTE, (MINUTE - now % MINUTE) / MICROSECONDS
     here = allowances.c.name == name
     if connection.execute(select(allowances.c.name).where(here)).first() is None:
-        connection.execute(insert(allowances).values(name=name, minute=minute, taken=0))
+        connection.execute(insert(allowances).values(name=name, minute=minute, used=0))
     same = allowances.c.minute == minute
-    more = case((same, allowances.c.taken + count), else_=count)
-    enough = update(allowances).where(here, or_(~same, allowances.c.taken + count <= most))
-    return RateCount(connection.execute(enough.values(minute=minute, taken=more)).rowcount == 1, left)
+    more = case((same, allowances.c.used + count), else_=count)
+    enough = update(allowances).where(here, or_(~same, allowances.c.used + count <= maximum))
+    return RateCount(connection.execute(enough.values(minute=minute, used=more)).rowcount == 1, left)
 
 
 _LAST = select(func.coalesce(func.max(requests.c.id), 0))
@@ -244,11 +244,11 @@ def _finish(connection: Connection, claim: ColumnElement[bool], answer: Mapping[
     if answer is None:
         _unanswered(connection, claim)
         return
-    told, kept = json.dumps(answer, ensure_ascii=False, allow_nan=False), update(replays).where(claim)
+    body, kept = json.dumps(answer, ensure_ascii=False, allow_nan=False), update(replays).where(claim)
     if answer.get("plain"):
-        connection.execute(kept.values(answer=told, stored=PLAIN))
+        connection.execute(kept.values(answer=body, stored=PLAIN))
     else:
-        connection.execute(kept.values(answer=case((replays.c.stored == ERASED, LOST), else_=told)))
+        connection.execute(kept.values(answer=case((replays.c.stored == ERASED, LOST), else_=body)))
 
 
 def _renew(connection: Connection, claims: list[dict[str, Any]], seconds: float) -> None:
@@ -274,77 +274,88 @@ def _forget(connection: Connection, before: datetime) -> int:
 
 def _begin_chat(connection: Connection, stream: str, person: UserId) -> None:
     """Let others know of an answer."""
-    row = {"stream": stream, "person": person, "documents": "[]", "frames": 0, "over": 0, "heard": 0}
-    connection.execute(insert(spoken).values(**row, written=DatabaseTime()))
+    row = {"stream": stream, "person": person, "documents": "[]", "frames": 0, "finished": 0, "read_at": 0}
+    connection.execute(insert(chat_answers).values(**row, written=DatabaseTime()))
 
 
 def _pulse(connection: Connection, streams: Sequence[str]) -> dict[str, float]:
-    chosen = spoken.c.stream.in_(streams)
-    connection.execute(update(spoken).where(chosen).values(written=DatabaseTime()))
-    found = connection.execute(select(spoken.c.stream, DatabaseTime() - spoken.c.heard).where(chosen))
+    chosen = chat_answers.c.stream.in_(streams)
+    connection.execute(update(chat_answers).where(chosen).values(written=DatabaseTime()))
+    found = connection.execute(
+        select(chat_answers.c.stream, DatabaseTime() - chat_answers.c.read_at).where(chosen)
+    )
     return {stream: ago / MICROSECONDS for stream, ago in found}
 
 
-def _say(connection: Connection, utterance: Utterance) -> None:
+def _publish(connection: Connection, utterance: AnswerFrames) -> None:
     """Keep what is new of an answer."""
     named = [
         {"stream": utterance.stream, "number": utterance.first + place, "frame": frame}
         for place, frame in enumerate(utterance.frames)
     ]
-    if connection.execute(select(spoken.c.stream).where(spoken.c.stream == utterance.stream)).first() is None:
+    if (
+        connection.execute(
+            select(chat_answers.c.stream).where(chat_answers.c.stream == utterance.stream)
+        ).first()
+        is None
+    ):
         return
     if named:
-        connection.execute(insert(spoken_frames), named)
-    values: dict[str, Any] = {"frames": utterance.first + len(named), "over": int(utterance.over)}
+        connection.execute(insert(chat_frames), named)
+    values: dict[str, Any] = {"frames": utterance.first + len(named), "finished": int(utterance.finished)}
     values |= {"documents": json.dumps(utterance.documents), "written": DatabaseTime()}
-    connection.execute(update(spoken).where(spoken.c.stream == utterance.stream).values(values))
+    connection.execute(update(chat_answers).where(chat_answers.c.stream == utterance.stream).values(values))
 
 
-def _overheard(connection: Connection, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
-    own = (spoken.c.stream == stream, spoken.c.person == person)
-    row = connection.execute(select(spoken, DatabaseTime() - spoken.c.written).where(*own)).one_or_none()
+def _read_chat(connection: Connection, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
+    own = (chat_answers.c.stream == stream, chat_answers.c.person == person)
+    row = connection.execute(
+        select(chat_answers, DatabaseTime() - chat_answers.c.written).where(*own)
+    ).one_or_none()
     if row is None:
         return None
-    chosen = (spoken_frames.c.stream == stream, spoken_frames.c.number >= first)
-    ordered = select(spoken_frames.c.frame).where(*chosen, spoken_frames.c.number < row.frames)
-    frames = connection.execute(ordered.order_by(spoken_frames.c.number)).scalars().all()
+    chosen = (chat_frames.c.stream == stream, chat_frames.c.number >= first)
+    ordered = select(chat_frames.c.frame).where(*chosen, chat_frames.c.number < row.frames)
+    frames = connection.execute(ordered.order_by(chat_frames.c.number)).scalars().all()
     if len(frames) < row.frames - first:
         return None
     silent = float(row[-1]) / MICROSECONDS
     return RemoteChatEvent(
-        tuple(frames), row.frames, bool(row.over), tuple(json.loads(row.documents)), silent
+        tuple(frames), row.frames, bool(row.finished), tuple(json.loads(row.documents)), silent
     )
 
 
-def _hear(connection: Connection, stream: str) -> None:
-    connection.execute(update(spoken).where(spoken.c.stream == stream).values(heard=DatabaseTime()))
+def _count_reader(connection: Connection, stream: str) -> None:
+    connection.execute(
+        update(chat_answers).where(chat_answers.c.stream == stream).values(read_at=DatabaseTime())
+    )
 
 
 def _forget_chats(connection: Connection, streams: Sequence[str] = (), *, older: float | None = None) -> None:
     """Delete answers, and with `older` all that were not updated for so many seconds."""
     chosen = list(streams)
     if older is not None:
-        late = spoken.c.written < DatabaseTime() - int(older * MICROSECONDS)
-        chosen += connection.execute(select(spoken.c.stream).where(late)).scalars().all()
+        late = chat_answers.c.written < DatabaseTime() - int(older * MICROSECONDS)
+        chosen += connection.execute(select(chat_answers.c.stream).where(late)).scalars().all()
     for stream in chosen:
-        connection.execute(delete(spoken).where(spoken.c.stream == stream))
+        connection.execute(delete(chat_answers).where(chat_answers.c.stream == stream))
 
 
 class SqlChatRegistry(SqlStore):
     """The port `ChatRegistry` with statements that do not wait for writers; the port documents them."""
 
-    begin = beside(_begin_chat)
-    say = beside(_say)
-    forget = beside(_forget_chats)
+    begin = autocommitted(_begin_chat)
+    publish = autocommitted(_publish)
+    forget = autocommitted(_forget_chats)
 
     async def pulse(self, streams: Sequence[str]) -> Mapping[str, float]:
         """Let others know that these are still made; seconds since each was passed on elsewhere."""
-        return await self.transactions.beside(partial(_pulse, streams=streams)) if streams else {}
+        return await self.transactions.autocommitted(partial(_pulse, streams=streams)) if streams else {}
 
-    async def overhear(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
+    async def read_remote(self, stream: str, person: UserId, first: int) -> RemoteChatEvent | None:
         """An answer of this person from a frame on; None if there is none."""
-        read = partial(_overheard, stream=stream, person=person, first=first)
+        read = partial(_read_chat, stream=stream, person=person, first=first)
         found = await self.transactions.read(read)
         if found is not None:
-            await self.transactions.beside(partial(_hear, stream=stream))
+            await self.transactions.autocommitted(partial(_count_reader, stream=stream))
         return found

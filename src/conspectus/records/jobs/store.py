@@ -229,21 +229,21 @@ class SqlJobFiles:
 
     def __init__(self, transactions: Transactions, folder: Path, clock: Clock) -> None:
         self._read = transactions.read
-        self._beside = transactions.beside
+        self._beside = transactions.autocommitted
         self._folder = folder
         self._clock = clock
 
-    async def keep_secret(self, job: JobId, secret: Metadata) -> None:
+    async def store_secret(self, job: JobId, secret: Metadata) -> None:
         """Keep it where only those who may read the database can read it. Raises StorageError."""
-        row = {"job": job, "secret": json.dumps(dict(secret)), "kept": self._now()}
+        row = {"job": job, "secret": json.dumps(dict(secret)), "stored": self._now()}
         await self._beside(partial(_insert, table=job_secrets, row=row))
 
     async def secret(self, job: JobId) -> Metadata | None:
         """The stored value; None if there is none, or it was deleted."""
-        kept = await self._read(partial(_secret, job=job))
-        return None if kept is None else json.loads(kept)
+        stored = await self._read(partial(_secret, job=job))
+        return None if stored is None else json.loads(stored)
 
-    async def keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+    async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
         """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
         async with AsyncExitStack() as unless_kept:
             unless_kept.push_async_callback(self.drop, job)
@@ -251,7 +251,7 @@ class SqlJobFiles:
                 parts = _parts(upload)
                 place = 0
                 while (data := await asyncio.to_thread(next, parts, None)) is not None:
-                    row = {"job": job, "file": number, "part": place, "data": data, "kept": self._now()}
+                    row = {"job": job, "file": number, "part": place, "data": data, "stored": self._now()}
                     await self._beside(partial(_insert, table=job_files, row=row))
                     place += 1
             unless_kept.pop_all()
@@ -345,6 +345,8 @@ def _part(connection: Connection, job: JobId, file: int, part: int) -> bytes:
 
 
 def _holders(connection: Connection) -> dict[JobId, datetime]:
-    kept = union_all(*(select(table.c.job, table.c.kept) for table in (job_secrets, job_files))).subquery()
-    newest = select(kept.c.job, func.max(kept.c.kept)).group_by(kept.c.job)
+    stored = union_all(
+        *(select(table.c.job, table.c.stored) for table in (job_secrets, job_files))
+    ).subquery()
+    newest = select(stored.c.job, func.max(stored.c.stored)).group_by(stored.c.job)
     return {JobId(job): from_microseconds(moment) for job, moment in connection.execute(newest)}

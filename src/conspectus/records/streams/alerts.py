@@ -57,15 +57,15 @@ Timed = tuple[int, int, Match]
 """A match with its times in microseconds."""
 
 
-def _put(connection: Connection, alert: Alert, *, most: int) -> Alert:
+def _put(connection: Connection, alert: Alert, *, maximum: int) -> Alert:
     """Store it, or change the stored one of that id. Raises NotFound or TooLarge."""
     newest, _ = state(connection, CollectionId(alert.collection))
     stored = _alert(connection, alert.id)
     if stored is None:
         owned = select(func.count()).select_from(alerts).where(alerts.c.owner == alert.owner)
         count = connection.execute(owned).scalar_one()
-        if count >= most:
-            raise TooLarge("alerts", size=count + 1, limit=most, unit="alerts")
+        if count >= maximum:
+            raise TooLarge("alerts", size=count + 1, limit=maximum, unit="alerts")
         fresh = replace(alert, checked=newest)
         since = connection.execute(_CHUNKS, {"of": alert.collection}).scalar() or 0
         connection.execute(insert(alerts), {**_values(fresh), "since": since})
@@ -142,15 +142,15 @@ def _new_runs(connection: Connection, alert: Alert, source: SourceId, timed: lis
     gap = round(alert.gap_seconds * MICROSECONDS)
     earliest, latest = min(start for start, *_ in timed) - gap, max(end for _, end, _ in timed) + gap
     about = {"of": alert.id, "stream": source, "earliest": earliest, "latest": latest}
-    known = connection.execute(_ABOUT, about).all()
-    spans = [(each.occurred_start, each.occurred_end) for each in known]
+    event = connection.execute(_ABOUT, about).all()
+    spans = [(each.occurred_start, each.occurred_end) for each in event]
     spans += [(start, end) for start, end, _ in timed]
     fresh = []
     for run in runs(spans, gap=gap):
         whole = (spans[run[0]][0], max(spans[place][1] for place in run))
-        existing = [known[place] for place in run if place < len(known)]
+        existing = [event[place] for place in run if place < len(event)]
         if not existing:
-            match = timed[run[0] - len(known)][2]
+            match = timed[run[0] - len(event)][2]
             occurred = Period(from_microseconds(whole[0]), from_microseconds(whole[1]))
             fresh.append(replace(match, occurred=occurred))
         elif len(existing) < len(run):
@@ -158,10 +158,10 @@ def _new_runs(connection: Connection, alert: Alert, source: SourceId, timed: lis
     return fresh
 
 
-def _lengthen(connection: Connection, known: Row[*tuple[Any, ...]], whole: tuple[int, int]) -> None:
-    if whole != (known.occurred_start, known.occurred_end):
+def _lengthen(connection: Connection, event: Row[*tuple[Any, ...]], whole: tuple[int, int]) -> None:
+    if whole != (event.occurred_start, event.occurred_end):
         longer = _LONGER.values(occurred_start=whole[0], occurred_end=whole[1])
-        connection.execute(longer, {"at": known.number})
+        connection.execute(longer, {"at": event.number})
 
 
 def _row(alert: Alert, match: Match, now: datetime) -> dict[str, Any]:

@@ -84,7 +84,7 @@ def _borders(connection: Connection, source: SourceId, recipe: str) -> list[Summ
     ]
 
 
-def _keep_borders(
+def _set_boundaries(
     connection: Connection, source: SourceId, recipe: str, borders: Sequence[SummaryBounds]
 ) -> None:
     """Store them in place of those that there were."""
@@ -157,9 +157,9 @@ class SqlSummaries(SqlStore):
     """The methods of the port `Summaries`, each as one transaction; the port documents them."""
 
     text = reading(_text)
-    keep = writing(_keep)
+    add = writing(_keep)
     borders = reading(_borders)
-    keep_borders = writing(_keep_borders)
+    set_boundaries = writing(_set_boundaries)
     tidy = writing(_tidy)
     vectors = reading(_vectors)
     standing = reading(_standing)

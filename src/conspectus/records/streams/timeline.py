@@ -28,10 +28,14 @@ from conspectus.ports.streams import EntityOccurrence, Extent, Span, Spot, Timel
 from conspectus.records.core.dialects import members, text_of
 from conspectus.records.core.reads import with_texts
 from conspectus.records.core.rows import DOCUMENT_COLUMNS, blocks, from_cursor, to_cursor, to_document
-from conspectus.records.tables.core import SEEN, documents
+from conspectus.records.tables.core import IS_CAPTION_OR_EVENT, documents
 from conspectus.text.times import from_microseconds, to_microseconds
 
-_OF_STREAM = (documents.c.source == bindparam("source"), documents.c.kind == bindparam("kind"), SEEN)
+_OF_STREAM = (
+    documents.c.source == bindparam("source"),
+    documents.c.kind == bindparam("kind"),
+    IS_CAPTION_OR_EVENT,
+)
 _DATED = documents.c.occurred_start.is_not(None)
 _BY_TIME = (
     documents.c.occurred_start,
@@ -43,7 +47,7 @@ _BY_NUMBER = (documents.c.order_sequence, documents.c.key)
 _LENGTH = documents.c.occurred_end - documents.c.occurred_start
 _LONGEST_CAPTION = (
     select(_LENGTH)
-    .where(documents.c.source == bindparam("source"), SEEN, _LENGTH.is_not(None))
+    .where(documents.c.source == bindparam("source"), IS_CAPTION_OR_EVENT, _LENGTH.is_not(None))
     .order_by(_LENGTH.desc())
     .limit(1)
 )
@@ -60,7 +64,7 @@ _SPOTS = select(
     documents.c.id, documents.c.occurred_start, documents.c.occurred_end, documents.c.sequence
 ).where(
     documents.c.source == bindparam("source"),
-    SEEN,
+    IS_CAPTION_OR_EVENT,
     documents.c.occurred_start >= bindparam("earliest"),
     documents.c.occurred_start < bindparam("end"),
     or_(
@@ -107,7 +111,9 @@ def stretches(
     """The documents in any of the spans, each once, in the order of time."""
     bounds = [and_(true(), *numbered(span), *timed(connection, source, span)) for span in spans]
     inside = or_(false(), *bounds)
-    chosen = select(*DOCUMENT_COLUMNS).where(documents.c.source == source, SEEN, _DATED, inside)
+    chosen = select(*DOCUMENT_COLUMNS).where(
+        documents.c.source == source, IS_CAPTION_OR_EVENT, _DATED, inside
+    )
     order = [column.desc() for column in _BY_TIME] if last else _BY_TIME
     rows = connection.execute(chosen.order_by(*order).limit(limit)).all()
     return with_texts(connection, [to_document(row) for row in (reversed(rows) if last else rows)])
@@ -228,11 +234,15 @@ def _given(connection: Connection, source: SourceId, span: Span) -> CompoundSele
     here = documents.c.source == source
     bounds = [*numbered(span), *timed(connection, source, span)]
     entities = members(documents.c.metadata, ENTITIES)
-    named = select(*_SHOWN, text_of(entities).label("name")).select_from(documents).join(entities, SEEN)
+    named = (
+        select(*_SHOWN, text_of(entities).label("name"))
+        .select_from(documents)
+        .join(entities, IS_CAPTION_OR_EVENT)
+    )
     speakers = select(*_SHOWN, documents.c.author.label("name"))
     return union(
-        named.where(here, SEEN, *bounds, text_of(entities).is_not(None)),
-        speakers.where(here, SEEN, *bounds, documents.c.author.is_not(None)),
+        named.where(here, IS_CAPTION_OR_EVENT, *bounds, text_of(entities).is_not(None)),
+        speakers.where(here, IS_CAPTION_OR_EVENT, *bounds, documents.c.author.is_not(None)),
     )
 
 

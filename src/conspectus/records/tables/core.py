@@ -119,7 +119,7 @@ documents = Table(
 
 THREADED = text("thread IS NOT NULL AND chunks > 0")
 DATED = text("occurred_start IS NOT NULL AND chunks > 0")
-SEEN = text("kind IN ('caption', 'event')")
+IS_CAPTION_OR_EVENT = text("kind IN ('caption', 'event')")
 CHILD = text("parent IS NOT NULL")
 PENDING = text("status = 'pending'")
 REMEMBERED = text("kind = 'memory'")
@@ -152,13 +152,13 @@ Index(
     documents.c.order_sequence,
     documents.c.key,
     documents.c.kind,
-    sqlite_where=SEEN,
+    sqlite_where=IS_CAPTION_OR_EVENT,
 )
 Index(
     "ix_documents_longest",
     documents.c.source,
     documents.c.occurred_end - documents.c.occurred_start,
-    sqlite_where=SEEN,
+    sqlite_where=IS_CAPTION_OR_EVENT,
 )
 Index(
     "ix_documents_pending",
@@ -247,7 +247,7 @@ retentions = Table(
     Column("collection", ForeignKey("collections.id", ondelete="CASCADE"), nullable=False),
     Column("begins", String, nullable=False),
     Column("days", Float),
-    Column("most", Number),
+    Column("max_count", Number),
     Column("owner", String, nullable=False),
     Column("ran", Number),
     Index(None, "collection", "begins"),

@@ -75,23 +75,23 @@ replays = Table(
 )
 
 
-spoken = Table(
-    "spoken",
+chat_answers = Table(
+    "chat_answers",
     metadata,
     Column("stream", String, primary_key=True),
     Column("person", String, nullable=False),
     Column("documents", Text, nullable=False),
     Column("frames", Number, nullable=False),
-    Column("over", Integer, nullable=False),
+    Column("finished", Integer, nullable=False),
     Column("written", Number, nullable=False),
-    Column("heard", Number, nullable=False),
+    Column("read_at", Number, nullable=False),
 )
-"""`written` and `heard` are when the process that makes it, and one that passes it on, were there last."""
+"""`written` and `read_at` are when the process that produces it, and one that forwards it, last did so."""
 
-spoken_frames = Table(
-    "spoken_frames",
+chat_frames = Table(
+    "chat_frames",
     metadata,
-    Column("stream", ForeignKey("spoken.stream", ondelete="CASCADE"), primary_key=True),
+    Column("stream", ForeignKey("chat_answers.stream", ondelete="CASCADE"), primary_key=True),
     Column("number", Number, primary_key=True, autoincrement=False),
     Column("frame", LargeBinary, nullable=False),
 )
@@ -102,7 +102,7 @@ job_secrets = Table(
     metadata,
     Column("job", String, primary_key=True),
     Column("secret", Text, nullable=False),
-    Column("kept", Number, nullable=False),
+    Column("stored", Number, nullable=False),
 )
 
 job_files = Table(
@@ -112,7 +112,7 @@ job_files = Table(
     Column("file", Integer, primary_key=True, autoincrement=False),
     Column("part", Integer, primary_key=True, autoincrement=False),
     Column("data", LargeBinary, nullable=False),
-    Column("kept", Number, nullable=False),
+    Column("stored", Number, nullable=False),
 )
 """A file in parts, of which the first may be empty."""
 
@@ -131,7 +131,7 @@ allowances = Table(
     metadata,
     Column("name", String, primary_key=True),
     Column("minute", Number, nullable=False),
-    Column("taken", Number, nullable=False),
+    Column("used", Number, nullable=False),
 )
 
 purges = Table(

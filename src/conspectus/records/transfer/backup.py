@@ -89,18 +89,18 @@ def write_archive(path: Path, members: Mapping[str, Path], manifest: Manifest) -
 
 
 @contextmanager
-def opened(path: Path, *, most_bytes: int) -> Iterator[tuple[zipfile.ZipFile, Manifest]]:
+def opened(path: Path, *, max_bytes: int) -> Iterator[tuple[zipfile.ZipFile, Manifest]]:
     """An archive of which no name, kind or size is other than its manifest says.
 
-    Raises UnreadableFile, or TooLarge for more than `most_bytes` unpacked.
+    Raises UnreadableFile, or TooLarge for more than `max_bytes` unpacked.
     """
     with _readable(path), zipfile.ZipFile(path) as archive:
         for each in archive.infolist():
             _require_plain(each, path)
         manifest = _manifest(archive, path)
         _require_listed(archive, manifest, path)
-        if manifest.size > most_bytes:
-            raise TooLarge("backup", size=manifest.size, limit=most_bytes)
+        if manifest.size > max_bytes:
+            raise TooLarge("backup", size=manifest.size, limit=max_bytes)
         yield archive, manifest
 
 
@@ -133,19 +133,19 @@ def _manifest(archive: zipfile.ZipFile, path: Path) -> Manifest:
         raise UnreadableFile(str(path), f"{_OUTSIDE} that this program can read") from fault
 
 
-def _read_manifest(given: Any) -> Manifest:
-    if given["format"] != FORMAT:
+def _read_manifest(value: Any) -> Manifest:
+    if value["format"] != FORMAT:
         raise ValueError("another format")
     tables = {
-        str(name): TableSum(int(each["rows"]), str(each["hash"])) for name, each in given["tables"].items()
+        str(name): TableSum(int(each["rows"]), str(each["hash"])) for name, each in value["tables"].items()
     }
     members = {
-        str(name): Member(int(each["bytes"]), str(each["sha256"])) for name, each in given["members"].items()
+        str(name): Member(int(each["bytes"]), str(each["sha256"])) for name, each in value["members"].items()
     }
     if RECORDS not in members or any(each.bytes < 0 for each in members.values()):
         raise ValueError("no records")
-    moment = datetime.fromisoformat(given["moment"]).isoformat()
-    return Manifest(str(given["program"]), str(given["version"]), moment, tables, members)
+    moment = datetime.fromisoformat(value["moment"]).isoformat()
+    return Manifest(str(value["program"]), str(value["version"]), moment, tables, members)
 
 
 def _require_plain(listed: zipfile.ZipInfo, path: Path) -> None:
@@ -218,11 +218,11 @@ def copy_online(
 
     They wait only while `at_moment` runs, which reads other files of the store at the same moment.
     """
-    with _errors(source), _opened(source, "rw", busy_seconds) as given, closing(_new(target)) as taken:
+    with _errors(source), _opened(source, "rw", busy_seconds) as value, closing(_new(target)) as taken:
         with _opened(source, "rw", busy_seconds) as lock:
             lock.execute("BEGIN IMMEDIATE")
-            given.execute("BEGIN")
-            given.execute("SELECT count(*) FROM sqlite_master").fetchone()
+            value.execute("BEGIN")
+            value.execute("SELECT count(*) FROM sqlite_master").fetchone()
             at_moment()
             lock.execute("ROLLBACK")
 
@@ -230,8 +230,8 @@ def copy_online(
             if progress is not None:
                 progress("copying pages", total - remaining, total)
 
-        given.backup(taken, pages=PAGES, progress=report)
-        given.execute("ROLLBACK")
+        value.backup(taken, pages=PAGES, progress=report)
+        value.execute("ROLLBACK")
         taken.execute("PRAGMA journal_mode = DELETE")
 
 

@@ -137,16 +137,16 @@ class KeyedTable:
 
         They are one page where there are `expected` of them.
         """
-        after, most = keys.after, expected + 1
+        after, maximum = keys.after, expected + 1
         while True:
-            rows = connection.execute(self._chosen(KeyRange(after, keys.upto)).limit(most)).all()
-            is_last = len(rows) < most
+            rows = connection.execute(self._chosen(KeyRange(after, keys.upto)).limit(maximum)).all()
+            is_last = len(rows) < maximum
             upto = keys.upto if is_last else self._key_of(rows[-1])
             page = self._page(KeyRange(after, upto), [tuple(row) for row in rows])
             yield page
             if is_last:
                 return
-            after, most = upto, _next_size(most, page.size)
+            after, maximum = upto, _next_size(maximum, page.size)
 
     def total(self, connection: Connection, *, read: Callable[[int], None] | None = None) -> Sum:
         """The sum of all rows; `read` is called with the number of rows of each page."""

@@ -80,10 +80,10 @@ class Export:
     def read(self, part: ExportFile) -> bytes | None:
         """A part; None with a notice that names it where it cannot be read. Raises TooLarge."""
         limits = self._limits
-        most = min(limits.file_bytes, limits.unpacked_bytes - self._read)
+        maximum = min(limits.file_bytes, limits.unpacked_bytes - self._read)
         try:
             with part.open() as stream:
-                data = stream.read(most + 1)
+                data = stream.read(maximum + 1)
         except FAULTS:
             self._notices.damaged(UNREADABLE, part.name)
             return None

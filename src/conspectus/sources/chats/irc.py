@@ -322,21 +322,21 @@ def _messages(text: str, part: ExportFile, notices: Notices) -> Iterator[NewMess
         notices.damaged("files in which no line is a message, left out", part.name)
 
 
-def _message(said: IrcEntry, calendar: Calendar, key: str, notices: Notices) -> Iterator[NewMessage]:
-    moment = calendar.moment(said.clock)
-    text = clean(said.text.strip())
+def _message(entry: IrcEntry, calendar: Calendar, key: str, notices: Notices) -> Iterator[NewMessage]:
+    moment = calendar.moment(entry.clock)
+    text = clean(entry.text.strip())
     if not text:
         notices.note(NO_TEXT, key)
         return
     if moment is None:
         notices.note(NO_DAY)
-    elif said.clock is not None and said.clock.at.tzinfo is None:
+    elif entry.clock is not None and entry.clock.at.tzinfo is None:
         notices.note(NO_ZONE)
     yield NewMessage(
         text,
         key=as_key(key),
-        author=as_name(said.nick) if said.nick else None,
+        author=as_name(entry.nick) if entry.nick else None,
         at=moment,
-        role="system" if said.event else None,
-        metadata={"action": True} if said.action else {},
+        role="system" if entry.event else None,
+        metadata={"action": True} if entry.action else {},
     )

@@ -97,15 +97,15 @@ async def checked(
 async def _resolved(url: Url, port: int, boundary: AddressPolicy, resolve: Resolve) -> Sequence[str]:
     """The addresses of the host, every one of which may be asked."""
     if not boundary.may_ask(url.host):
-        raise ForbiddenAddress(url.shown)
+        raise ForbiddenAddress(url.redacted)
     try:
         found = [url.host] if literal(url.host) is not None else await resolve(url.host, port)
     except OSError as fault:
-        raise FetchFailed(url.shown, fault.strerror or "unknown host", passing=True) from fault
+        raise FetchFailed(url.redacted, fault.strerror or "unknown host", passing=True) from fault
     if not found:
-        raise FetchFailed(url.shown, "unknown host", passing=True)
+        raise FetchFailed(url.redacted, "unknown host", passing=True)
     if not all(boundary.admits(url.host, ip_address(each)) for each in found):
-        raise ForbiddenAddress(url.shown)
+        raise ForbiddenAddress(url.redacted)
     return found
 
 
@@ -169,9 +169,9 @@ class Git:
     name: str
     seconds: float = 300.0
 
-    async def run(self, *arguments: str, given: bytes = b"", remote: Remote | None = None) -> bytes:
+    async def run(self, *arguments: str, stdin: bytes = b"", remote: Remote | None = None) -> bytes:
         """The output of git. Raises FetchFailed if it is not installed, fails or takes too long."""
-        code, output, errors = await self._run(arguments, given, remote)
+        code, output, errors = await self._run(arguments, stdin, remote)
         if code:
             lines = errors.decode("utf-8", "replace").strip()[-MESSAGE_LENGTH:]
             raise FetchFailed(self.name, f"git {arguments[0]}: {lines or f'ended with {code}'}", passing=True)
@@ -189,7 +189,7 @@ class Git:
             raise FetchFailed(self.name, "git 2.37 or newer is needed for https addresses")
 
     async def _run(
-        self, arguments: tuple[str, ...], given: bytes, remote: Remote | None
+        self, arguments: tuple[str, ...], stdin: bytes, remote: Remote | None
     ) -> tuple[int, bytes, bytes]:
         allowed = () if remote is None else (f"protocol.{remote.protocol}.allow=always", *remote.settings)
         options = [part for setting in (*SETTINGS, *allowed) for part in ("-c", setting)]
@@ -204,7 +204,7 @@ class Git:
         ended = False
         try:
             async with asyncio.timeout(self.seconds):
-                output, errors = await process.communicate(given)
+                output, errors = await process.communicate(stdin)
             ended = True
         except TimeoutError:
             late = f"git {arguments[0]} took longer than {self.seconds:g} s"
@@ -352,17 +352,17 @@ class GitRepository:
         if not COMMIT.fullmatch(old) or not await self._git.holds("rev-parse", "--verify", "--quiet", before):
             return {}
         options = ("-r", "-z", "-M", "--diff-filter=R", "--name-status")
-        told = await self._git.run("diff-tree", *options, before, after)
-        names = [each.decode("utf-8", "surrogateescape") for each in told.split(b"\0")]
+        output = await self._git.run("diff-tree", *options, before, after)
+        names = [each.decode("utf-8", "surrogateescape") for each in output.split(b"\0")]
         pairs = zip(names[1::3], names[2::3], strict=False)
         return {to: origin for origin, to in pairs if is_page(origin) and is_page(to)}
 
-    async def _listed(self, blobs: Mapping[str, Blob], known: Mapping[str, Row]) -> dict[str, File]:
+    async def _listed(self, blobs: Mapping[str, Blob], stored: Mapping[str, Row]) -> dict[str, File]:
         """Only what has another content than the cursor knows is read."""
         files: dict[str, File] = {}
         unread: list[str] = []
         for path, blob in blobs.items():
-            row = known.get(path)
+            row = stored.get(path)
             same = row is not None and row.content == blob.id
             files[path] = File(path, blob.id, row.id if row and same else None, PurePosixPath(path).stem)
             if not same and blob.size <= self._files.max_file_bytes:
@@ -374,12 +374,14 @@ class GitRepository:
         return files
 
     async def _read(self, ids: Sequence[str]) -> list[bytes]:
-        told = await self._git.run("cat-file", "--batch", given="".join(f"{each}\n" for each in ids).encode())
+        output = await self._git.run(
+            "cat-file", "--batch", stdin="".join(f"{each}\n" for each in ids).encode()
+        )
         contents, place = [], 0
         for _ in ids:
-            start = told.index(b"\n", place) + 1
-            end = start + int(told[place:start].split()[-1])
-            contents.append(told[start:end])
+            start = output.index(b"\n", place) + 1
+            end = start + int(output[place:start].split()[-1])
+            contents.append(output[start:end])
             place = end + 1
         return contents
 

@@ -100,9 +100,9 @@ def space_of(path: str) -> str:
     return clean(path.partition("/")[0]) if "/" in path else TOP
 
 
-def identify(known: Mapping[str, Row], files: Sequence[File], moves: Mapping[str, str]) -> dict[str, str]:
+def identify(stored: Mapping[str, Row], files: Sequence[File], moves: Mapping[str, str]) -> dict[str, str]:
     """The key of each path; `moves` are new paths with the old ones that the caller knows they had."""
-    names = _Names(known, {each.path for each in files})
+    names = _Names(stored, {each.path for each in files})
     for each in sorted(files, key=lambda each: (not names.holds(each), each.path)):
         names.claim_given(each)
     for each in files:
@@ -120,16 +120,16 @@ def identify(known: Mapping[str, Row], files: Sequence[File], moves: Mapping[str
 class _Names:
     """Keys as they are given out, each to one path."""
 
-    def __init__(self, known: Mapping[str, Row], present: set[str]) -> None:
+    def __init__(self, stored: Mapping[str, Row], present: set[str]) -> None:
         self.keys: dict[str, str] = {}
-        self._known = known
+        self._known = stored
         self._present = present
         self._taken: set[str] = set()
-        self._used = {row.key for row in known.values()}
+        self._used = {row.key for row in stored.values()}
         self._vanished: dict[tuple[str, str], list[str]] = {}
-        for path in sorted(known.keys() - present, reverse=True):
+        for path in sorted(stored.keys() - present, reverse=True):
             for name in (PurePosixPath(path).name, ""):
-                self._vanished.setdefault((known[path].content, name), []).append(path)
+                self._vanished.setdefault((stored[path].content, name), []).append(path)
 
     def holds(self, file: File) -> bool:
         """Whether the id that a file gives was its own before, so that a copy does not take it away."""
@@ -255,11 +255,11 @@ class MarkdownFolder:
         Raises FetchFailed if the folder, or a folder in it, cannot be listed: nothing counts as gone then.
         """
         before = PageIndexState.read(cursor)
-        known = before or PageIndexState()
-        files = await asyncio.to_thread(self._listed, known.rows)
-        keys = identify(known.rows, list(files.values()), {})
+        stored = before or PageIndexState()
+        files = await asyncio.to_thread(self._listed, stored.rows)
+        keys = identify(stored.rows, list(files.values()), {})
         self._paths = {key: path for path, key in keys.items()}
-        difference = Difference(known, files, keys, mark="")
+        difference = Difference(stored, files, keys, mark="")
         for listing in difference.listings(everything=before is None, size=self._batch):
             yield listing
 
@@ -288,29 +288,29 @@ class MarkdownFolder:
     async def close(self) -> None:
         """Do nothing: nothing is held."""
 
-    def _listed(self, known: Mapping[str, Row]) -> dict[str, File]:
+    def _listed(self, stored: Mapping[str, Row]) -> dict[str, File]:
         if not self._root.is_dir():
             raise FetchFailed(str(self._root), "is not a folder", passing=True)
         files: dict[str, File] = {}
         for found in self._files.discover([self._root]):
             if found.path.is_dir():
                 raise FetchFailed(str(found.path), "cannot be listed", passing=True)
-            if is_page(found.name) and (file := self._file(found, known.get(found.name))):
+            if is_page(found.name) and (file := self._file(found, stored.get(found.name))):
                 files[found.name] = file
         return files
 
-    def _file(self, found: FoundFile, known: Row | None) -> File | None:
+    def _file(self, found: FoundFile, stored: Row | None) -> File | None:
         """The entry of a file in a listing; an unreadable file is listed too, and its fetch fails."""
         try:
             text = self._text(found)
         except (InvalidInput, UnreadableFile) as fault:
             content = content_hash(f"{fault.code} {found.size}")[:32]
-            return File(found.name, content, None if known is None else known.id)
+            return File(found.name, content, None if stored is None else stored.id)
         except NotFound:
             return None
         content = content_hash(text)[:32]
-        if known is not None and known.content == content:
-            return File(found.name, content, known.id, PurePosixPath(found.name).stem)
+        if stored is not None and stored.content == content:
+            return File(found.name, content, stored.id, PurePosixPath(found.name).stem)
         return File(found.name, content, page_id(text), read_page(text, found.name).title)
 
     def _page(self, path: str) -> NewDocument:

@@ -232,13 +232,13 @@ class Site:
         return frozenset(self.spaces.values())
 
     @classmethod
-    def read(cls, query: Mapping[str, Any], wanted: Collection[int] | None) -> "Site":
+    def read(cls, query: Mapping[str, Any], ids: Collection[int] | None) -> "Site":
         """From the answer to `siteinfo`; without wishes, the namespaces that hold content."""
         given = {int(each["id"]): each for each in query["namespaces"].values() if int(each["id"]) >= 0}
         now = datetime.strptime(str(query["general"]["time"]), FORMAT)
         taken = [number for number, each in sorted(given.items()) if each.get("content")]
-        if wanted is not None:
-            taken = [number for number in sorted(given) if number in wanted]
+        if ids is not None:
+            taken = [number for number in sorted(given) if number in ids]
         return cls(
             now=now.strftime(FORMAT),
             spaces={number: str(given[number]["name"]) or MAIN for number in taken},

@@ -41,8 +41,8 @@ def wikitext_to_markdown(
     text: str, *, files: Collection[str] = FILES, categories: Collection[str] = CATEGORIES
 ) -> str:
     """The readable text of a page; `files` and `categories` are those namespaces' names, in lower case."""
-    kept: list[str] = []
-    text = _set_aside(re.sub("[\x02\x03]", "", text), kept)
+    fragments: list[str] = []
+    text = _set_aside(re.sub("[\x02\x03]", "", text), fragments)
     text = _without_templates(text)
     text = _with_link_words(text, frozenset({*files, *categories}))
     text = EXTERNAL.sub(lambda found: found[1] or found[0].strip("[]"), text)
@@ -53,11 +53,11 @@ def wikitext_to_markdown(
     for line in text.split("\n"):
         lines.take(line)
     text = html.unescape("\n".join(lines.finished())).replace("\xa0", " ")
-    text = KEPT.sub(lambda found: kept[int(found[1])] if int(found[1]) < len(kept) else "", text)
+    text = KEPT.sub(lambda found: fragments[int(found[1])] if int(found[1]) < len(fragments) else "", text)
     return BLANK.sub("\n\n", text).strip()
 
 
-def _set_aside(text: str, kept: list[str]) -> str:
+def _set_aside(text: str, fragments: list[str]) -> str:
     """Take out what is not wikitext; what is to be read keeps its place through a mark."""
     parts: list[str] = []
     unclosed: set[str] = set()
@@ -74,29 +74,29 @@ def _set_aside(text: str, kept: list[str]) -> str:
             if closing is None:
                 unclosed.add(name)
                 continue
-            parts.append(_mark(name, opening[2], text[place : closing.start()], kept))
+            parts.append(_mark(name, opening[2], text[place : closing.start()], fragments))
             place = closing.end()
     parts.append(text[place:])
     return "".join(parts)
 
 
-def _mark(name: str, attributes: str, inner: str, kept: list[str]) -> str:
+def _mark(name: str, attributes: str, inner: str, fragments: list[str]) -> str:
     match name:
         case "nowiki":
-            kept.append(html.unescape(inner))
+            fragments.append(html.unescape(inner))
         case "math":
-            kept.append(f"${inner.strip()}$")
+            fragments.append(f"${inner.strip()}$")
         case "pre" | "syntaxhighlight" | "source" if "inline" in attributes:
-            kept.append(f"`{inner.strip()}`")
+            fragments.append(f"`{inner.strip()}`")
         case "pre" | "syntaxhighlight" | "source":
             language = LANGUAGE.search(attributes)
             inner = html.unescape(inner) if name == "pre" else inner
             fence = "`" * max(3, 1 + max(map(len, re.findall("`+", inner)), default=0))
             code = inner.strip("\n")
-            kept.append(f"\n{fence}{language[1] if language else ''}\n{code}\n{fence}\n")
+            fragments.append(f"\n{fence}{language[1] if language else ''}\n{code}\n{fence}\n")
         case _:
             return ""
-    return f"\x02{len(kept) - 1}\x03"
+    return f"\x02{len(fragments) - 1}\x03"
 
 
 def _without_templates(text: str) -> str:

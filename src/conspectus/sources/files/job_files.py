@@ -28,17 +28,17 @@ class LocalJobFiles:
         self._secrets = folder / "secrets"
         self._uploads = folder / "uploads"
 
-    async def keep_secret(self, job: JobId, secret: Metadata) -> None:
+    async def store_secret(self, job: JobId, secret: Metadata) -> None:
         """Keep it where only the account of this process can read it. Raises StorageError."""
-        await asyncio.to_thread(self._keep_secret, job, json.dumps(dict(secret)))
+        await asyncio.to_thread(self._store_secret, job, json.dumps(dict(secret)))
 
     async def secret(self, job: JobId) -> Metadata | None:
         """The stored value; None if there is none, or it was deleted."""
         return await asyncio.to_thread(self._secret, job)
 
-    async def keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+    async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
         """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
-        await asyncio.to_thread(self._keep_files, job, uploads)
+        await asyncio.to_thread(self._store_files, job, uploads)
 
     async def files(self, job: JobId) -> Sequence[Path]:
         """The paths of the files, in the order in which they were stored."""
@@ -52,7 +52,7 @@ class LocalJobFiles:
         """The jobs for which something is kept, and when it last changed."""
         return await asyncio.to_thread(self._holders)
 
-    def _keep_secret(self, job: JobId, secret: str) -> None:
+    def _store_secret(self, job: JobId, secret: str) -> None:
         try:
             self._private(self._secrets)
             _write(self._secrets / job, [secret.encode()])
@@ -67,7 +67,7 @@ class LocalJobFiles:
             return None
         return kept
 
-    def _keep_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
+    def _store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
         folder = self._uploads / job
         with ExitStack() as unless_kept:
             unless_kept.callback(self._drop, job)

@@ -502,7 +502,7 @@ def _binary_kind(data: bytes, name: str) -> str | None:
 
 
 def _parsed_text(data: bytes, name: str, *, path: str, charset: str | None) -> ParsedFile:
-    plain = plain_text(data, name, known=is_known(name), charset=charset)
+    plain = plain_text(data, name, is_text=is_known(name), charset=charset)
     documents, notice = parse_text(plain.text, name=name, path=path)
     notices = "; ".join([*plain.doubts, *([notice] if notice else [])])
     return ParsedFile(documents, plain.encoding, notices or None)

@@ -19,7 +19,7 @@ from conspectus.sources.subtitles.ttml import is_ttml
 
 TICKS = re.compile(r"`{3,}")
 COLOURS = re.compile(r"\x1b\[[0-9;?]*[ -/]*[@-~]|[\x00-\x08\x0b-\x1f]")
-SHOWN = ("text/markdown", "text/plain")
+VISIBLE_TYPES = ("text/markdown", "text/plain")
 
 
 def notebook_text(text: str) -> str:
@@ -78,7 +78,7 @@ def _output(output: Mapping[str, Any]) -> str:
     """The text of an output: printed text, a value, or an error."""
     data = output.get("data")
     if isinstance(data, Mapping):
-        return next((shown for name in SHOWN if (shown := _joined(data.get(name)))), "")
+        return next((shown for name in VISIBLE_TYPES if (shown := _joined(data.get(name)))), "")
     if "ename" in output:
         return f"{output['ename']}: {output.get('evalue', '')}"
     return _joined(output.get("text"))

@@ -139,46 +139,46 @@ def _name(reading: ParsedCues) -> None:
             cue.key = None
 
 
-def _numbered(cues: list[Cue], left: Counter[str]) -> bool:
+def _numbered(cues: list[Cue], skipped: Counter[str]) -> bool:
     given = [cue.number for cue in cues if cue.number is not None]
     if all(cue.key for cue in cues):
         return False
     if given and len(set(given)) == len(cues):
         return True
-    left[_SAME_NUMBER] += len(given)
+    skipped[_SAME_NUMBER] += len(given)
     for number, cue in enumerate(cues, 1):
         cue.number = number
     return False
 
 
-def _clean(cue: Cue, left: Counter[str]) -> None:
+def _clean(cue: Cue, skipped: Counter[str]) -> None:
     text, speaker = clean(cue.text), clean(cue.speaker or "") or None
-    left[_REPLACED] += text != cue.text or speaker != cue.speaker
+    skipped[_REPLACED] += text != cue.text or speaker != cue.speaker
     cue.text, cue.speaker = text, speaker
     cue.entities = tuple(map(clean, cue.entities))
 
 
-def _times(start: Time, end: Time, left: Counter[str]) -> tuple[Time, Time]:
+def _times(start: Time, end: Time, skipped: Counter[str]) -> tuple[Time, Time]:
     """Times that a stream's clock can hold, changed as little as that takes."""
-    start, end = (_bounded(time, left) for time in (start, end))
+    start, end = (_bounded(time, skipped) for time in (start, end))
     if start is None:
-        left[_NO_START] += end is not None
+        skipped[_NO_START] += end is not None
         return None, None
     begins, ends = second_of(start), second_of(end)
     if begins is not None and ends is not None and ends < begins:
-        left[_BACKWARDS] += 1
+        skipped[_BACKWARDS] += 1
         return start, start
     return start, end
 
 
-def _bounded(time: Time, left: Counter[str]) -> Time:
+def _bounded(time: Time, skipped: Counter[str]) -> Time:
     if not isinstance(time, float):
         return time
     if time > MAX_SECONDS:
-        left[_TOO_LATE] += 1
+        skipped[_TOO_LATE] += 1
         return None
     if time < 0:
-        left[_TOO_EARLY] += 1
+        skipped[_TOO_EARLY] += 1
     return max(time, 0.0)
 
 
@@ -192,13 +192,13 @@ MAX_LINES: Final = 8
 _REPEATED = "rolling captions that repeat lines of the one before, each line taken once"
 
 
-def unroll(cues: list[Cue], left: Counter[str]) -> list[Cue]:
+def unroll(cues: list[Cue], skipped: Counter[str]) -> list[Cue]:
     """The cues with every line of rolling captions once; all others are as they were, in their order."""
-    found = (cue for track in by_track(cues) for cue in _unrolled(track, left))
+    found = (cue for track in by_track(cues) for cue in _unrolled(track, skipped))
     return sorted(found, key=lambda cue: cue.place)
 
 
-def _unrolled(cues: list[Cue], left: Counter[str]) -> list[Cue]:
+def _unrolled(cues: list[Cue], skipped: Counter[str]) -> list[Cue]:
     lines = [_lines(cue) for cue in cues]
     if not _is_rolling(cues, lines):
         return cues
@@ -206,7 +206,7 @@ def _unrolled(cues: list[Cue], left: Counter[str]) -> list[Cue]:
     for number, cue in enumerate(cues):
         soon = number > 0 and _soon(cues[number - 1], cue)
         shared = _shared(lines[number - 1], lines[number]) if soon else 0
-        left[_REPEATED] += shared > 0
+        skipped[_REPEATED] += shared > 0
         if shared:
             taken[-1].end = _later(taken[-1], cue)
         added = lines[number][shared:]
@@ -367,7 +367,7 @@ class LocalCaptions:
         """The captions of a file. Raises TooLarge or UnreadableFile."""
         if len(data) > self.max_file_bytes:
             raise TooLarge("file", size=len(data), limit=self.max_file_bytes)
-        plain = plain_text(data, name, known=True)
+        plain = plain_text(data, name, is_text=True)
         track = read_caption_file(plain.text, name, sentences=sentences)
         notices = [*plain.doubts, *([track.notice] if track.notice else [])]
         return replace(track, notice="; ".join(notices) or None)

@@ -263,13 +263,13 @@ def _pieces(cue: Cue, script: Script, limits: SentenceLimits) -> Iterator[tuple[
             begins = False
 
 
-def _cut(text: str, most: int) -> Iterator[str]:
+def _cut(text: str, maximum: int) -> Iterator[str]:
     """The text in parts of at most so many characters, cut at white space if there is any."""
     begin = 0
-    while len(text) - begin > most:
-        space = text.rfind(" ", begin + 1, begin + most + 1)
-        end = space if space > begin else last_border(text, begin + most, begin)
-        end = end if end > begin else begin + most
+    while len(text) - begin > maximum:
+        space = text.rfind(" ", begin + 1, begin + maximum + 1)
+        end = space if space > begin else last_border(text, begin + maximum, begin)
+        end = end if end > begin else begin + maximum
         yield text[begin:end].strip()
         begin = end
     yield text[begin:].strip()

@@ -40,12 +40,12 @@ class Clock:
         ticks = _number(root.get("tickRate", ""), rate * inner if "frameRate" in root else 1)
         return cls(Fraction(rate * up, down), Fraction(ticks))
 
-    def interval(self, given: Mapping[str, str], outer: Interval) -> tuple[Interval, bool]:
+    def interval(self, attributes: Mapping[str, str], outer: Interval) -> tuple[Interval, bool]:
         """When an element plays inside of another, and whether all its times could be read."""
-        named = [given[name] for name in ("begin", "start", "t") if name in given][:1]
-        ends = [given["end"]] if "end" in given else []
-        lasts = [given[name] for name in ("dur", "d") if name in given][:1]
-        unit = "ms" if "t" in given and "begin" not in given and "start" not in given else "s"
+        named = [attributes[name] for name in ("begin", "start", "t") if name in attributes][:1]
+        ends = [attributes["end"]] if "end" in attributes else []
+        lasts = [attributes[name] for name in ("dur", "d") if name in attributes][:1]
+        unit = "ms" if "t" in attributes and "begin" not in attributes and "start" not in attributes else "s"
         times = [self.seconds(value, unit) for value in (*named, *ends, *lasts)]
         if None in times:
             return outer, False
@@ -161,31 +161,36 @@ class _Document:
         return self._reading
 
     def _start(self, element: etree._Element) -> None:
-        name, given, outer = _name(element), _attributes(element), self._open[-1]
-        self._head(name, given, element)
-        interval, readable = self._clock.interval(given, outer.interval)
+        name, attributes, outer = _name(element), _attributes(element), self._open[-1]
+        self._head(name, attributes, element)
+        interval, readable = self._clock.interval(attributes, outer.interval)
         if not readable:
             self._reading.left[NO_TIME] += 1
         opened = _Open(
             interval,
-            given["space"] == "preserve" if "space" in given else outer.preserved,
-            given.get("lang", outer.language),
-            given.get("agent", outer.speaker),
+            attributes["space"] == "preserve" if "space" in attributes else outer.preserved,
+            attributes.get("lang", outer.language),
+            attributes.get("agent", outer.speaker),
             outer.silent or name in _SILENT,
             outer.cue,
         )
-        if self._begins(name, outer, given) and not opened.silent:
+        if self._begins(name, outer, attributes) and not opened.silent:
             opened.cue = _Words(interval, opened.speaker)
         self._open.append(opened)
         if name == "br" and opened.cue:
             opened.cue.parts.append("\n")
         self._text(element.text)
 
-    def _begins(self, name: str, outer: _Open, given: Mapping[str, str]) -> bool:
+    def _begins(self, name: str, outer: _Open, attributes: Mapping[str, str]) -> bool:
         """A paragraph is a caption; so is a timed part of a paragraph that has no time of its own."""
         if name == "p" or (name == "text" and outer.cue is None):
             return True
-        return name == "span" and "begin" in given and outer.cue is not None and outer.interval.start is None
+        return (
+            name == "span"
+            and "begin" in attributes
+            and outer.cue is not None
+            and outer.interval.start is None
+        )
 
     def _end(self, element: etree._Element) -> None:
         closed = self._open.pop()
@@ -210,13 +215,13 @@ class _Document:
             cue.metadata = {"language": language}
         self._reading.cues.append(cue)
 
-    def _head(self, name: str, given: Mapping[str, str], element: etree._Element) -> None:
+    def _head(self, name: str, attributes: Mapping[str, str], element: etree._Element) -> None:
         """The title of the document and the names of those who speak in it."""
         text = (element.text or "").strip()
         if name == "title" and not self._reading.title:
             self._reading.title = text
         elif name == "agent":
-            self._agent = given.get("id", "")
+            self._agent = attributes.get("id", "")
         elif name == "name" and text and self._agent:
             self._agents[self._agent] = text
 

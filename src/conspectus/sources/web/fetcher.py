@@ -166,13 +166,13 @@ class _HttpClient:
         seconds: float,
         certificates: ssl.SSLContext | None,
         *,
-        most: int,
+        maximum: int,
         kept: int,
     ) -> None:
         self._seconds = seconds
         self._pool = httpcore.AsyncConnectionPool(
             ssl_context=certificates or trusted(),
-            max_connections=most,
+            max_connections=maximum,
             max_keepalive_connections=kept,
             keepalive_expiry=5.0,
             network_backend=connections,
@@ -183,19 +183,19 @@ class _HttpClient:
         await self._pool.aclose()
 
     @asynccontextmanager
-    async def _in_time(self, shown: str) -> AsyncIterator[None]:
+    async def _in_time(self, address: str) -> AsyncIterator[None]:
         try:
             async with asyncio.timeout(self._seconds):
                 yield
         except TimeoutError:
             reason = f"no complete answer within {self._seconds:g} s"
-            raise FetchFailed(shown, reason, passing=True) from None
+            raise FetchFailed(address, reason, passing=True) from None
 
     @asynccontextmanager
     async def _asking(
-        self, method: str, url: Url, shown: str, headers: Mapping[str, str], body: bytes | None
+        self, method: str, url: Url, label: str, headers: Mapping[str, str], body: bytes | None
     ) -> AsyncIterator[httpcore.Response]:
-        """The answer to a request. Any error on the way is one of ours, with `shown` for the address."""
+        """The answer to a request. Any error on the way is one of ours, with `label` for the address."""
         address = httpcore.URL(
             scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()
         )
@@ -207,21 +207,21 @@ class _HttpClient:
             ) as response:
                 yield response
         except ForbiddenAddress:
-            raise ForbiddenAddress(shown) from None
+            raise ForbiddenAddress(label) from None
         except TRANSPORT_ERRORS as error:
-            raise _failure(shown, error) from error
+            raise _failure(label, error) from error
         except Unreadable as error:
-            raise FetchFailed(shown, str(error)) from None
+            raise FetchFailed(label, str(error)) from None
 
 
-def _failure(shown: str, error: Exception) -> FetchFailed:
+def _failure(address: str, error: Exception) -> FetchFailed:
     if isinstance(error.__context__, ssl.SSLCertVerificationError):
-        return FetchFailed(shown, "its certificate is not valid for it")
+        return FetchFailed(address, "its certificate is not valid for it")
     if isinstance(error, socket.gaierror):
-        return FetchFailed(shown, "its name could not be resolved", passing=True)
+        return FetchFailed(address, "its name could not be resolved", passing=True)
     if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
-        return FetchFailed(shown, "no connection", passing=True)
-    return FetchFailed(shown, "the connection was closed before the answer was complete", passing=True)
+        return FetchFailed(address, "no connection", passing=True)
+    return FetchFailed(address, "the connection was closed before the answer was complete", passing=True)
 
 
 class WebFetcher(_HttpClient):
@@ -238,7 +238,9 @@ class WebFetcher(_HttpClient):
         self._limits = limits
         boundary = AddressPolicy.from_entries(limits.allow)
         connections = Connections(boundary, resolve=resolve, below=backend)
-        super().__init__(connections, limits.seconds, certificates, most=CONNECTIONS, kept=CONNECTIONS // 10)
+        super().__init__(
+            connections, limits.seconds, certificates, maximum=CONNECTIONS, kept=CONNECTIONS // 10
+        )
 
     async def fetch(
         self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
@@ -249,7 +251,7 @@ class WebFetcher(_HttpClient):
         is not allowed, TooLarge for a response over a limit, and FetchFailed without a response.
         """
         request = _Request(_checked_method(method), _checked_url(url), _checked_headers(headers or {}))
-        async with self._in_time(request.url.shown):
+        async with self._in_time(request.url.redacted):
             return await self._follow(request)
 
     async def _follow(self, request: _Request) -> Fetched:
@@ -260,11 +262,11 @@ class WebFetcher(_HttpClient):
                 return answer
             request = _next(request, answer.status, location)
         reason = f"more than {self._limits.max_redirects} redirects"
-        raise FetchFailed(request.url.shown, reason)
+        raise FetchFailed(request.url.redacted, reason)
 
     async def _answer(self, request: _Request) -> Fetched:
         url, body = request.url, b"" if request.method in WITH_BODY else None
-        async with self._asking(request.method, url, url.shown, _sent(request), body) as response:
+        async with self._asking(request.method, url, url.redacted, _sent(request), body) as response:
             headers = _received(response.headers)
             moved = response.status in REDIRECTS and "location" in headers
             empty = moved or request.method == "HEAD"
@@ -326,7 +328,7 @@ def _next(request: _Request, status: int, location: str) -> _Request:
         following = None
     if following is None or following.url.credentials:
         raise FetchFailed(
-            request.url.shown, "redirects to an address that cannot be requested", status=status
+            request.url.redacted, "redirects to an address that cannot be requested", status=status
         )
     return following
 
@@ -395,7 +397,7 @@ class WebhookPoster(_HttpClient):
         self._boundary = boundary
         self._key = key.encode()
         connections = Connections(boundary, resolve=resolve)
-        super().__init__(connections, seconds, certificates, most=POST_CONNECTIONS, kept=0)
+        super().__init__(connections, seconds, certificates, maximum=POST_CONNECTIONS, kept=0)
 
     def check(self, url: str) -> None:
         """Raise InvalidInput for an invalid address, and ForbiddenAddress for one that is not allowed."""
@@ -404,13 +406,13 @@ class WebhookPoster(_HttpClient):
     async def post(self, url: str, body: bytes, *, id: str) -> None:
         """Send JSON once. Raises FetchFailed for any answer but a success, and ForbiddenAddress."""
         target = self._checked(url)
-        shown = _shown(target)
+        address = _shown(target)
         headers = self._headers(target, body, id)
-        async with self._in_time(shown), self._asking("POST", target, shown, headers, body) as response:
+        async with self._in_time(address), self._asking("POST", target, address, headers, body) as response:
             status = response.status
         if not 200 <= status < 300:
             passing = status in PASSING or status >= 500
-            raise FetchFailed(shown, f"answered HTTP {status}", status=status, passing=passing)
+            raise FetchFailed(address, f"answered HTTP {status}", status=status, passing=passing)
 
     def _checked(self, text: str) -> Url:
         url = parse_url(text)

@@ -309,10 +309,10 @@ def _persons(past: Past, me: int, mine: Truths, last: int | None) -> dict[str, F
 def _alikeness(past: Past, reading: MessageParser) -> dict[str, Figures]:
     """The rare words in common; words in more than a quarter of the messages say nothing."""
     shared, rarest = [0.0] * len(past), [0.0] * len(past)
-    most = _RARE * len(past) + 2
+    maximum = _RARE * len(past) + 2
     for word in reading.words:
         found = past.usage.get(word, ())
-        if 0 < len(found) <= most:
+        if 0 < len(found) <= maximum:
             weight = math.log((max(len(past), _FEW) + 1) / len(found))
             for sequence in found:
                 place = sequence - past.first

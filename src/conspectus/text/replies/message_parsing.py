@@ -138,14 +138,14 @@ def _is_word(name: str, usage: Mapping[str, Sequence[int]]) -> bool:
     return short or name in FUNCTION_WORDS or len(usage.get(name, ())) > _OFTEN
 
 
-def _alike(known: str, name: str) -> bool:
-    longest = max(len(known), len(name))
+def _alike(other_name: str, name: str) -> bool:
+    longest = max(len(other_name), len(name))
     slips = min(_MAX_TYPOS, longest // _LETTERS_A_SLIP)
-    if known[:_SHORTEST_NAME] != name[:_SHORTEST_NAME] or abs(len(known) - len(name)) > slips:
+    if other_name[:_SHORTEST_NAME] != name[:_SHORTEST_NAME] or abs(len(other_name) - len(name)) > slips:
         return False
-    pairs = tuple(zip(known, name, strict=False))
+    pairs = tuple(zip(other_name, name, strict=False))
     before = next((at for at, (one, other) in enumerate(pairs) if one != other), len(pairs))
-    ends = zip(reversed(known[before:]), reversed(name[before:]), strict=False)
+    ends = zip(reversed(other_name[before:]), reversed(name[before:]), strict=False)
     after = next((at for at, (one, other) in enumerate(ends) if one != other), len(pairs) - before)
     return before + after >= longest - slips
 

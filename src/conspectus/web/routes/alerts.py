@@ -40,9 +40,9 @@ async def subscribe_alerts(
     return LiveEvents(events, _event, listeners, after=after, still_good=still_good)
 
 
-def _event(told: AlertEvent) -> bytes:
-    body = response_model(AlertEvent).model_validate(told).model_dump_json()
-    return frame(body, name="alert", id=str(told.number))
+def _event(event: AlertEvent) -> bytes:
+    body = response_model(AlertEvent).model_validate(event).model_dump_json()
+    return frame(body, name="alert", id=str(event.number))
 
 
 add_routes(router, ALERT_OPERATIONS)

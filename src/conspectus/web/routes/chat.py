@@ -11,7 +11,7 @@ from conspectus.engine import Engine
 from conspectus.errors import InvalidInput, NotFound
 from conspectus.model.access import Person
 from conspectus.model.chat import ChatRequest, Failure
-from conspectus.web.chat_handover import CHAT, ChatStreams, Elsewhere, Overhearing, overheard
+from conspectus.web.chat_handover import CHAT, ChatStreams, ReadRemote, RemoteAnswer, remote_answer
 from conspectus.web.chat_stream import ChatStream
 from conspectus.web.deps import EngineOf, IdInPath, of_app, without_limits
 from conspectus.web.openai_chat import Chunks, CompletionRequest, completion, whole
@@ -68,12 +68,12 @@ async def resume_chat(
     person: Person = request.state.person
     require_scope(person, "read", "continue a chat")
     first = _after(last, stream)
-    if not streams.has(stream) and engine.spoken is not None:
+    if not streams.has(stream) and engine.chat_registry is not None:
         return await _from_elsewhere(stream, first, request, engine)
     sources = streams.find(stream, first, person=person.id).sources
-    await _require_seen(stream, {each.document for each in sources}, engine)
+    await _require_visible(stream, {each.document for each in sources}, engine)
     found = streams.find(stream, first, person=person.id)
-    if found.over and first > found.count:
+    if found.finished and first > found.count:
         return Response(status_code=204)
     await without_limits(request)
     return EventStream(found, Frames(stream), streams.settings, first=first)
@@ -83,17 +83,17 @@ async def _from_elsewhere(stream: str, first: int, request: Request, engine: Eng
     """The same for an answer that another process makes."""
     listeners: Listeners = request.app.state.listeners
     person: Person = request.state.person
-    spoken = engine.spoken
-    if spoken is None:
+    registry = engine.chat_registry
+    if registry is None:
         raise NotFound(CHAT, stream)
-    found = await overheard(spoken, stream, person.id, first)
-    await _require_seen(stream, set(found.documents), engine)
-    if found.over and first >= found.count:
+    found = await remote_answer(registry, stream, person.id, first)
+    await _require_visible(stream, set(found.documents), engine)
+    if found.finished and first >= found.count:
         return Response(status_code=204)
     listeners.require_room(person)
     await without_limits(request)
     patience = float(listeners.settings.lease_seconds)
-    return Overhearing(Elsewhere(spoken, stream, person.id, patience), listeners, first=first)
+    return ReadRemote(RemoteAnswer(registry, stream, person.id, patience), listeners, first=first)
 
 
 @router.post("/chat/completions", response_model=CompletionAnswer, responses=LIKE_OPENAI)
@@ -142,13 +142,13 @@ def _refused(request: Request) -> Callable[[Failure], Response]:
 
 
 async def _begun(
-    asked: ChatRequest, request: Request, engine: Engine, streams: ChatStreams, *, resumable: bool
+    body: ChatRequest, request: Request, engine: Engine, streams: ChatStreams, *, resumable: bool
 ) -> ChatStream:
     """The answer when its first event is there. From then on, no limit of other requests holds."""
     state = request.state
     require_scope(state.person, "read", "chat")
     stream = await streams.begin(
-        engine.chat.stream(asked), person=state.person, request_id=state.request_id, resumable=resumable
+        engine.chat.stream(body), person=state.person, request_id=state.request_id, resumable=resumable
     )
     await without_limits(request)
     return stream
@@ -164,7 +164,7 @@ def _after(last: str | None, stream: str) -> int:
     return int(number) + 1
 
 
-async def _require_seen(stream: str, documents: AbstractSet[str], engine: Engine) -> None:
+async def _require_visible(stream: str, documents: AbstractSet[str], engine: Engine) -> None:
     """Raise NotFound unless the person may still see all that the answer is made from."""
     for document in documents:
         try:

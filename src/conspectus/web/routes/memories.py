@@ -23,7 +23,7 @@ add_routes(router, MEMORY_OPERATIONS)
     dependencies=[Unhurried],
 )
 async def forget_memory(
-    memory: MemoryId, whose: OfScope, engine: EngineOf, *, purge: Purge = False
+    memory: MemoryId, scope: OfScope, engine: EngineOf, *, purge: Purge = False
 ) -> MemoryReceipt:
     """Delete a memory with its versions; one that the scope does not have counts as nothing."""
-    return await engine.memory.forget(MemorySelection(ids=(memory,)), **whose.told, purge=purge)
+    return await engine.memory.forget(MemorySelection(ids=(memory,)), **scope.arguments, purge=purge)

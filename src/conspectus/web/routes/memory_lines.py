@@ -28,15 +28,15 @@ class ImportedAnswer(ResponseModel):
 
 
 @router.post(f"{MEMORIES}/import", include_in_schema=False, dependencies=[Unhurried])
-async def import_lines(whose: OfScope, request: Request, engine: EngineOf) -> ImportedAnswer:
+async def import_lines(scope_query: OfScope, request: Request, engine: EngineOf) -> ImportedAnswer:
     """Import lines, batch by batch; without a scope, each goes into its own."""
     settings = request.app.state.listeners.settings
     pieces = arriving(request.stream(), settings.request_timeout_seconds)
-    scope = None if whose.scope == Scope() else whose.scope
+    scope = None if scope_query.scope == Scope() else scope_query.scope
 
     async def write(numbers: Sequence[int], lines: Sequence[str]) -> Iterable[str]:
         try:
-            done = await engine.memory.import_lines(lines, collection=whose.collection, scope=scope)
+            done = await engine.memory.import_lines(lines, collection=scope_query.collection, scope=scope)
         except InvalidInput as fault:
             renumber(fault, lambda number: numbers[number - 1])
             raise Refused(problem_of(fault)) from fault
@@ -47,9 +47,9 @@ async def import_lines(whose: OfScope, request: Request, engine: EngineOf) -> Im
 
 
 @router.get(f"{MEMORIES}/export", include_in_schema=False, dependencies=[Unhurried])
-async def export_lines(whose: OfScope, engine: EngineOf) -> Response:
+async def export_lines(scope: OfScope, engine: EngineOf) -> Response:
     """All memories of a scope."""
-    return await sent_as_lines(partial(engine.memory.export, **whose.told), lambda page: page.lines)
+    return await sent_as_lines(partial(engine.memory.export, **scope.arguments), lambda page: page.lines)
 
 
 def _text(number: int, line: bytes) -> tuple[str, int]:

@@ -13,7 +13,7 @@ from fastapi.responses import HTMLResponse, JSONResponse, RedirectResponse
 
 from conspectus.errors import NotFound
 from conspectus.mcp.tool import PATH as MODELS
-from conspectus.web.deps import is_held, quoted
+from conspectus.web.deps import is_not_modified, quoted
 from conspectus.web.logs import API
 
 router = APIRouter(include_in_schema=False)
@@ -61,7 +61,7 @@ async def index(request: Request) -> Response:
         accepted, "application/json"
     ):
         return RedirectResponse(CONSOLE, headers=vary)
-    told = {
+    body = {
         "name": request.app.title,
         "version": request.app.version,
         "api": API,
@@ -70,7 +70,7 @@ async def index(request: Request) -> Response:
         "mcp": MODELS,
         "health": "/health/ready",
     }
-    return JSONResponse(told, headers=vary)
+    return JSONResponse(body, headers=vary)
 
 
 @router.api_route(DOCS, methods=["GET", "HEAD"])
@@ -123,7 +123,7 @@ async def _file(request: Request, files: Mapping[str, Path], path: str) -> Respo
         "Referrer-Policy": "same-origin",
         "Vary": "Accept-Encoding",
     }
-    if is_held(tag, request.headers.get("if-none-match")):
+    if is_not_modified(tag, request.headers.get("if-none-match")):
         return Response(status_code=304, headers=headers)
     encoding = {"Content-Encoding": "gzip"} if packed else {}
     media_type = MEDIA_TYPES.get(Path(path).suffix, "application/octet-stream")

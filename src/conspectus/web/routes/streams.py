@@ -97,5 +97,5 @@ async def _taken_in(
 
 
 def _event(live: LiveCaption) -> bytes:
-    told = response_model(LiveCaption).model_validate(live).model_dump_json()
-    return frame(told, name="caption", id=str(live.sequence))
+    body = response_model(LiveCaption).model_validate(live).model_dump_json()
+    return frame(body, name="caption", id=str(live.sequence))

@@ -29,7 +29,7 @@ from conspectus.web.deps import (
     Unhurried,
     fingerprint_in,
     tag_of,
-    unless_held,
+    unless_not_modified,
 )
 from conspectus.web.openapi import Section, problems, with_tag
 from conspectus.web.operation_schemas import answered
@@ -78,14 +78,14 @@ Wait = Annotated[bool, Query(description="Answer when it is found by meaning too
     responses=problems(),
     dependencies=[Depends(_each_once)],
 )
-async def search_tasks(asked: Annotated[SemanticSearchQuery, Query()], engine: EngineOf) -> SemanticSearch:
+async def search_tasks(query: Annotated[SemanticSearchQuery, Query()], engine: EngineOf) -> SemanticSearch:
     """The tasks and attachments nearest in meaning, the most similar first."""
-    if not asked.q.strip():
+    if not query.q.strip():
         raise InvalidInput("q", "must have a visible character")
-    found = await engine.tasks.using(collection=asked.collection).search(
-        asked.q, asked.n, status=asked.status, priority=asked.priority, min_similarity=asked.min_similarity
+    found = await engine.tasks.using(collection=query.collection).search(
+        query.q, query.n, status=query.status, priority=query.priority, min_similarity=query.min_similarity
     )
-    return SemanticSearch(found, len(found), asked.q, SearchFilters(asked.status, asked.priority))
+    return SemanticSearch(found, len(found), query.q, SearchFilters(query.status, query.priority))
 
 
 @router.get("/tasks", response_model=answered(TaskPage), responses=problems())
@@ -166,7 +166,7 @@ async def delete_attachment(task: TaskName, attachment: AttachmentName, tasks: T
 async def get_task(task: TaskName, tasks: TasksOf, if_none_match: IfNoneMatch = None) -> Response:
     """A task, with its fingerprint as ETag."""
     shown = answered(StoredTask).model_validate(await tasks.get(task))
-    return unless_held(shown, tag_of(shown), if_none_match)
+    return unless_not_modified(shown, tag_of(shown), if_none_match)
 
 
 @router.put(ONE, response_model=answered(StoredTask), responses=problems(), dependencies=[Unhurried])

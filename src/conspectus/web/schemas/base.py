@@ -16,11 +16,11 @@ INT64 = 2**63
 NUMBER = re.compile(r"\s*[-+]?[0-9.]+\s*")
 
 
-def _no_number(given: object) -> object:
+def _no_number(value: object) -> object:
     """The value, unless the schema library would read it as seconds since 1970."""
-    if isinstance(given, int | float) or (isinstance(given, str) and NUMBER.fullmatch(given)):
+    if isinstance(value, int | float) or (isinstance(value, str) and NUMBER.fullmatch(value)):
         raise ValueError("must be a date with a time and a zone, such as 2026-01-31T12:00:00Z")
-    return given
+    return value
 
 
 def _no_path(tokenizer: str) -> str:

@@ -261,11 +261,11 @@ class CompletionBody(BaseModel):
 
     def allocation(self, window: int, *, own_instructions: bool) -> Allocation:
         """The window's tokens: the client's instructions take what they need, the history what is left."""
-        most = self.max_completion_tokens or self.max_tokens or min(MAX_ANSWER_TOKENS, window // 4)
+        maximum = self.max_completion_tokens or self.max_tokens or min(MAX_ANSWER_TOKENS, window // 4)
         context = self.conspectus.context
-        left = window - USUAL.system - context - USUAL.question - most
+        left = window - USUAL.system - context - USUAL.question - maximum
         system = window if own_instructions else USUAL.system
-        return Allocation(system=system, context=context, answer=most, history=max(0, left))
+        return Allocation(system=system, context=context, answer=maximum, history=max(0, left))
 
 
 class CalledAnswer(ResponseModel):

@@ -1,8 +1,18 @@
 CREATE TABLE allowances (
 	name VARCHAR COLLATE "C" NOT NULL, 
 	minute BIGINT NOT NULL, 
-	taken BIGINT NOT NULL, 
+	used BIGINT NOT NULL, 
 	CONSTRAINT pk_allowances PRIMARY KEY (name)
+);
+CREATE TABLE chat_answers (
+	stream VARCHAR COLLATE "C" NOT NULL, 
+	person VARCHAR COLLATE "C" NOT NULL, 
+	documents TEXT COLLATE "C" NOT NULL, 
+	frames BIGINT NOT NULL, 
+	finished INTEGER NOT NULL, 
+	written BIGINT NOT NULL, 
+	read_at BIGINT NOT NULL, 
+	CONSTRAINT pk_chat_answers PRIMARY KEY (stream)
 );
 CREATE TABLE collections (
 	id VARCHAR COLLATE "C" NOT NULL, 
@@ -52,13 +62,13 @@ CREATE TABLE job_files (
 	file INTEGER NOT NULL, 
 	part INTEGER NOT NULL, 
 	data BYTEA NOT NULL, 
-	kept BIGINT NOT NULL, 
+	stored BIGINT NOT NULL, 
 	CONSTRAINT pk_job_files PRIMARY KEY (job, file, part)
 );
 CREATE TABLE job_secrets (
 	job VARCHAR COLLATE "C" NOT NULL, 
 	secret TEXT COLLATE "C" NOT NULL, 
-	kept BIGINT NOT NULL, 
+	stored BIGINT NOT NULL, 
 	CONSTRAINT pk_job_secrets PRIMARY KEY (job)
 );
 CREATE TABLE leases (
@@ -84,16 +94,6 @@ CREATE TABLE replays (
 	CONSTRAINT pk_replays PRIMARY KEY (person, key)
 );
 CREATE INDEX ix_replays_created ON replays (created);
-CREATE TABLE spoken (
-	stream VARCHAR COLLATE "C" NOT NULL, 
-	person VARCHAR COLLATE "C" NOT NULL, 
-	documents TEXT COLLATE "C" NOT NULL, 
-	frames BIGINT NOT NULL, 
-	"over" INTEGER NOT NULL, 
-	written BIGINT NOT NULL, 
-	heard BIGINT NOT NULL, 
-	CONSTRAINT pk_spoken PRIMARY KEY (stream)
-);
 CREATE TABLE users (
 	id VARCHAR COLLATE "C" NOT NULL, 
 	name VARCHAR COLLATE "C" NOT NULL, 
@@ -146,6 +146,13 @@ CREATE TABLE changes (
 	CONSTRAINT fk_changes_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE
 );
 CREATE INDEX ix_changes_collection_sequence ON changes (collection, sequence);
+CREATE TABLE chat_frames (
+	stream VARCHAR COLLATE "C" NOT NULL, 
+	number BIGINT NOT NULL, 
+	frame BYTEA NOT NULL, 
+	CONSTRAINT pk_chat_frames PRIMARY KEY (stream, number), 
+	CONSTRAINT fk_chat_frames_stream_chat_answers FOREIGN KEY(stream) REFERENCES chat_answers (stream) ON DELETE CASCADE
+);
 CREATE TABLE connections (
 	id VARCHAR COLLATE "C" NOT NULL, 
 	collection VARCHAR COLLATE "C" NOT NULL, 
@@ -212,7 +219,7 @@ CREATE TABLE retentions (
 	collection VARCHAR COLLATE "C" NOT NULL, 
 	begins VARCHAR COLLATE "C" NOT NULL, 
 	days FLOAT, 
-	most BIGINT, 
+	max_count BIGINT, 
 	owner VARCHAR COLLATE "C" NOT NULL, 
 	ran BIGINT, 
 	CONSTRAINT pk_retentions PRIMARY KEY (id), 
@@ -228,13 +235,6 @@ CREATE TABLE sources (
 	CONSTRAINT pk_sources PRIMARY KEY (id), 
 	CONSTRAINT uq_sources_collection_name UNIQUE (collection, name), 
 	CONSTRAINT fk_sources_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE
-);
-CREATE TABLE spoken_frames (
-	stream VARCHAR COLLATE "C" NOT NULL, 
-	number BIGINT NOT NULL, 
-	frame BYTEA NOT NULL, 
-	CONSTRAINT pk_spoken_frames PRIMARY KEY (stream, number), 
-	CONSTRAINT fk_spoken_frames_stream_spoken FOREIGN KEY(stream) REFERENCES spoken (stream) ON DELETE CASCADE
 );
 CREATE TABLE deleted_memories (
 	document VARCHAR COLLATE "C" NOT NULL, 

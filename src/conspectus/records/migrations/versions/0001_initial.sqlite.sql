@@ -1,8 +1,18 @@
 CREATE TABLE allowances (
 	name VARCHAR NOT NULL, 
 	minute INTEGER NOT NULL, 
-	taken INTEGER NOT NULL, 
+	used INTEGER NOT NULL, 
 	CONSTRAINT pk_allowances PRIMARY KEY (name)
+);
+CREATE TABLE chat_answers (
+	stream VARCHAR NOT NULL, 
+	person VARCHAR NOT NULL, 
+	documents TEXT NOT NULL, 
+	frames INTEGER NOT NULL, 
+	finished INTEGER NOT NULL, 
+	written INTEGER NOT NULL, 
+	read_at INTEGER NOT NULL, 
+	CONSTRAINT pk_chat_answers PRIMARY KEY (stream)
 );
 CREATE TABLE collections (
 	id VARCHAR NOT NULL, 
@@ -52,13 +62,13 @@ CREATE TABLE job_files (
 	file INTEGER NOT NULL, 
 	part INTEGER NOT NULL, 
 	data BLOB NOT NULL, 
-	kept INTEGER NOT NULL, 
+	stored INTEGER NOT NULL, 
 	CONSTRAINT pk_job_files PRIMARY KEY (job, file, part)
 );
 CREATE TABLE job_secrets (
 	job VARCHAR NOT NULL, 
 	secret TEXT NOT NULL, 
-	kept INTEGER NOT NULL, 
+	stored INTEGER NOT NULL, 
 	CONSTRAINT pk_job_secrets PRIMARY KEY (job)
 );
 CREATE TABLE leases (
@@ -84,16 +94,6 @@ CREATE TABLE replays (
 	CONSTRAINT pk_replays PRIMARY KEY (person, "key")
 );
 CREATE INDEX ix_replays_created ON replays (created);
-CREATE TABLE spoken (
-	stream VARCHAR NOT NULL, 
-	person VARCHAR NOT NULL, 
-	documents TEXT NOT NULL, 
-	frames INTEGER NOT NULL, 
-	over INTEGER NOT NULL, 
-	written INTEGER NOT NULL, 
-	heard INTEGER NOT NULL, 
-	CONSTRAINT pk_spoken PRIMARY KEY (stream)
-);
 CREATE TABLE users (
 	id VARCHAR NOT NULL, 
 	name VARCHAR NOT NULL, 
@@ -146,6 +146,13 @@ CREATE TABLE changes (
 	CONSTRAINT fk_changes_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE
 );
 CREATE INDEX ix_changes_collection_sequence ON changes (collection, sequence);
+CREATE TABLE chat_frames (
+	stream VARCHAR NOT NULL, 
+	number INTEGER NOT NULL, 
+	frame BLOB NOT NULL, 
+	CONSTRAINT pk_chat_frames PRIMARY KEY (stream, number), 
+	CONSTRAINT fk_chat_frames_stream_chat_answers FOREIGN KEY(stream) REFERENCES chat_answers (stream) ON DELETE CASCADE
+);
 CREATE TABLE connections (
 	id VARCHAR NOT NULL, 
 	collection VARCHAR NOT NULL, 
@@ -212,7 +219,7 @@ CREATE TABLE retentions (
 	collection VARCHAR NOT NULL, 
 	begins VARCHAR NOT NULL, 
 	days FLOAT, 
-	most INTEGER, 
+	max_count INTEGER, 
 	owner VARCHAR NOT NULL, 
 	ran INTEGER, 
 	CONSTRAINT pk_retentions PRIMARY KEY (id), 
@@ -228,13 +235,6 @@ CREATE TABLE sources (
 	CONSTRAINT pk_sources PRIMARY KEY (id), 
 	CONSTRAINT uq_sources_collection_name UNIQUE (collection, name), 
 	CONSTRAINT fk_sources_collection_collections FOREIGN KEY(collection) REFERENCES collections (id) ON DELETE CASCADE
-);
-CREATE TABLE spoken_frames (
-	stream VARCHAR NOT NULL, 
-	number INTEGER NOT NULL, 
-	frame BLOB NOT NULL, 
-	CONSTRAINT pk_spoken_frames PRIMARY KEY (stream, number), 
-	CONSTRAINT fk_spoken_frames_stream_spoken FOREIGN KEY(stream) REFERENCES spoken (stream) ON DELETE CASCADE
 );
 CREATE TABLE deleted_memories (
 	document VARCHAR NOT NULL, 
