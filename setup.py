@@ -1,6 +1,6 @@
 """The compiled kernels, and wheels that are tagged by whether they hold them.
 
-Without a compiler the package is installed without them, and NumPy does the same.
+Without a compiler the package is installed without them, and NumPy and Python do the same.
 """
 
 from pathlib import Path
@@ -8,13 +8,16 @@ from pathlib import Path
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
 
-KERNELS = Extension(
-    "conspectus.index.segments._kernels",
-    ["src/conspectus/index/segments/_kernels.c"],
-    extra_compile_args=["-O3", "-ffp-contract=off"],
-    py_limited_api=True,
-    optional=True,
-)
+KERNELS = [
+    Extension(
+        f"conspectus.{name.replace('/', '.')}",
+        [f"src/conspectus/{name}.c"],
+        extra_compile_args=["-O3", "-ffp-contract=off"],
+        py_limited_api=True,
+        optional=True,
+    )
+    for name in ("index/segments/_kernels", "providers/_byte_pairs")
+]
 
 
 class TaggedWheel(bdist_wheel):
@@ -31,7 +34,7 @@ class TaggedWheel(bdist_wheel):
 
 
 setup(
-    ext_modules=[KERNELS],
+    ext_modules=KERNELS,
     cmdclass={"bdist_wheel": TaggedWheel},
     options={"bdist_wheel": {"py_limited_api": "cp311"}},
 )

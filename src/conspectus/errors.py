@@ -35,7 +35,8 @@ ConspectusError
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import ClassVar, Final
+from importlib import import_module
+from typing import Any, ClassVar, Final
 
 MAX_SHOWN: Final = 20
 """A message names at most so many things."""
@@ -255,6 +256,17 @@ class MissingExtra(ConspectusError):
         super().__init__(f"this needs {package}: pip install 'conspectus[{extra}]'")
         self.extra = extra
         self.package = package
+
+
+def optional(module: str, extra: str, package: str) -> Any:
+    """A module that is an optional dependency, or imports one, when it is first needed.
+
+    Raises MissingExtra, whose message installs the package by an extra of ours.
+    """
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise MissingExtra(extra, package) from error
 
 
 REFUSED_WHATEVER_IS_SENT: Final = frozenset({401, 402, 403, 404, 405})

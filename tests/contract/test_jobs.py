@@ -2,13 +2,10 @@
 
 import asyncio
 import gc
-import sqlite3
 import threading
 import warnings
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, closing
-from pathlib import Path
-from urllib.parse import quote
+from contextlib import asynccontextmanager
 
 import psycopg
 import pytest
@@ -22,6 +19,7 @@ from conspectus.ports.jobs import Jobs
 from conspectus.providers.dbos_jobs import (
     POLL,
     SCHEMA,
+    SHARED_POLL,
     SHARED_POLL_SECONDS,
     TABLES,
     DbosJobs,
@@ -40,26 +38,6 @@ class TestInProcessJobs(JobsContract):
             return InProcessJobs(workers=WORKERS, pause=0.01)
 
         return opened
-
-
-def claim(path: Path) -> DbosJobs:
-    jobs = claimed(f"sqlite:///{quote(str(path))}", workers=WORKERS, pause=0.01)
-    assert jobs is not None, "another test has left its instance of DBOS"
-    return jobs
-
-
-class TestDbosJobs(JobsContract):
-    @pytest.fixture
-    async def open_jobs(self, tmp_path: Path) -> AsyncIterator[OpenJobs]:
-        made: list[DbosJobs] = []
-
-        async def opened() -> Jobs:
-            made.append(claim(tmp_path / "a?b#c%20 ü.sqlite"))
-            return made[-1]
-
-        yield opened
-        for each in made:
-            await each.close(grace=0.0)
 
 
 class Turns:
@@ -84,7 +62,7 @@ def share(url: str, turns: Turns, executor: str = "first") -> DbosJobs:
 
 
 @pytest.mark.slow
-class TestSharedDbosJobs(JobsContract):
+class TestDbosJobs(JobsContract):
     durable = False
 
     @pytest.fixture
@@ -135,16 +113,17 @@ async def test_tables_are_made_by_one_executor_while_the_others_wait(postgres_ur
     await jobs.close(grace=0.0)
 
 
-async def test_a_second_instance_in_one_process_is_declined(tmp_path: Path) -> None:
-    first = claim(tmp_path / "one.sqlite")
-    assert claimed(f"sqlite:///{tmp_path / 'two.sqlite'}", workers=1) is None
+async def test_a_second_instance_in_one_process_is_declined(postgres_url: str) -> None:
+    first = share(postgres_url, Turns())
+    sharing = SharedExecutors("second", Turns().take)
+    assert claimed(postgres_url, workers=1, sharing=sharing) is None
     await first.close(grace=0.0)
-    await claim(tmp_path / "two.sqlite").close(grace=0.0)
+    await share(postgres_url, Turns(), "second").close(grace=0.0)
 
 
-async def test_nothing_is_left_running(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_nothing_is_left_running(postgres_url: str, capfd: pytest.CaptureFixture[str]) -> None:
     before = {thread.name for thread in threading.enumerate()}
-    jobs, site = claim(tmp_path / "jobs.sqlite"), Site()
+    jobs, site = share(postgres_url, Turns()), Site()
     await jobs.start(site.run)
     await jobs.submit(JobId("a"))
     await site.until(lambda: site.ended["a"] == 1)
@@ -154,62 +133,65 @@ async def test_nothing_is_left_running(tmp_path: Path, capfd: pytest.CaptureFixt
     assert capfd.readouterr() == ("", "")
 
 
-async def test_a_job_taken_from_the_queue_during_the_close_runs_at_the_next_start(tmp_path: Path) -> None:
-    jobs, site = claim(tmp_path / "jobs.sqlite"), Site()
+async def test_a_job_taken_from_the_queue_during_the_close_runs_at_the_next_start(postgres_url: str) -> None:
+    jobs, site = share(postgres_url, Turns()), Site()
     await jobs.start(site.run)
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        job = await closed_while_taking(jobs, tmp_path / "jobs.sqlite")
+        job = await closed_while_taking(jobs, postgres_url)
         gc.collect()
     assert [str(each.message) for each in told] == []
     assert site.started[job] == 0
-    jobs = claim(tmp_path / "jobs.sqlite")
+    jobs = share(postgres_url, Turns())
     site.let_go.set()
     await jobs.start(site.run)
     await site.until(lambda: site.ended[job] == 1)
     await jobs.close(grace=LONG)
 
 
-async def closed_while_taking(jobs: DbosJobs, path: Path) -> JobId:
+STATUS = f"{SCHEMA}.workflow_status"
+
+
+async def closed_while_taking(jobs: DbosJobs, url: str) -> JobId:
     """Close while the thread that takes jobs from the queue waits to write that it has taken one."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+    with psycopg.connect(url) as connection:
         for number in range(100):
             job = JobId(f"job {number}")
             await jobs.submit(job)
-            connection.execute("BEGIN IMMEDIATE")
-            row = "SELECT status FROM workflow_status WHERE workflow_uuid = ?"
+            connection.execute(f"LOCK TABLE {STATUS} IN EXCLUSIVE MODE")
+            row = f"SELECT status FROM {STATUS} WHERE workflow_uuid = %s"
             if connection.execute(row, [job]).fetchone() == ("ENQUEUED",):
                 break
-            connection.execute("ROLLBACK")
-        await asyncio.sleep(3 * POLL)
+            connection.rollback()
+        await asyncio.sleep(2 * SHARED_POLL)
         ending = asyncio.create_task(jobs.close(grace=0.0))
         await asyncio.sleep(3 * POLL)
-        connection.execute("ROLLBACK")
+        connection.rollback()
         await ending
     return job
 
 
-async def test_the_close_waits_until_the_end_of_a_job_is_written_down(tmp_path: Path) -> None:
-    jobs, site = claim(tmp_path / "jobs.sqlite"), Site()
+async def test_the_close_waits_until_the_end_of_a_job_is_written_down(postgres_url: str) -> None:
+    jobs, site = share(postgres_url, Turns()), Site()
     await jobs.start(site.run)
     await jobs.submit(JobId("slow"))
     await site.until(lambda: site.running == {"slow"})
-    with closing(sqlite3.connect(tmp_path / "jobs.sqlite", isolation_level=None)) as connection:
-        connection.execute("BEGIN IMMEDIATE")
+    with psycopg.connect(postgres_url) as connection:
+        connection.execute(f"LOCK TABLE {STATUS} IN EXCLUSIVE MODE")
         site.let_go.set()
         await site.until(lambda: site.ended["slow"] == 1)
         ending = asyncio.create_task(jobs.close(grace=LONG))
         await asyncio.sleep(5 * POLL)
         assert not ending.done()
-        connection.execute("ROLLBACK")
+        connection.rollback()
         await ending
-        told = connection.execute("SELECT status FROM workflow_status").fetchall()
+        told = connection.execute(f"SELECT status FROM {STATUS}").fetchall()
     assert told == [("SUCCESS",)]
 
 
-async def test_what_has_ended_is_forgotten_at_the_next_start(tmp_path: Path) -> None:
+async def test_what_has_ended_is_forgotten_at_the_next_start(postgres_url: str) -> None:
     for name in ("a", "b"):
-        jobs, site = claim(tmp_path / "jobs.sqlite"), Site()
+        jobs, site = share(postgres_url, Turns()), Site()
         await jobs.start(site.run)
         known = await asyncio.to_thread(DBOS.list_workflows)
         assert known == []

@@ -149,11 +149,11 @@ class MemoryAccounts:
         self._keys[key] = replace(found, revoked=found.revoked or at), stored
         return self._keys[key][0]
 
-    async def used(self, key: KeyId, at: datetime, *, secret_hash: str | None = None) -> None:
-        """Note that a key was used, and replace the hash of its secret if another one is given."""
+    async def used(self, key: KeyId, at: datetime) -> None:
+        """Note that a key was used."""
         if key in self._keys:
             found, stored = self._keys[key]
-            self._keys[key] = replace(found, last_used=at), secret_hash or stored
+            self._keys[key] = replace(found, last_used=at), stored
 
     async def put_grant(self, grant: Grant) -> None:
         """Store it, in place of another role of the same grantee there. Raises NotFound."""

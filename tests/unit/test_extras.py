@@ -1,12 +1,42 @@
-"""The extras: `all` has them, and docs/get-started/install.md lists them."""
+"""The extras: `all` has them, the docs list them, and without one a feature says which it needs."""
 
 import re
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
+
+import pytest
+
+from conspectus.errors import MissingExtra, optional
 
 ROOT = Path(__file__).resolve().parents[2]
 EXTRAS = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
 LEFT_OUT = {"all", "gliner", "testing"}
+LIBRARIES = (
+    *("dbos", "jsonschema_rs", "lxml_html_clean", "mcp", "mcp_types", "model2vec", "psycopg", "pydantic_ai"),
+    *("pymilvus", "spacy", "trafilatura"),
+)
+WITHOUT = f"import sys\nsys.modules.update(dict.fromkeys({LIBRARIES!r}))\n"
+FIRST = """
+import conspectus
+with conspectus.open("data") as engine:
+    engine.add([conspectus.NewDocument("A release is deployed on Tuesdays.")])
+    print(engine.window("when is a release deployed?", 200).text)
+    print(engine.tokenizer()("a release"))
+"""
+COMMAND = """
+from conspectus.cli.entry import main
+sys.argv = ["conspectus", "--data-dir", "data", *{arguments!r}]
+main()
+"""
+PAGE = "<title>Releases</title><nav>Home</nav><p>A release is deployed on Tuesdays.</p>"
+
+
+def ran(program: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    """A program in a Python without the libraries of extras."""
+    command = [sys.executable, "-c", WITHOUT + program]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 
 def test_all_installs_every_extra_but_those_left_out() -> None:
@@ -17,3 +47,48 @@ def test_all_installs_every_extra_but_those_left_out() -> None:
 def test_every_extra_is_documented() -> None:
     page = (ROOT / "docs" / "get-started" / "install.md").read_text("utf-8")
     assert set(re.findall(r"^\| `([\w-]+)` \|", page, re.MULTILINE)) == set(EXTRAS)
+
+
+def test_the_first_program_needs_no_extra(tmp_path: Path) -> None:
+    done = ran(FIRST, tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "deployed on Tuesdays" in done.stdout
+    assert done.stdout.endswith("\n2\n")
+
+
+def test_a_page_without_the_reader_of_pages_is_read_whole_and_says_so(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text(PAGE, encoding="utf-8")
+    added = ran(COMMAND.format(arguments=["add", "page.html"]), tmp_path)
+    assert added.returncode == 0
+    assert "pip install 'conspectus[html]'" in added.stderr
+    found = ran(COMMAND.format(arguments=["search", "when do we ship?"]), tmp_path)
+    assert "Home A release is deployed on Tuesdays" in " ".join(found.stdout.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "extra"),
+    [(["mcp"], "mcp"), (["mcp", "--http", "--port", "0"], "mcp")],
+)
+def test_a_command_without_its_extra_names_it(arguments: list[str], extra: str, tmp_path: Path) -> None:
+    done = ran(COMMAND.format(arguments=arguments), tmp_path)
+    assert done.returncode == 1
+    assert done.stderr == f"error: this needs mcp: pip install 'conspectus[{extra}]'\n"
+
+
+def test_a_store_on_a_server_without_its_extra_names_it(tmp_path: Path) -> None:
+    program = "import conspectus\nconspectus.open('postgresql://localhost:1/none').__enter__()"
+    done = ran(program, tmp_path)
+    assert "MissingExtra: this needs psycopg: pip install 'conspectus[postgresql]'" in done.stderr
+
+
+def test_a_schema_of_summaries_without_its_extra_names_it(tmp_path: Path) -> None:
+    program = "from conspectus.streams.summarizer import JsonSchemaOutput\nJsonSchemaOutput({})"
+    done = ran(program, tmp_path)
+    assert "MissingExtra: this needs jsonschema-rs: pip install 'conspectus[json-schema]'" in done.stderr
+
+
+def test_what_is_installed_is_imported() -> None:
+    assert optional("json", "none", "json").dumps({}) == "{}"
+    with pytest.raises(MissingExtra) as missing:
+        optional("nothing_here", "some", "nothing-here")
+    assert (missing.value.extra, missing.value.package) == ("some", "nothing-here")

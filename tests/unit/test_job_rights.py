@@ -218,4 +218,3 @@ def test_a_store_is_opened_without_dbos(tmp_path: Path) -> None:
     command = [sys.executable, "-c", program, str(tmp_path)]
     said = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (said.stdout, said.stderr) == ("[]\n", "")
-    assert not (tmp_path / "jobs.sqlite").exists()

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 import pytest
-from argon2 import PasswordHasher
 from tests.contracts.accounts_contract import ANNA, a_user
 from tests.support.in_memory_accounts import MemoryAccounts, MemoryCatalog
 from tests.support.samples import NOON
 
-from conspectus.access.keys import NO_HASH, REMEMBERED, SLOW, Keys, hash_of
+from conspectus.access.keys import NO_HASH, REMEMBERED, Keys
 from conspectus.errors import Unauthenticated
 from conspectus.model.access import Key, Person, User
 from conspectus.model.ids import KeyId, UserId
@@ -34,9 +33,9 @@ class CountingAccounts(MemoryAccounts):
 
     noted = 0
 
-    async def used(self, key: KeyId, at: datetime, *, secret_hash: str | None = None) -> None:
+    async def used(self, key: KeyId, at: datetime) -> None:
         self.noted += 1
-        await super().used(key, at, secret_hash=secret_hash)
+        await super().used(key, at)
 
 
 @pytest.fixture
@@ -99,22 +98,6 @@ async def test_secrets_cannot_be_guessed_from_each_other(keys: Keys) -> None:
 async def test_what_is_compared_for_an_unknown_id_is_as_long(keys: Keys) -> None:
     _, _, stored = await keys.made()
     assert len(NO_HASH) == len(stored)
-
-
-async def test_a_hash_of_an_earlier_build_is_replaced_when_its_key_is_used(
-    keys: Keys, accounts: CountingAccounts
-) -> None:
-    number, secret, _ = await keys.made()
-    slow = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1).hash(secret)
-    assert slow.startswith(SLOW)
-    await accounts.add_key(Key(number, ANNA, "", ("read",), NOON, last_used=NOON), slow)
-    with pytest.raises(Unauthenticated):
-        await keys.person(secret[:-1] + ("0" if secret[-1] != "0" else "1"))
-    assert (await keys.person(secret)).id == ANNA
-    found = await accounts.key(number)
-    assert found is not None
-    assert found[1] == hash_of(secret)
-    assert (await keys.person(secret)).id == ANNA
 
 
 async def test_a_key_is_refused_from_the_moment_it_ends(
@@ -192,7 +175,7 @@ async def test_many_keys_do_not_fill_the_memory(keys: Keys, accounts: CountingAc
     await keys.person(secret)
     [key] = await accounts.keys()
     for number in range(REMEMBERED + 5):
-        await keys._record_use(replace(key, id=KeyId(str(number))), NOON, None)
+        await keys._record_use(replace(key, id=KeyId(str(number))), NOON)
     assert len(keys._last_written) == REMEMBERED
     assert (await keys.person(secret)).id == ANNA
 

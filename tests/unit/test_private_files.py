@@ -63,7 +63,7 @@ async def test_a_store_is_private_while_it_is_used_and_after(tmp_path: Path) -> 
         await work_with(engine, tmp_path / "repository")
         assert open_to_others(tmp_path / "above") == {}
         written = {path.name for path in folder.rglob("*") if path.is_file()}
-        assert {"records.sqlite", "records.sqlite-wal", "records.sqlite-shm", "jobs.sqlite"} <= written
+        assert {"records.sqlite", "records.sqlite-wal", "records.sqlite-shm"} <= written
         assert {"arrays.bin", "HEAD"} <= written
         back_up(folder, tmp_path / "a.zip", settings=SETTINGS)
     assert open_to_others(tmp_path / "above") == {}

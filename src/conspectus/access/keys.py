@@ -1,6 +1,5 @@
 """API keys: made, told apart, and checked so that neither content nor time tells which ids there are."""
 
-import asyncio
 import hashlib
 import hmac
 import re
@@ -8,9 +7,6 @@ import secrets
 from collections import OrderedDict
 from datetime import datetime, timedelta
 from typing import Final
-
-from argon2 import PasswordHasher
-from argon2.exceptions import InvalidHashError, VerificationError
 
 from conspectus.errors import InvalidInput, Unauthenticated
 from conspectus.model.access import Key, Person, User
@@ -24,8 +20,6 @@ REMEMBERED: Final = 10_000
 NOTED_EVERY: Final = timedelta(minutes=1)
 NO_HASH: Final = "0" * 64
 """Compared for an id that no key has, so that the answer takes as long."""
-SLOW: Final = "$argon2id$"
-"""How hashes begin that earlier builds stored."""
 
 _SHAPE = re.compile(r"csp_([0-9a-f]{16})_[0-9a-f]{64}")
 
@@ -33,15 +27,13 @@ _SHAPE = re.compile(r"csp_([0-9a-f]{16})_[0-9a-f]{64}")
 class Keys:
     """Makes secrets and says whose they are.
 
-    A secret has 256 random bits, which cannot be guessed, so one round of SHA-256 protects it. A hash of
-    Argon2 is replaced when its key is used for the first time.
+    A secret has 256 random bits, which cannot be guessed, so one round of SHA-256 protects it.
     """
 
     def __init__(self, accounts: Accounts, clock: Clock) -> None:
         self._accounts = accounts
         self._clock = clock
         self._last_written: OrderedDict[KeyId, datetime | None] = OrderedDict()
-        self._slow_checks = asyncio.Semaphore()
 
     async def made(self) -> tuple[KeyId, str, str]:
         """A new key's id, the whole secret to be shown once, and the hash to be stored."""
@@ -55,43 +47,30 @@ class Keys:
         if shape is None:
             raise Unauthenticated
         found = await self._accounts.key(KeyId(shape[1]))
-        fits = await self._fits(secret, NO_HASH if found is None else found[1])
+        fits = hmac.compare_digest(hash_of(secret), NO_HASH if found is None else found[1])
         if found is None or not fits:
             raise Unauthenticated
-        key, stored, user = found
+        key, _, user = found
         now = self._clock()
         if user.disabled or not key.valid(now):
             raise Unauthenticated
-        await self._record_use(key, now, hash_of(secret) if stored.startswith(SLOW) else None)
+        await self._record_use(key, now)
         return person_of(user, key)
 
-    async def _fits(self, secret: str, stored: str) -> bool:
-        if not stored.startswith(SLOW):
-            return hmac.compare_digest(hash_of(secret), stored)
-        async with self._slow_checks:
-            return await asyncio.to_thread(_fits_slowly, secret, stored)
-
-    async def _record_use(self, key: Key, now: datetime, better_hash: str | None) -> None:
-        """Write down that a key is used, if that was not done lately, and a better hash of its secret."""
+    async def _record_use(self, key: Key, now: datetime) -> None:
+        """Write down that a key is used, if that was not done lately."""
         noted = self._last_written.setdefault(key.id, key.last_used)
         self._last_written.move_to_end(key.id)
         if len(self._last_written) > REMEMBERED:
             self._last_written.popitem(last=False)
-        if better_hash is not None or noted is None or now - noted >= NOTED_EVERY:
+        if noted is None or now - noted >= NOTED_EVERY:
             self._last_written[key.id] = now
-            await self._accounts.used(key.id, now, secret_hash=better_hash)
+            await self._accounts.used(key.id, now)
 
 
 def hash_of(secret: str) -> str:
     """What is stored of a secret."""
     return hashlib.sha256(secret.encode()).hexdigest()
-
-
-def _fits_slowly(secret: str, stored: str) -> bool:
-    try:
-        return PasswordHasher().verify(stored, secret)
-    except (VerificationError, InvalidHashError):
-        return False
 
 
 def person_of(user: User, key: Key) -> Person:

@@ -1,7 +1,6 @@
 """Everything that an engine on this machine is put together from."""
 
 import asyncio
-import importlib
 import importlib.metadata
 import os
 import shutil
@@ -12,7 +11,6 @@ from datetime import UTC, datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote
 from uuid import uuid4
 
 from conspectus.bootstrap.indexes import Indexes, chosen_index, indexes_of
@@ -20,7 +18,7 @@ from conspectus.bootstrap.models import Models, extractor_of
 from conspectus.bootstrap.store_address import StoreAddress, place_of
 from conspectus.engine import EngineComponents
 from conspectus.engine.components import AlertParts, EmbeddingParts, NameParts, WorkParts
-from conspectus.errors import InvalidInput, StorageError
+from conspectus.errors import InvalidInput, StorageError, optional
 from conspectus.model.connections import Connection
 from conspectus.ports import CountTokens
 from conspectus.ports.chat import ChatRegistry
@@ -297,13 +295,15 @@ def _allowed(settings: Settings) -> tuple[str, ...]:
 
 
 async def _open_jobs(place: StoreAddress, workers: int, *, executor: str, turns: Turns) -> Jobs:
-    """DBOS, or where this process has it already, for another store, what needs only the job store."""
+    """DBOS where processes share the jobs; otherwise, or if this process has it already, the job store."""
     from conspectus.ingest.job_execution import InProcessJobs
 
-    dbos_jobs = await asyncio.to_thread(importlib.import_module, "conspectus.providers.dbos_jobs")
-    url = place.records if place.is_shared else f"sqlite:///{quote(str(place.folder / JOBS))}.sqlite"
-    sharing = dbos_jobs.SharedExecutors(executor, turns) if place.is_shared else None
-    claim = partial(dbos_jobs.claimed, url, workers=workers, sharing=sharing)
+    if not place.is_shared:
+        return InProcessJobs(workers=workers)
+    module = "conspectus.providers.dbos_jobs"
+    dbos_jobs = await asyncio.to_thread(optional, module, "postgresql", "dbos")
+    sharing = dbos_jobs.SharedExecutors(executor, turns)
+    claim = partial(dbos_jobs.claimed, place.records, workers=workers, sharing=sharing)
     jobs: Jobs | None = await asyncio.to_thread(claim)
     return jobs or InProcessJobs(workers=workers)
 

@@ -9,7 +9,7 @@ import signal
 import sys
 import threading
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,7 +22,7 @@ from conspectus.cli.errors import FAILED
 from conspectus.cli.options import Tokenizer
 from conspectus.cli.output import dump, note
 from conspectus.cli.session import Session
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, optional
 from conspectus.model.memory import Scope
 from conspectus.settings import Settings
 from conspectus.web.warmup import for_good
@@ -39,7 +39,6 @@ HEARTBEAT: Final = 1.0
 """Seconds between two updates of the heartbeat file."""
 CONSOLE: Final = "/console"
 TOOLS = "conspectus.mcp.tool"
-STDIO = "conspectus.mcp.transports"
 
 NoAuth = Annotated[
     bool, typer.Option("--no-auth", help="Create no owner; requests from this machine need no key.")
@@ -167,13 +166,14 @@ def mcp(session: Session, fixed: Fixed, listening: Listening) -> None:
     """Run an MCP server."""
     if session.common.collection is not None:
         raise InvalidInput("collection", "is not an option of mcp; each tool call names its collection")
+    transports = optional("conspectus.mcp.transports", "mcp", "mcp")
     options = fixed.options(session.settings)
     if listening.http:
         _listen(session, listening, options)
     elif (listening.host, listening.port, listening.no_auth) != (None, None, False):
         raise InvalidInput("http", "is required with --host, --port and --no-auth")
     else:
-        asyncio.run(_speak(session, options))
+        asyncio.run(_speak(session, partial(transports.serve_stdio, options=options)))
 
 
 def _at(settings: Settings, host: str | None, port: int | None) -> Settings:
@@ -253,9 +253,9 @@ def _touch(path: Path) -> None:
     path.touch()
 
 
-async def _speak(session: Session, options: "ToolOptions") -> None:
+async def _speak(session: Session, serve_stdio: Callable[["AnyEngine"], Awaitable[None]]) -> None:
     async with _opened(session) as engine:
-        await importlib.import_module(STDIO).serve_stdio(engine, options)
+        await serve_stdio(engine)
 
 
 def _opened(session: Session) -> AbstractAsyncContextManager["AnyEngine"]:

@@ -76,8 +76,8 @@ class Accounts(Protocol):
         """End a key's validity for the very next request. Raises NotFound."""
         ...
 
-    async def used(self, key: KeyId, at: datetime, *, secret_hash: str | None = None) -> None:
-        """Note that a key was used, and replace the hash of its secret if another one is given."""
+    async def used(self, key: KeyId, at: datetime) -> None:
+        """Note that a key was used."""
         ...
 
     async def put_grant(self, grant: Grant) -> None:

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final, Literal
 
-from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable
+from conspectus.errors import InvalidInput, ProviderError, ProviderUnavailable, optional
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
-from conspectus.providers import optional
 from conspectus.providers.vendor_api import (
     Calls,
     Note,

@@ -1,27 +1,24 @@
-"""Durable execution of jobs by DBOS, on a database of its own.
+"""Durable execution of jobs by DBOS, where many processes share a database server.
 
 A job is a workflow whose id and only argument are the job's id, so nothing else is ever written there. DBOS
 is a singleton of the process and works in threads; the jobs themselves run on the event loop that started
 them. Only its blocking functions are used: the others would make its threads those of that loop.
 
-Only one process at a time may execute the jobs of a database in a file. On a database server many may: each
-is an executor, which holds a lock as long as it lives, and returns the jobs of executors whose lock is free
-to the queue. No row is taken twice from there, and none is closed by an executor that it was taken from.
+Each process is an executor, which holds a lock as long as it lives, and returns the jobs of executors whose
+lock is free to the queue. No row is taken twice from there, and none is closed by an executor that it was
+taken from.
 """
 
 import asyncio
 import logging
-import sqlite3
 import threading
 import time
 from collections.abc import Callable, Coroutine
-from contextlib import closing
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import Any, Final, TypeVar
 
-from dbos import DBOS, DBOSClient, DBOSConfig, SetWorkflowID, WorkflowStatusString, error
+from dbos import DBOS, DBOSConfig, SetWorkflowID, WorkflowStatusString, error
 from dbos._migration import ensure_dbos_schema, run_dbos_migrations, should_migrate
 from sqlalchemy import Engine, create_engine, make_url
 from sqlalchemy.exc import SQLAlchemyError
@@ -29,7 +26,6 @@ from sqlalchemy.exc import SQLAlchemyError
 from conspectus.errors import StorageError
 from conspectus.model.ids import JobId
 from conspectus.ports.jobs import Run, Turns
-from conspectus.private import make_file
 
 Result = TypeVar("Result")
 
@@ -49,7 +45,6 @@ STOPPING: Final = 5.0
 PAUSE: Final = 1.0
 """Seconds before a job whose run failed from outside, as for a busy store, is run again."""
 ENDED: Final = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
-ENQUEUED: Final = WorkflowStatusString.ENQUEUED.value
 PENDING: Final = WorkflowStatusString.PENDING.value
 SCHEMA: Final = "conspectus_jobs"
 TABLES: Final = "tables of jobs"
@@ -73,37 +68,31 @@ class SharedExecutors:
     turns: Turns
 
 
-def claimed(
-    url: str, *, workers: int, pause: float = PAUSE, sharing: SharedExecutors | None = None
-) -> "DbosJobs | None":
+def claimed(url: str, *, workers: int, sharing: SharedExecutors, pause: float = PAUSE) -> "DbosJobs | None":
     """An executor on the database at a URL; None where this process has an instance of DBOS already.
 
-    With `sharing` it is one of many, on a server. Raises StorageError.
+    Raises StorageError.
     """
+    engine = _server(url)
     config: DBOSConfig = {
         "name": NAME,
         "system_database_url": url,
-        "executor_id": NAME if sharing is None else sharing.executor,
+        "system_database_engine": engine,
+        "dbos_system_schema": SCHEMA,
+        "use_listen_notify": LISTENING,
+        "executor_id": sharing.executor,
         "application_version": VERSION,
         "log_level": "CRITICAL",
         "enable_otlp": False,
         "notification_listener_polling_interval_sec": POLL,
     }
-    engine = None
-    if sharing is not None:
-        engine = _server(url)
-        config["system_database_engine"] = engine
-        config["dbos_system_schema"] = SCHEMA
-        config["use_listen_notify"] = LISTENING
     token = object()
     _quieten(logging.getLogger("dbos"))
     instance = _guarded(partial(DBOS, config=config))
     if vars(instance).setdefault("claimed_by", token) is not token:
+        engine.dispose()
         return None
-    if engine is not None and sharing is not None:
-        return SharedDbosJobs(instance, pause, max(1, workers), engine, sharing)
-    _guarded(partial(_make_queue, url, max(1, workers)))
-    return DbosJobs(instance, pause)
+    return DbosJobs(Executor(instance, engine, sharing, max(1, workers)), pause)
 
 
 def _server(url: str) -> Engine:
@@ -121,39 +110,31 @@ def _quieten(log: logging.Logger) -> None:
         log.addHandler(logging.NullHandler())
 
 
-def _make_queue(url: str, workers: int) -> None:
-    """Make the queue before the launch: one that is made later is not heard of for a second."""
-    database = make_url(url)
-    if database.get_backend_name() == "sqlite" and database.database:
-        make_file(Path(database.database))
-        with closing(sqlite3.connect(database.database)) as connection:
-            connection.execute("PRAGMA journal_mode = WAL")
-    DBOS.migrate(url)
-    client = DBOSClient(system_database_url=url)
-    try:
-        client.register_queue(
-            QUEUE, worker_concurrency=workers, polling_interval_sec=POLL, application_name=NAME
-        )
-    finally:
-        client.destroy()
+@dataclass(frozen=True, slots=True)
+class Executor:
+    """The instance of DBOS in this process, its connections, and how many jobs it runs at once."""
+
+    instance: DBOS
+    engine: Engine
+    sharing: SharedExecutors
+    workers: int
 
 
 class DbosJobs:
     """The `Jobs` port. Make it with `claimed`, start it, and close it: the next one can be made then."""
 
-    alone = True
-    """Whether no other process takes jobs from the queue."""
-
-    def __init__(self, instance: DBOS, pause: float) -> None:
-        self._instance = instance
+    def __init__(self, executor: Executor, pause: float) -> None:
+        self._executor = executor
         self._pause = pause
         self._closing = False
         self._waiting: set[JobId] = set()
         self._running: dict[JobId, asyncio.Task[None]] = {}
         self._workflow: Callable[[str], Coroutine[Any, Any, None]] | None = None
+        self._inheriting: asyncio.Task[None] | None = None
 
     async def start(self, run: Run) -> None:
         """Begin to run what is submitted, now and earlier. Called once. Raises StorageError."""
+        await self._make_tables()
         loop = asyncio.get_running_loop()
 
         async def carry_out(job: str) -> None:
@@ -161,6 +142,7 @@ class DbosJobs:
 
         self._workflow = DBOS.workflow(name=NAME)(carry_out)
         await asyncio.to_thread(_guarded, self._launch)
+        self._inheriting = asyncio.create_task(self._inherit())
 
     async def submit(self, job: JobId) -> None:
         """Submit a job; a queued or running one is unchanged, one that has ended runs again.
@@ -170,12 +152,10 @@ class DbosJobs:
         if self._closing or job in self._waiting or job in self._running:
             return
         self._waiting.add(job)
-        queued = False
         try:
-            queued = await asyncio.to_thread(_guarded, partial(self._enqueue, job))
+            await asyncio.to_thread(_guarded, partial(self._enqueue, job))
         finally:
-            if not (queued and self.alone):
-                self._waiting.discard(job)
+            self._waiting.discard(job)
 
     async def cancel(self, job: JobId) -> None:
         """Cancel a queued or running job, and return when it has stopped. Raises StorageError."""
@@ -188,32 +168,31 @@ class DbosJobs:
             await asyncio.to_thread(_guarded, partial(DBOS.cancel_workflow, job))
 
     async def close(self, *, grace: float) -> None:
-        """Let running jobs finish for up to `grace` seconds; the others run again at the next start."""
+        """Let running jobs finish for up to `grace` seconds; others run what is left."""
         if self._closing:
             return
         self._closing = True
+        if self._inheriting is not None:
+            self._inheriting.cancel()
+            await asyncio.wait({self._inheriting})
         if self._running:
             await asyncio.wait(list(self._running.values()), timeout=grace)
         for task in list(self._running.values()):
             task.cancel()
             await asyncio.wait({task})
-        await asyncio.to_thread(_stop, self._instance)
+        await asyncio.to_thread(_stop, self._executor.instance)
+        await asyncio.to_thread(self._executor.engine.dispose)
 
-    def _enqueue(self, job: JobId) -> bool:
-        """Whether it is in the queue now. What another run of it left behind there is replaced.
-
-        A workflow that moves from the queue to its task, or whose end is being written, is in neither state:
-        the caller checks again.
-        """
+    def _enqueue(self, job: JobId) -> None:
+        """Put it into the queue unless it is there or runs. What an earlier run left behind is replaced."""
         known = DBOS.get_workflow_status(job)
         if known is not None and known.status not in ENDED:
-            return known.status == ENQUEUED
+            return
         if known is not None:
             DBOS.delete_workflow(job)
         if self._workflow is not None:
             with SetWorkflowID(job):
                 DBOS.enqueue_workflow(QUEUE, self._workflow, job)
-        return True
 
     async def _execute(self, run: Run, job: JobId) -> None:
         """Run a job on the loop of its engine; cancelled by the close, it stays for the next start."""
@@ -240,35 +219,8 @@ class DbosJobs:
         ended = DBOS.list_workflows(status=sorted(ENDED), load_input=False, load_output=False)
         if ended:
             DBOS.delete_workflows([each.workflow_id for each in ended])
-
-
-class SharedDbosJobs(DbosJobs):
-    """The same as one of many executors on a server."""
-
-    alone = False
-
-    def __init__(
-        self, instance: DBOS, pause: float, workers: int, engine: Engine, sharing: SharedExecutors
-    ) -> None:
-        super().__init__(instance, pause)
-        self._workers = workers
-        self._engine = engine
-        self._sharing = sharing
-        self._inheriting: asyncio.Task[None] | None = None
-
-    async def start(self, run: Run) -> None:
-        """Begin to run what is submitted, and what others leave behind. Called once. Raises StorageError."""
-        await self._make_tables()
-        await super().start(run)
-        self._inheriting = asyncio.create_task(self._inherit())
-
-    async def close(self, *, grace: float) -> None:
-        """Let running jobs finish for up to `grace` seconds; others run what is left."""
-        if self._inheriting is not None:
-            self._inheriting.cancel()
-            await asyncio.wait({self._inheriting})
-        await super().close(grace=grace)
-        await asyncio.to_thread(self._engine.dispose)
+        workers = self._executor.workers
+        DBOS.register_queue(QUEUE, worker_concurrency=workers, polling_interval_sec=SHARED_POLL)
 
     async def _make_tables(self) -> None:
         """Migrate the tables of DBOS under a lock of ours.
@@ -276,17 +228,13 @@ class SharedDbosJobs(DbosJobs):
         DBOS would use a lock of its session. Behind a pooler, another client may get the same connection, and
         the unlock may use another one.
         """
-        lacking = partial(should_migrate, self._engine, SCHEMA, LISTENING)
+        lacking = partial(should_migrate, self._executor.engine, SCHEMA, LISTENING)
         while await asyncio.to_thread(_guarded, lacking):
-            async with self._sharing.turns(TABLES) as mine:
+            async with self._executor.sharing.turns(TABLES) as mine:
                 if mine:
-                    await asyncio.to_thread(_guarded, partial(_migrate, self._engine))
+                    await asyncio.to_thread(_guarded, partial(_migrate, self._executor.engine))
                     return
             await asyncio.sleep(POLL)
-
-    def _launch(self) -> None:
-        super()._launch()
-        DBOS.register_queue(QUEUE, worker_concurrency=self._workers, polling_interval_sec=SHARED_POLL)
 
     async def _inherit(self) -> None:
         """Again and again, give back to the queue what those began who live no more."""
@@ -299,14 +247,16 @@ class SharedDbosJobs(DbosJobs):
                 logger.warning("executor_recovery_failed code=%(code)s", {"code": fault.code})
 
     async def _inherit_from(self, executor: str) -> None:
-        async with self._sharing.turns(executor) as mine:
+        async with self._executor.sharing.turns(executor) as mine:
             if mine:
                 await asyncio.to_thread(_guarded, partial(_give_back, executor))
 
     def _others(self) -> list[str]:
         """The other executors that have begun something."""
         begun = DBOS.list_workflows(status=PENDING, load_input=False, load_output=False)
-        return sorted({each.executor_id for each in begun if each.executor_id} - {self._sharing.executor})
+        return sorted(
+            {each.executor_id for each in begun if each.executor_id} - {self._executor.sharing.executor}
+        )
 
 
 def _migrate(engine: Engine) -> None:
@@ -347,5 +297,5 @@ def _guarded(work: Callable[[], Result]) -> Result:
     """The one border where errors of DBOS and of its database become ours."""
     try:
         return work()
-    except (error.DBOSException, SQLAlchemyError, sqlite3.Error) as fault:
+    except (error.DBOSException, SQLAlchemyError) as fault:
         raise StorageError(f"the queue of jobs: {type(fault).__name__}") from fault

@@ -14,12 +14,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from conspectus.errors import ChatBadAnswer, InvalidInput
+from conspectus.errors import ChatBadAnswer, InvalidInput, optional
 from conspectus.model.chat import Delta
 from conspectus.model.graph import Mention
 from conspectus.model.results import Message
 from conspectus.ports.chat import ChatModel
-from conspectus.providers import optional
 
 KeyOf = Callable[[str], str]
 """The form in which names are compared."""

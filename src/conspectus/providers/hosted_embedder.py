@@ -8,11 +8,10 @@ from typing import Any, Final, Literal, Self
 
 import numpy as np
 
-from conspectus.errors import InvalidInput, MissingExtra, ProviderError, ProviderUnavailable
+from conspectus.errors import InvalidInput, MissingExtra, ProviderError, ProviderUnavailable, optional
 from conspectus.model.records import EmbeddingSpace
 from conspectus.model.retry_policy import BUSY, RetryPolicy
 from conspectus.ports import Vectors
-from conspectus.providers import optional
 from conspectus.providers.vendor_api import Calls, Note, drop, refusal, sendable, unit_rows
 from conspectus.settings import vendor_variable
 from conspectus.text.splitter import SplitOptions, split

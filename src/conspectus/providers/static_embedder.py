@@ -8,10 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from conspectus.errors import InvalidInput
+from conspectus.errors import InvalidInput, optional
 from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
-from conspectus.providers import optional
 
 _WEIGHTS = "model.safetensors"
 

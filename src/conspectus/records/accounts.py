@@ -226,10 +226,9 @@ def revoke_key(connection: Connection, key: KeyId, at: datetime) -> Key:
     return _to_key(row)
 
 
-def used(connection: Connection, key: KeyId, at: datetime, *, secret_hash: str | None = None) -> None:
-    """Note that a key was used, and replace the hash of its secret if another one is given."""
-    replaced = {} if secret_hash is None else {"hash": secret_hash}
-    connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at), **replaced))
+def used(connection: Connection, key: KeyId, at: datetime) -> None:
+    """Note that a key was used."""
+    connection.execute(update(keys).where(keys.c.id == key).values(last_used=to_microseconds(at)))
 
 
 def add_audit(connection: Connection, entry: AuditEntry) -> None:
@@ -304,7 +303,7 @@ class SqlAccounts(SqlStore):
     key = cached(find_key)
     keys = reading(keys_of)
     revoke_key = writing(revoke_key)
-    used = writing(used, lock=lambda key, at, *, secret_hash=None: f"key {key}")
+    used = writing(used, lock=lambda key, at: f"key {key}")
     put_grant = writing(put_grant)
     revoke = writing(revoke)
     grants = reading(grants_on)

@@ -11,12 +11,11 @@ from functools import cached_property
 from typing import Any, Final, NoReturn, TypeAlias, TypeVar
 from xml.sax.saxutils import escape
 
-import jsonschema_rs
 import numpy as np
 import regex
 from numpy.typing import NDArray
 
-from conspectus.errors import ChatTooLong, Conflict, InvalidInput, TooLarge
+from conspectus.errors import ChatTooLong, Conflict, InvalidInput, TooLarge, optional
 from conspectus.model.ids import DocumentId
 from conspectus.model.records import Metadata
 from conspectus.model.results import Message
@@ -452,11 +451,12 @@ class JsonSchemaOutput:
     """A compiled JSON Schema for responses. References are not fetched; patterns run in linear time."""
 
     def __init__(self, schema: Metadata) -> None:
-        """Compile a schema. Raises InvalidInput if it is invalid or has remote references."""
+        """Compile a schema. Raises MissingExtra, or InvalidInput for an invalid one or remote references."""
+        library = optional("jsonschema_rs", "json-schema", "jsonschema-rs")
         self.text = json.dumps(dict(schema), ensure_ascii=False, sort_keys=True)
         try:
-            self._validator = jsonschema_rs.validator_for(
-                json.loads(self.text), retriever=_refuse, pattern_options=jsonschema_rs.RegexOptions()
+            self._validator = library.validator_for(
+                json.loads(self.text), retriever=_refuse, pattern_options=library.RegexOptions()
             )
         except ValueError as fault:
             raise InvalidInput("schema", f"is not a JSON Schema: {_brief(fault)}") from fault

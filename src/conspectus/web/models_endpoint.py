@@ -1,13 +1,13 @@
 """The Model Context Protocol next to the API; its library is loaded at the first message."""
 
 import asyncio
-import importlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import TYPE_CHECKING, Final
 
 from starlette.types import Receive, Scope, Send
 
+from conspectus.errors import optional
 from conspectus.mcp.tool import PATH, ToolOptions
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class ModelsEndpoint:
         await self._endpoint(scope, receive, send)
 
     async def _loaded(self) -> "Endpoint":
-        module = await asyncio.to_thread(importlib.import_module, MODULE)
+        module = await asyncio.to_thread(optional, MODULE, "mcp", "mcp")
         endpoint: Endpoint = module.Endpoint(self._options, max_bytes=self._most_bytes)
         await self._opened.enter_async_context(endpoint.running())
         return endpoint

@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 from lxml.etree import HTMLParser, LxmlError
 
+from conspectus.errors import MissingExtra, optional
+
 BLOCK_TAGS = """
 address article aside blockquote body br caption dd details div dl dt fieldset figcaption figure footer form
 h1 h2 h3 h4 h5 h6 header hr html legend li main nav ol option p pre section summary table tbody td tfoot th
@@ -111,11 +113,11 @@ MAIN_SHARE = 0.5
 
 
 class HtmlPage(NamedTuple):
-    """An HTML page as text; `complete` says that it is all visible text, not only the main part."""
+    """An HTML page as text; `notice` says why it is all visible text instead of the main part."""
 
     title: str
     text: str
-    complete: bool
+    notice: str | None = None
 
 
 def markdown_title(text: str) -> str:
@@ -151,17 +153,22 @@ def read_html(text: str) -> HtmlPage:
     """Title and text of a page: its main part as Markdown, or everything visible where that is too little."""
     seen = visible(text.encode("utf-8", errors="replace"), "utf-8")
     everything = seen.text()
-    main = "" if seen.depth > DEEPEST or len(text) > MAX_LENGTH else _main_part(text)
-    enough = len(WORD.findall(main)) >= MAIN_SHARE * len(WORD.findall(everything))
     title = " ".join((seen.title or seen.heading).split())
-    return HtmlPage(title, main, False) if main and enough else HtmlPage(title, everything or title, True)
+    try:
+        main = "" if seen.depth > DEEPEST or len(text) > MAX_LENGTH else _main_part(text)
+    except MissingExtra as missing:
+        return HtmlPage(title, everything or title, f"all text was taken; for the main part alone {missing}")
+    enough = len(WORD.findall(main)) >= MAIN_SHARE * len(WORD.findall(everything))
+    if main and enough:
+        return HtmlPage(title, main)
+    return HtmlPage(title, everything or title, "no main part was found, all text was taken")
 
 
 def _main_part(text: str) -> str:
-    import trafilatura
-
+    """The main part of a page, nothing where there is none. Raises MissingExtra."""
+    trafilatura = optional("trafilatura", "html", "trafilatura")
     try:
-        main = trafilatura.extract(
+        main: str | None = trafilatura.extract(
             text, output_format="markdown", favor_recall=True, include_comments=True, include_tables=True
         )
     except (LxmlError, ValueError, RecursionError):

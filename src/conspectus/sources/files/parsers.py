@@ -194,8 +194,7 @@ def _html(text: str, name: str) -> Parsed:
     page = read_html(text)
     if not page.text:
         return (), "the page has no text"
-    notice = "no main part was found, all text was taken" if page.complete else None
-    return (_page(page.text, name, title=page.title, syntax="markdown"),), notice
+    return (_page(page.text, name, title=page.title, syntax="markdown"),), page.notice
 
 
 def _xml(text: str, name: str) -> Parsed:
