@@ -24,6 +24,15 @@ OLD_PYTHON, OLD_PIP = "3.11", "23.0"
 FIRST_PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGE = "<html><title>Releases</title><body><p>A release is deployed on Tuesdays.</p></body></html>"
 PATIENCE = 120
+MAX_PACKAGES, MAX_MEGABYTES = 60, 350
+"""Of the base install, without pip and setuptools, and without what Python compiles."""
+SIZES = """
+from importlib.metadata import distributions
+found = {each.name.lower(): each for each in distributions()}
+counted = [each for name, each in found.items() if name not in ("pip", "setuptools")]
+files = [file.locate() for each in counted for file in each.files or () if file.suffix != ".pyc"]
+print(len(counted), sum(file.stat().st_size for file in files if file.exists()) // 1_000_000)
+"""
 
 
 def main() -> None:
@@ -92,8 +101,12 @@ def tried(folder: Path, wheel: Path, python: str | None, pip: str) -> str:
     ran([*install, "--no-compile", wheel], folder)
     ran([own, "-m", "pip", "check"], folder)
     version = ran([own, "-m", "pip", "--version"], folder)
+    packages, megabytes = map(int, ran([own, "-c", SIZES], folder).split())
+    if packages > MAX_PACKAGES or megabytes > MAX_MEGABYTES:
+        sys.exit(f"the base install has {packages} packages and {megabytes} MB")
     try_programs(own, folder)
-    return f"{version} installed the wheel, and it ran: {time.monotonic() - started:.0f} s"
+    took = f"{time.monotonic() - started:.0f} s"
+    return f"{version} installed {packages} packages, {megabytes} MB, and the wheel ran: {took}"
 
 
 def try_programs(python: Path, folder: Path) -> None:

@@ -100,8 +100,8 @@ def _count(encodable: CountTokens, text: str) -> int:
 
 Ranks: TypeAlias = dict[bytes, int]
 
-MOST_CACHED = 50_000
-LONGEST_CACHED = 64
+MAX_CACHED = 50_000
+MAX_CACHED_LENGTH = 64
 """Characters of a piece that is worth remembering: words come again, other pieces hardly do."""
 
 
@@ -133,8 +133,8 @@ class _PieceCache(dict[str, int]):
     def __missing__(self, piece: str) -> int:
         data = piece.encode("utf-8")
         tokens = 1 if data in self._ranks else count_joined(data, self._ranks)
-        if len(piece) <= LONGEST_CACHED:
-            if len(self) >= MOST_CACHED:
+        if len(piece) <= MAX_CACHED_LENGTH:
+            if len(self) >= MAX_CACHED:
                 self.clear()
             self[piece] = tokens
         return tokens
@@ -172,10 +172,10 @@ except ImportError:
 @cache
 def _encoding(name: str) -> BytePairs:
     pieces, ascii_pieces = PIECES[name]
-    return BytePairs(_ranks(name), regex.compile(pieces).findall, re.compile(ascii_pieces).findall)
+    return BytePairs(vocabulary(name), regex.compile(pieces).findall, re.compile(ascii_pieces).findall)
 
 
-def _ranks(name: str) -> Ranks:
+def vocabulary(name: str) -> Ranks:
     """The tokens of an encoding in the order of their ranks: their number, their lengths, and their bytes."""
     packed = (resources.files("conspectus.providers") / "byte_pairs" / f"{name}.zlib").read_bytes()
     data = memoryview(zlib.decompress(packed))
