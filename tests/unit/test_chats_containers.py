@@ -76,8 +76,8 @@ def test_links_in_folders_are_counted_and_not_followed(tmp_path: Path) -> None:
     archive = read(path)
     assert [each.text for each in only(archive).messages] == ["kept"]
     assert archive.notices == (
-        "links, not followed: 3 (linked, loop, general/2024-01-01.json)",
-        "pipes, sockets and devices, left out: 1 (pipe.json)",
+        "links, skipped: 3 (linked, loop, general/2024-01-01.json)",
+        "pipes, sockets and devices, skipped: 1 (pipe.json)",
     )
     (tmp_path / "named").symlink_to(path)
     assert texts(tmp_path / "named") == ["kept"]
@@ -90,7 +90,7 @@ def test_names_that_lead_out_of_an_archive_are_only_counted(tmp_path: Path) -> N
     }
     archive = read(zipped(tmp_path / "a.zip", FILES | bad))
     assert [each.text for each in only(archive).messages] == ["kept"]
-    assert archive.notices[0].startswith("names outside the archive, left out: 3 (../2024-01-01.json")
+    assert archive.notices[0].startswith("paths outside of the archive, skipped: 3 (../2024-01-01.json")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["a.zip"]
 
 
@@ -102,7 +102,7 @@ def test_links_in_archives_and_what_systems_add_are_left_out(tmp_path: Path) -> 
         archive.writestr(link, "/etc/passwd")
     assert (texts(path), read(path).notices) == (
         ["kept"],
-        ("links, not followed: 1 (general/2024-01-07.json)",),
+        ("links, skipped: 1 (general/2024-01-07.json)",),
     )
 
 
@@ -151,9 +151,7 @@ def test_damaged_archives_are_refused_or_named(tmp_path: Path) -> None:
     path.write_bytes(whole[: start + 3] + bytes(5) + whole[start + 8 :])
     archive = read(path)
     assert [each.text for each in only(archive).messages] == ["kept"]
-    assert archive.notices == (
-        "files that are damaged or cannot be read, left out: 1 (general/2024-01-06.json)",
-    )
+    assert archive.notices == ("damaged or unreadable files, skipped: 1 (general/2024-01-06.json)",)
 
 
 def test_ways_of_packing_that_may_take_any_memory_are_left_out(tmp_path: Path) -> None:
@@ -197,5 +195,5 @@ def test_the_kind_that_is_given_counts(tmp_path: Path) -> None:
     archive = read(path, "jsonl")
     assert ([each.text for each in only(archive).messages], archive.notices) == (
         ["y"],
-        ("other files, not read: 1 (a.json)",),
+        ("other files, skipped: 1 (a.json)",),
     )

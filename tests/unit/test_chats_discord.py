@@ -162,12 +162,12 @@ def test_what_cannot_be_read_is_named_and_the_rest_is_read(tmp_path: Path) -> No
         ("5", "b", "3", False),
     ]
     assert archive.notices == (
-        "other files, not read: 1 (picture.png)",
-        "messages without text, left out: 1 (a.json#2)",
-        "entries that are not messages, left out: 1 (a.json#3)",
-        "messages whose time cannot be read, kept without one: 2 (a.json#4, a.json#5)",
-        "files that are not JSON, left out: 1 (b.json)",
-        "files that hold no channel, left out: 2 (c.json, d.json)",
+        "other files, skipped: 1 (picture.png)",
+        "messages without text, skipped: 1 (a.json#2)",
+        "entries that are not messages, skipped: 1 (a.json#3)",
+        "messages with an invalid time, kept without it: 2 (a.json#4, a.json#5)",
+        "files that are not JSON, skipped: 1 (b.json)",
+        "files without a channel, skipped: 2 (c.json, d.json)",
     )
 
 
@@ -175,7 +175,7 @@ def test_pictures_beside_the_messages_are_not_looked_into(tmp_path: Path) -> Non
     pictures = {f"a_Files/{n}.png": b"\x89PNG\r\n" + bytes(range(256)) * 500 for n in range(50)}
     archive = read(folder(tmp_path / "x", {"a.json": discord(posted("1", "a")), **pictures}))
     assert len(only(archive).messages) == 1
-    assert archive.notices[0].startswith("other files, not read: 50 (a_Files/0.png")
+    assert archive.notices[0].startswith("other files, skipped: 50 (a_Files/0.png")
 
 
 def test_a_file_called_discord_that_is_not_is_refused(tmp_path: Path) -> None:

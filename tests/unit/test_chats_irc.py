@@ -9,7 +9,7 @@ from tests.chat_exports import folder, only, read, zipped
 from conspectus.errors import UnreadableFile
 from conspectus.model.channels import NewMessage
 
-ZONELESS = "messages whose time names no zone, taken as UTC"
+ZONELESS = "times without a time zone, read as UTC"
 
 
 def log(path: Path, name: str, text: str | bytes) -> tuple[NewMessage, ...]:
@@ -98,7 +98,7 @@ def test_znc_has_a_file_a_day_below_the_channel(tmp_path: Path) -> None:
         ("2024-01-05.log:2", at(2024, 1, 6, 0, 0, 1)),
         ("2024-01-06.log:1", at(2024, 1, 6, 0, 1, 2)),
     ]
-    assert archive.notices == ("other files, not read: 1 (readme.md)", f"{ZONELESS}: 5")
+    assert archive.notices == ("other files, skipped: 1 (readme.md)", f"{ZONELESS}: 5")
 
 
 def test_without_a_day_times_are_unknown_and_the_order_stays(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_without_a_day_times_are_unknown_and_the_order_stays(tmp_path: Path) -> 
         ("two", None),
         ("three", None),
     ]
-    assert archive.notices == ("messages of which no date is known, kept without a time: 3",)
+    assert archive.notices == ("messages without a date, kept without a time: 3",)
 
 
 def test_a_clock_that_is_put_back_does_not_begin_a_day(tmp_path: Path) -> None:
@@ -154,10 +154,10 @@ def test_lines_of_no_shape_are_counted_with_their_numbers(tmp_path: Path, line: 
     path = folder(tmp_path, {"a.log": f"[10:00] <a> x\n\n{line}\n[10:01] <a>\n"}) / "a.log"
     notices = read(path, "irc").notices
     assert notices[:2] == (
-        "messages of which no date is known, kept without a time: 1",
-        "messages without text, left out: 1 (a.log:4)",
+        "messages without a date, kept without a time: 1",
+        "messages without text, skipped: 1 (a.log:4)",
     )
-    assert notices[2] == "lines of no shape known here, left out: 1 (a.log:3)"
+    assert notices[2] == "lines in an unknown format, skipped: 1 (a.log:3)"
 
 
 @pytest.mark.parametrize("day", ["9999-12-31", "1988-01-01"])

@@ -123,14 +123,14 @@ def test_bad_lines_are_counted_and_numbered(tmp_path: Path) -> None:
     archive = read(lines(tmp_path, {"text": "good"}, "", *bad, {"text": " "}, {"text": "also"}))
     assert [each.text for each in only(archive).messages] == ["good", "also"]
     assert archive.notices == (
-        "lines that hold no message, left out: 8 (talk.jsonl:3, talk.jsonl:4, talk.jsonl:5, "
+        "lines without a message, skipped: 8 (talk.jsonl:3, talk.jsonl:4, talk.jsonl:5, "
         "talk.jsonl:6, talk.jsonl:7, …)",
-        "messages without text, left out: 1 (talk.jsonl:11)",
+        "messages without text, skipped: 1 (talk.jsonl:11)",
     )
 
 
 def test_a_file_of_bad_lines_only_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UnreadableFile, match="left out: 2"):
+    with pytest.raises(UnreadableFile, match="skipped: 2"):
         read(lines(tmp_path, "{", "[]"), "jsonl")
 
 
@@ -150,7 +150,7 @@ def test_a_time_that_cannot_be_read_is_counted_and_kept(tmp_path: Path) -> None:
         (None, {"time": "noon"}),
         (None, {"ts": 1e300}),
     ]
-    assert archive.notices[0].startswith("messages whose time cannot be read, kept without one: 2")
+    assert archive.notices[0].startswith("messages with an invalid time, kept without it: 2")
 
 
 def test_other_fields_are_metadata_as_far_as_they_can_be_stored(tmp_path: Path) -> None:
@@ -161,10 +161,10 @@ def test_other_fields_are_metadata_as_far_as_they_can_be_stored(tmp_path: Path) 
     text = json.dumps(value)[:-1] + ', "huge": 1e999}'
     archive = read(lines(tmp_path, text))
     assert only(archive).messages[0].metadata == {"mood": "good", "metadata": 3}
-    assert archive.notices == ("metadata that cannot be stored, left out: 1 (talk.jsonl:1)",)
+    assert archive.notices == ("metadata that cannot be stored, skipped: 1 (talk.jsonl:1)",)
     large = lines(tmp_path, {"text": "a", "large": "é" * 40_000})
     assert only(read(large)).messages[0].metadata == {}
-    assert read(large).notices == ("metadata that are too large, left out: 1 (talk.jsonl:1)",)
+    assert read(large).notices == ("metadata over the size limit, skipped: 1 (talk.jsonl:1)",)
     roomy = LocalArchives(max_metadata_bytes=100_000).read(large)
     assert only(roomy).messages[0].metadata == {"large": "é" * 40_000}
 

@@ -26,7 +26,7 @@ def test_a_real_export_is_read_whole(evaluation: Callable[[str], Path]) -> None:
     assert comment.text.startswith("```'cities': {")
     assert everything[comment.reply_to].text.startswith("@doubledeez uploaded a file: 10 cities")
     assert {m.author for m in everything.values() if m.role == "bot"} >= {"github"}
-    assert archive.notices == ("other files, not read: 1 (integration_logs.json)",)
+    assert archive.notices == ("other files, skipped: 1 (integration_logs.json)",)
 
 
 def test_the_same_export_as_zip_and_as_folder(tmp_path: Path) -> None:
@@ -93,7 +93,7 @@ def test_two_messages_of_one_time_stamp_both_survive(tmp_path: Path) -> None:
         (f"{stamp}~3", "three"),
     ]
     assert archive == read(path)
-    assert archive.notices == (f"messages with the key of another, given a number: 2 ({stamp}, {stamp})",)
+    assert archive.notices == (f"messages with a key that is taken, renumbered: 2 ({stamp}, {stamp})",)
 
 
 def test_what_is_written_down_twice_is_kept_once_and_counted(tmp_path: Path) -> None:
@@ -190,11 +190,11 @@ def test_what_is_left_out_is_counted_by_reason(tmp_path: Path) -> None:
     assert [each.text for each in only(archive).messages] == ["kept", "when?"]
     assert only(archive).messages[1].key == "soon"
     assert archive.notices == (
-        "messages deleted on the platform, left out: 1",
-        "messages hidden by the platform, left out: 1",
-        "messages without text, left out: 2 (general/2024-01-05.json#4, general/2024-01-05.json#5)",
-        "entries that are not messages, left out: 2 (general/2024-01-05.json#6, general/2024-01-05.json#7)",
-        "messages whose time cannot be read, kept without one: 1 (general/2024-01-05.json#8)",
+        "messages deleted on the platform, skipped: 1",
+        "messages hidden by the platform, skipped: 1",
+        "messages without text, skipped: 2 (general/2024-01-05.json#4, general/2024-01-05.json#5)",
+        "entries that are not messages, skipped: 2 (general/2024-01-05.json#6, general/2024-01-05.json#7)",
+        "messages with an invalid time, kept without it: 1 (general/2024-01-05.json#8)",
     )
 
 
@@ -210,7 +210,7 @@ def test_a_broken_day_is_named_and_the_rest_is_read(tmp_path: Path) -> None:
 
 def test_an_export_of_nothing_but_damage_is_no_success(tmp_path: Path) -> None:
     files = {"channels.json": CHANNELS, "general/2024-01-06.json": "[{"}
-    with pytest.raises(UnreadableFile, match=r"not JSON, left out: 1 \(general/2024-01-06\.json\)"):
+    with pytest.raises(UnreadableFile, match=r"not JSON, skipped: 1 \(general/2024-01-06\.json\)"):
         read(folder(tmp_path / "a", files))
 
 
@@ -218,7 +218,7 @@ def test_an_empty_export_says_so(tmp_path: Path) -> None:
     archive = read(folder(tmp_path / "a", {"users.json": [], "channels.json": CHANNELS}))
     assert archive.channels == ()
     assert archive.notices == (
-        "channels without any message, left out: 1 (general)",
+        "channels without messages, skipped: 1 (general)",
         "exports without any message: 1 (a)",
     )
 
@@ -238,7 +238,7 @@ def test_private_channels_and_direct_messages(tmp_path: Path) -> None:
     archive = read(folder(tmp_path / "a", files))
     found = {channel.name: channel.metadata["private"] for channel in archive.channels}
     assert found == {"dm-ann--bob": True, "board": True, "forgotten": True, "mpdm-ann--bob--robo-1": True}
-    assert archive.notices == ("channels that no list names, imported as private: 1 (forgotten)",)
+    assert archive.notices == ("channels missing from the lists, imported as private: 1 (forgotten)",)
 
 
 def test_days_without_any_list_are_channels_by_their_folders(tmp_path: Path) -> None:
@@ -257,7 +257,7 @@ def test_lists_of_wrong_types_cost_names_and_no_messages(tmp_path: Path) -> None
     files |= {"users.json": {"U1": "Ann"}, "channels.json": [7, None, {"id": 3}, {"members": {}, "name": []}]}
     archive = read(folder(tmp_path / "a", files))
     assert [(each.author, each.text) for each in only(archive).messages] == [("U1", "hi @U1")]
-    assert "files that hold no list, left out: 1 (users.json)" in archive.notices
+    assert "files without a list, skipped: 1 (users.json)" in archive.notices
 
 
 def test_what_is_not_slack_is_refused_when_called_slack(tmp_path: Path) -> None:

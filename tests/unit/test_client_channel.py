@@ -176,7 +176,7 @@ async def test_another_conflict_is_final_and_questions_have_no_key() -> None:
 
 async def test_a_secret_that_was_lost_is_not_asked_for_again() -> None:
     async with remote({f"{API}/keys": LOST}) as (engine, server):
-        with pytest.raises(ServerUnavailable, match="the answer was lost"):
+        with pytest.raises(ServerUnavailable, match="the connection was lost"):
             await engine.people.create_key()
         assert server.count() == 1
         assert "idempotency-key" not in server.requests[0].headers
@@ -201,11 +201,11 @@ async def test_files_that_are_sent_again_are_the_same_byte_for_byte(tmp_path: Pa
         (Answer(b"<html>", type="text/html"), "it is not JSON"),
         (Answer(b"[" * 5_000, type="application/json"), "it is not JSON"),
         (Answer(b"<html>", 404, type="text/html"), "HTTP 404 without a reason"),
-        (Answer(b"[]", 404, type="application/problem+json"), "its reason is not an object"),
+        (Answer(b"[]", 404, type="application/problem+json"), "the problem document is not an object"),
         (redirect("http://elsewhere.example/"), "HTTP 302 without a reason"),
         (ok([PERSON]), "not an object"),
         (ok({**PERSON, "scopes": ["all"]}), r"answer\.scopes\.0 is 'all'"),
-        (Answer(b"not gzip", headers={"Content-Encoding": "gzip"}), "the answer was lost"),
+        (Answer(b"not gzip", headers={"Content-Encoding": "gzip"}), "the connection was lost"),
         (
             Answer(
                 b'{"code": "timeout", "detail": "not finished within 60 s"}', 504, "application/problem+json"
@@ -325,6 +325,6 @@ async def test_what_no_id_is_is_not_found_without_asking(name: str) -> None:
 
 async def test_a_filter_that_no_address_can_hold_is_refused() -> None:
     async with remote({}) as (engine, server):
-        with pytest.raises(InvalidInput, match="too long to be sent"):
+        with pytest.raises(InvalidInput, match="the request is too long"):
             await engine.documents.list(filter=Eq("thread", "x" * 90_000))
         assert server.requests == []

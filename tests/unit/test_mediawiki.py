@@ -277,7 +277,7 @@ async def test_endless_continuation_ends(world: World) -> None:
     world.server.answers["/api.php"] = [
         Answer(json.dumps(site).encode()), Answer(json.dumps(forever).encode()),
     ]  # fmt: skip
-    with pytest.raises(FetchFailed, match="without getting further"):
+    with pytest.raises(FetchFailed, match="continues without progress"):
         await world.listed()
 
 

@@ -48,7 +48,7 @@ def read_cues(text: str) -> tuple[list[Block], int]:
 def test_srt_cues_become_captions_in_order() -> None:
     documents, notice = captions(SRT, "talks/a.srt", "a")
     first, last = documents
-    assert notice == "captions without text, left out: 1"
+    assert notice == "captions without text, skipped: 1"
     assert first.text == "Hello & welcome\nto the show"
     assert last.text == "2<3 and 5>4 <b>"
     assert [one.key for one in documents] == ["talks/a.srt#1", "talks/a.srt#3"]
@@ -105,7 +105,7 @@ def test_a_cue_without_readable_times_is_counted_not_hidden() -> None:
     text = "1\n00:01,000 --> 00:02,000\none\n\n2\nno times\n\n3\n00:aa --> 00:bb\nbad\n"
     documents, notice = captions(text, "a.srt", "a")
     assert [one.text for one in documents] == ["one"]
-    assert notice == "lines that belong to no caption, left out: 5"
+    assert notice == "lines outside of captions, skipped: 5"
 
 
 def test_a_file_says_its_title_and_language() -> None:
@@ -143,7 +143,7 @@ def test_times_that_no_clock_holds_are_changed_and_counted() -> None:
     assert [(one.start, one.end) for one in track.captions] == [(0.0, 2.0), (None, None), (9.0, 9.0)]
     assert track.notice == (
         "captions with times before 0, kept at 0: 1; "
-        "captions with times beyond a million hours, kept without: 2; "
+        "captions with times beyond a million hours, kept without times: 2; "
         "captions that end before they start, kept as instants: 1"
     )
 
@@ -152,7 +152,7 @@ def test_the_same_caption_twice_stands_once() -> None:
     cue = "00:00:01,000 --> 00:00:02,000\nYes.\n\n"
     track = read_caption_file(cue + cue + cue.replace("02,", "03,"), "a.srt")
     assert [(one.text, one.end) for one in track.captions] == [("Yes.", 2.0), ("Yes.", 3.0)]
-    assert track.notice == "captions that stand twice with the same times, taken once: 1"
+    assert track.notice == "duplicate captions with equal times, kept once: 1"
 
 
 def test_a_header_alone_is_empty_and_rubbish_is_an_error() -> None:

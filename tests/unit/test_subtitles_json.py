@@ -90,10 +90,13 @@ def test_times_of_every_shape(item: dict[str, Any], times: tuple[object, object]
 @pytest.mark.parametrize(
     ("item", "notice"),
     [
-        ({"start": "soon", "end": 2}, "captions with times that cannot be read, kept without: 1"),
-        ({"start": True}, "captions with times that cannot be read, kept without: 1"),
-        ({"start": [1]}, "captions with times that cannot be read, kept without: 1"),
-        ({"start": 1e300, "end": 10**400}, "captions with times beyond a million hours, kept without: 1"),
+        ({"start": "soon", "end": 2}, "captions with invalid times, kept without times: 1"),
+        ({"start": True}, "captions with invalid times, kept without times: 1"),
+        ({"start": [1]}, "captions with invalid times, kept without times: 1"),
+        (
+            {"start": 1e300, "end": 10**400},
+            "captions with times beyond a million hours, kept without times: 1",
+        ),
         ({"end": 5}, "captions with an end but no start, kept without times: 1"),
     ],
 )
@@ -133,7 +136,7 @@ def test_what_a_stream_exports_comes_back_as_it_was() -> None:
 def test_keys_that_stand_twice_are_not_used() -> None:
     track = read([{"text": "x", "key": "k"}, {"text": "y", "key": "k"}])
     assert [one.key for one in track.captions] == ["a.json#1", "a.json#2"]
-    assert track.notice == "captions whose own keys do not tell them apart, named anew: 2"
+    assert track.notice == "captions with ambiguous keys, renamed: 2"
 
 
 def test_numbers_that_do_not_tell_captions_apart_are_not_used() -> None:
@@ -143,7 +146,7 @@ def test_numbers_that_do_not_tell_captions_apart_are_not_used() -> None:
         (2, "a.json#2"),
         (3, "a.json#3"),
     ]
-    assert track.notice == "captions whose own numbers do not tell them apart, counted anew: 2"
+    assert track.notice == "captions with ambiguous numbers, renumbered: 2"
 
 
 def test_lines_of_several_recordings_count_in_each() -> None:
@@ -158,7 +161,7 @@ def test_lines_of_several_recordings_count_in_each() -> None:
         ("2", 1, "a.jsonl#4"),
     ]
     assert track.notice == (
-        "lines that are not JSON, left out: 1; items that are no caption, left out: 1; "
+        "lines that are not JSON, skipped: 1; items that are not captions, skipped: 1; "
         "recordings in one file, each named `video` in the metadata: 2"
     )
 
@@ -183,7 +186,7 @@ def test_a_value_that_breaks_off_is_an_error_and_no_shorter_file() -> None:
 def test_a_line_that_breaks_off_is_counted() -> None:
     track = read('{"text": "a", "start": 1}\n{"text": "b", "sta')
     assert rows(track) == [("a", 1.0, None)]
-    assert track.notice == "lines that are not JSON, left out: 1"
+    assert track.notice == "lines that are not JSON, skipped: 1"
 
 
 @pytest.mark.parametrize(

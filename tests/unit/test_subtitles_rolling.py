@@ -60,7 +60,7 @@ def test_automatic_captions_of_youtube_give_each_line_once() -> None:
         ("yeah right", 4.01, 6.01),
         ("after silence", 9.0, 11.5),
     ]
-    assert track.notice == "rolling captions that repeat lines of the one before, each line taken once: 6"
+    assert track.notice == "rolling captions, repeated lines removed: 6"
     assert [one.index for one in track.captions] == [1, 3, 5, 7]
 
 

@@ -62,11 +62,11 @@ def test_what_is_not_shown_is_counted() -> None:
     assert [(one.text, one.start) for one in track.captions] == [("twice", 1.5), ("when?", None)]
     assert track.notice is not None
     assert sorted(track.notice.split("; ")) == [
-        "captions that stand twice with the same times, taken once: 1",
-        "captions with times that cannot be read, kept without: 1",
-        "comments, left out: 1",
-        "drawings, left out: 1",
-        "lines that belong to no caption, left out: 1",
+        "captions with invalid times, kept without times: 1",
+        "comments, skipped: 1",
+        "drawings, skipped: 1",
+        "duplicate captions with equal times, kept once: 1",
+        "lines outside of captions, skipped: 1",
     ]
 
 
@@ -88,7 +88,7 @@ def test_sbv_lines_may_be_broken_and_torn_times_are_counted() -> None:
         ("one\nmore", 1.0, 2.5),
         ("two, 3", 3.0, 4.0),
     ]
-    assert track.notice == "lines that belong to no caption, left out: 2"
+    assert track.notice == "lines outside of captions, skipped: 2"
 
 
 def test_sami_shows_each_language_until_its_next_text() -> None:
@@ -139,8 +139,8 @@ def test_codes_that_mean_nothing_are_counted() -> None:
     track = scc("00:00:01:00\t9429 c8e9 zzzz 12", "nonsense", "00:00:02:00\t9420 9470 c8e9")
     assert [one.text for one in track.captions] == ["Hi"]
     assert track.notice == (
-        "codes that cannot be read, left out: 2; lines that belong to no caption, left out: 1; "
-        "captions that are never shown, left out: 1"
+        "invalid codes, skipped: 2; lines outside of captions, skipped: 1; "
+        "captions that are never shown, skipped: 1"
     )
 
 

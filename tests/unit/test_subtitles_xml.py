@@ -80,7 +80,7 @@ def test_languages_title_and_times_that_cannot_be_read() -> None:
         ("un", 1.0, {"language": "fr"}),
         ("one", None, {}),
     ]
-    assert track.notice == "captions with times that cannot be read, kept without: 1"
+    assert track.notice == "captions with invalid times, kept without times: 1"
 
 
 @pytest.mark.parametrize(

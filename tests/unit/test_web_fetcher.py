@@ -261,7 +261,7 @@ async def test_slow_answers_are_given_up(server: ScriptedServer, answer: Answer)
 async def test_slow_redirects_share_one_deadline(server: ScriptedServer) -> None:
     server.answers["/"] = Answer(status=302, headers={"Location": "/"}, delay=0.2)
     web = WebFetcher(FetchLimits(max_redirects=1_000, seconds=0.5, allow=LOCAL))
-    with pytest.raises(FetchFailed, match="no complete answer"):
+    with pytest.raises(FetchFailed, match="no complete response"):
         await web.fetch(server.base)
     await web.close()
     assert server.count() <= 3

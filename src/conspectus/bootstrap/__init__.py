@@ -53,13 +53,12 @@ async def open(
     reranker: Reranker | None = None,
     chat_model: ChatModel | None = None,
 ) -> AsyncIterator[Engine]:
-    """Open the store at `path` (made if it does not exist) and release everything at the end of the block.
+    """Open the store at `path`, which is created if it is missing, and close it at the end of the block.
 
-    `path` is a folder, or the `postgresql://` URL of a database that many processes and machines share; it
-    defaults to the one of the settings, the settings to the environment's; `embedder` is any object
-    of that protocol, used for its own space and for new collections instead of the settings' one, and
-    `reranker` and `chat_model` likewise. Raises StorageTooNew, StorageError, or MissingExtra for a model
-    whose library is not installed.
+    `path` is a folder, or the `postgresql://` URL of a database that many processes and machines share.
+    Defaults come from the settings, and theirs from the environment. `embedder` is any object of that
+    protocol, used for its own embedding model and for new collections; `reranker` and `chat_model` likewise.
+    Raises StorageTooNew, StorageError, or MissingExtra for a model whose library is not installed.
     """
     chosen = Settings.from_environment() if settings is None else settings
     if embedder is not None:
@@ -78,6 +77,6 @@ async def open(
         await engine.maintenance.finish_purges()
         yield engine
     finally:
-        # In a forked child there is nothing to end, and the connections are those of its parent.
+        # A forked child must not close anything: the connections belong to its parent.
         if os.getpid() == process:
             await engine.close()

@@ -1,4 +1,4 @@
-"""Everything that an engine on this machine is put together from."""
+"""The components of an engine on this machine."""
 
 import asyncio
 import importlib.metadata
@@ -46,7 +46,7 @@ COPIES = "wikis"
 
 
 async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> EngineComponents:
-    """The adapters of the store at a place, which is made if there is none."""
+    """Return the adapters of the store at an address. The store is created if it is missing."""
     from conspectus.records.accounts import SqlAccounts
     from conspectus.records.jobs.requests import SqlRequestLog
     from conspectus.records.memories import SqlMemories
@@ -89,7 +89,7 @@ async def parts_of(place: StoreAddress, settings: Settings, models: Models) -> E
 
 
 async def prepare(path: str | Path, settings: Settings) -> None:
-    """Bring the records of a store to the newest version, and make them if there are none."""
+    """Migrate the records of a store to the newest version, or create them."""
     from conspectus.records.store import open_records
 
     place = place_of(path, settings)
@@ -100,7 +100,7 @@ async def prepare(path: str | Path, settings: Settings) -> None:
 
 
 async def _opened(place: StoreAddress, settings: Settings) -> "SqlRecords":
-    """The records of a store, made if there are none and nothing that the settings say stands against it."""
+    """Open the records of a store, created if they are missing, after checking that they fit the settings."""
     from conspectus.records.store import open_records
 
     chosen_index(place, settings)
@@ -111,7 +111,7 @@ async def _opened(place: StoreAddress, settings: Settings) -> "SqlRecords":
 
 
 def _others_answer(place: StoreAddress, settings: Settings) -> bool:
-    """Whether other processes may answer requests from the same store."""
+    """Return whether other processes may serve requests from the same store."""
     return place.is_shared or settings.workers > 1
 
 
@@ -156,7 +156,7 @@ async def _release(models: Models, indexes: Indexes) -> None:
 
 
 async def _size(place: StoreAddress, transactions: "Transactions") -> int:
-    """The bytes of the folder, or of the database; what a machine keeps beside that is not the store."""
+    """Return the size of the folder or database in bytes, without caches of this machine."""
     from conspectus.index.segments.store import bytes_below
     from conspectus.records.core.database import bytes_of_database
 
@@ -172,28 +172,28 @@ def _local_captions(settings: Settings) -> CaptionReader:
 
 
 def local_files(settings: Settings) -> "LocalFiles":
-    """The files of this machine, read within the limits of the settings."""
+    """Return the readers of local files, with the limits of the settings."""
     from conspectus.sources.files.local_files import LocalFiles
 
     return LocalFiles.under(settings)
 
 
 def local_counter(tokenizer: str) -> CountTokens:
-    """What counts tokens as that tokenizer does. Raises UnknownTokenizer."""
+    """Return the function that counts tokens with that tokenizer. Raises UnknownTokenizer."""
     from conspectus.providers.tokenizers import counter
 
     return counter(tokenizer)
 
 
 def local_archives(settings: Settings) -> "LocalArchives":
-    """The exports of chat platforms on this machine, read within the limits of the settings."""
+    """Return the reader of chat exports on this machine, with the limits of the settings."""
     from conspectus.sources.chats.archives import LocalArchives
 
     return LocalArchives.under(settings)
 
 
 def _turns(place: StoreAddress, settings: Settings, transactions: "Transactions") -> Turns:
-    """Turns by their names: locks of files in a folder, leases in a database."""
+    """Return locks by name: file locks in a folder, leases in a database."""
     if place.is_shared:
         from conspectus.records.jobs.locks import Leases
 
@@ -240,7 +240,7 @@ def _work_parts(
 
 
 def _job_files(place: StoreAddress, transactions: "Transactions") -> JobFiles:
-    """What jobs need: in the folder of the store, or where every machine finds it."""
+    """Return the storage of job files: in the folder of the store, or in its database."""
     if place.is_shared:
         from conspectus.records.jobs.store import SqlJobFiles
 
@@ -251,19 +251,19 @@ def _job_files(place: StoreAddress, transactions: "Transactions") -> JobFiles:
 
 
 def _embedding(place: StoreAddress, turns: Turns) -> EmbeddingParts:
-    """One process of a machine embeds, as a model takes all of a machine's cores."""
+    """Return the lock for embedding: one process per machine, because a model uses all cores."""
     turn = f"{EMBEDDING} {socket.gethostname()} {place.folder}" if place.is_shared else EMBEDDING
     return EmbeddingParts(partial(turns, turn), _if_shared(place, turns))
 
 
 def _if_shared(place: StoreAddress, turns: Turns) -> Turns:
-    """The turns where many processes share the parts of one work; where one does all, each is its own."""
+    """Return the locks if processes share the work; otherwise each process proceeds at once."""
     return turns if place.is_shared else _unshared
 
 
 @asynccontextmanager
 async def _unshared(_name: str) -> AsyncIterator[Lock]:
-    """A turn that nobody else asks for."""
+    """A lock that no other process uses."""
     from conspectus.records.jobs.locks import FileHold
 
     yield FileHold(mine=True)
@@ -290,12 +290,12 @@ def _name_parts(turn: Turn, settings: Settings, transactions: "Transactions") ->
 
 
 def _allowed(settings: Settings) -> tuple[str, ...]:
-    """What may be asked although it is not public."""
+    """Return the address policy: what is allowed besides public addresses."""
     return tuple(filter(None, (entry.strip() for entry in settings.fetch_allowed_networks.split(","))))
 
 
 async def _open_jobs(place: StoreAddress, workers: int, *, executor: str, turns: Turns) -> Jobs:
-    """DBOS where processes share the jobs; otherwise, or if this process has it already, the job store."""
+    """Return DBOS, or a runner without it if this process already uses DBOS for another store."""
     from conspectus.ingest.job_execution import InProcessJobs
 
     if not place.is_shared:
@@ -316,5 +316,5 @@ def _make(folder: Path) -> None:
 
 
 def now() -> datetime:
-    """The current instant."""
+    """Return the current instant."""
     return datetime.now(UTC)

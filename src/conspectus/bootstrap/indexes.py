@@ -1,4 +1,4 @@
-"""The index of a collection: opened, built by a child process, and forgotten."""
+"""Indexes of collections: opening, building in a child process, and deleting."""
 
 import asyncio
 import hashlib
@@ -38,16 +38,16 @@ class Indexes(IndexRegistry, Protocol):
     """The indexes of a store."""
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
-        """The index of a collection in a space."""
+        """Return the index of a collection for an embedding model."""
         ...
 
     async def close(self) -> None:
-        """Release what they share."""
+        """Close shared resources."""
         ...
 
 
 def chosen_index(place: StoreAddress, settings: Settings) -> IndexKind:
-    """Which index is meant. Raises InvalidInput for an unknown name, or one that the place cannot have."""
+    """Return the chosen type of index. Raises InvalidInput for one that is unknown or unavailable."""
     match settings.index:
         case "auto":
             return "pgvector" if place.is_shared else "segments"
@@ -62,7 +62,7 @@ def chosen_index(place: StoreAddress, settings: Settings) -> IndexKind:
 def indexes_of(
     place: StoreAddress, settings: Settings, transactions: "Transactions", turns: Turns
 ) -> Indexes:
-    """The indexes that the settings name, over the transactions and in the turns of the store."""
+    """Return the indexes that the settings name, with the transactions and locks of the store."""
     match chosen_index(place, settings):
         case "segments":
             return EmbeddedIndexes(place, settings, transactions)
@@ -77,7 +77,7 @@ def indexes_of(
 
 
 class EmbeddedIndexes:
-    """Indexes in the store's own folder."""
+    """Indexes in the store's folder."""
 
     def __init__(self, place: StoreAddress, settings: Settings, transactions: "Transactions") -> None:
         self._place = place
@@ -85,7 +85,7 @@ class EmbeddedIndexes:
         self._read = transactions.read
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
-        """The index of a collection in a space."""
+        """Return the index of a collection for an embedding model."""
         return await open_segments(self._place, collection, space, reader, self._settings)
 
     async def forget(self, collection: Collection, space: EmbeddingSpace | None) -> None:
@@ -95,14 +95,14 @@ class EmbeddedIndexes:
         await asyncio.to_thread(remove, index_folder(self._place.folder, collection, space))
 
     async def stray(self) -> Sequence[str]:
-        """None: files that nobody opens are in nobody's way."""
+        """None: unused files do no harm."""
         return ()
 
     async def sweep(self) -> None:
-        """Delete the folders of collections that are gone. Raises StorageBusy."""
+        """Delete the folders of deleted collections. Raises StorageBusy."""
         from conspectus.records.core.collections import all_collections
 
-        # Folders first: a collection that is made meanwhile gets its folder after its row.
+        # Folders are listed first: a collection created meanwhile gets its folder after its row.
         folders = await asyncio.to_thread(_folders, self._place.folder / INDEXES)
         known = await self._read(all_collections)
         kept = {index_folder(self._place.folder, each, None).parent.name for each in known}
@@ -112,7 +112,7 @@ class EmbeddedIndexes:
                 await asyncio.to_thread(_remove, folder, self._settings.lock_timeout_seconds)
 
     async def close(self) -> None:
-        """Nothing to do: they share nothing."""
+        """Do nothing: there are no shared resources."""
 
 
 async def open_segments(
@@ -122,7 +122,7 @@ async def open_segments(
     reader: Reader,
     settings: Settings,
 ) -> Index:
-    """The embedded index, built anew from the records where its files cannot be trusted."""
+    """Open the embedded index. If its files are damaged, it is rebuilt from the records."""
     from conspectus.index.segments.build import Options, SubprocessBuilder
     from conspectus.index.segments.manifest import forget
     from conspectus.index.segments.store import SegmentsIndex
@@ -152,7 +152,7 @@ async def open_segments(
 
 
 async def build(name: str, space: str) -> None:
-    """The child of a SubprocessBuilder: build what standard input asks for, of the records that it names."""
+    """Process one build request on standard input in the child of a SubprocessBuilder."""
     from conspectus.index.segments.build import answer
     from conspectus.records.store import open_records
 
@@ -174,7 +174,7 @@ async def build(name: str, space: str) -> None:
 
 
 def index_folder(folder: Path, collection: Collection, space: EmbeddingSpace | None) -> Path:
-    """Where the index of a collection in a space lies: not where that of a deleted namesake did."""
+    """Return the folder of an index. It differs from that of a deleted collection of the same name."""
     name = "words" if space is None else space.name
     made = f"{collection.created:%Y%m%dT%H%M%S%f}"
     return folder / INDEXES / f"{collection.id}-{made}" / "".join(c if c.isalnum() else "-" for c in name)
@@ -185,7 +185,7 @@ def _folders(directory: Path) -> list[Path]:
 
 
 def _remove(folder: Path, wait_seconds: float) -> None:
-    """Delete the indexes of a collection that is gone. Raises StorageBusy."""
+    """Delete the indexes of a deleted collection. Raises StorageBusy."""
     from conspectus.index.segments.manifest import remove
 
     for directory in _folders(folder):
@@ -195,7 +195,7 @@ def _remove(folder: Path, wait_seconds: float) -> None:
 
 
 def _adopt(old: Path, new: Path) -> None:
-    """Keep what an earlier version, in which no collection could be deleted, built under the id alone."""
+    """Move an index of an earlier version, in which collections could not be deleted, to its folder."""
     if old.is_dir() and not new.exists() and can_write(old.parent):
         old.rename(new)
 
@@ -205,7 +205,7 @@ _PREFIX = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 
 
 class MilvusIndexes:
-    """Opens indexes in Milvus; what many processes do to one, they do in turn."""
+    """Indexes in Milvus. Writes of several processes to one index are serialized."""
 
     def __init__(self, folder: Path, settings: Settings, turns: Turns) -> None:
         if not _PREFIX.fullmatch(settings.milvus_prefix):
@@ -217,7 +217,7 @@ class MilvusIndexes:
         self._opening = asyncio.Lock()
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
-        """The index of a collection in a space. Raises StorageBusy or MissingExtra."""
+        """Return the index of a collection for an embedding model. Raises StorageBusy or MissingExtra."""
         place = await self._place(collection, space)
         from conspectus.index.milvus.store import MilvusIndex
 
@@ -231,14 +231,14 @@ class MilvusIndexes:
         await forget(place)
 
     async def stray(self) -> Sequence[str]:
-        """None: another store may keep its own under the same prefix."""
+        """None: another store may use the same prefix."""
         return ()
 
     async def sweep(self) -> None:
-        """Nothing to do."""
+        """Do nothing."""
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         if self._server is not None:
             await self._server.close()
 
@@ -254,7 +254,7 @@ class MilvusIndexes:
 
 
 def milvus_captions(collection: str, dimensions: int, settings: Settings) -> "MilvusCaptions":
-    """The captions of a collection that other programs may know too. Raises MissingExtra."""
+    """Return a collection of captions in the layout of a video context. Raises MissingExtra."""
     server = _connection(Path(), settings)
     from conspectus.index.milvus.captions import MilvusCaptions
 
@@ -262,7 +262,7 @@ def milvus_captions(collection: str, dimensions: int, settings: Settings) -> "Mi
 
 
 def index_name(prefix: str, collection: Collection, space: EmbeddingSpace | None) -> str:
-    """The name in Milvus: not that of a deleted namesake, nor of one in another store."""
+    """Return the name in Milvus. It is unique among stores, and differs from that of a deleted collection."""
     parts = (collection.id, collection.created.isoformat(), "words" if space is None else space.name)
     digest = hashlib.blake2b("\0".join(parts).encode("utf-8", "surrogatepass"), digest_size=8)
     return f"{prefix}_{digest.hexdigest()}"

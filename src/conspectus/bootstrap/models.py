@@ -1,4 +1,4 @@
-"""The models that settings name: embedders, rerankers, chat models and extractors of entities."""
+"""The models that the settings name: embedders, rerankers, chat models and entity extractors."""
 
 from pathlib import Path
 
@@ -20,7 +20,7 @@ GIVEN = "given"
 
 
 class Models:
-    """All models in use, and the notes of what vendors are asked."""
+    """All models in use, and the log of requests to model providers."""
 
     def __init__(self, settings: Settings, given: Embedder | None = None) -> None:
         self.notes = RequestNotes()
@@ -30,7 +30,7 @@ class Models:
         self.rerankers = Rerankers(settings, note=self.notes)
 
     def speaker(self) -> ChatModel | None:
-        """The chat model of the settings; None for `none`. Raises InvalidInput or MissingExtra."""
+        """Return the chat model of the settings; None for `none`. Raises InvalidInput or MissingExtra."""
         if self._settings.chat_model == "none":
             return None
         from conspectus.providers.registry import chat_model_of
@@ -40,7 +40,7 @@ class Models:
         return made
 
     async def close(self) -> None:
-        """Release the models, then write down what is still to note."""
+        """Close the models, then write the remaining log."""
         for made in self._speakers:
             await made.close()
         await self.embedders.close()
@@ -49,7 +49,7 @@ class Models:
 
 
 class Embedders:
-    """The embedders in use, each made when it is first needed."""
+    """The embedders in use, created on first use."""
 
     def __init__(self, settings: Settings, given: Embedder | None = None, *, note: Note = drop) -> None:
         self._settings = settings
@@ -58,9 +58,9 @@ class Embedders:
         self._made: dict[str, Embedder] = {}
 
     def by_name(self, name: str) -> Embedder | None:
-        """The embedder of a setting; None for `none`. Raises InvalidInput for a name of no known form.
+        """Return the embedder of a setting; None for `none`. Raises InvalidInput for an unknown form.
 
-        `given` is the object that the caller passed, `vectors:N` stands for none at all.
+        `given` returns the object that the caller passed; `vectors:N` has no embedder.
         """
         if name == "none":
             return None
@@ -75,7 +75,7 @@ class Embedders:
         return self._made[name]
 
     def of(self, space: EmbeddingSpace) -> Embedder | None:
-        """The embedder whose vectors can be compared with those of the space; None if there is none here."""
+        """Return the embedder for an embedding model; None if none is available here."""
         for made in [self._given, *self._made.values()]:
             if made is not None and made.space == space:
                 return made
@@ -86,7 +86,7 @@ class Embedders:
         return named if named is not None and named.space == space else None
 
     async def close(self) -> None:
-        """Release those that were made here."""
+        """Close the embedders that were created here."""
         for made in self._made.values():
             await made.close()
 
@@ -114,7 +114,7 @@ class Embedders:
 
 
 class Rerankers:
-    """The rerankers in use, each made when it is first needed."""
+    """The rerankers in use, created on first use."""
 
     def __init__(self, settings: Settings, *, note: Note = drop) -> None:
         self._settings = settings
@@ -122,7 +122,7 @@ class Rerankers:
         self._made: dict[str, Reranker] = {}
 
     def by_name(self, name: str) -> Reranker | None:
-        """The reranker of a setting; None for `none`. Raises InvalidInput for a name of no known form."""
+        """Return the reranker of a setting; None for `none`. Raises InvalidInput for an unknown form."""
         if name == "none":
             return None
         if name not in self._made:
@@ -130,7 +130,7 @@ class Rerankers:
         return self._made[name]
 
     async def close(self) -> None:
-        """Release those that were made here."""
+        """Close the rerankers that were created here."""
         for made in self._made.values():
             await made.close()
 
@@ -146,7 +146,7 @@ def _patience(settings: Settings) -> RetryPolicy:
 
 
 def _setting(space: EmbeddingSpace) -> str:
-    """The setting whose embedder makes the vectors of a space."""
+    """Return the setting of an embedding model."""
     if space.model == MINILM_MODEL:
         return MINILM
     return space.model if space.model.startswith(STATIC) else f"{space.model}@{space.dimensions}"
@@ -159,7 +159,7 @@ _GLINER = "gliner:"
 
 
 def checked_names(settings: Settings) -> None:
-    """Raises InvalidInput for a name of no known form."""
+    """Validate the setting of the entity extractor. Raises InvalidInput."""
     chosen = settings.entity_extractor
     folder = chosen.removeprefix(_SPACY).removeprefix(_GLINER)
     if chosen not in (_RULES, _CHAT) and (folder in (chosen, "")):
@@ -167,7 +167,7 @@ def checked_names(settings: Settings) -> None:
 
 
 def extractor_of(settings: Settings, chat_model: ChatModel | None) -> EntityExtractor:
-    """What the settings name. Raises InvalidInput, MissingExtra, or ChatNotConfigured."""
+    """Return the extractor of the settings. Raises InvalidInput, MissingExtra, or ChatNotConfigured."""
     checked_names(settings)
     chosen = settings.entity_extractor
     if chosen == _RULES:

@@ -1,4 +1,4 @@
-"""The indexes of a store in PostgreSQL, in the database of its records."""
+"""The pgvector indexes of a store in PostgreSQL."""
 
 import asyncio
 import hashlib
@@ -39,7 +39,7 @@ _CHOSEN = select(*COLLECTION_COLUMNS).where(collections.c.id.in_(given("ids"))).
 
 
 class IndexTransactions:
-    """Transactions of indexes on the connections of the records, without the lock that their writers take."""
+    """Transactions of indexes on the connections of the records, without the lock of writers."""
 
     def __init__(self, transactions: Transactions) -> None:
         from conspectus.records.core.postgres import WRITES
@@ -48,20 +48,20 @@ class IndexTransactions:
         self._database = transactions.database
         self._engine = transactions.database.writing.execution_options(**{WRITES: ()})
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="index-write")
-        # Each holds a connection and reads over others: holding all of them, none would get on.
+        # Each build holds a connection and needs another to read: if builds used all, none could proceed.
         self._lasting = asyncio.Semaphore(max(transactions.database.readers // 2, 1))
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run with one unchanging view of the data."""
+        """Run the function in a snapshot of the data (repeatable read)."""
         return await self._transactions.read(work)
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run in a transaction that may change what an index owns."""
+        """Run the function in a transaction that may write tables of the index."""
         return await _run(self._thread, partial(transact, self._database, self._engine, work))
 
     @asynccontextmanager
     async def lasting(self) -> AsyncIterator["Run"]:
-        """One such transaction over many steps, in a thread of its own: others may wait for its locks."""
+        """A write transaction over several steps, in a thread: other transactions may wait for its locks."""
         async with self._lasting, self._connected() as (thread, connection):
             run = partial(self._step, thread, connection)
             await run(Connection.begin)
@@ -70,21 +70,22 @@ class IndexTransactions:
 
     @asynccontextmanager
     async def _connected(self) -> AsyncIterator[tuple[ThreadPoolExecutor, Connection]]:
-        """A connection with a thread for it."""
+        """Return a connection with a thread for it."""
         thread = ThreadPoolExecutor(1, thread_name_prefix="index-build")
         try:
             connection = await _run(thread, partial(guarded, self._database, self._engine.connect))
             try:
                 yield thread, connection
             finally:
-                # What was committed is, whatever becomes of the connection; what was not has its own fault.
+                # The outcome is known by now: a failing rollback must hide neither a commit nor the original
+                # error.
                 with suppress(ConspectusError):
                     await asyncio.shield(_run(thread, partial(guarded, self._database, connection.close)))
         finally:
             thread.shutdown(wait=False)
 
     async def close(self) -> None:
-        """Let running work finish."""
+        """Wait for running work."""
         await asyncio.to_thread(self._thread.shutdown)
 
     async def _step(
@@ -105,17 +106,17 @@ async def _run(thread: ThreadPoolExecutor, job: Callable[[], Result]) -> Result:
 
 
 class PgvectorIndexes:
-    """Opens indexes in the database of the records."""
+    """Indexes in the database of the records."""
 
     def __init__(self, transactions: Transactions, settings: Settings) -> None:
         self._database = IndexTransactions(transactions)
         self._settings = settings
         self._at_once: dict[str, TransactionalIndex] = {}
         self.take_in = PgvectorSync(self._transactional_index)
-        """Takes what a transaction wrote into its index, over the connection that is about to commit it."""
+        """Updates an index within the transaction that writes the records."""
 
     async def open(self, collection: Collection, space: EmbeddingSpace | None, reader: Reader) -> Index:
-        """The index of a collection in a space. Raises StorageBusy or StorageError."""
+        """Return the index of a collection for an embedding model. Raises StorageBusy or StorageError."""
         from conspectus.index.pgvector.store import PgvectorIndex
 
         analyse = Analyzer(language=collection.language).terms
@@ -128,18 +129,18 @@ class PgvectorIndexes:
         await self._database.write(partial(forget, name=index_name(collection, space)))
 
     async def stray(self) -> Sequence[str]:
-        """Those of no collection, and of no space that one has vectors in."""
+        """Return the indexes of deleted collections, and of embedding models that a collection left."""
         return await self._database.read(_stray)
 
     async def sweep(self) -> None:
-        """Delete them, but for those that somebody builds at that moment."""
+        """Delete stray indexes, except those being built."""
         from conspectus.index.pgvector.writes import forget_unless_built
 
         for name in await self.stray():
             await self._database.write(partial(forget_unless_built, name=name))
 
     async def close(self) -> None:
-        """Let running work finish; the connections belong to the records."""
+        """Wait for running work. The connections belong to the records."""
         await self._database.close()
 
     def _transactional_index(self, collection: Collection) -> "TransactionalIndex":
@@ -167,14 +168,15 @@ def _stray(connection: Connection) -> Sequence[str]:
     found = set(names_of_indexes(rows_of(connection), beside=collections.name))
     found -= {index_name(each, each.space) for each in listed}
     if found:
-        # A collection that moves to another space has vectors there before it has left the old one.
+        # A collection that changes its embedding model has vectors of the new one before it drops the old
+        # one.
         spaces = connection.execute(_SPACES).all()
         found -= {_name(each, space) for each in listed for owner, space in spaces if owner == each.id}
     return sorted(found)
 
 
 def index_name(collection: Collection, space: EmbeddingSpace | None) -> str:
-    """What the names of an index's tables begin with: not those of a deleted namesake."""
+    """Return the prefix of an index's tables, which differs from that of a deleted namesake."""
     return _name(collection, "words" if space is None else space.name)
 
 
@@ -187,7 +189,7 @@ def _name(collection: Collection, space: str) -> str:
 Open: TypeAlias = "Callable[[Collection], TransactionalIndex]"
 
 MAX_CHUNKS = 200
-"""Other writers wait meanwhile; more is indexed afterwards, by the next query."""
+"""Maximum number of chunks indexed within a write, while other writers wait."""
 
 
 class PgvectorSync:
@@ -197,7 +199,7 @@ class PgvectorSync:
         self._open = open_place
 
     def __call__(self, connection: Connection) -> None:
-        """Do so just before the transaction is committed."""
+        """Update the indexes just before the transaction is committed."""
         made = made_by(connection)
         if not made:
             return
@@ -208,7 +210,7 @@ class PgvectorSync:
             if state is None:
                 continue
             update, chunks = known.get(collection.id), None
-            # A work that was undone leaves its update; the records are not as it says then.
+            # A work that was rolled back leaves its update, which does not match the records.
             if update is not None and update.before == state.applied and _is_of(update, collection):
                 chunks = update.chunks
             if update is not None and chunks is not None and _count(update.changes) <= MAX_CHUNKS:
@@ -244,7 +246,7 @@ class PgvectorSync:
 
 
 def _is_of(update: IndexUpdate, collection: Collection) -> bool:
-    """Whether the update left the collection as it is now."""
+    """Return whether the update matches the current state of the collection."""
     left = update.collection
     return (left, left.sequence, left.space) == (collection, collection.sequence, collection.space)
 

@@ -1,4 +1,4 @@
-"""Where a store is: in a folder, or in a database that many processes share."""
+"""The address of a store: a folder, or a database that many processes share."""
 
 import hashlib
 from collections.abc import Iterator
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 SERVERS = ("postgresql://", "postgres://")
 MISSPELT = ("postgresql:", "postgres:")
-"""Nobody means a folder of that name, and a password in it would be shown as the name of the folder."""
+"""A folder is never meant by these prefixes, and a password in one would be shown as a folder name."""
 CACHE = "~/.cache/conspectus"
 
 
 @dataclass(frozen=True, slots=True)
 class StoreAddress:
-    """Where the records of a store are, and the folder for its other files.
+    """The address of the records of a store, and the folder for its other files.
 
-    Of a store in a database that folder is of this machine alone: what it holds can be had or built again.
+    For a store in a database, the folder is local to the machine: its content can be rebuilt.
     """
 
     records: str
@@ -34,17 +34,17 @@ class StoreAddress:
 
 
 def is_address(path: str | Path) -> bool:
-    """Whether a store is named by a URL, perhaps a misspelt one, and not by a folder."""
+    """Return whether a store is named by a URL, even a misspelled one, and not by a folder."""
     return "://" in str(path) or str(path).startswith(MISSPELT)
 
 
 def absolute(path: str | Path) -> str | Path:
-    """The same place, whatever the working folder becomes."""
+    """Return the same address, independent of the working directory."""
     return str(path) if is_address(path) else Path(path).expanduser().absolute()
 
 
 def place_of(path: str | Path, settings: Settings) -> StoreAddress:
-    """The place that a path or a `postgresql://` URL names. Raises InvalidInput."""
+    """Return the address of a path or a `postgresql://` URL. Raises InvalidInput."""
     if not is_address(path):
         folder = Path(path).expanduser().absolute()
         return StoreAddress(str(folder / RECORDS), folder, is_shared=False)
@@ -64,7 +64,7 @@ def _without_user(address: str) -> str:
 
 @contextmanager
 def database_of(place: StoreAddress, settings: Settings) -> Iterator["Database"]:
-    """The database of a place for the block. Raises InvalidInput or MissingExtra."""
+    """Open the database of an address for the block. Raises InvalidInput or MissingExtra."""
     from conspectus.records.core.database import DatabaseAccess, database_at
 
     opened = database_at(
@@ -77,7 +77,7 @@ def database_of(place: StoreAddress, settings: Settings) -> Iterator["Database"]
 
 
 def require_store(path: str | Path, *, settings: Settings) -> None:
-    """Raise NotFound where nothing was ever stored; and InvalidInput, StorageBusy or StorageError."""
+    """Raise NotFound if there is no store; and InvalidInput, StorageBusy or StorageError."""
     place = place_of(path, settings)
     if not place.is_shared:
         if not _may_be_there(Path(place.records)):
@@ -91,7 +91,7 @@ def require_store(path: str | Path, *, settings: Settings) -> None:
 
 
 def _may_be_there(records: Path) -> bool:
-    """Also where nobody may look, which opening them says better."""
+    """Return true also if access is denied: opening the store reports that better."""
     try:
         return records.exists()
     except OSError:

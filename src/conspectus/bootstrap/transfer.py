@@ -1,4 +1,4 @@
-"""Moving a store from one database or index into another, backups, and restoring them."""
+"""Moving a store between databases and indexes, backups, and restoring them."""
 
 import asyncio
 import importlib.metadata
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from conspectus.records.transfer.transfer import Moved
 
 FILES = ("secrets", "uploads")
-"""What running jobs have beside the records, in folders of a store."""
+"""Data of unfinished jobs besides the records, in folders of a store."""
 _FILE_TABLES = frozenset({"job_secrets", "job_files"})
 """The same in a database."""
 
@@ -44,10 +44,11 @@ class MoveReceipt:
 def move(
     source: str | Path, target: str | Path, *, settings: Settings, progress: Progress | None = None
 ) -> MoveReceipt:
-    """Move all rows of a store into an empty place; the source is only read, and goes on all the while.
+    """Copy all rows of a store into an empty one. The source is only read, and may be used meanwhile.
 
-    Run again with the same places it goes on where it was killed. Indexes are not moved. Raises NotFound,
-    InvalidInput, Conflict for a target that is not empty, StorageTooNew, StorageBusy, or StorageError.
+    An interrupted move continues if it is run again with the same addresses. Indexes are not copied. Raises
+    NotFound, InvalidInput, Conflict for a target that is not empty, StorageTooNew, StorageBusy, or
+    StorageError.
     """
     from conspectus.records.core.database import transact
     from conspectus.records.jobs.store import unfinished_jobs
@@ -67,7 +68,7 @@ def move(
         def carry() -> None:
             if here.is_shared and there.is_shared:
                 return
-            # Only what a job has that ends later is complete, and stays for as long as the lock is held.
+            # The lock is held, so the data of unfinished jobs is complete and not deleted meanwhile.
             with TemporaryDirectory() as copies:
                 held = [_job_files(*each, Path(copies)) for each in ((here, given), (there, taken))]
                 asyncio.run(_carry(*held, jobs=transact(given, given.reading, unfinished_jobs)))
@@ -77,7 +78,7 @@ def move(
 
 
 def _prepare_folder(there: StoreAddress) -> None:
-    """Make the folder. Raises Conflict where something is in it that is of no move."""
+    """Create the folder. Raises Conflict if it contains anything but the remains of a move."""
     records = Path(there.records)
     try:
         make_folder(there.folder)
@@ -94,7 +95,7 @@ def _prepare_folder(there: StoreAddress) -> None:
 
 
 def _job_files(place: StoreAddress, database: "Database", copies: Path) -> JobFiles:
-    """What jobs have: in the folder of a store, or in its database, from where `copies` are made."""
+    """Open the job files: in the folder of a store, or in its database, from where `copies` are made."""
     if not place.is_shared:
         from conspectus.sources.files.job_files import LocalJobFiles
 
@@ -106,7 +107,7 @@ def _job_files(place: StoreAddress, database: "Database", copies: Path) -> JobFi
 
 
 async def _carry(source: JobFiles, target: JobFiles, *, jobs: Sequence[JobId]) -> None:
-    """Copy all that some jobs of one store have into another; what a move before this one copied goes."""
+    """Copy the files of jobs to another store, and delete what an earlier move copied."""
     for job in await target.holders():
         await target.drop(job)
     for job in jobs:
@@ -121,7 +122,7 @@ _WORK = ".restoring"
 
 @dataclass(frozen=True, slots=True)
 class BackupReceipt:
-    """A backup and what is in it; `bytes` is the size of the file, `unpacked` that of the store."""
+    """A backup and its content. `bytes` is the size of the file, `unpacked` that of the store."""
 
     file: str
     bytes: int
@@ -132,10 +133,10 @@ class BackupReceipt:
 def back_up(
     path: str | Path, file: Path, *, settings: Settings, progress: Progress | None = None
 ) -> BackupReceipt:
-    """Write a store in a folder, as it is at one moment, to a new file; others use the store meanwhile.
+    """Write a consistent snapshot of a store in a folder to a new file. The store may be used meanwhile.
 
-    The file is checked before it gets its name. Raises NotFound, Conflict for a file that is there,
-    InvalidInput for a database, StorageBusy, or StorageError.
+    The file is checked before it gets its name. Raises NotFound, Conflict if the file exists, InvalidInput
+    for a database, StorageBusy, or StorageError.
     """
     from conspectus.records.transfer.backup import write_archive
 
@@ -158,7 +159,7 @@ def back_up(
 
 
 def check_backup(file: Path, *, settings: Settings, beside: Path | None = None) -> BackupReceipt:
-    """Unpack a backup into a folder that goes again, and see that all is what was backed up.
+    """Unpack a backup into a temporary folder, and compare it with its manifest.
 
     Raises UnreadableFile, TooLarge, StorageError or StorageTooNew.
     """
@@ -168,10 +169,10 @@ def check_backup(file: Path, *, settings: Settings, beside: Path | None = None) 
 
 
 def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
-    """Make a backup a store in a new or empty folder, once all of it is found to be what was backed up.
+    """Restore a backup to a new or empty folder, after comparing all of it with its manifest.
 
-    Raises Conflict for a folder with anything in it, InvalidInput for a database, and what `check_backup`
-    raises.
+    Raises Conflict for a folder that is not empty, InvalidInput for a database, and the errors of
+    `check_backup`.
     """
     if is_address(folder):
         raise InvalidInput("to", "is a database; restore to a folder and `conspectus migrate` from there")
@@ -184,7 +185,7 @@ def restore(file: Path, folder: Path, *, settings: Settings) -> BackupReceipt:
 
 @contextmanager
 def _empty_folder(folder: Path) -> Iterator[Path]:
-    """A place to work in inside of a folder that is otherwise empty; gone at the end."""
+    """Yield a temporary folder inside a folder that is otherwise empty."""
     work = folder / _WORK
     is_new = not folder.exists()
     shutil.rmtree(work, ignore_errors=True)
@@ -202,7 +203,7 @@ def _empty_folder(folder: Path) -> Iterator[Path]:
 def _collected(
     folder: Path, work: Path, settings: Settings, progress: Progress | None
 ) -> tuple[dict[str, Path], datetime]:
-    """A copy of all that belongs to a store, by its place in it, and when the store was so."""
+    """Copy all data of a store. Returns the files by path in the store, and the time of the snapshot."""
     from conspectus.records.transfer.backup import copy_online, unfinished_jobs
 
     found: dict[Path, Path] = {}
@@ -212,7 +213,7 @@ def _collected(
         moments.append(datetime.now(UTC))
         for number, each in enumerate(_files(folder)):
             taken = work / f"file-{number}"
-            # What goes away meanwhile is of a job that has ended.
+            # Files that disappear meanwhile belong to finished jobs.
             with suppress(FileNotFoundError):
                 _take(each, taken)
                 found[each.relative_to(folder)] = taken
@@ -230,7 +231,7 @@ def _collected(
 
 
 def _files(folder: Path) -> list[Path]:
-    """What jobs have in the folder of a store; some of it may be gone by now."""
+    """Return the job files in the folder of a store. Some may be deleted meanwhile."""
     walked = (found for name in FILES for found in os.walk(folder / name))
     return sorted(Path(place) / name for place, _, names in walked for name in names)
 
@@ -268,7 +269,7 @@ def _unpacked(file: Path, work: Path, settings: Settings) -> "Manifest":
 
 
 def _put_in_place(work: Path, folder: Path) -> None:
-    """The records last: a folder without them is no store."""
+    """Move the files into place, the records last: a folder without them is no store."""
     for name in FILES:
         if (work / name).is_dir():
             (work / name).rename(folder / name)
@@ -277,7 +278,7 @@ def _put_in_place(work: Path, folder: Path) -> None:
 
 
 def _take(file: Path, taken: Path) -> None:
-    """The same file under another name, or a copy where that cannot be; such files are never changed."""
+    """Link the file under another name, or copy it if that is not possible. Such files never change."""
     try:
         os.link(file, taken)
     except OSError:
@@ -290,14 +291,14 @@ def _require_new(file: Path) -> None:
 
 
 def _give_name(made: Path, file: Path) -> None:
-    """Give it a name that no file has, however late one may have come. Raises Conflict."""
+    """Rename a file without replacing an existing one. Raises Conflict."""
     try:
         try:
             os.link(made, file)
         except FileExistsError:
             raise
         except OSError:
-            # Not every file system has links: the name is taken first there, by an empty file.
+            # On file systems without hard links, the name is reserved by an empty file.
             file.touch(mode=0o600, exist_ok=False)
             made.replace(file)
     except FileExistsError as fault:

@@ -11,7 +11,7 @@ from conspectus.engine.alerts import AlertService
 from conspectus.model.streams import AlertEvent
 
 ALERT: Final = "alert"
-"""The name of the server's events that tell of an alert."""
+"""The name of the server-sent event of an alert match."""
 
 
 @derived

@@ -36,14 +36,14 @@ EVENT_TYPES: Final[Mapping[str, type[ChatEvent]]] = {
     "error": Failure,
 }
 ONLY_COMPLETIONS: Final = frozenset({"since", "options"})
-"""Fields that only `/chat/completions` takes."""
+"""Fields that only `/chat/completions` accepts."""
 TIMES: Final = 3
-"""How often a stream that was lost is gone on with."""
+"""Maximum number of reconnections of one stream."""
 
 
 @derived
 class RemoteChat(RemoteService, ChatService):
-    """Chat with the model that a server asks."""
+    """Chat with the model of a server."""
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent, None]:
         if request.since or request.options != ModelOptions():
@@ -57,7 +57,7 @@ class RemoteChat(RemoteService, ChatService):
     async def _events(
         self, request: Request, *, last: str = "", attempts: int = TIMES
     ) -> AsyncGenerator[ServerEvent, None]:
-        """The events up to the end, over as many connections as it takes."""
+        """Yield the events to the end, over several connections if one is lost."""
         try:
             async with aclosing(self._connection(request)) as events:
                 async for event in events:
@@ -68,7 +68,7 @@ class RemoteChat(RemoteService, ChatService):
             if not last:
                 raise
             if not attempts or isinstance(fault, NotFound):
-                raise self._channel.lost("it cannot be gone on with") from fault
+                raise self._channel.lost("it cannot be resumed") from fault
         path = path_of("chat", ("chat", last.rpartition(":")[0]))
         again = Request("GET", path, headers={"Last-Event-ID": last})
         async with aclosing(self._events(again, last=last, attempts=attempts - 1)) as events:
@@ -76,16 +76,16 @@ class RemoteChat(RemoteService, ChatService):
                 yield event
 
     async def _connection(self, request: Request) -> AsyncGenerator[ServerEvent, None]:
-        """The events up to the end. Raises ServerUnavailable where it does not come."""
+        """Yield the events of one connection. Raises ServerUnavailable if it is lost."""
         async with aclosing(self._channel.pieces(request)) as pieces:
             async for event in events_in(pieces):
                 if (event.name, event.data) == ("message", DONE):
                     return
                 yield event
-        raise self._channel.lost("it ended in between")
+        raise self._channel.lost("it ended before the last event")
 
     def _decoded(self, event: ServerEvent) -> ChatEvent | None:
-        """What an event stands for; None for one that only newer clients know."""
+        """Return what a server-sent event stands for; None for events of newer servers."""
         if event.name == "message":
             return Delta(event.data)
         kind = EVENT_TYPES.get(event.name)
@@ -98,7 +98,7 @@ class RemoteChat(RemoteService, ChatService):
 
 
 def chat_json(request: ChatRequest) -> dict[str, Json]:
-    """A chat as the server takes it. Raises InvalidInput for numbers that JSON does not have."""
+    """Return a chat as JSON. Raises InvalidInput for numbers that JSON does not have."""
     names = (each.name for each in fields(request) if each.name not in ONLY_COMPLETIONS)
     values = {name: getattr(request, name) for name in names}
     chosen, allocation = filter_to_json(values.pop("filter")), encoded(values.pop("allocation"))

@@ -13,7 +13,7 @@ from conspectus.errors import NotFound
 from conspectus.model.records import Collection, Json, Receipt, Source, SourceKind
 
 BELOW: Final = frozenset({"connections", "documents", "entities", "grants", "sources", "status"})
-"""What the path of a collection is continued with."""
+"""Path segments that may follow the path of a collection."""
 
 
 @derived
@@ -95,7 +95,7 @@ class RemoteCollections(RemoteService, CollectionService):
         return await self._channel.one(Receipt, remove(path, purge=purge))
 
     async def _unmistakable(self, name: str) -> str:
-        """The name, or the id where the name looks like the path of something in another collection."""
+        """Return the name, or the id if the name looks like the path of something in another collection."""
         if not BELOW.intersection(name.split("/")[1:]):
             return name
         for each in await self.list():
@@ -109,10 +109,10 @@ class RemoteCollections(RemoteService, CollectionService):
 
 
 def present(**fields: object) -> dict[str, Json]:
-    """The fields that are not None, as the body of a request."""
+    """Return the fields that are not None, as the body of a request."""
     return {name: encoded(value) for name, value in fields.items() if value is not None}
 
 
 def in_collection(name: str, *parts: tuple[str, str] | str) -> str:
-    """The path of a collection, or of something in it. Raises NotFound for an empty name."""
+    """Return the path of a collection, or of something in it. Raises NotFound for an empty name."""
     return path_of("collections", ("collection", name), *parts)

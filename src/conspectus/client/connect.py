@@ -1,4 +1,4 @@
-"""Finding a server, and letting go of it."""
+"""Connect to a server."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -20,10 +20,10 @@ from conspectus.settings import Settings
 async def open(
     url: str | None = None, *, api_key: str | None = None, settings: Settings | None = None
 ) -> AsyncIterator[RemoteEngine]:
-    """Ask the server at `url` with an API key, and let go of it at the end of the block.
+    """Use the server at `url` with an API key, and disconnect at the end of the block.
 
-    What is not given comes from the settings, and they from the environment (CONSPECTUS_URL and
-    CONSPECTUS_API_KEY). Nothing is asked yet. Raises InvalidInput for an address or a key that cannot be one.
+    Defaults come from the settings and the environment (CONSPECTUS_URL and CONSPECTUS_API_KEY). No request is
+    sent yet. Raises InvalidInput for an invalid address or key.
     """
     chosen = Settings.from_environment() if settings is None else settings
     address = checked(url or chosen.url)
@@ -38,12 +38,12 @@ async def open(
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """The authorities of this machine, read once: there are many, and every client would read them anew."""
+    """Return the certificate authorities of this machine, loaded once for all clients."""
     return httpx.create_ssl_context()
 
 
 def checked(url: str) -> str:
-    """The address without what a path is appended to. Raises InvalidInput."""
+    """Return the base address. Raises InvalidInput."""
     try:
         parts = httpx.URL(url)
     except httpx.InvalidURL as fault:
@@ -51,14 +51,14 @@ def checked(url: str) -> str:
     if parts.scheme not in {"http", "https"} or not parts.host:
         raise InvalidInput("url", f"{url!r:.200} does not begin with http:// or https:// and a name")
     if parts.userinfo or parts.query or parts.fragment:
-        raise InvalidInput("url", "holds more than a server and a path; give the key as `api_key`")
+        raise InvalidInput("url", "must be a server and a path only; pass the key as `api_key`")
     return str(parts).rstrip("/")
 
 
 def authorization(api_key: str) -> dict[str, str]:
-    """The header that carries the key, if there is one. Raises InvalidInput."""
+    """Return the Authorization header, if there is a key. Raises InvalidInput."""
     if not api_key:
         return {}
     if not (api_key.isascii() and api_key.isprintable()) or " " in api_key:
-        raise InvalidInput("api_key", "has characters that are not allowed in a key")
+        raise InvalidInput("api_key", "contains characters that are not allowed in a key")
     return {"Authorization": f"Bearer {api_key}"}

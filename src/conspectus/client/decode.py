@@ -1,7 +1,7 @@
-"""From JSON to the model's dataclasses, by the types of their fields.
+"""Decode JSON to the model's dataclasses by the types of their fields.
 
-A field that is not known here is passed over and one that is missing takes its default, so that a client
-and a server of neighboring versions understand each other.
+Unknown fields are ignored and missing ones take their defaults, so that clients and servers of neighboring
+versions are compatible.
 """
 
 import math
@@ -21,22 +21,22 @@ Read = Callable[[Any, object, str], Any]
 
 
 class Misread(ValueError):
-    """A value is not what was expected; the message says where and how."""
+    """A value has an unexpected form; the message says where and how."""
 
 
 def decoded(kind: type[T], value: object) -> T:
-    """The dataclass or scalar that a JSON value stands for. Raises Misread."""
+    """Return the dataclass or scalar of a JSON value. Raises Misread."""
     result: T = _read(kind, value, "answer")
     return result
 
 
 def decoded_list(kind: type[T], value: object) -> list[T]:
-    """What each element of a JSON list stands for. Raises Misread."""
+    """Decode each element of a JSON list. Raises Misread."""
     return [_read(kind, each, f"answer.{place}") for place, each in enumerate(_list(value, "answer"))]
 
 
 def decoded_member(kind: type[T], name: str, value: object) -> T:
-    """What the member of that name of a JSON object stands for. Raises Misread."""
+    """Decode the member of that name of a JSON object. Raises Misread."""
     result: T = _read(kind, _object(value, "answer").get(name), f"answer.{name}")
     return result
 
@@ -47,7 +47,7 @@ def _read(hint: Any, value: object, at: str) -> Any:
 
 @cache
 def _reader(hint: Any) -> Read:
-    """What reads values of a type; looking at the type takes longer than reading the value."""
+    """Return the decoder of a type, cached: inspecting a type is slower than decoding a value."""
     if hint == Json:
         return _as_it_is
     if hint == Filter:

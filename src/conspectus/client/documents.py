@@ -26,7 +26,7 @@ LIST_LIMIT = 1_000
 
 @derived
 class RemoteDocuments(RemoteService, DocumentService):
-    """Documents of a server."""
+    """Documents of a server: write, read and delete."""
 
     async def add(
         self,
@@ -104,7 +104,7 @@ class RemoteDocuments(RemoteService, DocumentService):
         return await self._channel.one(Receipt, work(in_collection(collection, "documents", "delete"), body))
 
     async def _write(self, batch: Sequence[NewDocument], source: Source) -> Sequence[Written]:
-        # With keys it is no matter how often a batch arrives.
+        # With keys, sending a batch twice has no effect.
         keyed = [each if each.key is not None else replace(each, key=str(uuid4())) for each in batch]
         body: Json = {"documents": [document_json(each) for each in keyed]}
         request = post(path_of("sources", ("source", source.id), "documents"), body)

@@ -1,4 +1,4 @@
-"""What a caller gives, as JSON: only what differs from the defaults, checked as far as it has to be here."""
+"""Encode arguments as JSON: only values that differ from the defaults, with minimal validation."""
 
 import math
 import sys
@@ -17,13 +17,13 @@ from conspectus.text.times import parse_instant
 from conspectus.text.vectors import unit
 
 UNLIMITED: Final = DocumentLimits(characters=sys.maxsize, metadata_bytes=sys.maxsize, metadata_depth=100)
-"""The server has the word on sizes; the depth only keeps the encoding itself within bounds."""
+"""The server validates sizes; the depth limit only protects the encoder."""
 
 
 def encoded(value: object) -> Json:
-    """Any value of the model as JSON: dataclasses by field, instants in ISO 8601.
+    """Encode any value of the model as JSON: dataclasses by field, instants in ISO 8601.
 
-    Raises InvalidInput for a number that JSON does not have, and for anything else that it cannot hold.
+    Raises InvalidInput for a number that JSON does not have, and for unsupported types.
     """
     match value:
         case None | bool():
@@ -49,17 +49,17 @@ def _is_number(value: float) -> bool:
 
 
 def instant_json(moment: datetime | str | float | None) -> Json:
-    """An instant in ISO 8601 with its zone, which is UTC where it names none. Raises InvalidInput."""
+    """Return an instant in ISO 8601 with its zone (UTC if it has none). Raises InvalidInput."""
     return None if moment is None else parse_instant(moment).isoformat()
 
 
 def document_json(new: NewDocument) -> dict[str, Json]:
-    """A document to be written. Raises InvalidInput for what cannot be stored of it."""
+    """Return a document to be written. Raises InvalidInput for values that cannot be stored."""
     return changes_json(_given(new))
 
 
 def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
-    """New values of a document's fields. Raises InvalidInput as `document_json` does."""
+    """Return new values of a document's fields. Raises InvalidInput as `document_json` does."""
     values = dict(changes)
     if "metadata" in values:
         values["metadata"] = metadata_json(values["metadata"])
@@ -76,12 +76,12 @@ def changes_json(changes: Mapping[str, Any]) -> dict[str, Json]:
 
 
 def metadata_json(metadata: Mapping[str, object]) -> Metadata:
-    """Metadata with instants as strings. Raises InvalidInput for what is not JSON."""
+    """Return metadata with instants as strings. Raises InvalidInput for values that are not JSON."""
     return storable(metadata, UNLIMITED)
 
 
 def _given(value: Any) -> dict[str, Any]:
-    """The fields of a dataclass that have no default, or another value than it."""
+    """Return the fields of a dataclass that have no default, or a value other than the default."""
     return {
         each.name: getattr(value, each.name)
         for each in fields(value)

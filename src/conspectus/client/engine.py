@@ -1,4 +1,4 @@
-"""The whole product on a server."""
+"""The engine on a server."""
 
 from conspectus import bootstrap
 from conspectus.client.administration import RemoteConnections, RemoteMaintenance, RemotePeople
@@ -21,10 +21,10 @@ from conspectus.ports import Archives, CountTokens, Files
 
 
 class RemoteEngine:
-    """Open it with `conspectus.connect`; it is safe to use from many tasks.
+    """The services of Engine on a server. Opened with `conspectus.connect`; safe to use from many tasks.
 
-    It has the services of Engine, and answers and errors are the same. What the key may not do raises
-    PermissionDenied; a server that cannot be reached raises ServerUnavailable.
+    Results and errors are those of Engine. Raises PermissionDenied if the key does not permit an operation,
+    and ServerUnavailable if the server cannot be reached.
     """
 
     def __init__(self, channel: Transport, files: Files, archives: Archives) -> None:

@@ -1,4 +1,4 @@
-"""From a server's problem documents to the errors that an embedded engine raises."""
+"""Convert problem documents of a server to the errors that an embedded engine raises."""
 
 import inspect
 from collections.abc import Iterator, Mapping
@@ -7,19 +7,19 @@ from functools import cache
 from conspectus.errors import ChatError, ConspectusError
 
 STANDARD = frozenset({"type", "title", "status", "detail", "instance", "code"})
-"""The members of every problem document; all others are attributes of the error."""
+"""Members of every problem document; all others are attributes of the error."""
 RENAMED = "upstream_"
-"""What begins the name of an attribute that has another meaning in a problem document."""
+"""Prefix of attributes whose name has another meaning in a problem document."""
 
 MODEL = "the server's chat model"
 MODEL_FACTS = ("status", "retry_after")
-"""What a server does not say of its chat model."""
+"""Attributes of errors of the chat model that a server does not send."""
 
 
 def error_of(problem: Mapping[str, object]) -> ConspectusError:
-    """The error that a problem document stands for, with its message and attributes.
+    """Return the error of a problem document, with its message and attributes.
 
-    Without all that belongs to the error of its code, it is the nearest one above it that is complete.
+    If attributes of the class are missing, the nearest base class without missing attributes is used.
     """
     detail = str(problem.get("detail") or problem.get("title") or "the server gave no reason")
     facts = {
@@ -52,7 +52,7 @@ def _kinds(kind: type[ConspectusError]) -> Iterator[type[ConspectusError]]:
 
 
 def _needed(kind: type[ConspectusError]) -> set[str]:
-    """The attributes without which the error is not itself."""
+    """Return the attributes that the constructor requires."""
     parameters = list(inspect.signature(kind.__init__).parameters.values())[1:]
     plain = {inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY}
     return {each.name for each in parameters if each.kind in plain and each.default is each.empty}

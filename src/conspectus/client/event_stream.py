@@ -1,4 +1,4 @@
-"""Server-sent events as the HTML standard reads them."""
+"""Server-sent events as in the HTML standard."""
 
 import codecs
 import re
@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Final
 
 LINE: Final = re.compile(r"([^\r\n]*)(?:\r\n|\n|\r(?!\Z))")
-"""A line with its end; a carriage return that is the last character so far may be half of one."""
+"""A line with its end. A carriage return at the end of the input may be half of a line break."""
 BYTE_ORDER_MARK: Final = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
 class ServerEvent:
-    """One event: its name (`message` where it has none), its data, and the last id that was given."""
+    """One event: its name (default: `message`), its data, and the last id."""
 
     name: str
     data: str
@@ -21,7 +21,7 @@ class ServerEvent:
 
 
 class Lines:
-    """The lines of a text that comes in pieces, however it is cut."""
+    """Splits text that arrives in pieces into lines."""
 
     def __init__(self) -> None:
         self._decode = codecs.getincrementaldecoder("utf-8")("replace").decode
@@ -29,7 +29,7 @@ class Lines:
         self._begun = False
 
     def of(self, piece: bytes) -> Iterator[str]:
-        """The lines that another piece completes."""
+        """Return the lines that another piece completes."""
         self._rest += self._decode(piece)
         if self._rest and not self._begun:
             self._begun = True
@@ -42,7 +42,7 @@ class Lines:
 
 
 class EventParser:
-    """An event while its lines are read."""
+    """Collects the fields of an event line by line."""
 
     def __init__(self) -> None:
         self._name, self._last = "", ""
@@ -69,7 +69,7 @@ class EventParser:
 
 
 async def events_in(pieces: AsyncIterable[bytes]) -> AsyncGenerator[ServerEvent, None]:
-    """The events of a stream as they come; one without its empty line at the end is none."""
+    """Yield the events of a stream. An event without its final empty line is dropped."""
     lines, reading = Lines(), EventParser()
     async for piece in pieces:
         for line in lines.of(piece):

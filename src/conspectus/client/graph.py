@@ -1,4 +1,4 @@
-"""Graphs of a server: nodes, edges, ways between them, and the entities that passages mention."""
+"""Graphs of a server: nodes, edges, paths between nodes, and entity mentions."""
 
 from datetime import datetime
 from typing import Final

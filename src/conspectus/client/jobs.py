@@ -1,4 +1,4 @@
-"""Long work of a server once it was asked for: watching it, stopping it, and what it adds up to."""
+"""Jobs of a server: progress, cancellation and results."""
 
 import time
 from collections.abc import Sequence
@@ -17,12 +17,12 @@ from conspectus.model.jobs import (
 )
 
 POLL_SECONDS: Final = 20.0
-"""Seconds for which one request waits for a job to end."""
+"""Maximum seconds of one request that waits for a job to end."""
 
 
 @derived
 class RemoteJobs(RemoteService, JobService):
-    """Jobs of a server. A job that cannot be seen is NotFound."""
+    """Jobs of a server. Raises NotFound for a job that is not visible."""
 
     async def ingest_files(
         self, files: Sequence[Upload], *, collection: str = "default", source: str = "uploads"

@@ -1,4 +1,4 @@
-"""Memories of agents on a server: remembered, recalled, shown and changed."""
+"""Memories of agents on a server: add, search, read and update."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
@@ -24,7 +24,7 @@ from conspectus.ports import Progress
 
 MAX_LINES: Final = 500
 MAX_CHARACTERS: Final = 1_000_000
-"""So many lines, of about so many characters, are sent at once."""
+"""Maximum number of lines, and their approximate total characters, per request."""
 REMEMBER: Final = OPERATIONS["MemoryService.add"]
 IMPORT: Final = OPERATIONS["MemoryService.import_lines"]
 

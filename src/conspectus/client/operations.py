@@ -30,7 +30,7 @@ _LISTS: Final = (Sequence, Iterable, list, tuple)
 
 
 def derived(service: type[S]) -> type[S]:
-    """A class that asks a server for every operation of its service that it does not write out itself."""
+    """Return a base class with a method for each operation of a service that the class itself lacks."""
     written = {name for each in service.__mro__ if issubclass(each, RemoteService) for name in vars(each)}
     (base,) = (each for each in service.__mro__ if Service in each.__bases__)
     for name, method in vars(base).items():
@@ -63,12 +63,12 @@ def _local(method: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def request_for(method: Callable[..., Any], **values: Any) -> Request:
-    """The request for a call of a service's method, for a client that makes several of one call."""
+    """Return the request for a call of a service's method, for calls that take several requests."""
     return request_of(OPERATIONS[method.__qualname__], values)
 
 
 def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
-    """The request for a call with these arguments. Raises InvalidInput, or NotFound for what no name is."""
+    """Return the request for a call with these arguments. Raises InvalidInput or NotFound."""
     values = _with_fields(operation.fields_of, operation, values) if operation.fields_of else values
     body: dict[str, Json] = {}
     query: dict[str, Any] = {}
@@ -107,14 +107,14 @@ def request_of(operation: Operation, values: Mapping[str, Any]) -> Request:
 
 
 def _kind(word: str, before: str) -> str:
-    """What a part of a path is: a `{name}` is that of one of the things before it."""
+    """Return the kind of a path parameter: a `{name}` has the kind of the segment before it."""
     return before.removesuffix("s") if word == "{name}" else word[1:-1]
 
 
 def _with_fields(kind: Any, operation: Operation, values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The arguments with the fields of a query or request, but for those of which only options count.
+    """Replace a query or request object by its fields; for some only the options count.
 
-    Raises InvalidInput for one that the engine would refuse.
+    Raises InvalidInput for values that the engine would reject.
     """
     given = {each.name: values[each.name] for each in fields(kind) if each.name in values}
     query = given.get("query")
@@ -125,7 +125,7 @@ def _with_fields(kind: Any, operation: Operation, values: Mapping[str, Any]) -> 
 
 
 def _flat(parameter: Parameter, encoded_value: Json) -> dict[str, Json]:
-    """The leaves of a parameter, those of dataclasses in it among them."""
+    """Yield the leaves of a parameter, including the fields of nested dataclasses."""
     owner = record_of(parameter.hint)
     members = {
         member_of(owner, name): value for name, value in cast(Mapping[str, Json], encoded_value).items()
@@ -142,9 +142,9 @@ def _filter(parameter: Parameter, value: Filter) -> Json:
 
 
 def _json_value(hint: Any, value: Any) -> Json:
-    """A value as JSON; lists are read to their end.
+    """Return a value as JSON; iterables are consumed.
 
-    An instant gets a zone, unless a text may stand for it: such a one may be read in the zone of a stream.
+    An instant gets a zone, except where text is allowed: text is read in the zone of the stream.
     """
     if hint == Filter:
         return filter_to_json(value)
@@ -169,7 +169,7 @@ def _json_value(hint: Any, value: Any) -> Json:
 
 
 def _member(members: Sequence[Any]) -> Any:
-    """What a list holds, where a type has these parts."""
+    """Return the element type of a list type."""
     lists = [each for each in members if get_origin(each) in _LISTS]
     return get_args(lists[0])[0] if lists else next(iter(members), None)
 

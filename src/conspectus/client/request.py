@@ -1,4 +1,4 @@
-"""What is asked of a server: one request, before it is sent."""
+"""One request to a server, before it is sent."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,17 +14,17 @@ from conspectus.model.records import Json
 from conspectus.text.clean import clean
 
 SLASHED: Final = frozenset({"collection", "graph", "stream"})
-"""Kinds of things whose names may hold a slash."""
+"""Kinds of resources whose names may contain a slash."""
 Method = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One request. One that `writes` is sent with a key, under which it is done once.
+    """One request. A request that `writes` is sent with an idempotency key.
 
-    `once`: its answer is given once, so it is not sent again if the answer is lost. `repeatable`: repeating
-    it has no effect, with or without a key. `recorded`: the server stores nothing twice under one key, also
-    if the request fails. `unhurried`: there is no time limit.
+    `once`: the response is given once, so the request is not repeated if the response is lost. `repeatable`:
+    repeating it has no effect, with or without a key. `recorded`: the server stores nothing twice under one
+    key, even if the request fails. `unhurried`: there is no time limit.
     """
 
     method: Method
@@ -41,22 +41,22 @@ class Request:
 
 
 def get(path: str, **query: object) -> Request:
-    """Read something; parameters that are None are left out."""
+    """Read something. Parameters that are None are omitted."""
     return Request("GET", path, query=query_of(query))
 
 
 def ask(path: str, body: Json) -> Request:
-    """Ask a question that changes nothing and is too long for an address."""
+    """Send a read-only query in the body, because it may be too long for an address."""
     return Request("POST", path, body)
 
 
 def post(path: str, body: Json = None) -> Request:
-    """Make or do something."""
+    """Create something, or run an action."""
     return Request("POST", path, body, writes=True)
 
 
 def work(path: str, body: Json = None) -> Request:
-    """Do something that grows with the store."""
+    """Run work whose duration grows with the store."""
     return Request("POST", path, body, writes=True, unhurried=True)
 
 
@@ -66,14 +66,14 @@ def remove(path: str, **query: object) -> Request:
 
 
 def path_of(*parts: tuple[str, str] | str) -> str:
-    """A path of fixed words and of named things, as (kind, name). Raises NotFound for what no name is."""
+    """Return a path of fixed segments and of resources as (kind, name). Raises NotFound."""
     return "".join(f"/{each if isinstance(each, str) else _segment(*each)}" for each in parts)
 
 
 def body_of(request: Request, files: ExitStack, *, boundary: str) -> dict[str, Any]:
-    """The body and its headers, as httpx takes them; files are open until `files` is closed.
+    """Return the body and its headers for httpx. Files stay open until `files` is closed.
 
-    The boundary is the caller's, so that a request that is sent again is the same byte for byte.
+    The multipart boundary is given by the caller, so that a repeated request is identical byte for byte.
     """
     if request.uploads:
         form = [("files", (each.name, _opened(each.data, files))) for each in request.uploads]
@@ -102,7 +102,7 @@ def _segment(kind: str, name: str) -> str:
 
 
 def query_of(query: Mapping[str, object]) -> dict[str, str | Sequence[str]]:
-    """Parameters as an address has them; those that are None are left out."""
+    """Return the query parameters. Parameters that are None are omitted."""
     return {
         name: [_text(each) for each in value] if isinstance(value, list) else _text(value)
         for name, value in query.items()

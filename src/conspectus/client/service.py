@@ -1,4 +1,4 @@
-"""What every service of a remote engine has: the way to the server, and what can be read on this machine."""
+"""The base of all services of a remote engine: the transport, and readers of local files."""
 
 from collections.abc import Callable
 from typing import TypeVar
@@ -10,7 +10,7 @@ S = TypeVar("S")
 
 
 class RemoteService:
-    """A group of operations on a server, as the holder of the key may use it."""
+    """A group of operations of a server, with the permissions of the API key."""
 
     def __init__(self, channel: Transport, files: Files, archives: Archives) -> None:
         self._channel = channel
@@ -18,5 +18,5 @@ class RemoteService:
         self._archives = archives
 
     def _beside(self, kind: Callable[[Transport, Files, Archives], S]) -> S:
-        """Another service of the same server."""
+        """Return another service of the same server."""
         return kind(self._channel, self._files, self._archives)

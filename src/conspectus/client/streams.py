@@ -27,7 +27,7 @@ from conspectus.text.clean import clean
 
 CAPTION: Final = "caption"
 BATCH: Final = 500
-"""Events that are sent at once."""
+"""Number of events per request."""
 
 
 @derived
@@ -98,9 +98,9 @@ class RemoteStreams(RemoteService, StreamService):
                     yield read_event(self._channel, LiveCaption, event)
 
     def _uploads(self, files: Sequence[str | Path | Upload]) -> tuple[Sequence[Upload], set[int]]:
-        """All files with their names, and the places of those that were found in a folder.
+        """Return all files with their names for the server, and the paths of those found in a folder.
 
-        A server knows a file by the last part of its name: where several have the same, it is by all of it.
+        A server knows a file by the last part of its name. Files with equal last parts get their whole path.
         """
         found: list[Upload] = []
         inside: set[int] = set()
@@ -120,7 +120,7 @@ class RemoteStreams(RemoteService, StreamService):
 
 
 def _together(reports: Iterable[CaptionImport]) -> CaptionImport:
-    """What became of all files."""
+    """Combine the reports of all files."""
     streams: Counter[str] = Counter()
     total = CaptionImport({}, 0, 0, 0)
     for each in reports:

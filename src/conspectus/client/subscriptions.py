@@ -1,4 +1,4 @@
-"""Events that come without an end, over as many connections as it takes."""
+"""Endless event streams over several connections."""
 
 import json
 from collections.abc import AsyncGenerator, Mapping
@@ -13,7 +13,7 @@ from conspectus.errors import ServerUnavailable, TooLarge
 
 T = TypeVar("T")
 TIMES: Final = 3
-"""How often in a row a server is asked again after a connection that brought nothing and was lost."""
+"""Maximum number of consecutive connections that are lost before they bring an event."""
 READY: Final = "ready"
 FAILED: Final = "error"
 
@@ -21,9 +21,9 @@ FAILED: Final = "error"
 async def live(
     channel: Transport, path: str, query: Mapping[str, str], *, after: int | None
 ) -> AsyncGenerator[ServerEvent, None]:
-    """The events from now on, or after that number; none is left out where a connection is lost.
+    """Yield the events from now on, or after an id. No event is lost between connections.
 
-    Raises the error that the server reports, before the first event or after any.
+    Raises the error that the server reports, before the first event or later.
     """
     async with aclosing(_Connections(channel, path, query, after).events()) as events:
         async for event in events:
@@ -34,7 +34,7 @@ async def live(
 
 
 def read_event(channel: Transport, kind: type[T], event: ServerEvent) -> T:
-    """What an event stands for. Raises ServerUnavailable where it cannot be read."""
+    """Return what an event stands for. Raises ServerUnavailable if it cannot be read."""
     try:
         return decoded(kind, _object(channel, event))
     except Misread as fault:
@@ -42,7 +42,7 @@ def read_event(channel: Transport, kind: type[T], event: ServerEvent) -> T:
 
 
 class _Connections:
-    """One connection after another, and where the next one goes on."""
+    """Opens one connection after another, and tracks the id of the last event."""
 
     def __init__(self, channel: Transport, path: str, query: Mapping[str, str], after: int | None) -> None:
         self._channel = channel
@@ -59,7 +59,7 @@ class _Connections:
             await self._channel.pause(self._vain)
 
     async def _connection(self) -> AsyncGenerator[ServerEvent, None]:
-        """The events of one. Raises what went wrong where it does not help to go on."""
+        """Yield the events of one connection. Raises errors that a new connection cannot solve."""
         headers = {"Last-Event-ID": self._last} if self._last else {}
         request = Request("GET", self._path, query=self._query, headers=headers)
         self._vain, begun = self._vain + 1, False
@@ -76,7 +76,7 @@ class _Connections:
         if begun:
             self._vain = 0
         elif self._vain > TIMES:
-            raise self._channel.lost("it ended before it began")
+            raise self._channel.lost("it ended before the first event")
 
 
 def _object(channel: Transport, event: ServerEvent) -> dict[str, object]:

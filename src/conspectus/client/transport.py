@@ -1,4 +1,4 @@
-"""Requests to one server over HTTP, and what its answers mean."""
+"""HTTP requests to one server, and the interpretation of responses."""
 
 import json
 import os
@@ -30,17 +30,17 @@ T = TypeVar("T")
 PREFIX: Final = "/api/v1"
 PROBLEM: Final = "application/problem+json"
 REPEATED: Final = "idempotency key"
-"""The kind of a Conflict that says that an earlier sending of the same request is still being answered."""
+"""The kind of a Conflict while the same request is still being processed."""
 PATIENCE: Final = RetryPolicy(attempts=4, first_wait=0.5)
 PASSING: Final = (ServerUnavailable, Overloaded, StorageBusy)
-"""What is worth asking again where that cannot do anything twice."""
+"""Statuses that are retried for requests that may be repeated."""
 OWN_FAULTS: Final = frozenset({"internal", "not_ready", "request_timeout", "timeout"})
-"""The codes of what goes wrong in the server itself, not in what was asked of it."""
+"""Error codes of failures in the server, as opposed to invalid requests."""
 
 
 @dataclass(frozen=True, slots=True)
 class TransportLimits:
-    """How many seconds an answer may keep silent, how large it may be, and how often to ask again."""
+    """Timeout in seconds between bytes of a response, its maximum size, and the number of attempts."""
 
     seconds: float
     answer_bytes: int
@@ -48,7 +48,7 @@ class TransportLimits:
 
 
 class _Retry(Exception):
-    """The request can be sent again, after `wait` seconds if the server said so; else `error` it is."""
+    """The request can be repeated, after `wait` seconds if the server said so; else `error` is raised."""
 
     def __init__(self, error: ConspectusError, wait: float | None = None) -> None:
         super().__init__(error)
@@ -57,7 +57,7 @@ class _Retry(Exception):
 
 
 class Transport:
-    """The way to one server. A request is sent again only where that cannot do anything twice."""
+    """HTTP transport to one server. Requests are repeated only if that cannot have a second effect."""
 
     def __init__(self, http: httpx.AsyncClient, url: str, limits: TransportLimits) -> None:
         self._http = http
@@ -66,15 +66,15 @@ class Transport:
         self._process = os.getpid()
 
     async def one(self, kind: type[T], request: Request) -> T:
-        """The value of that kind which the server answers."""
+        """Return the object of that type in the response."""
         return await self._read(partial(decoded, kind), request)
 
     async def several(self, kind: type[T], request: Request) -> list[T]:
-        """The list of values of that kind which the server answers."""
+        """Return the list of objects of that type in the response."""
         return await self._read(partial(decoded_list, kind), request)
 
     async def member(self, kind: type[T], name: str, request: Request) -> T:
-        """One member of the object that the server answers."""
+        """Return one member of the response's object."""
         return await self._read(partial(decoded_member, kind, name), request)
 
     async def _read(self, read: Callable[[object], T], request: Request) -> T:
@@ -85,11 +85,11 @@ class Transport:
             raise self.unclear(str(fault)) from fault
 
     async def answer(self, request: Request) -> Any:
-        """The JSON that the server answers (None: nothing). Raises the error that it reports."""
+        """Return the JSON of the response (None: empty). Raises the error that the server reports."""
         return await self._patiently(partial(self._once, request, uuid4().hex))
 
     async def pieces(self, request: Request) -> AsyncGenerator[bytes, None]:
-        """An answer as it comes. Raises the error that the server reports, before the first piece."""
+        """Yield a response as it arrives. Raises the error of the server before the first piece."""
         async with AsyncExitStack() as stack:
             response = await self._patiently(partial(self._begun, request, stack))
             try:
@@ -101,16 +101,16 @@ class Transport:
                 raise self.lost(_reason(fault)) from fault
 
     async def pause(self, attempt: int) -> None:
-        """Wait before a stream is asked for again."""
+        """Wait before the next connection of a stream."""
         await self._limits.patience.sleep(self._limits.patience.wait(attempt, None))
 
     def lost(self, reason: str) -> ServerUnavailable:
-        """The error of an answer that ended before its end."""
-        return ServerUnavailable(self._url, f"the answer was lost: {reason}")
+        """Return the error for a response that ended early."""
+        return ServerUnavailable(self._url, f"the connection was lost: {reason}")
 
     def unclear(self, reason: str) -> ServerUnavailable:
-        """The error of an answer that cannot be understood."""
-        return ServerUnavailable(self._url, f"the answer is not that of a Conspectus server: {reason}")
+        """Return the error for a response that cannot be understood."""
+        return ServerUnavailable(self._url, f"not a response of a Conspectus server: {reason}")
 
     async def _patiently(self, do: Callable[[], Awaitable[T]]) -> T:
         patience, attempt = self._limits.patience, 0
@@ -130,7 +130,7 @@ class Transport:
                 return self._meaning(request, response, await self._whole(response))
 
     async def _begun(self, request: Request, stack: AsyncExitStack) -> httpx.Response:
-        """An answer whose head is there, and which is let go of with the stack."""
+        """Send a request, and return the response when its head has arrived. The stack closes it."""
         with self._faults(request):
             response = await stack.enter_async_context(self._sent(request, uuid4().hex))
             if not response.is_success:
@@ -139,11 +139,13 @@ class Transport:
 
     @contextmanager
     def _faults(self, request: Request) -> Iterator[None]:
-        """What goes wrong on the way as errors of ours, and as _Again where the request can be sent again."""
+        """Convert transport errors to ours, or to _Again if the request can be repeated."""
         try:
             yield
         except httpx.InvalidURL as fault:
-            raise InvalidInput("request", "a name or a filter is too long to be sent") from fault
+            raise InvalidInput(
+                "request", "the address of the request is too long; shorten a name or filter"
+            ) from fault
         except httpx.TimeoutException as fault:
             raise self._silent(fault) from fault
         except httpx.ConnectError as fault:
@@ -184,7 +186,7 @@ class Transport:
         if response.is_success:
             return self._json(body) if body else None
         error = self._error(response, body)
-        # A store that was lost in the middle may have done a part of what was asked of it.
+        # If the store failed during the request, a part of it may have been done.
         again = request.repeatable or request.recorded or not request.writes
         passing = PASSING if again else (ServerUnavailable, Overloaded)
         unavailable = response.status_code in BUSY and isinstance(error, passing)
@@ -198,9 +200,9 @@ class Transport:
         return self.reported(self._json(body))
 
     def reported(self, problem: object) -> ConspectusError:
-        """The error that a problem document stands for."""
+        """Return the error of a problem document."""
         if not isinstance(problem, dict):
-            return self.unclear("its reason is not an object")
+            return self.unclear("the problem document is not an object")
         if problem.get("code") in OWN_FAULTS:
             return ServerUnavailable(self._url, str(problem.get("detail")))
         return error_of(problem)

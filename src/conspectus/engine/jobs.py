@@ -138,7 +138,9 @@ class JobService(Service):
         """
         address = parse_url(url)
         if address.credentials:
-            raise InvalidInput("url", "must not hold a user name or password; give an Authorization header")
+            raise InvalidInput(
+                "url", "must not contain a user name or password; give an Authorization header"
+            )
         sent = _headers(headers or {})
         whole = str(address)
         secret: dict[str, Json] = {"headers": sent} if sent else {}

@@ -1,8 +1,8 @@
-"""BM25 and cosine, written once: every adapter calls these, so scores agree to the last bit.
+"""BM25 and cosine similarity. Every adapter calls these functions, so scores are equal to the last bit.
 
 The formula is that of Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
-(2009), with the idf that Lucene uses, which is never negative. Arithmetic is float64, one operation
-after the other on each row alone, so no result depends on which rows are scored together.
+(2009), with the non-negative idf of Lucene. Arithmetic is float64 and each row is computed alone, so a score
+does not depend on which rows are scored together.
 """
 
 import hashlib
@@ -20,7 +20,7 @@ from conspectus.model.index import IndexedChunk, TermStatistic
 from conspectus.ports import Floats, Ids, Probe, Vectors
 
 Analyse: TypeAlias = Callable[[str], Sequence[str]]
-"""Splits a text into its terms, in order; the same function for chunks and queries."""
+"""Splits a text into its terms, in order. Chunks and queries use the same function."""
 
 MAX_OCCURRENCES = 65_535
 _SAMPLE = (
@@ -31,9 +31,9 @@ _SAMPLE = (
 
 @dataclass(frozen=True, slots=True)
 class Bm25:
-    """`k1` says how soon further occurrences stop to count, `b` how much long chunks are held back (0..1).
+    """Parameters of BM25: `k1` is the saturation of term frequencies, `b` the length normalization (0 to 1).
 
-    The term frequencies of a probe's sources count if these have at most `most_in_sources` chunks together.
+    If a probe names sources with at most `most_in_sources` chunks together, idf is computed over these.
     """
 
     k1: float = 1.2
@@ -41,40 +41,40 @@ class Bm25:
     max_source_chunks: int = 10_000
 
     def contributions(self, weight: float, counts: Floats, lengths: Floats, average: float) -> Floats:
-        """The contribution of one term to the score of rows that have it `counts` times (at least once)."""
+        """Return what one term adds to the scores of rows in which it occurs `counts` times (at least 1)."""
         return (weight * (self.k1 + 1.0)) * counts / (counts + self.norms(lengths, average))
 
     def norms(self, lengths: Floats, average: float) -> Floats:
-        """How many occurrences in chunks of those lengths are worth half of what any number can be."""
+        """Return k1 · (1 - b + b · length / average): the length-dependent part of the denominator."""
         base, slope = self.norm(average)
         return base + slope * lengths
 
     def norm(self, average: float) -> tuple[float, float]:
-        """The norm of a chunk without terms, and what each of its terms adds."""
+        """Return the norm of a chunk of length 0, and the increase per term."""
         return self.k1 * (1.0 - self.b), self.k1 * self.b / average
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """The statistics that BM25 needs of all live chunks: their number, and their mean length in terms."""
+    """Corpus statistics of all live chunks: their number, and their mean length in terms."""
 
     total: int
     length: int
 
     @property
     def average(self) -> float:
-        """The mean number of terms in a chunk; 1 where there are none, so that it may divide."""
+        """The mean number of terms of a chunk; 1 for an empty corpus, to avoid a division by zero."""
         return self.length / self.total if self.length else 1.0
 
     def statistic(self, term: str, documents: int, count: int = 1) -> TermStatistic:
-        """The term, asked so often, with its inverse document frequency."""
+        """Return the term, its count in the query, and its inverse document frequency."""
         return TermStatistic(term, documents, idf(self.total, documents), count)
 
 
 def with_sources(
     terms: Sequence[TermStatistic], total: int, documents: Sequence[int]
 ) -> tuple[TermStatistic, ...]:
-    """The terms with their idf in sources of so many chunks, and as many with each term."""
+    """Return the terms with their idf in sources, from the sources' chunk count and document frequencies."""
     return tuple(
         TermStatistic(each.term, each.documents, each.idf, each.count, idf(total, count))
         for each, count in zip(terms, documents, strict=True)
@@ -82,7 +82,7 @@ def with_sources(
 
 
 def shared(one: NDArray[np.unsignedinteger[Any]], other: NDArray[np.unsignedinteger[Any]]) -> int:
-    """How many values two sorted arrays without repetitions have in common."""
+    """Return the number of common values of two sorted arrays without duplicates."""
     few, many = sorted((one, other), key=len)
     if not len(few):
         return 0
@@ -91,18 +91,18 @@ def shared(one: NDArray[np.unsignedinteger[Any]], other: NDArray[np.unsignedinte
 
 
 def idf(total: int, documents: int) -> float:
-    """The inverse document frequency of a term that so many of all chunks have."""
+    """Return the inverse document frequency of a term that `frequency` chunks contain."""
     return math.log(1.0 + (total - documents + 0.5) / (documents + 0.5))
 
 
 def identity_of(analyse: Analyse, dimensions: int, bm25: Bm25) -> str:
-    """The configuration of rows; the analysis is identified by its results, not by its name."""
+    """Return the identity of an index configuration. The analyzer is identified by its output on a sample."""
     sample = hashlib.sha256(repr(list(analyse(_SAMPLE))).encode("utf-8", "surrogatepass")).hexdigest()
     return f"{sample[:16]} {dimensions} {bm25.k1} {bm25.b}"
 
 
 def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], int]:
-    """How often each term occurs in title and text together, and how many occurrences there are."""
+    """Return the frequency of each term in title and text together, and their sum."""
     terms = analyse(chunk.passage)
     counts = Counter(terms)
     if len(terms) > MAX_OCCURRENCES:
@@ -111,9 +111,9 @@ def occurrences(chunk: IndexedChunk, analyse: Analyse) -> tuple[Counter[str], in
 
 
 def question_terms(probe: Probe, analyse: Analyse, dimensions: int) -> Mapping[str, int]:
-    """The distinct terms of a query in order of first appearance, and their counts.
+    """Return the distinct terms of a query in order of first appearance, with their counts.
 
-    Raises InvalidInput for a vector of another size than those of the index.
+    Raises InvalidInput if the size of the vector differs from that of the index.
     """
     if probe.vector is not None and probe.vector.shape != (dimensions,):
         raise InvalidInput("vector", f"has shape {probe.vector.shape}, not {dimensions}")
@@ -125,10 +125,10 @@ _EXPONENT = np.float32(2.0**112)
 
 
 def single(vectors: NDArray[np.float16]) -> Vectors:
-    """Finite half-precision values in single precision, exactly; NumPy takes twenty times as long.
+    """Convert finite half-precision values to single precision exactly, about twenty times as fast as NumPy.
 
-    The sign is spread over the bits that a half does not have, and taken from there; multiplying puts the
-    exponent right, of the smallest values too.
+    The bits of the half are shifted into place with the sign extended; a multiplication then corrects the
+    exponent, for subnormal values too.
     """
     bits = vectors.view(np.int16).astype(np.int32)
     bits <<= 13
@@ -139,7 +139,7 @@ def single(vectors: NDArray[np.float16]) -> Vectors:
 
 
 def cosines(vectors: NDArray[np.float16], query: Vectors) -> Floats:
-    """The cosine of each unit row with a unit vector, from the stored half-precision values."""
+    """Return the cosine of each unit row with a unit vector, from the stored half-precision values."""
     rows = single(vectors)
     rows *= query.astype(np.float32)
     scores: Floats = rows.sum(axis=1).astype(np.float64)
@@ -147,7 +147,7 @@ def cosines(vectors: NDArray[np.float16], query: Vectors) -> Floats:
 
 
 def best(ids: Ids, scores: Floats, limit: int) -> NDArray[np.intp]:
-    """Positions of the `limit` highest scores, best first; of equal ones the smaller id comes first."""
+    """Return the positions of the `limit` highest scores, best first; ties are ordered by id."""
     if len(ids) > 4 * limit > 0:
         threshold = np.partition(scores, len(scores) - limit)[len(scores) - limit]
         kept = np.flatnonzero(scores >= threshold)

@@ -1,4 +1,4 @@
-"""Changes of the records to what an index has to read again."""
+"""Changes in the records, as the ranges of chunk ids that an index has to read again."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -18,11 +18,11 @@ _GAP = 64
 _STEP = 4_096
 _CHANGES = 50_000
 CHANGES = 5_000
-"""The most changes that an index applies at once."""
+"""Maximum number of changes that an index applies at once."""
 
 
 def merged(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
-    """The same ids in as few ranges as possible, in order; ranges up to `gap` ids apart become one."""
+    """Merge sorted ids into ranges. Ranges at most `gap` ids apart become one."""
     found: list[Range] = []
     for first, last in sorted(ranges):
         if found and first <= found[-1][1] + 1 + gap:
@@ -33,7 +33,7 @@ def merged(ranges: Iterable[Range], gap: int = 0) -> list[Range]:
 
 
 def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
-    """Sorted ids as ranges."""
+    """Return sorted ids as ranges."""
     if not len(ids):
         return []
     ends = np.append(np.flatnonzero(np.diff(ids) != 1), len(ids) - 1)
@@ -42,17 +42,17 @@ def ranges_of(ids: NDArray[np.int64]) -> list[Range]:
 
 
 def put_ranges(changes: Iterable[Change]) -> list[Range]:
-    """The changes to read again. Neighboring ranges are joined: reading more than was put has no effect."""
+    """Return the ranges that changes added or updated, joined if near: reading more has no effect."""
     return merged(((c.first, c.last) for c in changes if c.operation == "put"), _GAP)
 
 
 def touched_ranges(changes: Sequence[Change]) -> list[Range]:
-    """Every id of which an older row is out of date once the changes are applied."""
+    """Return the ranges of ids whose earlier rows are obsolete once the changes are applied."""
     return merged([*put_ranges(changes), *((change.first, change.last) for change in changes)])
 
 
 def with_vector_of(dimensions: int, chunk: IndexedChunk) -> IndexedChunk:
-    """The chunk for an index of vectors of this size (0: keywords only). Raises InvalidInput."""
+    """Return the chunk for an index with vectors of this size (0: keywords only). Raises InvalidInput."""
     if not dimensions:
         return replace(chunk, vector=None)
     if chunk.vector is not None and len(chunk.vector) != 2 * dimensions:
@@ -61,7 +61,7 @@ def with_vector_of(dimensions: int, chunk: IndexedChunk) -> IndexedChunk:
 
 
 async def catch_up(index: Index, reader: Reader, promised: int) -> None:
-    """Show the records up to there again, should the index have been deleted, or an older one restored."""
+    """Apply changes until the index has the records up to `sequence`, also if it was deleted meanwhile."""
     while index.applied() < promised:
         changes = await reader.changes_since(index.applied(), limit=CHANGES)
         if not changes:
@@ -71,7 +71,7 @@ async def catch_up(index: Index, reader: Reader, promised: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class IndexedRows:
-    """The rows of an index at a sequence by chunk, ascending; `damaged` are those without their vector."""
+    """The rows of an index at a sequence, ascending by chunk id. `damaged` are rows without their vector."""
 
     sequence: int
     chunks: Ids
@@ -82,7 +82,7 @@ class IndexedRows:
 async def differences(
     held: IndexedRows, reader: Reader, checksum: Callable[[IndexedChunk], int]
 ) -> list[Disagreement]:
-    """Compare every row with the records; chunks that changed after the sequence are left out."""
+    """Compare every row with the records. Chunks that changed after the sequence are skipped."""
     found: list[Disagreement] = []
     seen = np.zeros(len(held.chunks), np.bool_)
     async for batch in reader.scan():
@@ -102,7 +102,7 @@ async def differences(
 
 
 async def untouched_since(sequence: int, found: Iterable[Disagreement], reader: Reader) -> list[Disagreement]:
-    """The chunks found at this sequence that no later change explains, in order."""
+    """Return the found chunks that no change after the sequence explains, in order."""
     later: list[Range] = []
     while changes := await reader.changes_since(sequence, limit=_CHANGES):
         later = merged([*later, *touched_ranges(changes)])
@@ -112,7 +112,7 @@ async def untouched_since(sequence: int, found: Iterable[Disagreement], reader: 
 
 
 async def read(reader: Reader, ranges: Iterable[Range]) -> AsyncIterator[Sequence[IndexedChunk]]:
-    """The live chunks of the ranges as they are now, in batches of bounded size."""
+    """Yield the current live chunks of the ranges in batches of bounded size."""
     for first, last in ranges:
         for start in range(first, last + 1, _STEP):
             batch = await reader.chunks(ChunkId(start), ChunkId(min(start + _STEP - 1, last)))

@@ -1,4 +1,4 @@
-"""Filters as conditions in the language of a database, on columns of rows and the facts of their metadata."""
+"""Compile filters to conditions of a database language, over columns of rows and facts of their metadata."""
 
 from collections.abc import Iterable, Sequence
 from datetime import datetime
@@ -26,17 +26,18 @@ ColumnValue: TypeAlias = str | int | float
 
 
 def by_value(leaf: Between) -> bool:
-    """Whether a range is one of distinct values, as no column has them in their order."""
+    """Return whether a comparison has to enumerate distinct values, because no column orders them."""
     if isinstance(leaf.field, tuple):
         return True
     return leaf.field in TEXTS and any(isinstance(bound, datetime) for bound in (leaf.low, leaf.high))
 
 
 class FilterCompiler:
-    """Makes conditions that are never null, so that each may be negated. A language overrides the last five.
+    """Compiles filters to conditions that are never null, so that each may be negated.
 
-    `every` and `none` are the conditions of all rows and of no row; `largest` is what a column of whole
-    numbers holds. `starts` and `ends` are the columns of the event time, in microseconds.
+    Subclasses implement the last five methods for their language. `every` and `none` are the conditions of
+    all rows and of no row; `largest` is the largest integer of a column; `starts` and `ends` are the columns
+    of the event time, in microseconds.
     """
 
     every: ClassVar[str]
@@ -44,7 +45,7 @@ class FilterCompiler:
     largest: ClassVar[int]
 
     def compiled(self, condition: Filter) -> str:
-        """The rows that satisfy the filter, of those whose fields all fit into their columns."""
+        """Return the condition of a filter for rows whose fields all fit into their columns."""
         match condition:
             case Not():
                 return f"not ({self.compiled(condition.inner)})"
@@ -118,23 +119,23 @@ class FilterCompiler:
         return abs(number) <= self.largest and number == int(number)
 
     def present(self, field: FieldName) -> str:
-        """Rows that have a value in a column."""
+        """Return the condition: the column is not null."""
         raise NotImplementedError
 
     def any_fact(self, facts: Sequence[int]) -> str:
-        """Rows that have one of these facts, of which there is one at least."""
+        """Return the condition: the row has at least one of these facts. `facts` is not empty."""
         raise NotImplementedError
 
     def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
-        """Rows whose column has one of these values, of which there is one at least."""
+        """Return the condition: the column has one of these values. `values` is not empty."""
         raise NotImplementedError
 
     def compared(self, column: str, sign: str, value: ColumnValue) -> str:
-        """Rows whose column, if it has a value, has one on that side."""
+        """Return the condition: the value of the column compares so with the bound. Null does not."""
         raise NotImplementedError
 
     def values_between(self, leaf: Between) -> str:
-        """Rows with a fact of which the value lies between."""
+        """Return the condition: the row has a value at the path within the bounds."""
         raise NotImplementedError
 
 
@@ -143,7 +144,7 @@ def _joined(word: str, parts: Sequence[str]) -> str:
 
 
 def _in_column(value: Scalar, field: FieldName) -> ColumnValue | None:
-    """The values that a column can be compared with; None if it can never match the value."""
+    """Return the values that the column can be compared with; None if it can never match the value."""
     if field in TEXTS:
         return value if isinstance(value, str) else None
     return _number(value, field) if field in NUMBERS else None

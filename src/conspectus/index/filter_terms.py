@@ -1,4 +1,4 @@
-"""Filter terms: values of fields as the terms that adapters index and look up for a filter."""
+"""Filter terms: field values as hashed terms that adapters index and look up."""
 
 import hashlib
 import json
@@ -16,27 +16,27 @@ assert {*TEXTS, *NUMBERS, "occurred"} == set(get_args(FieldName))
 
 
 def encoded(text: str) -> bytes:
-    """A text as bytes that sort as its code points do; halves of surrogate pairs may be in it."""
+    """Encode a text so that bytes sort as its code points do. Lone surrogates are allowed."""
     return text.encode("utf-8", "surrogatepass")
 
 
 def exists(field: Field) -> int:
-    """The fact that there is a value other than null; it also represents the path."""
+    """Return the fact that the path has a value other than null."""
     return _fact(field, "exists")
 
 
 def is_value(field: Field, value: object) -> int:
-    """The fact that a value is equal to this one."""
+    """Return the fact that the value is equal to this one."""
     return _fact(field, *_canonical(value))
 
 
 def is_moment(field: Field, microsecond: int) -> int:
-    """The fact that a value spells this moment."""
+    """Return the fact that the value is this instant."""
     return _fact(field, "instant", str(microsecond))
 
 
 def equals(field: Field, value: object) -> int | None:
-    """The fact that a value equals this one; None for what equals nothing."""
+    """Return the fact of equality with a value; None for values that equal nothing (NaN)."""
     if isinstance(value, datetime):
         moment = instant(value)
         return None if moment is None else is_moment(field, to_microseconds(moment))
@@ -44,13 +44,13 @@ def equals(field: Field, value: object) -> int | None:
 
 
 def spelled_moment(value: object) -> int | None:
-    """The microsecond that a text spells."""
+    """Return the instant that a text spells, in microseconds; None if it spells none."""
     spelled = instant(value) if isinstance(value, str) and value[:1].isdigit() else None
     return None if spelled is None else to_microseconds(spelled)
 
 
 def stand_in(value: object) -> object:
-    """The value itself, or an empty one of its kind: what is in it has paths of its own."""
+    """Return the value, or an empty container for a list or mapping, whose items have paths of their own."""
     if isinstance(value, Mapping):
         return {}
     return [] if isinstance(value, list | tuple) else value
@@ -62,7 +62,7 @@ def _fact(field: Field, tag: str, text: str = "") -> int:
 
 
 def _canonical(value: object) -> tuple[str, str]:
-    """One spelling for all values that are equal, with a tag that keeps types apart."""
+    """Return one spelling for all equal values, with a type tag."""
     match value:
         case bool():
             return "truth", str(value)
@@ -82,12 +82,12 @@ Entry = tuple[Field, object]
 
 
 def path_name(field: Field) -> str:
-    """A field's own name, or a metadata path as JSON, which begins with a bracket."""
+    """Return the name of a field, or a metadata path as JSON, which begins with a bracket."""
     return field if isinstance(field, str) else json.dumps(field)
 
 
 def entries(field: Field, value: object) -> Iterator[Entry]:
-    """Every value that a filter can meet at a field or below it; nothing for null."""
+    """Yield every path and value that a filter can match at a field or below it; nothing for null."""
     if value is None:
         return
     if isinstance(value, list | tuple):
@@ -109,7 +109,7 @@ def _elements(field: Field, value: object) -> Iterator[Entry]:
 
 
 def content_checksum(chunk: IndexedChunk) -> int:
-    """A number that changes with anything that the index takes from the chunk."""
+    """Return a checksum of everything that the index reads from the chunk."""
     parts = (
         chunk.chunk.content_hash,
         chunk.document.fingerprint,
@@ -122,5 +122,5 @@ def content_checksum(chunk: IndexedChunk) -> int:
 
 
 def signed_checksum(chunk: IndexedChunk) -> int:
-    """The same as a signed number, which databases can hold."""
+    """Return the checksum as a signed 64-bit integer, as databases store it."""
     return content_checksum(chunk) >> 1

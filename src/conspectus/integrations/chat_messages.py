@@ -1,6 +1,6 @@
-"""The turns of a conversation as other programs have them: any JSON, given back as it came.
+"""Turns of a conversation in the format of other programs: any JSON, returned as it was given.
 
-What was said in an item is the text of a memory, so that it can be recalled; the rest goes beside it.
+The text of an item becomes the text of a memory, so that it can be searched; the rest becomes metadata.
 """
 
 import json
@@ -17,20 +17,21 @@ from conspectus.text.clean import clean
 Item: TypeAlias = dict[str, Any]
 
 SAID = ("content", "text", "output")
-"""Fields that hold what was said."""
+"""Fields that may contain the text."""
 DEPTH = 8
-"""What was said is looked for no deeper than this."""
+"""Maximum depth at which text is searched."""
 FORM, ITEM, SPOT = "form", "item", "spot"
-"""Metadata of a turn: of what kind its item is, that as JSON without what was said, and the way to where that
-was; without the last two the text is the whole item."""
+"""Metadata of a turn: the type of its item, the item as JSON without its text, and the path of the text.
+Without the last two, the text is the whole item.
+"""
 BESIDE_BYTES = 16_384
-"""What goes beside a text is at most so long; longer items are texts as a whole."""
+"""Maximum length of the metadata; longer items are stored entirely as text."""
 PAGE = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Turns:
-    """One conversation; `form` names the kind of its items."""
+    """One conversation. `form` is the type of its items."""
 
     scope: Scope
     form: str
@@ -44,9 +45,9 @@ class Turns:
         roles: Sequence[str | None],
         more: Mapping[str, object] | None = None,
     ) -> None:
-        """Append items, each with the role of who said it; `more` is metadata for each.
+        """Append items, each with its role. `more` is metadata for each.
 
-        Raises InvalidInput for what is not JSON.
+        Raises InvalidInput for values that are not JSON.
         """
         packed = [self._packed(item, role) for item, role in zip(items, roles, strict=True)]
         new = [replace(each, metadata={**each.metadata, **(more or {})}) for each in packed]
@@ -54,7 +55,7 @@ class Turns:
             await engine.memory.add(new, scope=self.scope, collection=self.collection)
 
     async def newest(self, engine: AnyEngine, limit: int | None = None) -> list[Item]:
-        """The last items in the order of time (None: all)."""
+        """Return the last items in the order of time (None: all)."""
         found = await self._read(engine, limit)
         return [self.item(memory) for memory in reversed(found)]
 
@@ -66,31 +67,31 @@ class Turns:
         return None
 
     async def insert(self, engine: AnyEngine, index: int, item: Item, role: str | None) -> None:
-        """Insert an item before the place at `index`, as list.insert does. What follows is written again."""
+        """Insert an item before the position `index`, like list.insert. Later items are stored again."""
         tail = (await self.memories(engine))[index:]
         items = [item, *map(self.item, tail)]
         await self.add(engine, items, roles=[role, *(each.document.role for each in tail)])
         await self.forget(engine, tail)
 
     async def take(self, engine: AnyEngine, index: int) -> Item | None:
-        """Take the item at a place away, counted from the first or, below 0, from the end."""
+        """Remove and return the item at a position. Negative positions count from the end."""
         found = await self.memories(engine)
         if not -len(found) <= index < len(found):
             return None
         return self.item(found[index]) if await self.forget(engine, [found[index]]) else None
 
     async def clear(self, engine: AnyEngine) -> list[Item]:
-        """Take all turns away; notes of the conversation stay."""
+        """Delete all turns. Notes of the conversation are kept."""
         found = await self.memories(engine)
         await self.forget(engine, found)
         return [self.item(memory) for memory in found]
 
     async def memories(self, engine: AnyEngine) -> list[Memory]:
-        """All turns in the order of time."""
+        """Return all turns in the order of time."""
         return (await self._read(engine, None))[::-1]
 
     async def forget(self, engine: AnyEngine, memories: Sequence[Memory]) -> int:
-        """Forget these turns, and return how many there were."""
+        """Delete these turns. Returns their number."""
         gone = 0
         for start in range(0, len(memories), PAGE):
             what = MemorySelection(ids=tuple(memory.id for memory in memories[start : start + PAGE]))
@@ -98,7 +99,7 @@ class Turns:
         return gone
 
     async def _read(self, engine: AnyEngine, limit: int | None) -> list[Memory]:
-        """The last turns, newest first. Raises InvalidInput where all conversations would be meant."""
+        """Return the last turns, newest first. Raises InvalidInput without a conversation."""
         if self.scope.conversation is None:
             raise InvalidInput("conversation", "needs a name")
         found: list[Memory] = []
@@ -129,7 +130,7 @@ class Turns:
         return NewMemory(whole, role=role, metadata={FORM: self.form})
 
     def item(self, memory: Memory) -> Item:
-        """The item of a turn; one that was written in another way has its role and its text."""
+        """Return the item of a turn. A turn of another origin becomes its role and text."""
         beside = memory.metadata
         if beside.get(FORM) != self.form:
             return {"role": memory.document.role or "user", "content": memory.text}
@@ -142,7 +143,7 @@ class Turns:
 
 
 async def conversations(engine: AnyEngine, scope: Scope, collection: str) -> list[str]:
-    """The names of the conversations of a scope, each once, in the order in which they began."""
+    """Return the distinct names of the conversations of a scope, in order of their first turn."""
     found: Sequence[ConversationSummary] = ()
     with nothing_yet():
         found = await engine.memory.list_conversations(scope=scope, collection=collection)
@@ -153,7 +154,7 @@ async def conversations(engine: AnyEngine, scope: Scope, collection: str) -> lis
 
 @contextmanager
 def nothing_yet() -> Iterator[None]:
-    """Where the collection is not made yet, nothing is remembered: that is no error to other programs."""
+    """Treat a missing collection as empty, as other programs expect."""
     try:
         yield
     except NotFound as missing:
@@ -162,7 +163,7 @@ def nothing_yet() -> Iterator[None]:
 
 
 def _json(item: object) -> str:
-    """As JSON that any store keeps as it is. Raises InvalidInput."""
+    """Return the value as storable JSON. Raises InvalidInput."""
     try:
         text = json.dumps(item, ensure_ascii=False, separators=(",", ":"))
         return text if clean(text) == text else json.dumps(item, separators=(",", ":"))
@@ -171,9 +172,9 @@ def _json(item: object) -> str:
 
 
 def _said(item: Item) -> tuple[str, Sequence[str | int] | None]:
-    """The text that was said, and the way to it (None: there is none that can stand alone).
+    """Return the text of an item, and the path to it (None: no text can be separated).
 
-    Of several it is the one that stands highest in the item, and of those the longest.
+    If there are several, the least nested is used, and of these the longest.
     """
     said = [(text, way) for text, way in _texts(item, ()) if text.strip() and clean(text) == text]
     return max(said, key=lambda each: (-len(each[1]), len(each[0])), default=("", None))
@@ -189,7 +190,7 @@ def _texts(value: object, way: tuple[str | int, ...]) -> Iterator[tuple[str, tup
 
 
 def _with(item: Item, spot: Sequence[Any], text: str) -> Item:
-    """The item, changed to have another text at a spot."""
+    """Return the item with another text at a path."""
     inner: Any = item
     for step in spot[:-1]:
         inner = inner[step]

@@ -1,4 +1,4 @@
-"""One way to an engine for programs with and without an event loop, however the engine was given."""
+"""Access to an engine for programs with and without an event loop, however the engine was given."""
 
 import asyncio
 import inspect
@@ -25,15 +25,15 @@ Work: TypeAlias = Callable[[AnyEngine], Coroutine[Any, Any, T]]
 
 @runtime_checkable
 class Blocking(Protocol):
-    """What `with conspectus.open(...)` and `with conspectus.connect(...)` give."""
+    """A blocking engine, as returned by `with conspectus.open(...)` and `with conspectus.connect(...)`."""
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """What comes of a coroutine on the engine's own loop."""
+        """Run a coroutine on the engine's event loop."""
         ...
 
     @property
     def asynchronous(self) -> AnyEngine:
-        """The engine itself."""
+        """The asynchronous engine."""
         ...
 
 
@@ -42,37 +42,38 @@ STANDSTILL = (
 )
 Given: TypeAlias = AnyEngine | Blocking | str | Path | None
 """An engine of `conspectus.open` or `conspectus.connect`, or the path of a store (None: that of the
-settings), which is then opened when it is first needed."""
+settings), which is opened on first use.
+"""
 
 
 class Calls(Protocol):
-    """How work with an engine is done."""
+    """Runs work with an engine."""
 
     async def run(self, work: Work[T]) -> T:
-        """What comes of it, from any event loop."""
+        """Run work from any event loop."""
         ...
 
     def wait(self, work: Work[T]) -> T:
-        """The same without an event loop."""
+        """Run work without an event loop, and wait for it."""
         ...
 
     def close(self) -> None:
-        """Release what was opened for this."""
+        """Close what was opened here."""
         ...
 
 
 class Closing:
-    """What reaches an engine by calls."""
+    """An object that uses an engine, and can be closed."""
 
     _calls: Calls
 
     def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
+        """Close the store that was opened at a path. An engine that was passed in stays open."""
         self._calls.close()
 
 
 def calls_to(engine: Given) -> Calls:
-    """The calls to what was given; an engine with an event loop is to be given while that loop runs."""
+    """Return the access to an engine. An asynchronous engine has to be passed while its loop runs."""
     if engine is None or isinstance(engine, str | Path):
         return _Opened(engine)
     return _Lent(engine) if isinstance(engine, Blocking) else _OfLoop(engine)
@@ -81,7 +82,7 @@ def calls_to(engine: Given) -> Calls:
 def both(
     work: Callable[Concatenate[Any, AnyEngine, P], Coroutine[Any, Any, T]],
 ) -> tuple[Callable[Concatenate[Any, P], T], Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]]:
-    """What a Closing object does with an engine, as a method that waits and as one that is awaited."""
+    """Return a blocking and an asynchronous method from one coroutine function."""
 
     @wraps(work)
     def waited(self: Any, /, *args: P.args, **named: P.kwargs) -> T:
@@ -101,7 +102,7 @@ def both(
 
 
 class _Opened:
-    """A store of one's own, in a thread of its own."""
+    """A store opened here, in a thread of its own."""
 
     def __init__(self, path: str | Path | None) -> None:
         self._own = OwnEngine(partial(bootstrap.open, path))
@@ -117,7 +118,7 @@ class _Opened:
 
 
 class _Lent:
-    """A blocking engine, which has a loop of its own."""
+    """A blocking engine, which has its own event loop."""
 
     def __init__(self, engine: Blocking) -> None:
         self._engine = engine
@@ -129,11 +130,11 @@ class _Lent:
         return self._engine.run(work(self._engine.asynchronous))
 
     def close(self) -> None:
-        """It belongs to its opener."""
+        """Do nothing: the owner closes the engine."""
 
 
 class _OfLoop:
-    """An engine that works on an event loop of its owner's."""
+    """An asynchronous engine on the event loop of its owner."""
 
     def __init__(self, engine: AnyEngine) -> None:
         self._engine = engine
@@ -157,17 +158,17 @@ class _OfLoop:
         return asyncio.run_coroutine_threadsafe(work(self._engine), self._loop)
 
     def close(self) -> None:
-        """It belongs to its opener."""
+        """Do nothing: the owner closes the engine."""
 
 
 def refuse(unknown: Iterable[str]) -> None:
-    """Raise InvalidInput for the first of the names of arguments that are not taken."""
+    """Raise InvalidInput for the first unsupported argument."""
     for name in sorted(unknown):
         raise InvalidInput(name, "is not an argument of this call; leave it out")
 
 
 def _outcome(future: Future[T]) -> T:
-    """What comes of work in another thread, which an interrupt cancels."""
+    """Wait for the result of another thread. An interrupt cancels the work."""
     try:
         return future.result()
     finally:
@@ -175,7 +176,7 @@ def _outcome(future: Future[T]) -> T:
 
 
 def _running() -> asyncio.AbstractEventLoop | None:
-    """The event loop that runs in this thread."""
+    """Return the running event loop of this thread, if there is one."""
     try:
         return asyncio.get_running_loop()
     except RuntimeError:
@@ -186,17 +187,17 @@ Opening = Callable[[], AbstractAsyncContextManager[Engine]]
 
 
 class Closed(InvalidInput, RuntimeError):
-    """What is used was closed before; create another one."""
+    """The object is closed. Create another one."""
 
     def __init__(self, what: str) -> None:
         super().__init__(what, "is closed; create another one")
 
 
 class OwnEngine:
-    """One engine of one owner; when the owner is gone, it is closed."""
+    """One engine of one owner. It is closed when the owner is garbage collected."""
 
     def __init__(self, opening: Opening, *, folder: Path | None = None) -> None:
-        """`folder` is deleted when the engine is closed, and at the latest when the interpreter ends."""
+        """`folder` is deleted when the engine is closed, at the latest at the exit of the interpreter."""
         self._lock = threading.Lock()
         self._worker = _Worker(opening, folder)
         self._closed = False
@@ -204,11 +205,11 @@ class OwnEngine:
         self._end.atexit = False
 
     async def run(self, work: Callable[[Engine], Awaitable[T]]) -> T:
-        """What comes of some work with the engine, which is opened if it was not yet."""
+        """Run work with the engine, which is opened on first use."""
         return await asyncio.wrap_future(self.start(work))
 
     def start(self, work: Callable[[Engine], Awaitable[T]]) -> Future[T]:
-        """The same without waiting for it: programs without an event loop wait for what this returns."""
+        """Start work without waiting. Programs without an event loop wait for the returned future."""
         with self._lock:
             if self._closed:
                 raise Closed("store")
@@ -220,11 +221,11 @@ class OwnEngine:
         return self._worker.submit(done())
 
     async def close(self) -> None:
-        """Release everything; twice is harmless."""
+        """Close everything. Closing twice has no effect."""
         await asyncio.to_thread(self.end)
 
     def end(self) -> None:
-        """Release everything, and wait for it."""
+        """Close everything and wait for it."""
         with self._lock:
             self._closed = True
         self._end()
@@ -232,7 +233,7 @@ class OwnEngine:
 
 
 class _Worker:
-    """The thread. It knows nothing of who uses it, so that it can outlive them while it closes."""
+    """The thread. It has no reference to its owner, so that it can outlive it while it closes."""
 
     def __init__(self, opening: Opening, folder: Path | None) -> None:
         self._opening = opening
@@ -243,14 +244,14 @@ class _Worker:
         self._forget = weakref.finalize(self, _delete, folder)
 
     def opened(self) -> Future[Engine]:
-        """The engine; one that could not be opened is tried again."""
+        """Return the engine. Opening is retried after a failure."""
         failed = self._opened is not None and self._opened.done() and self._opened.exception() is not None
         if self._opened is None or failed:
             self._opened = self.submit(self._open())
         return self._opened
 
     def submit(self, work: Coroutine[Any, Any, T]) -> Future[T]:
-        """Have some work done in the thread, which is started if it was not yet."""
+        """Run work in the thread, which is started on first use."""
         if self._loop is None:
             self._loop = asyncio.new_event_loop()
             self._thread = threading.Thread(
@@ -260,7 +261,7 @@ class _Worker:
         return asyncio.run_coroutine_threadsafe(work, self._loop)
 
     def end(self) -> None:
-        """Begin to close, without waiting for it."""
+        """Start closing, without waiting."""
         if self._loop is None:
             self._forget()
             return
@@ -285,7 +286,7 @@ class _Worker:
         self._forget()
 
     async def _close(self) -> None:
-        """Close the engine. While the interpreter ends no thread can help with it; what is stored is safe."""
+        """Close the engine. At interpreter exit no thread is available for it; stored data is safe."""
         if self._held is not None:
             try:
                 await self._held.__aexit__(None, None, None)
@@ -295,7 +296,7 @@ class _Worker:
 
 
 def temporary_folder() -> Path:
-    """A new folder for a store that is not to stay."""
+    """Create a folder for a temporary store."""
     return Path(tempfile.mkdtemp(prefix="conspectus-video-"))
 
 

@@ -55,21 +55,20 @@ __all__ = [
 ]
 FORM = "langchain"
 ROLES = {"human": "user", "ai": "assistant"}
-"""Roles of messages whose type LangChain calls otherwise."""
+"""Roles of messages whose type has another name in LangChain."""
 CLASSES: Mapping[str, type[BaseMessage]] = {
     "user": HumanMessage,
     "assistant": AIMessage,
     "system": SystemMessage,
 }
-"""What messages are that were not written by LangChain, by their role."""
+"""Message classes by role, for messages that were not written by LangChain."""
 
 
 class ConspectusByteStore(Closing, ByteStore):
-    """Bytes by their keys, kept in a source of a collection: what LangChain's caches and docstores build on.
+    """Byte values by key in a source of a collection, as LangChain's caches and docstores need.
 
-    They are stored durably, one transaction for up to 500 of them. Values are not found by searches, unless
-    `searchable` says that they are texts to be found by their words: then `engine.retrieve` of the collection
-    finds them too.
+    Values are stored durably, in one transaction for up to 500. They are not found by searches, unless they
+    are texts and `searchable` is set: then keyword search in the collection finds them.
     """
 
     def __init__(
@@ -84,15 +83,15 @@ class ConspectusByteStore(Closing, ByteStore):
         self._values = Values(source=source, collection=collection, searchable=searchable)
 
     async def _get(self, engine: AnyEngine, keys: Sequence[str]) -> list[bytes | None]:
-        """The values of keys, in their order; None for those that are not there."""
+        """Return the values of keys in order; None for missing ones."""
         return await self._values.get(engine, keys)
 
     async def _set(self, engine: AnyEngine, key_value_pairs: Sequence[tuple[str, bytes]]) -> None:
-        """Set values; of a key that comes twice the last stays."""
+        """Set values. Of duplicate keys, the last one is stored."""
         await self._values.set(engine, key_value_pairs)
 
     async def _delete(self, engine: AnyEngine, keys: Sequence[str]) -> None:
-        """Delete keys; those that are not there are none."""
+        """Delete keys. Missing keys are ignored."""
         await self._values.delete(engine, keys)
 
     mget, amget = both(_get)
@@ -100,14 +99,14 @@ class ConspectusByteStore(Closing, ByteStore):
     mdelete, amdelete = both(_delete)
 
     def yield_keys(self, *, prefix: str | None = None) -> Iterator[str]:
-        """The keys that begin so, read page by page."""
+        """Yield the keys with a prefix, reading page by page."""
         after: str | None = ""
         while after is not None:
             keys, after = self._calls.wait(self._values.page_of_keys(prefix or "", after))
             yield from keys
 
     async def ayield_keys(self, *, prefix: str | None = None) -> AsyncIterator[str]:
-        """As yield_keys."""
+        """Asynchronous version of yield_keys."""
         after: str | None = ""
         while after is not None:
             keys, after = await self._calls.run(self._values.page_of_keys(prefix or "", after))
@@ -116,12 +115,11 @@ class ConspectusByteStore(Closing, ByteStore):
 
 
 class ConspectusRetriever(Closing, BaseRetriever):
-    """Passages for a question, as documents with their id, score, parts, source and citation as metadata.
+    """Passages for a query, as documents with id, score, parts, source and citation as metadata.
 
-    All texts together, with a blank line between them, cost at most `max_tokens`.
-    `options` are other fields of a Query, such as `min_similarity`, `query_context` or `graph`. The
-    collection `*` stands for all of them. `invoke` also takes every argument but
-    `engine`, for this one query.
+    All texts together, separated by blank lines, have at most `max_tokens` tokens. `options` are other fields
+    of a Query, such as `min_similarity`, `query_context` or `graph`. The collection `*` means all
+    collections. `invoke` also takes every argument except `engine`, for one query.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -136,7 +134,7 @@ class ConspectusRetriever(Closing, BaseRetriever):
     _calls: Calls = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
-        """Find the way to the engine."""
+        """Create the access to the engine."""
         super().model_post_init(context)
         self._calls = calls_to(self.engine)
 
@@ -159,10 +157,10 @@ class ConspectusRetriever(Closing, BaseRetriever):
 
 
 class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
-    """The messages of a conversation in memory: every one, as it was given, in the order of time.
+    """All messages of a conversation, stored as memories in the order of time.
 
-    What was said can be recalled later, from other conversations of the same user too. Without an `agent`,
-    messages of all agents in the conversation are read, and new ones are no agent's.
+    Messages can be found later, also from other conversations of the same user. Without an `agent`, messages
+    of all agents in the conversation are read, and new ones belong to no agent.
     """
 
     def __init__(
@@ -179,7 +177,7 @@ class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
 
     @property
     def messages(self) -> list[BaseMessage]:
-        """All messages; setting them replaces them."""
+        """All messages. Setting them replaces them."""
         return [_message(item) for item in self._calls.wait(self._turns.newest)]
 
     @messages.setter
@@ -188,7 +186,7 @@ class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
         self.add_messages(messages)
 
     async def aget_messages(self) -> list[BaseMessage]:
-        """All messages."""
+        """Return all messages."""
         return [_message(item) for item in await self._calls.run(self._turns.newest)]
 
     async def _add(self, engine: AnyEngine, messages: Sequence[BaseMessage]) -> None:
@@ -197,7 +195,7 @@ class ConspectusChatMessageHistory(Closing, BaseChatMessageHistory):
         await self._turns.add(engine, items, roles=roles)
 
     async def _clear(self, engine: AnyEngine) -> None:
-        """Forget all messages; notes of the conversation stay."""
+        """Delete all messages. Notes of the conversation are kept."""
         await self._turns.clear(engine)
 
     add_messages, aadd_messages = both(_add)
@@ -228,7 +226,7 @@ Vector = Sequence[float]
 
 
 class SearchOptions(TypedDict, total=False):
-    """The fields of a Query that a search of a vector store takes, and the filter as LangChain writes one."""
+    """The fields of a Query that a vector store search accepts, and the filter in LangChain's format."""
 
     filter: Mapping[str, Any] | Filter | None
     min_similarity: float | None
@@ -241,12 +239,12 @@ class SearchOptions(TypedDict, total=False):
 
 
 class ConspectusVectorStore(Closing, VectorStore):
-    """Texts with metadata in a source of a collection, found by keywords and by vectors.
+    """Texts with metadata in a source of a collection, found by keyword and vector search.
 
-    The collection's own embedding model makes the vectors, unless `embedding` is given: then that model does,
-    each text has one vector, and the collection is created for vectors of that size.
-    A `filter` is a mapping of metadata to values, all of which must be equal, or a filter of Conspectus.
-    Searches also take the other fields of a Query, such as `min_similarity` or `retrievers`.
+    The collection's embedding model makes the vectors. With `embedding`, that model does: each text has one
+    vector, and the collection is created for vectors of that size. A `filter` is a mapping of metadata to
+    values that must all be equal, or a filter of Conspectus. Searches also take other fields of a Query, such
+    as `min_similarity` or `retrievers`.
     """
 
     def __init__(
@@ -263,7 +261,7 @@ class ConspectusVectorStore(Closing, VectorStore):
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """The embedding model that was given."""
+        """The embedding model that was passed in."""
         return self._embedding
 
     def add_texts(
@@ -274,7 +272,7 @@ class ConspectusVectorStore(Closing, VectorStore):
         ids: Sequence[str | None] | None = None,
         **unknown: Any,
     ) -> list[str]:
-        """Add texts, or replace those with the same ids, and return their ids."""
+        """Add texts, or replace those with the same ids. Returns their ids."""
         refuse(unknown)
         filter = list(texts)
         vectors = None if self._embedding is None else self._embedding.embed_documents(filter)
@@ -290,7 +288,7 @@ class ConspectusVectorStore(Closing, VectorStore):
         ids: Sequence[str | None] | None = None,
         **unknown: Any,
     ) -> list[str]:
-        """As add_texts."""
+        """Asynchronous version of add_texts."""
         refuse(unknown)
         filter = list(texts)
         vectors = None if self._embedding is None else await self._embedding.aembed_documents(filter)
@@ -299,42 +297,42 @@ class ConspectusVectorStore(Closing, VectorStore):
         return [each.id for each in new]
 
     async def _delete(self, engine: AnyEngine, /, ids: list[str] | None = None, **unknown: Any) -> bool:
-        """Delete texts by their ids (None: all of the source); ids that do not exist are ignored."""
+        """Delete texts by id (None: all of the source). Unknown ids are ignored."""
         refuse(unknown)
         await self._texts.delete(engine, Selection(ids))
         return True
 
     async def _get(self, engine: AnyEngine, ids: Sequence[str], /) -> list[Document]:
-        """The documents with these ids, without those that do not exist."""
+        """Return the documents with these ids. Unknown ids are ignored."""
         return list(map(_document, await self._texts.get(engine, Selection(ids))))
 
     delete, adelete = both(_delete)
     get_by_ids, aget_by_ids = both(_get)
 
     def similarity_search(self, query: str, k: int = LIMIT, **options: Any) -> list[Document]:
-        """The best documents, best first."""
+        """Return the best documents, best first."""
         return [document for document, _ in self.similarity_search_with_score(query, k, **options)]
 
     async def asimilarity_search(self, query: str, k: int = LIMIT, **options: Any) -> list[Document]:
-        """As similarity_search."""
+        """Asynchronous version of similarity_search."""
         return [document for document, _ in await self.asimilarity_search_with_score(query, k, **options)]
 
     def similarity_search_with_score(
         self, query: str, k: int = LIMIT, **options: Unpack[SearchOptions]
     ) -> list[tuple[Document, float]]:
-        """The best documents with their scores, of which a higher one is better."""
+        """Return the best documents with their scores; higher is better."""
         return [(_document(each.text), each.score) for each in self._found(query, k, **options)]
 
     async def asimilarity_search_with_score(
         self, query: str, k: int = LIMIT, **options: Unpack[SearchOptions]
     ) -> list[tuple[Document, float]]:
-        """As similarity_search_with_score."""
+        """Asynchronous version of similarity_search_with_score."""
         return [(_document(each.text), each.score) for each in await self._afound(query, k, **options)]
 
     async def _by_vector(
         self, engine: AnyEngine, /, embedding: list[float], k: int = LIMIT, **options: Any
     ) -> list[Document]:
-        """The documents whose vectors are most similar to a vector."""
+        """Return the documents with the most similar vectors."""
         found = await self._search("", k, embedding, **{"retrievers": ("vector",), **options})(engine)
         return [_document(each.text) for each in found]
 
@@ -350,7 +348,7 @@ class ConspectusVectorStore(Closing, VectorStore):
         ids: Sequence[str | None] | None = None,
         **where: Any,
     ) -> Self:
-        """A store with these texts; `where` are the other arguments of the constructor."""
+        """Return a store with these texts. `where` are the other arguments of the constructor."""
         store = cls(embedding=embedding, **where)
         store.add_texts(texts, metadatas, ids=ids)
         return store
@@ -365,7 +363,7 @@ class ConspectusVectorStore(Closing, VectorStore):
         ids: Sequence[str | None] | None = None,
         **where: Any,
     ) -> Self:
-        """As from_texts."""
+        """Asynchronous version of from_texts."""
         store = cls(embedding=embedding, **where)
         await store.aadd_texts(texts, metadatas, ids=ids)
         return store
@@ -434,5 +432,5 @@ def _document(text: Text) -> Document:
 
 
 def _with_relevance(found: FoundText) -> tuple[Document, float]:
-    """With the cosine similarity as a relevance from 0 to 1."""
+    """Return the cosine similarity as a relevance from 0 to 1."""
     return _document(found.text), min(1.0, max(0.0, found.similarity or 0.0))

@@ -52,7 +52,7 @@ STATUS = "status"
 
 
 class OnEngine(Closing, BaseModel):
-    """What LlamaIndex writes and reads as a model; its `engine` is the engine, or the path of a store."""
+    """A LlamaIndex component that is serialized as a model. `engine` is an engine, or the path of a store."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -60,13 +60,13 @@ class OnEngine(Closing, BaseModel):
     _calls: Calls = PrivateAttr()
 
     def model_post_init(self, context: Any, /) -> None:
-        """Find the way to the engine."""
+        """Create the access to the engine."""
         super().model_post_init(context)
         self._calls = calls_to(self.engine)
 
 
 class OfPeople(OnEngine):
-    """What keeps memories of a user and an agent, a conversation each."""
+    """Stores memories of a user and an agent, by conversation."""
 
     user: str | None = None
     agent: str | None = None
@@ -77,15 +77,15 @@ class OfPeople(OnEngine):
 
 
 class ConspectusChatStore(OfPeople, BaseChatStore):
-    """The messages of conversations in memory: every one, as it was given, in the order of time.
+    """Messages of conversations, stored as memories in the order of time.
 
     A key is a conversation of the user and the agent. Without an `agent`, messages of all agents are read,
-    and new ones are no agent's. A buffer over a store at a path can be written as a string and read again.
+    and new ones belong to no agent. A buffer over a store at a path can be serialized to a string.
     """
 
     @classmethod
     def class_name(cls) -> str:
-        """The name by which LlamaIndex knows it."""
+        """The name in LlamaIndex."""
         return "ConspectusChatStore"
 
     async def _set(self, engine: AnyEngine, key: str, messages: list[ChatMessage]) -> None:
@@ -96,7 +96,7 @@ class ConspectusChatStore(OfPeople, BaseChatStore):
         await turns.forget(engine, before)
 
     async def _get(self, engine: AnyEngine, key: str) -> list[ChatMessage]:
-        """The messages of a conversation; none of one that is unknown."""
+        """Return the messages of a conversation; empty if it is unknown."""
         return list(map(message_of, await self._turns(key).newest(engine)))
 
     async def _add(self, engine: AnyEngine, key: str, message: ChatMessage, idx: int | None = None) -> None:
@@ -108,19 +108,19 @@ class ConspectusChatStore(OfPeople, BaseChatStore):
             await turns.insert(engine, idx, item, role)
 
     async def _clear(self, engine: AnyEngine, key: str) -> list[ChatMessage] | None:
-        """Forget a conversation, and return what was said; None of one that is unknown."""
+        """Delete a conversation, and return its messages; None if it is unknown."""
         return list(map(message_of, await self._turns(key).clear(engine))) or None
 
     async def _take(self, engine: AnyEngine, key: str, idx: int) -> ChatMessage | None:
-        """Forget the message at a place, and return it; None where there is none."""
+        """Delete the message at a position, and return it; None if there is none."""
         return _maybe(await self._turns(key).take(engine, idx))
 
     async def _pop(self, engine: AnyEngine, key: str) -> ChatMessage | None:
-        """Forget the last message, and return it; None where there is none."""
+        """Delete the last message, and return it; None if there is none."""
         return _maybe(await self._turns(key).pop(engine))
 
     async def _keys(self, engine: AnyEngine) -> list[str]:
-        """The conversations."""
+        """Return the conversations."""
         return await conversations(engine, Scope(self.user, self.agent), self.collection)
 
     set_messages, aset_messages = both(_set)
@@ -132,20 +132,21 @@ class ConspectusChatStore(OfPeople, BaseChatStore):
     get_keys, aget_keys = both(_keys)
 
 
-# `ChatMemoryBuffer.from_string` finds the class of a store here, although the type names LlamaIndex's alone.
+# `ChatMemoryBuffer.from_string` looks up the class of a store here, although it is typed for LlamaIndex's
+# only.
 _recognized: Any = RECOGNIZED_CHAT_STORES
 _recognized[ConspectusChatStore.class_name()] = ConspectusChatStore
 
 
 class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
-    """What LlamaIndex's Memory keeps its messages in: active ones, and those that it archived.
+    """The message store of LlamaIndex's Memory: active and archived messages.
 
     A key is a conversation of the user and the agent, as in ConspectusChatStore.
     """
 
     @classmethod
     def class_name(cls) -> str:
-        """The name by which LlamaIndex knows it."""
+        """The name in LlamaIndex."""
         return "ConspectusAsyncChatStore"
 
     async def get_messages(
@@ -155,7 +156,7 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         limit: int | None = None,
         offset: int | None = None,
     ) -> list[ChatMessage]:
-        """The messages with a status (None: any), oldest first, `limit` of them from place `offset` on."""
+        """Return the messages with a status (None: any), oldest first, up to `limit` from `offset`."""
         for name, value in (("limit", limit), ("offset", offset)):
             if value is not None and value < 0:
                 raise InvalidInput(name, "is negative; must be at least 0")
@@ -164,7 +165,7 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         return self._messages(key, found[start : None if limit is None else start + limit])
 
     async def count_messages(self, key: str, status: MessageStatus | None = MessageStatus.ACTIVE) -> int:
-        """How many messages have a status (None: any)."""
+        """Count the messages with a status (None: any)."""
         return len(await self._memories(key, status))
 
     async def add_message(
@@ -191,7 +192,7 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         await self._forget(key, before)
 
     async def delete_message(self, key: str, idx: int) -> ChatMessage | None:
-        """Delete the active message at a place, and return it; None where there is none."""
+        """Delete the active message at a position, and return it; None if there is none."""
         found = await self._memories(key, MessageStatus.ACTIVE)
         if not -len(found) <= idx < len(found):
             return None
@@ -222,7 +223,7 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
         return self._messages(key, oldest)
 
     async def get_keys(self) -> list[str]:
-        """The conversations, in the order in which they began."""
+        """Return the conversations, ordered by first message."""
         scope = Scope(self.user, self.agent)
         return await self._calls.run(lambda engine: conversations(engine, scope, self.collection))
 
@@ -239,7 +240,7 @@ class ConspectusAsyncChatStore(OfPeople, AsyncDBChatStore):
 
 
 def item_of(message: ChatMessage) -> Item:
-    """A message as JSON. Raises InvalidInput."""
+    """Return a message as JSON. Raises InvalidInput."""
     try:
         item: Item = json.loads(message.model_dump_json())
     except ValueError as fault:
@@ -248,7 +249,7 @@ def item_of(message: ChatMessage) -> Item:
 
 
 def message_of(item: Item) -> ChatMessage:
-    """The message of an item."""
+    """Return the message of an item."""
     if "blocks" in item:
         return ChatMessage.model_validate(item)
     known = {role.value for role in MessageRole}
@@ -270,11 +271,11 @@ __all__ = [
 
 
 class ConspectusRetriever(Closing, BaseRetriever):
-    """Passages for a question, as nodes with their score, parts, source and citation as metadata.
+    """Passages for a query, as nodes with score, parts, source and citation as metadata.
 
-    `ask` says what is asked for with every question: the collection (`*` stands for all of them), a filter,
-    a limit, and the most tokens that all texts together, with a blank line between them, may cost.
-    Only the texts of nodes are shown to models and embedded, not their metadata.
+    `ask` has the options of every query: the collection (`*` for all), a filter, a limit, and the maximum
+    tokens of all texts together, separated by blank lines. Only the texts of nodes are shown to models and
+    embedded, not their metadata.
     """
 
     def __init__(self, engine: Given = None, ask: Ask | None = None, **base: Any) -> None:
@@ -293,9 +294,9 @@ class ConspectusRetriever(Closing, BaseRetriever):
 
 
 class ConspectusMemoryBlock(OfPeople, BaseMemoryBlock[str]):
-    """Long-term memory for LlamaIndex's Memory: what of it answers the last message, in so many tokens.
+    """Long-term memory for LlamaIndex's Memory: memories relevant to the last message, within a token limit.
 
-    What that Memory pushes out of its own history is remembered here, in the conversation of its session.
+    Messages that Memory flushes from its history are stored in the conversation of its session.
     """
 
     name: str = "LongTermMemory"
@@ -337,7 +338,7 @@ def _node(passage: RetrievedPassage) -> NodeWithScore:
 
 
 def _by_session(messages: Sequence[ChatMessage]) -> list[tuple[str | None, list[ChatMessage]]]:
-    """The messages of each session, which Memory writes beside them."""
+    """Group messages by session, which Memory adds to each."""
     found: dict[str | None, list[ChatMessage]] = {}
     for message in messages:
         found.setdefault(message.additional_kwargs.get("session_id"), []).append(message)
@@ -352,7 +353,7 @@ RETRIEVERS: Mapping[VectorStoreQueryMode, tuple[Retriever, ...]] = {
     VectorStoreQueryMode.TEXT_SEARCH: ("keyword",),
 }
 UNUSED = ("alpha", "embedding_field", "mmr_threshold", "output_fields", "sparse_top_k")
-"""Fields of a query that cannot be taken into account."""
+"""Fields of a query that are not supported."""
 REFERENCE = "ref_doc_id"
 
 OneFilter: TypeAlias = Callable[[str, Any], Filter]
@@ -385,12 +386,12 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
 
     @classmethod
     def class_name(cls) -> str:
-        """The name by which LlamaIndex knows it."""
+        """The name in LlamaIndex."""
         return "ConspectusVectorStore"
 
     @property
     def client(self) -> Any:
-        """The engine, or the path, that was given."""
+        """The engine, or the path of a store."""
         return self.engine
 
     async def _add(self, engine: AnyEngine, /, nodes: Sequence[BaseNode], **unknown: Any) -> list[str]:
@@ -423,13 +424,13 @@ class ConspectusVectorStore(OnEngine, BasePydanticVectorStore):
     async def _get_nodes(
         self, engine: AnyEngine, node_ids: list[str] | None = None, filters: MetadataFilters | None = None
     ) -> list[BaseNode]:
-        """The nodes with these ids that match the filters."""
+        """Return the nodes with these ids that match the filters."""
         return list(map(_text_node, await self._texts.get(engine, Selection(node_ids, _filter(filters)))))
 
     async def _query(
         self, engine: AnyEngine, /, query: VectorStoreQuery, **unknown: Any
     ) -> VectorStoreQueryResult:
-        """The best nodes, best first, with their cosine similarities, or in other modes their scores."""
+        """Return the best nodes, best first, with cosine similarities, or with scores in other modes."""
         refuse(unknown)
         return _result(query, await self._search(query)(engine))
 
@@ -480,7 +481,7 @@ def _result(query: VectorStoreQuery, found: Sequence[FoundText]) -> VectorStoreQ
 
 
 def _filter(filters: MetadataFilters | MetadataFilter | None) -> Filter:
-    """The filters as one filter of Conspectus. Raises InvalidInput for an operator that it does not have."""
+    """Return the filters as a filter of Conspectus. Raises InvalidInput for an unsupported operator."""
     if filters is None:
         return EVERYTHING
     if isinstance(filters, MetadataFilters):

@@ -26,11 +26,11 @@ T = TypeVar("T")
 
 
 class ConspectusSession(SessionABC):
-    """The items of a conversation in memory: messages, tool calls and their results, each as it was given.
+    """Items of a conversation, stored as memories: messages, tool calls and their results.
 
-    What was said can be recalled later, from other conversations of the same user too. Without an `agent`,
-    items of all agents in the conversation are read, and new ones are no agent's: agents that hand over to
-    each other share one session. Once closed, it raises Closed, which is a RuntimeError.
+    Messages can be found later, also from other conversations of the same user. Without an `agent`, items of
+    all agents in the conversation are read, and new ones belong to no agent: agents that hand over to each
+    other share a session. After closing, it raises Closed, which is a RuntimeError.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class ConspectusSession(SessionABC):
         self._turns = Turns(Scope(user, agent, session_id), FORM, collection)
 
     async def get_items(self, limit: int | None = None) -> list[TResponseInputItem]:
-        """The last `limit` items in the order of time (None: as many as the settings say, or all)."""
+        """Return the last `limit` items in the order of time (None: the limit of the settings, or all)."""
         maximum = resolve_session_limit(limit, self.session_settings)
         items = await self._run(lambda engine: self._turns.newest(engine, maximum))
         return [cast(TResponseInputItem, item) for item in items]
@@ -62,15 +62,15 @@ class ConspectusSession(SessionABC):
         await self._run(lambda engine: self._turns.add(engine, given, roles=roles))
 
     async def pop_item(self) -> TResponseInputItem | None:
-        """Take the last item away and return it."""
+        """Remove and return the last item."""
         return cast(TResponseInputItem | None, await self._run(self._turns.pop))
 
     async def clear_session(self) -> None:
-        """Forget all items; notes of the conversation stay."""
+        """Delete all items. Notes of the conversation are kept."""
         await self._run(self._turns.clear)
 
     def close(self) -> None:
-        """Release the store that was opened at a path; an engine that was given stays open."""
+        """Close the store that was opened at a path. An engine that was passed in stays open."""
         self._closed = True
         self._calls.close()
 
@@ -81,6 +81,6 @@ class ConspectusSession(SessionABC):
 
 
 def _role(item: Item) -> str:
-    """Who said it: what has no role is of a tool, or of the model that calls it."""
+    """Return the role of an item. Items without one belong to a tool, or to the model that calls it."""
     kind = str(item.get("type", ""))
     return str(item.get("role") or ("tool" if kind.endswith("_output") else "assistant"))

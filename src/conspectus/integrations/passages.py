@@ -1,4 +1,4 @@
-"""What retrievers of other programs give: passages with where they are from and why they were found."""
+"""Passages as retrievers of other programs return them: with their source and score."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
@@ -14,15 +14,15 @@ from conspectus.model.results import Citation, ContextWindow, Hit
 
 LIMIT = 10
 BETWEEN = "\n\n"
-"""Passages with this between them fit into the budget."""
+"""The separator between passages, counted in the token limit."""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """What is asked for with every question.
+    """The options of every query.
 
-    `max_tokens` (None: no bound) is the most tokens that all passages may cost together; `limit` (None: 10,
-    or as many as fill `max_tokens`) the number of hits; `options` are other fields of a Query.
+    `max_tokens` (None: unlimited) is the maximum tokens of all passages together; `limit` (None: 10, or as
+    many as fit into `max_tokens`) the number of hits; `options` are other fields of a Query.
     """
 
     collection: str = "default"
@@ -33,7 +33,7 @@ class Ask:
     options: QueryOptions = field(default_factory=QueryOptions)
 
     async def passages(self, engine: AnyEngine, query: str) -> list["RetrievedPassage"]:
-        """The best passages, best first; within a budget in the order in which they read."""
+        """Return the best passages, best first; with a token limit, in reading order."""
         if self.limit == 0:
             return []
         options: QueryOptions = {"collection": self.collection, "filter": self.filter, **self.options}
@@ -50,7 +50,7 @@ class Ask:
     def _fitting(
         self, engine: AnyEngine, passages: Sequence["RetrievedPassage"], max_tokens: int
     ) -> Sequence["RetrievedPassage"]:
-        """Nearly always all: a window that fits holds the same texts and more."""
+        """Return passages that fit. A fitting window contains these texts, so one attempt mostly suffices."""
         count = engine.tokenizer(self.tokenizer)
         while passages and count(BETWEEN.join(each.text for each in passages)) > max_tokens:
             passages = passages[:-1]
@@ -59,7 +59,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class RetrievedPassage:
-    """A passage as it is found, with the parts of its score."""
+    """A retrieved passage with the parts of its score."""
 
     text: str
     document: Document
@@ -71,12 +71,12 @@ class RetrievedPassage:
 
     @property
     def id(self) -> str:
-        """The id of its first chunk, which is the same as long as the document is not changed."""
+        """The id of its first chunk, which is stable while the document is unchanged."""
         return str(self.citation.chunks[0])
 
     @property
     def metadata(self) -> dict[str, Any]:
-        """What is known of it, as plain JSON; `stored` is the metadata of its document."""
+        """The metadata as plain JSON. `stored` is the metadata of its document."""
         document, occurred = self.document, self.document.occurred
         return {
             "id": self.id,
@@ -120,7 +120,7 @@ def _of_hit(hit: Hit) -> RetrievedPassage:
 
 
 async def _shown(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPassage]:
-    """What a window shows, each place with the score of its best chunk; what is gone by now is out."""
+    """Return the passages of a window with the score of their best chunk, without deleted ones."""
     ids = list(dict.fromkeys(str(cited.document) for cited in window.citations))
     texts = await engine.documents.get_texts(ids) if ids else {}
     documents: dict[str, Document] = {}
@@ -138,7 +138,7 @@ async def _shown(engine: AnyEngine, window: ContextWindow) -> list[RetrievedPass
 
 
 async def _named(engine: AnyEngine, passages: Iterable[RetrievedPassage]) -> list[RetrievedPassage]:
-    """The passages with the names of their sources; the id, where one was deleted meanwhile."""
+    """Return the passages with the names of their sources; the id of a source that was deleted meanwhile."""
     found, names = list(passages), dict[str, str]()
     for source in {str(each.document.source) for each in found}:
         with suppress(NotFound):

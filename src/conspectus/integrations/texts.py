@@ -1,4 +1,4 @@
-"""Texts with metadata and vectors, and bytes by their keys, as documents of one source."""
+"""Texts with metadata and vectors, and byte values by key, as documents of one source."""
 
 import base64
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
@@ -18,20 +18,20 @@ from conspectus.text.clean import clean
 from conspectus.text.hashing import stable_id
 
 CODED = "base64:"
-"""A text that begins so stands for the bytes that follow."""
+"""The prefix of a text that encodes bytes."""
 BATCH = 1_000
 
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """The values of one source; those that are `searchable` and texts are kept as texts."""
+    """The values of one source. With `searchable`, values that are texts are stored as texts."""
 
     source: str
     collection: str
     searchable: bool = False
 
     async def get(self, engine: AnyEngine, keys: Sequence[str]) -> list[bytes | None]:
-        """The values of keys, in their order; None for those that are not there."""
+        """Return the values of keys in order; None for missing ones."""
         home = await _source_of(self, engine)
         if home is None:
             return [None] * len(keys)
@@ -42,7 +42,7 @@ class Values:
         return [self.decoded(texts[each]) if each in texts else None for each in ids]
 
     async def set(self, engine: AnyEngine, pairs: Iterable[tuple[str, bytes]]) -> None:
-        """Set values; of a key that comes twice the last stays."""
+        """Set values. Of duplicate keys, the last one is stored."""
         new = [self._document(checked_key(key), value) for key, value in dict(pairs).items()]
         if not new:
             return
@@ -51,13 +51,13 @@ class Values:
         await engine.documents.add(new, source=self.source, collection=self.collection)
 
     async def delete(self, engine: AnyEngine, keys: Iterable[str]) -> None:
-        """Delete keys; those that are not there are none."""
+        """Delete keys. Missing keys are ignored."""
         home = await _source_of(self, engine)
         if home is not None:
             await engine.documents.delete([stable_id("document", home, key) for key in keys])
 
     def page_of_keys(self, prefix: str, after: str) -> Work[tuple[list[str], str | None]]:
-        """How to read the keys of a page that begin so, and the cursor of the next page (``: the first)."""
+        """Return a reader of a page of keys with a prefix, and the next cursor (``: the first page)."""
 
         async def work(engine: AnyEngine) -> tuple[list[str], str | None]:
             home = await _source_of(self, engine)
@@ -77,7 +77,7 @@ class Values:
         return NewDocument(text, kind="page", key=key, spans=spans)
 
     def encoded(self, value: bytes) -> str:
-        """The text that stands for a value."""
+        """Encode a value as text."""
         if self.searchable:
             text = value.decode("utf-8", "replace")
             kept = text.encode() == value and clean(text) == text and bool(text.strip())
@@ -87,13 +87,13 @@ class Values:
 
     @staticmethod
     def decoded(text: str) -> bytes:
-        """The value that a text stands for."""
+        """Decode a value."""
         coded = text.startswith(CODED)
         return base64.b64decode(text.removeprefix(CODED)) if coded else text.encode()
 
 
 def checked_key(key: str) -> str:
-    """The key, if it can be stored as it is. Raises InvalidInput."""
+    """Return the key, if it can be stored unchanged. Raises InvalidInput."""
     if clean(key) != key:
         raise InvalidInput("key", f"{key!r:.80} has characters that cannot be stored")
     return key
@@ -102,11 +102,11 @@ def checked_key(key: str) -> str:
 PAGE = 500
 MAX_HITS = 1_000
 DEEPER = 4
-"""Where hits are chunks of too few texts, so many times as many are asked for."""
+"""Factor by which more hits are requested if they are chunks of too few texts."""
 
 
 async def best_of_each(ask: Callable[..., Awaitable[Retrieval]], number: int) -> list[Hit]:
-    """The best hits of so many documents, one of each, of as many hits as that takes."""
+    """Return the best hit of each document, requesting more hits until there are enough documents."""
     limit = number
     while True:
         hits = (await ask(limit=limit)).hits
@@ -120,7 +120,7 @@ async def best_of_each(ask: Callable[..., Awaitable[Retrieval]], number: int) ->
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text with its id and metadata; without a `vector` the collection's embedding model makes one."""
+    """A text with its id and metadata. Without a `vector`, the collection's embedding model makes one."""
 
     id: str
     text: str
@@ -130,7 +130,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class FoundText:
-    """A text that answers a query. `similarity` is the raw cosine (None: there is no vector)."""
+    """A text that matches a query. `similarity` is the cosine similarity (None: it has no vector)."""
 
     text: Text
     score: float
@@ -139,13 +139,13 @@ class FoundText:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """Which texts: those with these ids (None: any) that match a filter."""
+    """Selects texts: those with these ids (None: any) that match a filter."""
 
     ids: Sequence[str] | None = None
     filter: Filter = EVERYTHING
 
     def condition(self, source: str) -> Filter:
-        """As a filter over the documents of a source."""
+        """Return the selection as a filter over the documents of a source."""
         parts = [Eq("source", source), self.filter]
         if self.ids is not None:
             parts.append(In("document", tuple(stable_id("document", source, each) for each in self.ids)))
@@ -170,7 +170,7 @@ class Texts:
             await engine.documents.add(new, source=self.source, collection=self.collection, wait=True)
 
     async def get(self, engine: AnyEngine, selection: Selection) -> list[Text]:
-        """The selected texts, in the order in which they were added."""
+        """Return the selected texts, in the order in which they were added."""
         documents = await self._documents(engine, selection)
         found: list[Text] = []
         for start in range(0, len(documents), PAGE):
@@ -180,7 +180,7 @@ class Texts:
         return found
 
     async def delete(self, engine: AnyEngine, selection: Selection) -> None:
-        """Delete the selected texts; ids that do not exist are ignored."""
+        """Delete the selected texts. Unknown ids are ignored."""
         documents = await self._documents(engine, selection)
         if documents:
             await engine.documents.delete([each.id for each in documents])
@@ -193,7 +193,7 @@ class Texts:
         selection: Selection = ALL,
         options: QueryOptions | None = None,
     ) -> list[FoundText]:
-        """The best texts, best first."""
+        """Return the best texts, best first."""
         source = await _source_of(self, engine)
         if source is None:
             return []
@@ -207,7 +207,7 @@ class Texts:
         return [_found(hit, texts[hit.document.id]) for hit in chosen if hit.document.id in texts]
 
     async def _create(self, engine: AnyEngine, vector: Sequence[float] | None) -> None:
-        """Create the collection if it is new: where vectors are given, for vectors of that size."""
+        """Create the collection if it is missing; if vectors are given, for vectors of that size."""
         if vector is None:
             await engine.collections.get_or_create(self.collection)
             return
@@ -229,7 +229,7 @@ class Texts:
 
 
 def _new(text: Text) -> NewDocument:
-    """As a document; a vector stands for the whole text, which is then one chunk."""
+    """Return a text as a document. A vector belongs to the whole text, which is then one chunk."""
     spans = ((0, len(text.text)),) if text.vector is not None and text.text else ()
     return NewDocument(
         text.text, key=checked_key(text.id), metadata=text.metadata, spans=spans, vector=text.vector
@@ -246,7 +246,7 @@ def _found(hit: Hit, text: str) -> FoundText:
 
 
 async def _source_of(stored: Values | Texts, engine: AnyEngine) -> str | None:
-    """The id of the source, if anything was stored in it."""
+    """Return the id of the source, if anything was stored in it."""
     try:
         return (await engine.collections.get_source(stored.source, collection=stored.collection)).id
     except NotFound:

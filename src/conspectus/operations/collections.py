@@ -10,7 +10,7 @@ from conspectus.operations.operation import Operation
 _COLLECTION: Final = "/collections/{collection}"
 _SOURCE: Final = "/sources/{source}"
 _BY_ID: Final = ("collection",)
-"""A source in a path is one by its id; the client finds the id of a name in a collection."""
+"""In a path, a source is given by id; the client looks up the id of a name in a collection."""
 
 COLLECTION_OPERATIONS: Final = (
     Operation(CollectionService.list, "GET", "/collections", id="list_collections"),
@@ -34,7 +34,7 @@ COLLECTION_OPERATIONS: Final = (
     Operation(CollectionService.update, "PATCH", _COLLECTION, tagged=True, id="update_collection"),
     Operation(CollectionService.delete, "DELETE", _COLLECTION, unhurried=True, id="delete_collection"),
 )
-"""In the order in which paths are matched: a name may hold a slash, so the shorter path comes last."""
+"""In matching order: a name may contain a slash, so the shorter path comes last."""
 SOURCE_OPERATIONS: Final = (
     Operation(CollectionService.list_sources, "GET", f"{_COLLECTION}/sources"),
     Operation(CollectionService.get_source, "GET", _SOURCE, tagged=True, local=_BY_ID),

@@ -1,4 +1,4 @@
-"""Operations on events of streams, and on who and what is in them."""
+"""Operations on events of streams, and on the entities in them."""
 
 from typing import Final
 

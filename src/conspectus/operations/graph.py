@@ -1,4 +1,4 @@
-"""Operations on graphs: nodes, edges, mentions of entities and what those mean."""
+"""Operations on graphs: nodes, edges, entity mentions and entity linking."""
 
 from typing import Final
 
@@ -38,4 +38,4 @@ GRAPH_OPERATIONS: Final = (
     Operation(GraphService.snapshot, "GET", f"{_GRAPH}/at", id="get_graph_snapshot"),
     Operation(GraphService.delete, "DELETE", _GRAPH, unhurried=True, id="delete_graph"),
 )
-"""In the order in which paths are matched: a name may hold a slash, so the shorter path comes last."""
+"""In matching order: a name may contain a slash, so the shorter path comes last."""

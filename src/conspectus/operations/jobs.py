@@ -1,4 +1,4 @@
-"""Operations on jobs and connections, and on the store as a whole."""
+"""Operations on jobs, connections, and the whole store."""
 
 from typing import Final
 

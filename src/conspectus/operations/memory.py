@@ -1,4 +1,4 @@
-"""Operations on memories and on how long they are kept."""
+"""Operations on memories and retention rules."""
 
 from typing import Final
 
@@ -72,4 +72,4 @@ MEMORY_OPERATIONS: Final = (
     ),
     Operation(MemoryService.list_versions, "GET", f"{_MEMORY}/versions", id="list_memory_versions"),
 )
-"""In the order in which paths are matched: what is no id comes before `{memory}`."""
+"""In matching order: fixed segments come before `{memory}`."""

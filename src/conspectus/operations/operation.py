@@ -1,4 +1,4 @@
-"""What an operation is: a method of a service, and where it stands on HTTP."""
+"""An operation: a method of a service, with its place on HTTP."""
 
 import inspect
 import re
@@ -17,11 +17,11 @@ Verb = Literal["GET", "POST", "PUT", "PATCH", "DELETE"]
 Location = Literal["path", "query", "body", "header"]
 REQUIRED: Final = inspect.Parameter.empty
 OMITTED: Final = object()
-"""The default of a parameter that is handed on only where it is given."""
+"""The default of a parameter that is passed on only if it is given."""
 QUERY: Final = str | Query
-"""Of a query, a request has the text, and the other fields beside it as options of the method."""
+"""A query object is sent as its text, with the other fields beside it as options of the method."""
 IF_MATCH: Final = "if_match"
-"""The parameter of a tagged operation that is the header If-Match."""
+"""The parameter of a `tagged` operation that is sent as the header If-Match."""
 SERVICES: Final = {
     "AlertService": "alerts",
     "ChannelService": "channels",
@@ -39,36 +39,36 @@ SERVICES: Final = {
     "StreamService": "streams",
     "SummaryService": "summaries",
 }
-"""The engine's attribute for each class of services that has operations."""
+"""The engine's attribute for each class of services with operations."""
 LOCAL: Final = frozenset({"self", "progress"})
-"""Parameters that do not travel."""
+"""Parameters that are not sent."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of a method: its type, its default or `REQUIRED`, and where a request has it."""
+    """A parameter of a method: its type, its default or `REQUIRED`, and its place in a request."""
 
     name: str
     hint: Any
     default: Any
     location: Location
     owner: str = ""
-    """The class that it is a field of."""
+    """The dataclass of which it is a field."""
     is_spread: bool = False
     """Whether a request has its fields instead."""
     apart: Mapping[str, Location] = field(default_factory=dict)
-    """Where fields stand that stand elsewhere."""
+    """The place of fields that are elsewhere."""
 
     @cached_property
     def takes_none(self) -> bool:
-        """Whether None stands for itself and not for the default."""
+        """Whether None is a value, and not the default."""
         return self.default is REQUIRED or NoneType in get_args(self.hint)
 
     @property
     def leaves(self) -> Sequence["Parameter"]:
-        """What a request has for it: the fields of a dataclass, those of a scope in it among them.
+        """Return what a request has for it: the fields of a dataclass, including those of a nested scope.
 
-        In the query, those of every dataclass in it.
+        In the query string, nested dataclasses are flattened too.
         """
         if not self.is_spread:
             return [self]
@@ -93,20 +93,25 @@ class Parameter:
 class Operation:
     """A method of a service at a path.
 
-    Parameters that the path names stand there. Those in `query` are in the query; the others do in a GET
-    or DELETE, and in the body otherwise; those in `local` do not travel. Of a scope, of a dataclass in the
-    query and of the dataclass `spread`, a request has the fields, each where its name stands. `reads` says
-    that a POST changes nothing, `unhurried` that it may take longer than the time limit of requests, `secret`
-    that its answer is given once and never stored, `asks_model` that it waits for a chat model. An answer
-    that is no object is the member `wrapped` of one. `id` is the operation's id in the OpenAPI document,
-    where that is not the method's name. With `tagged`, a GET answers with an ETag, and a PATCH takes that of
-    the GET at its path as If-Match. With the status 202 the answer is a job, whose address is in `Location`.
-    `problems` are statuses that not every operation answers with. With `as_lines`, the body of a POST or the
-    answer to a GET may be JSON lines, for which there is another route. `listed` is a list of which the
-    method takes a single element too, with the type of these. Elements that may have a key are there twice
-    where they are sent twice without one.
-    `**` stands for fields of the dataclass `fields_of`, whose defaults and limits hold, but for those in
-    `defaults`; what has none, or `OMITTED`, is handed on only where it is given.
+    Parameters named in the path are path parameters. Those in `query` are query parameters. All others are in
+    the query string of a GET or DELETE, and in the body of other requests; those in `local` are not sent. The
+    fields of a scope, of a dataclass in the query and of the dataclass `spread` are sent individually.
+
+    Args:
+        reads: a POST that changes nothing.
+        unhurried: the operation may exceed the time limit of requests.
+        status: with 202, the response is a job, whose address is in `Location`.
+        secret: the response is given once and never stored.
+        asks_model: the operation waits for a chat model.
+        wrapped: the member of the response's object that contains a result which is no object.
+        id: the operation id in the OpenAPI document, if it is not the method's name.
+        tagged: a GET returns an ETag, and a PATCH at its path takes it as If-Match.
+        problems: statuses that not every operation returns.
+        as_lines: the body of a POST or the response of a GET may be JSON Lines, by another route.
+        listed: lists of which the method also takes a single element, with the type of the elements. Elements
+            that may have a key are written twice if they are sent twice without one.
+        fields_of: the dataclass whose fields `**` stands for, with its defaults and limits.
+        defaults: other defaults; a field with no default, or `OMITTED`, is passed on only if it is given.
     """
 
     method: Callable[..., Any]
@@ -136,7 +141,7 @@ class Operation:
 
     @property
     def name(self) -> str:
-        """The operation's id in the OpenAPI document."""
+        """The operation id in the OpenAPI document."""
         return self.id or self.method.__name__
 
     @property
@@ -145,24 +150,24 @@ class Operation:
         return [name for name, kind in self.listed.items() if is_dataclass(kind)]
 
     def of(self, engine: AnyEngine) -> Callable[..., Any]:
-        """The method of an engine's service."""
+        """Return the method of an engine's service."""
         service = getattr(engine, SERVICES[self.key.partition(".")[0]])
         return cast(Callable[..., Any], getattr(service, self.method.__name__))
 
     @property
     def summary(self) -> str:
-        """The first paragraph of the method's docstring, but for the errors that it raises."""
+        """The first paragraph of the method's docstring, without the errors that it raises."""
         first = (inspect.getdoc(self.method) or "").split("\n\n")[0]
         return " ".join(first.split("Raises ")[0].split())
 
     @cached_property
     def returns(self) -> Any:
-        """The type of the answer."""
+        """The return type."""
         return self._hints["return"]
 
     @cached_property
     def parameters(self) -> Sequence[Parameter]:
-        """The parameters that travel, in the order of the method."""
+        """The parameters that are sent, in the order of the method."""
         apart = LOCAL.union(self.local)
         return [
             Parameter(
@@ -179,7 +184,7 @@ class Operation:
         ]
 
     def _named(self, parameter: inspect.Parameter) -> Iterable[tuple[str, Any, Any]]:
-        """Name, type and default of a parameter, or of each that `**` stands for."""
+        """Yield name, type and default of a parameter, or of each field that `**` stands for."""
         hint = self._hint(parameter.name)
         if parameter.kind is not parameter.VAR_KEYWORD:
             return [(parameter.name, str if hint == QUERY else hint, parameter.default)]
@@ -211,17 +216,17 @@ class Operation:
 
 
 def record_of(hint: Any) -> Any:
-    """The dataclass that a type is, or has among others."""
+    """Return the dataclass of a type, or among the members of a union."""
     return next(each for each in (hint, *get_args(hint)) if is_dataclass(each))
 
 
 def member_of(owner: Any, field: str) -> str:
-    """What a request calls a field of a dataclass whose fields it has beside others."""
+    """Return the name in a request of a field of a dataclass whose fields are sent."""
     return "budget_query" if (owner, field) == (Budget, "query") else field
 
 
 def default_of(field: Field[Any]) -> Any:
-    """The default of a field of a dataclass, or `REQUIRED`."""
+    """Return the default of a field of a dataclass, or `REQUIRED`."""
     if field.default_factory is not MISSING:
         return field.default_factory()
     return REQUIRED if field.default is MISSING else field.default

@@ -1,4 +1,4 @@
-"""Operations on what is stored: hits, context windows and their explanations."""
+"""Operations that search: hits, context windows and their explanations."""
 
 from typing import Final
 
@@ -8,7 +8,7 @@ from conspectus.operations.operation import OMITTED, Operation
 
 _BUDGET: Final = "max_tokens"
 _AS_IT_TAKES: Final = {"limit": OMITTED}
-"""Without a limit, a window has as many hits as it takes to fill it."""
+"""Without a limit, a window retrieves as many hits as fill it."""
 
 SEARCH_OPERATIONS: Final = (
     Operation(

@@ -79,4 +79,4 @@ STREAM_OPERATIONS: Final = (
     Operation(StreamService.get, "GET", _STREAM, id="get_stream"),
     Operation(StreamService.delete, "DELETE", _STREAM, unhurried=True, id="delete_stream"),
 )
-"""In the order in which paths are matched: a name may hold a slash, so the shorter path comes last."""
+"""In matching order: a name may contain a slash, so the shorter path comes last."""

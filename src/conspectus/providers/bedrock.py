@@ -1,4 +1,4 @@
-"""Requests to models on Amazon Bedrock, with every failure as one of our errors."""
+"""Requests to models on Amazon Bedrock, with all failures as errors of ours."""
 
 import asyncio
 import json
@@ -27,9 +27,9 @@ TOKENS = "x-amzn-bedrock-input-token-count"
 
 
 class Bedrock:
-    """One model on Bedrock; region and credentials are found where boto3 looks for them.
+    """One model on Bedrock. Region and credentials are found by boto3.
 
-    Raises `MissingExtra` where boto3 is not installed, `ProviderError` where no region is set.
+    Raises `MissingExtra` if boto3 is not installed, and `ProviderError` if no region is set.
     """
 
     provider = PROVIDER
@@ -41,7 +41,7 @@ class Bedrock:
         self._client = runtime_client(timeout=timeout)
 
     async def post(self, body: Any) -> Reply:
-        """One request, in a thread of its own. Raises ProviderError, ProviderUnavailable."""
+        """Send one request in a thread of its own. Raises ProviderError or ProviderUnavailable."""
         errors = self._errors
         try:
             async with asyncio.timeout(self._timeout):
@@ -62,7 +62,7 @@ class Bedrock:
             raise ProviderError(PROVIDER, "sent an answer that is not JSON") from error
 
     async def close(self) -> None:
-        """Release the connections."""
+        """Close the connections."""
         self._client.close()
 
     def _invoke(self, body: str) -> Reply:
@@ -74,7 +74,7 @@ class Bedrock:
 
 
 def runtime_client(*, timeout: float) -> Any:
-    """A client that asks once. Raises MissingExtra without boto3, ProviderError where no region is set."""
+    """Return a client without retries. Raises MissingExtra without boto3, ProviderError without a region."""
     options = {"connect_timeout": timeout, "read_timeout": timeout, "retries": {"total_max_attempts": 1}}
     config = _library("botocore.config").Config(**options)
     try:
@@ -98,10 +98,10 @@ _INPUT_TYPES: Final = {"document": "search_document", "query": "search_query"}
 
 
 class BedrockEmbedder:
-    """Embeds batches of up to 96 texts with a model such as `us.cohere.embed-v4:0`, asking once for each.
+    """Embeds batches of up to 96 texts with a model such as `us.cohere.embed-v4:0`, in one request each.
 
-    What is longer than the model reads is cut at its end by the vendor. Raises `InvalidInput` for a size of
-    vector that the model does not have.
+    Texts over the model's limit are truncated by the service. Raises `InvalidInput` for a vector size that
+    the model does not have.
     """
 
     def __init__(
@@ -120,16 +120,16 @@ class BedrockEmbedder:
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space of all its vectors."""
+        """The embedding model of all its vectors."""
         return self._space
 
     @property
     def max_texts(self) -> int:
-        """How many texts one request may carry."""
+        """Maximum number of texts in one request."""
         return TEXTS_A_REQUEST
 
     async def embed_batch(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Vectors:
-        """Unit rows of shape (len(texts), dimensions), from one request."""
+        """Return unit rows of shape (len(texts), dimensions), from one request."""
         body = {
             "texts": [sendable(text) for text in texts],
             "input_type": _INPUT_TYPES[kind],
@@ -143,12 +143,12 @@ class BedrockEmbedder:
             return unit_rows(PROVIDER, _rows(answer.body), (len(texts), self._space.dimensions))
 
     async def close(self) -> None:
-        """Release the connections."""
+        """Close the connections."""
         await self._bedrock.close()
 
 
 def _rows(answer: Any) -> list[list[float]]:
-    """The vectors, under the name of their type or, in responses of older models, alone."""
+    """Return the vectors under the name of their type or, in responses of older models, without."""
     found = answer.get("embeddings") if isinstance(answer, dict) else None
     rows = found.get("float") if isinstance(found, dict) else found
     if not isinstance(rows, list) or not all(_is_vector(row) for row in rows):

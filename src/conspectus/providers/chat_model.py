@@ -1,4 +1,4 @@
-"""Asks chat models of any vendor that pydantic-ai-slim can reach, named `vendor:model`."""
+"""Chat models of all vendors that pydantic-ai-slim supports, named `vendor:model`."""
 
 import asyncio
 import importlib
@@ -30,20 +30,20 @@ from conspectus.settings import vendor_variable
 Kind: TypeAlias = tuple[str, type[ChatError], str]
 
 KINDS: Final[tuple[Kind, ...]] = (
-    ("ModelContextWindowExceededError", ChatTooLong, "the prompt and the answer are over the model's window"),
-    ("ModelAuthenticationError", ChatAuthFailed, "the key or its rights were refused"),
-    ("ModelQuotaExceededError", ChatAuthFailed, "the account has nothing left to spend"),
-    ("ModelNotFoundError", ChatModelUnknown, "there is no such model, or the address is wrong"),
-    ("ModelRateLimitError", ChatRateLimited, "there were too many requests"),
-    ("ModelOverloadedError", ChatRateLimited, "it is overloaded"),
-    ("ModelTimeoutError", ChatTimedOut, "the connection took too long"),
-    ("ModelConnectionError", ChatUnreachable, "it could not be reached, or broke off"),
-    ("ModelUnavailableError", ChatUnreachable, "it is not available"),
+    ("ModelContextWindowExceededError", ChatTooLong, "prompt and answer exceed the model's context window"),
+    ("ModelAuthenticationError", ChatAuthFailed, "authentication failed, or the key has no permission"),
+    ("ModelQuotaExceededError", ChatAuthFailed, "the quota of the account is used up"),
+    ("ModelNotFoundError", ChatModelUnknown, "unknown model or wrong address"),
+    ("ModelRateLimitError", ChatRateLimited, "rate limit exceeded"),
+    ("ModelOverloadedError", ChatRateLimited, "the service is overloaded"),
+    ("ModelTimeoutError", ChatTimedOut, "the connection timed out"),
+    ("ModelConnectionError", ChatUnreachable, "the connection failed"),
+    ("ModelUnavailableError", ChatUnreachable, "the service is unavailable"),
     ("ModelServerError", ChatUnreachable, "it failed"),
     ("ModelRequestRejectedError", ChatError, "the request was refused"),
-    ("UnexpectedModelBehavior", ChatBadAnswer, "the answer cannot be understood"),
+    ("UnexpectedModelBehavior", ChatBadAnswer, "unexpected response"),
 )
-"""The library's errors, the more special first, with ours and why."""
+"""Exceptions of the library, most specific first, with the error and message for each."""
 
 _NO_CREDENTIALS: Final = frozenset({"NoCredentialsError", "PartialCredentialsError"})
 _FILTERED: Final = frozenset({"content_filter", "content_policy_violation"})
@@ -51,14 +51,14 @@ _MAX_WAIT_SECONDS: Final = 86_400.0
 
 
 def chat_error(provider: str, fault: Exception, library: Any) -> ChatError:
-    """Our error for a fault of the library whose module of exceptions is given."""
+    """Return the error for an exception of the library, given its module of exceptions."""
     status = getattr(fault, "status_code", None)
     if type(fault).__name__ in _NO_CREDENTIALS:
         return ChatAuthFailed(provider, "no credentials are set")
     if getattr(fault, "provider_error_code", None) in _FILTERED:
         return ChatBadAnswer(provider, "the model refused to answer", status=status)
     if isinstance(fault.__cause__ or fault, ValueError):
-        return ChatBadAnswer(provider, "the answer cannot be read", status=status)
+        return ChatBadAnswer(provider, "the response cannot be read", status=status)
     for name, kind, reason in KINDS:
         if isinstance(fault, getattr(library, name)):
             return _made(kind, provider, _with_status(reason, status), fault)
@@ -80,7 +80,7 @@ def _with_status(reason: str, status: int | None) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Vendor:
-    """A vendor: the extra and the package that reach it, and the variable that has its key."""
+    """A vendor: the extra and the package that it needs, and the environment variable of its key."""
 
     extra: str
     package: str
@@ -97,14 +97,14 @@ VENDORS: Final = {
 OLLAMA: Final = "http://localhost:11434/v1"
 NO_KEY: Final = "none"
 WHOLE: Final = {"openai_chat_streaming_requires_finish_reason": True}
-"""An answer that ends without saying that it ended was cut."""
+"""Finish reasons. A response that ends without one is treated as incomplete."""
 COMPATIBLE: Final = {**WHOLE, "openai_chat_supports_max_completion_tokens": False}
-"""Other servers with OpenAI's protocol know its older name for the token limit of an answer."""
+"""The older name of the limit of completion tokens, which other OpenAI-compatible servers know."""
 
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """The model and its address; `url` is that of another server with OpenAI's protocol."""
+    """The model and its address. `url` is that of another OpenAI-compatible server."""
 
     vendor: str
     model: str
@@ -124,7 +124,7 @@ class Choice:
         return chosen
 
     def require(self) -> None:
-        """Raise MissingExtra if what reaches the vendor is not installed; nothing is imported."""
+        """Raise MissingExtra if the vendor's library is not installed. Nothing is imported."""
         if find_spec("pydantic_ai") is None:
             raise MissingExtra(self.needed.extra, "pydantic-ai-slim")
         top, _, inner = self.needed.package.partition(".")
@@ -133,13 +133,13 @@ class Choice:
 
     @property
     def needed(self) -> Vendor:
-        """The connection arguments of the model: for another server, those of OpenAI's protocol."""
+        """Return the connection arguments of the model; for another server, those of the OpenAI protocol."""
         vendor = VENDORS[self.vendor]
         return Vendor("openai", "openai", vendor.key) if self.url else vendor
 
     @property
     def transport_error(self) -> type[Exception]:
-        """The base of the errors that pydantic-ai lets through from the library below it."""
+        """Return the base class of transport errors that pydantic-ai does not convert."""
         below = ("httpx2", "HTTPError")
         if self.vendor == "bedrock" and not self.url:
             below = ("botocore.exceptions", "BotoCoreError")
@@ -147,7 +147,7 @@ class Choice:
         return found
 
     def connect(self, timeout: float) -> tuple[Any, Any]:
-        """The model and its connection. Raises the library's UserError where a key or a region is missing."""
+        """Return the model and its connection. Raises the library's UserError without a key or region."""
         if self.url or self.vendor == "ollama":
             connection = self._compatible()
             return self._speaking_openai(connection, COMPATIBLE), connection
@@ -173,7 +173,7 @@ class Choice:
 
 
 def library(module: str) -> Any:
-    """A module of pydantic-ai, imported when it is first needed."""
+    """Return a module of pydantic-ai, imported on first use."""
     return importlib.import_module(f"pydantic_ai.{module}")
 
 
@@ -191,13 +191,13 @@ class Asked:
 
 
 def sayable(message: Message) -> bool:
-    """Whether a message has a role that can be sent."""
+    """Return whether the role of a message is supported."""
     answers = isinstance(message, Turn) and message.answers is not None
     return message.role in ROLES or (message.role == "tool" and answers)
 
 
 def as_sent(messages: Sequence[Message]) -> list[Any]:
-    """The messages in the library's words, those up to an answer in one request."""
+    """Return the messages as objects of the library, grouped into requests and responses."""
     words = library("messages")
     sent: list[Any] = []
     for message in messages:
@@ -228,7 +228,7 @@ def _asked(message: Message) -> Any:
 
 
 def parameters_of(options: ModelOptions) -> Any:
-    """The tools, and the form of the answer."""
+    """Return the tools, and the format of the response."""
     definition = library("tools").ToolDefinition
     tools = [
         definition(
@@ -254,31 +254,31 @@ def _form(form: JsonForm) -> dict[str, Any]:
 
 
 def choice_of(options: ModelOptions) -> dict[str, Any]:
-    """Which tools may or must be called, as a setting."""
+    """Return the setting which tools may or must be called."""
     if not options.tools:
         return {}
     return {"tool_choice": options.choice if options.only is None else [options.only]}
 
 
 def tool_calls(stream: Any) -> Iterator[ToolCall]:
-    """The tool calls in a complete answer."""
+    """Return the tool calls in a complete response."""
     for part in stream.get().parts:
         if part.part_kind == "tool-call":
             yield ToolCall(part.tool_call_id, part.tool_name, part.args_as_json_str())
 
 
 BROKEN_OFF: Final = frozenset({None, "error"})
-"""How the library says that an answer had no end."""
+"""The finish reason of the library for a response that was cut off."""
 NO_TOKEN_LIMIT: Final = frozenset({"bedrock"})
-"""Vendors whose library gets the number of retries when the client is created."""
+"""Vendors whose library takes the number of retries when the client is created."""
 
 
 class HostedChatModel:
     """A vendor's chat model, connected on first use.
 
-    `setting` is `vendor:model`; with `url` it is a server with OpenAI's protocol instead of the vendor's own.
-    `seconds` is the longest wait for each piece of an answer, the first included. If the connection is lost
-    before the first piece, the request is made once more; nothing else is retried.
+    `setting` is `vendor:model`; with `url`, it is a model of an OpenAI-compatible server. `seconds` is the
+    timeout for each piece of the response, including the first. If the connection is lost before the first
+    piece, the request is repeated once; nothing else is retried.
 
     Raises `InvalidInput` for an unknown form of a setting, and `MissingExtra` if the vendor's library is not
     installed; it is imported at the first request.
@@ -311,12 +311,12 @@ class HostedChatModel:
 
     @property
     def window(self) -> int:
-        """The token limit of prompt and answer together, as the settings say."""
+        """The context window of prompt and response together in tokens, from the settings."""
         return self._window
 
     @property
     def tokenizer(self) -> str:
-        """The name of the counter that the settings say."""
+        """The name of the tokenizer, from the settings."""
         return self._tokenizer
 
     async def stream(
@@ -327,10 +327,10 @@ class HostedChatModel:
         temperature: float | None = None,
         options: ModelOptions | None = None,
     ) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
-        """Answer in pieces of at most `max_tokens` tokens in all, then the usage if the vendor reports it.
+        """Stream a response of at most `max_tokens` tokens, then the usage if the vendor reports it.
 
         Closing the generator closes the connection. Raises a ChatError, before or after pieces, and
-        InvalidInput without messages, for unknown roles, or for no tokens.
+        InvalidInput without messages, for unknown roles, or if `max_tokens` is not positive.
         """
         if not messages or not all(map(sayable, messages)):
             raise InvalidInput(
@@ -354,7 +354,7 @@ class HostedChatModel:
                 yield piece
 
     async def close(self) -> None:
-        """Close the connections; a later request opens new ones."""
+        """Close the connections. A later request opens new ones."""
         self._model = None
         await self._open.aclose()
 
@@ -367,7 +367,7 @@ class HostedChatModel:
         return settings
 
     async def _connect(self) -> None:
-        """Import the library and make the model, the first time."""
+        """Import the library and create the model on first use."""
         async with self._connecting:
             if self._model is not None:
                 return
@@ -382,7 +382,7 @@ class HostedChatModel:
             self._model = model
 
     async def _once(self, request: Asked) -> AsyncGenerator[Delta | ToolCall | Usage, None]:
-        """One request, noted; at least one piece, or a ChatError."""
+        """Send one logged request. Yields at least one piece, or raises a ChatError."""
         has_text = False
         with self._calls.one("chat", [each.content for each in request.messages]) as call, self._as_ours():
             opened = self._opened(request)
@@ -401,7 +401,7 @@ class HostedChatModel:
 
     @contextmanager
     def _as_ours(self) -> Iterator[None]:
-        """The library's errors leave the block as ours."""
+        """Convert exceptions of the library in the block to ours."""
         vendor, errors = self._choice.vendor, library("exceptions")
         try:
             yield
@@ -412,7 +412,7 @@ class HostedChatModel:
 
     @asynccontextmanager
     async def _opened(self, request: Asked) -> AsyncIterator[Any]:
-        """The library's stream of an answer."""
+        """Open the library's stream of a response."""
         opening = library("direct").model_request_stream(
             self._model,
             as_sent(request.messages),
@@ -425,7 +425,7 @@ class HostedChatModel:
             yield stream
 
     async def _texts(self, events: Any) -> AsyncGenerator[str, None]:
-        """The texts of the events that have one; each event has its time to come."""
+        """Yield the texts of events. The timeout applies to each event."""
         while True:
             async with asyncio.timeout(self._seconds):
                 event = await anext(events, None)
@@ -447,7 +447,7 @@ class HostedChatModel:
 
 
 def _text(event: Any) -> str:
-    """The text that an event adds to the answer; thoughts and tool calls are not part of it."""
+    """Return the text of an event. Thinking and tool calls are not part of the response."""
     if event.event_kind == "part_start" and event.part.part_kind == "text":
         return str(event.part.content)
     if event.event_kind == "part_delta" and event.delta.part_delta_kind == "text":

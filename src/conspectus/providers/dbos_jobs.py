@@ -1,8 +1,8 @@
 """Durable execution of jobs by DBOS, where many processes share a database server.
 
-A job is a workflow whose id and only argument are the job's id, so nothing else is ever written there. DBOS
-is a singleton of the process and works in threads; the jobs themselves run on the event loop that started
-them. Only its blocking functions are used: the others would make its threads those of that loop.
+A job is a workflow whose id and only argument are the job's id, so nothing else is written to that database.
+DBOS is a singleton of the process and works in threads; jobs run on the event loop that started them. Only
+its blocking functions are used: the others would bind its threads to that loop.
 
 Each process is an executor, which holds a lock as long as it lives, and returns the jobs of executors whose
 lock is free to the queue. No row is taken twice from there, and none is closed by an executor that it was
@@ -35,33 +35,33 @@ NAME: Final = "conspectus"
 QUEUE: Final = "conspectus-jobs"
 TAKING: Final = f"queue-worker-{QUEUE}"
 WRITING: Final = "dbos-executor-"
-"""How DBOS calls the thread that takes jobs from the queue, and how all those that write begin."""
+"""Names of DBOS's threads: the one that takes jobs from the queue, and the prefix of those that write."""
 VERSION: Final = "1"
-"""The version of the stored data, not of the program: a new release continues the old jobs."""
+"""The version of the stored data, not of the program: a new release continues old jobs."""
 POLL: Final = 0.1
-"""Seconds between two polls of the queue, and of a thread that a close waits for."""
+"""Seconds between two polls of the queue, and of threads while closing."""
 STOPPING: Final = 5.0
-"""Most seconds that a close waits for threads of DBOS, as while its server is unavailable."""
+"""Maximum seconds that closing waits for threads of DBOS, as while its server is unavailable."""
 PAUSE: Final = 1.0
-"""Seconds before a job whose run failed from outside, as for a busy store, is run again."""
+"""Seconds before a job is retried that failed for an external reason, such as a busy store."""
 ENDED: Final = frozenset({"SUCCESS", "ERROR", "CANCELLED", "MAX_RECOVERY_ATTEMPTS_EXCEEDED"})
 PENDING: Final = WorkflowStatusString.PENDING.value
 SCHEMA: Final = "conspectus_jobs"
 TABLES: Final = "tables of jobs"
-"""The lock of the process that makes or changes the tables of DBOS on a server."""
+"""The lock of the process that creates or migrates the tables of DBOS on a server."""
 LISTENING: Final = False
-"""A pooler gives the next transaction another connection than the one that listens."""
+"""Behind a pooler, the next transaction may get another connection than the one that listens."""
 CONNECTIONS: Final = 4
 SHARED_POLL: Final = 0.5
 SHARED_POLL_SECONDS: Final = 2.0
-"""Seconds between two looks at a queue, and at other executors, where many processes ask one server."""
+"""Seconds between polls of the queue and of other executors, if many processes share a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class SharedExecutors:
     """The name of one of many executors on a server, and the locks that show which executors are alive.
 
-    The holder of the lock of an executor's name is that executor, or may finish its jobs.
+    The holder of the lock of an executor's name is that executor, or may take over its jobs.
     """
 
     executor: str
@@ -96,14 +96,14 @@ def claimed(url: str, *, workers: int, sharing: SharedExecutors, pause: float = 
 
 
 def _server(url: str) -> Engine:
-    """Connections to a server, also where a pooler gives each transaction another one."""
+    """Return connections to a server that also work behind a pooler."""
     address = make_url(url).set(drivername="postgresql+psycopg")
     unprepared = {"prepare_threshold": None}
     return create_engine(address, connect_args=unprepared, pool_size=CONNECTIONS, max_overflow=0)
 
 
 def _quieten(log: logging.Logger) -> None:
-    """With an existing handler DBOS adds none of its own, which would write to standard error."""
+    """Add a handler, so that DBOS does not add its own, which writes to standard error."""
     log.setLevel(logging.CRITICAL)
     log.propagate = False
     if not log.handlers:
@@ -121,7 +121,7 @@ class Executor:
 
 
 class DbosJobs:
-    """The `Jobs` port. Make it with `claimed`, start it, and close it: the next one can be made then."""
+    """The `Jobs` port. Created with `claimed`, then started and closed. Only one can exist at a time."""
 
     def __init__(self, executor: Executor, pause: float) -> None:
         self._executor = executor
@@ -145,7 +145,7 @@ class DbosJobs:
         self._inheriting = asyncio.create_task(self._inherit())
 
     async def submit(self, job: JobId) -> None:
-        """Submit a job; a queued or running one is unchanged, one that has ended runs again.
+        """Submit a job. Has no effect on a queued or running job; a finished one runs again.
 
         Raises StorageError.
         """
@@ -195,7 +195,7 @@ class DbosJobs:
                 DBOS.enqueue_workflow(QUEUE, self._workflow, job)
 
     async def _execute(self, run: Run, job: JobId) -> None:
-        """Run a job on the loop of its engine; cancelled by the close, it stays for the next start."""
+        """Run a job on the loop of its engine. If closing cancels it, it is kept for the next start."""
         task = asyncio.current_task()
         if self._closing or task is None or job in self._running:
             raise asyncio.CancelledError
@@ -214,7 +214,7 @@ class DbosJobs:
             del self._running[job]
 
     def _launch(self) -> None:
-        """Launch, and delete ended workflows, which nothing reads here."""
+        """Launch DBOS, and delete finished workflows, which nothing reads."""
         DBOS.launch()
         ended = DBOS.list_workflows(status=sorted(ENDED), load_input=False, load_output=False)
         if ended:
@@ -225,8 +225,8 @@ class DbosJobs:
     async def _make_tables(self) -> None:
         """Migrate the tables of DBOS under a lock of ours.
 
-        DBOS would use a lock of its session. Behind a pooler, another client may get the same connection, and
-        the unlock may use another one.
+        DBOS would use a session lock, but behind a pooler another client may get the same connection, and the
+        unlock may use another one.
         """
         lacking = partial(should_migrate, self._executor.engine, SCHEMA, LISTENING)
         while await asyncio.to_thread(_guarded, lacking):
@@ -237,7 +237,7 @@ class DbosJobs:
             await asyncio.sleep(POLL)
 
     async def _inherit(self) -> None:
-        """Again and again, give back to the queue what those began who live no more."""
+        """Periodically return the jobs of dead executors to the queue."""
         while True:
             await asyncio.sleep(SHARED_POLL_SECONDS)
             try:
@@ -252,7 +252,7 @@ class DbosJobs:
                 await asyncio.to_thread(_guarded, partial(_give_back, executor))
 
     def _others(self) -> list[str]:
-        """The other executors that have begun something."""
+        """Return the other executors with unfinished jobs."""
         begun = DBOS.list_workflows(status=PENDING, load_input=False, load_output=False)
         return sorted(
             {each.executor_id for each in begun if each.executor_id} - {self._executor.sharing.executor}
@@ -265,10 +265,10 @@ def _migrate(engine: Engine) -> None:
 
 
 def _stop(instance: DBOS) -> None:
-    """Destroy the instance when no thread takes jobs from the queue or stores results any more.
+    """Destroy the instance when no thread takes jobs from the queue or stores results.
 
     DBOS itself would end its loop first and not wait for its threads. A thread that takes a job at that
-    moment would give it to the ended loop: an error, or an endless wait. One that stores a result would hold
+    moment would give it to the stopped loop: an error, or an endless wait. One that stores a result would use
     a connection that is being closed.
     """
     until = time.monotonic() + STOPPING
@@ -285,7 +285,7 @@ def _wait_while(busy: Callable[[], bool], until: float) -> None:
 
 
 def _is_alive(name: str) -> bool:
-    """Whether there is a thread whose name begins so; one that is just starting cannot be joined yet."""
+    """Return whether a thread with this prefix exists. One that is just starting cannot be joined."""
     return any(thread.name.startswith(name) for thread in threading.enumerate())
 
 
@@ -294,7 +294,7 @@ def _give_back(executor: str) -> None:
 
 
 def _guarded(work: Callable[[], Result]) -> Result:
-    """The one border where errors of DBOS and of its database become ours."""
+    """Convert errors of DBOS and of its database to ours."""
     try:
         return work()
     except (error.DBOSException, SQLAlchemyError) as fault:

@@ -1,7 +1,7 @@
-"""Names in texts, found by a chat model, a GLiNER model or a spaCy pipeline.
+"""Entity extraction by a chat model, a GLiNER model or a spaCy pipeline.
 
-Models are in a local folder; nothing is downloaded. A chat model returns names and kinds; their positions are
-found in the text.
+Models are in a local folder; nothing is downloaded. A chat model returns names and types, and their positions
+are found in the text.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ TYPES: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Characters [start, end) of a text with the label that a model gave them."""
+    """Characters [start, end) of a text with the label of a model."""
 
     start: int
     end: int
@@ -42,7 +42,7 @@ class Labelled:
 
 
 def pieces(text: str, longest: int) -> Iterator[tuple[int, str]]:
-    """A text in pieces of limited length, with their positions, cut at spaces if there are any."""
+    """Split a text into pieces of limited length with their positions, at spaces if there are any."""
     start = 0
     while start < len(text):
         end = min(len(text), start + longest)
@@ -53,7 +53,7 @@ def pieces(text: str, longest: int) -> Iterator[tuple[int, str]]:
 
 
 def found_in(text: str, spans: Iterable[Labelled], key_of: KeyOf) -> list[Mention]:
-    """Names in order and without overlaps, the longest of those; spans outside of the text are none."""
+    """Return mentions in order without overlaps, longest first. Spans outside of the text are dropped."""
     inside = [_trimmed(text, each) for each in spans if 0 <= each.start < each.end <= len(text)]
     taken: list[Labelled] = []
     for each in sorted(inside, key=lambda each: (each.start, -each.end, -each.score)):
@@ -80,7 +80,7 @@ def _found(text: str, span: Labelled, key_of: KeyOf) -> Mention:
 
 CHAT: Final = "chat"
 CHAT_MAX_LENGTH: Final = 6_000
-"""Longer texts are read in pieces of so many characters."""
+"""Longer texts are read in pieces of this many characters."""
 MAX_TOKENS: Final = 2_000
 AT_ONCE: Final = 4
 ATTEMPTS: Final = 2
@@ -96,7 +96,7 @@ _FENCED: Final = re.compile(r"```\w*\n(.*?)\n\s*```", re.DOTALL)
 
 
 class ChatNames:
-    """The names that a chat model finds in a text, if they occur in it word for word."""
+    """The mentions that a chat model finds in a text, if they occur in it verbatim."""
 
     def __init__(self, model: ChatModel, key_of: KeyOf) -> None:
         self._model = model
@@ -105,13 +105,13 @@ class ChatNames:
 
     @property
     def name(self) -> str:
-        """Its name in settings and reports."""
+        """The name in settings and reports."""
         return f"{CHAT}:{self._model.name}"
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
-        """For each text its names, in order and without overlaps.
+        """Return the mentions in each text, in order and without overlaps.
 
-        Raises ChatBadAnswer if two answers are not lists of names, and the errors of the model.
+        Raises ChatBadAnswer if two responses are not lists of names, and the errors of the model.
         """
         tasks = [asyncio.ensure_future(self._of(text)) for text in texts]
         try:
@@ -154,7 +154,7 @@ class ChatNames:
 
 
 def _read(answer: str) -> list[tuple[str, str]]:
-    """The names and kinds of an answer. Raises ValueError if it is not a list of them."""
+    """Return the names and types in a response. Raises ValueError if it is not a list of them."""
     fenced = _FENCED.search(answer)
     try:
         found: Any = json.loads((fenced[1] if fenced else answer).strip())
@@ -168,7 +168,7 @@ def _read(answer: str) -> list[tuple[str, str]]:
 
 
 def _places(piece: str, at: int, name: str, kind: str) -> Iterator[Labelled]:
-    """The positions of a name in a piece, as whole words."""
+    """Return the positions of a name in a piece, as whole words."""
     if not name:
         return
     for found in re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", piece):
@@ -176,11 +176,11 @@ def _places(piece: str, at: int, name: str, kind: str) -> Iterator[Labelled]:
 
 
 Label: TypeAlias = Callable[[Sequence[str]], Sequence[Sequence[Labelled]]]
-"""A function that finds entities in each of some texts."""
+"""Finds entities in each of several texts."""
 
 
 class LocalNames:
-    """The entities that a local model finds, by one call at a time."""
+    """The mentions that a local model finds. Calls are serialized."""
 
     def __init__(self, name: str, label: Label, key_of: KeyOf) -> None:
         self._name = name
@@ -190,16 +190,16 @@ class LocalNames:
 
     @property
     def name(self) -> str:
-        """Its name in settings and reports."""
+        """The name in settings and reports."""
         return self._name
 
     async def extract(self, texts: Sequence[str]) -> Sequence[Sequence[Mention]]:
-        """For each text its names, in order and without overlaps."""
+        """Return the mentions in each text, in order and without overlaps."""
         async with self._turn:
             return await asyncio.to_thread(self._extract, texts)
 
     async def close(self) -> None:
-        """Do nothing: nothing is held open."""
+        """Do nothing: there are no open resources."""
 
     def _extract(self, texts: Sequence[str]) -> list[list[Mention]]:
         labelled = self._label(texts)
@@ -209,14 +209,14 @@ class LocalNames:
 GLINER: Final = "gliner:"
 LABELS: Final = ("person", "organization", "location", "date", "event", "product", "work of art", "concept")
 GLINER_MAX_LENGTH: Final = 1_000
-"""Such models read some hundreds of words at once; longer texts are read in pieces."""
+"""Such models read some hundred words at once; longer texts are read in pieces."""
 SURE: Final = 0.5
 
 
 def gliner_names(folder: Path, key_of: KeyOf) -> LocalNames:
-    """The entities that the GLiNER model of a folder finds for labels of everyday kinds.
+    """Return the extractor of a GLiNER model in a folder, with labels of common entity types.
 
-    Raises MissingExtra without gliner, InvalidInput for no such folder.
+    Raises MissingExtra without gliner, InvalidInput if there is no model.
     """
     gliner = optional("gliner", "gliner", "gliner")
     if not folder.is_dir():
@@ -229,7 +229,7 @@ def gliner_names(folder: Path, key_of: KeyOf) -> LocalNames:
 
 
 def by_gliner(model: Any, texts: Sequence[str]) -> list[list[Labelled]]:
-    """The labels of a GLiNER model in each of some texts."""
+    """Return the labels of a GLiNER model in each of several texts."""
     return [list(_labelled(model, text)) for text in texts]
 
 
@@ -242,13 +242,13 @@ def _labelled(model: Any, text: str) -> Iterator[Labelled]:
 
 SPACY: Final = "spacy:"
 SPACY_MAX_LENGTH: Final = 100_000
-"""A pipeline takes memory by the length of a text; longer ones are read in pieces."""
+"""A pipeline needs memory proportional to the text; longer texts are read in pieces."""
 
 
 def spacy_names(folder: Path, key_of: KeyOf) -> LocalNames:
-    """The entities of the named-entity components of a pipeline.
+    """Return the extractor of a spaCy pipeline in a folder.
 
-    Raises MissingExtra without spaCy, InvalidInput where the folder holds no pipeline.
+    Raises MissingExtra without spaCy, InvalidInput if there is no pipeline.
     """
     spacy = optional("spacy", "spacy", "spacy")
     if not (folder / "config.cfg").is_file():

@@ -1,4 +1,4 @@
-"""Embeds with any vendor that pydantic-ai-slim can reach, named `vendor:model`, and with Gemini."""
+"""Embedding models of all vendors that pydantic-ai-slim supports, named `vendor:model`, and Gemini."""
 
 import asyncio
 from collections.abc import Sequence
@@ -25,24 +25,24 @@ SHORTENING: Final = (
     "voyage-4",
     "titan-embed-text-v2",
 )
-"""Names of models whose vectors the vendor makes as long as it is asked to."""
+"""Models whose vector size can be chosen in the request."""
 MAX_TEXTS: Final = {"bedrock": 96, "cohere": 96, "google": 100, "google-cloud": 100, "voyageai": 128}
-"""How many texts these vendors accept in one request."""
+"""Maximum number of texts in one request, by vendor."""
 DEFAULT_MAX_TEXTS: Final = 2048
 _hosted = partial(optional, extra="hosted", package="pydantic-ai-slim")
 _google = partial(optional, extra="google", package="pydantic-ai-slim[google]")
 
 
 class HostedEmbedder:
-    """A vendor's embedding model, asked once for each batch; keys are found where its own library looks.
+    """A vendor's embedding model, with one request per batch. Keys are found by the vendor's library.
 
-    `model` is `vendor:name` (`openai:text-embedding-3-small`) or an embedding model of pydantic-ai. The
-    vectors that come back must have `dimensions` components; the vendor is asked for that many where the
-    model is known to be able to. Texts go out whole: one that is too long is the vendor's to refuse. A blank
-    text is sent as a full stop, because vendors refuse empty ones.
+    `model` is `vendor:name` (`openai:text-embedding-3-small`) or an embedding model of pydantic-ai. Vectors
+    must have `dimensions` components; that size is requested if the model supports it. Texts are not
+    truncated: the vendor may reject a long one. A blank text is sent as a full stop, because vendors reject
+    empty ones.
 
-    Raises `MissingExtra` where the vendor's library is not installed, `ProviderError` for what asking again
-    cannot help, `ProviderUnavailable` for what it may.
+    Raises `MissingExtra` if the vendor's library is not installed, `ProviderError` for permanent failures,
+    and `ProviderUnavailable` for failures that a retry may solve.
     """
 
     def __init__(self, model: Any, dimensions: int, *, timeout: float = 60.0, note: Note = drop) -> None:
@@ -59,23 +59,23 @@ class HostedEmbedder:
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space of all its vectors."""
+        """The embedding model of all its vectors."""
         return self._space
 
     @property
     def max_texts(self) -> int:
-        """How many texts one request may carry."""
+        """Maximum number of texts in one request."""
         return MAX_TEXTS.get(self._provider, DEFAULT_MAX_TEXTS)
 
     async def embed_batch(self, texts: Sequence[str], kind: Literal["document", "query"]) -> Vectors:
-        """Unit rows of shape (len(texts), dimensions), from one request."""
+        """Return unit rows of shape (len(texts), dimensions), from one request."""
         with self._calls.one("embed", texts) as call:
             result = await self._ask([sendable(text) for text in texts], kind)
             call.tokens = result.usage.input_tokens or None
             return unit_rows(self._provider, result.embeddings, (len(texts), self._space.dimensions))
 
     async def close(self) -> None:
-        """Release the connections, unless the model was given."""
+        """Close the connections, unless the model was passed in."""
         await self._open.aclose()
 
     def _find(self, name: str) -> Any:
@@ -97,7 +97,7 @@ class HostedEmbedder:
             await self._open.enter_async_context(connection)
 
     async def _ask(self, inputs: Sequence[str], kind: str) -> Any:
-        """One request; the library's errors leave as ours."""
+        """Send one request. Exceptions of the library are converted to ours."""
         errors = self._errors
         try:
             async with asyncio.timeout(self._timeout):
@@ -116,7 +116,7 @@ class HostedEmbedder:
 
 
 def _asking_once(vendor: str) -> Any:
-    """The vendor's connection, without the retries that its library would make unseen."""
+    """Return the vendor's connection without the silent retries of its library."""
     provider = _hosted("pydantic_ai.providers").infer_provider(vendor)
     client: Any = getattr(provider, "client", None)
     if hasattr(client, "max_retries"):
@@ -125,7 +125,7 @@ def _asking_once(vendor: str) -> Any:
 
 
 def _words(body: Any) -> str:
-    """The vendor's reason in the body of an error, from the field where vendors put it."""
+    """Return the vendor's message in the body of an error."""
     inner = body.get("error", body) if isinstance(body, dict) else None
     found = inner.get("message") if isinstance(inner, dict) else inner
     return found if isinstance(found, str) else ""
@@ -134,7 +134,7 @@ def _words(body: Any) -> str:
 MODEL: Final = "gemini-embedding-001"
 BATCH: Final = 100
 PIECE: Final = 2_000
-"""Characters of a text that are embedded at once: the model reads 2,048 tokens and forgets the rest."""
+"""Maximum characters that are embedded at once: the model ignores everything after 2,048 tokens."""
 PATIENCE: Final = RetryPolicy(busy=BUSY | {500, 502, 504})
 KEYS: Final = ("GOOGLE_API_KEY", "GEMINI_API_KEY")
 
@@ -142,14 +142,14 @@ Task = Literal["document", "query"]
 
 
 class GeminiEmbeddings:
-    """Vectors of length 1 from the Gemini API, for documents and for queries.
+    """Unit vectors from the Gemini API, for documents and for queries.
 
-    A text too long for the model is embedded in pieces, and its vector is their mean by length: nothing is
-    cut off. Calls to a busy service are retried with `patience`. The default of `api_key` is GOOGLE_API_KEY
-    of the environment. Connections last as long as the event loop, or until `close`.
+    A text that is too long for the model is embedded in pieces, and its vector is their mean weighted by
+    length; nothing is cut off. Calls to a busy service are retried as `patience` says. `api_key` defaults to
+    the environment variable GOOGLE_API_KEY. Connections last as long as the event loop, or until `close`.
 
-    Raises MissingExtra without the library, ProviderError for a refusal, and ProviderUnavailable if a retry
-    may succeed; no message has the key.
+    Raises MissingExtra without the library, ProviderError for permanent failures, and ProviderUnavailable if
+    a retry may succeed. No message contains the key.
     """
 
     def __init__(
@@ -178,32 +178,32 @@ class GeminiEmbeddings:
         self._inner: HostedEmbedder | None = None
 
     async def __aenter__(self) -> Self:
-        """The same object."""
+        """Return the same object."""
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close."""
+        """Close the connections."""
         await self.close()
 
     @property
     def space(self) -> EmbeddingSpace:
-        """The space of all its vectors."""
+        """The embedding model of all its vectors."""
         return EmbeddingSpace(f"google:{self._model}", self._dimensions)
 
     async def embed_document(self, text: str) -> list[float]:
-        """The vector of one document text."""
+        """Return the vector of one document text."""
         return (await self._lists([text], "document"))[0]
 
     async def embed_documents(self, texts: Sequence[str]) -> list[list[float]]:
-        """The vectors of document texts, at most 100 in a request."""
+        """Return the vectors of document texts, with at most 100 in a request."""
         return await self._lists(texts, "document")
 
     async def embed_query(self, text: str) -> list[float]:
-        """The vector of a query."""
+        """Return the vector of a query."""
         return (await self._lists([text], "query"))[0]
 
     async def close(self) -> None:
-        """Release the connections; it can be used again."""
+        """Close the connections. The object can be used again."""
         self._inner = None
         if self._loop is asyncio.get_running_loop():
             await self._open.aclose()
@@ -234,7 +234,7 @@ class GeminiEmbeddings:
             raise
 
     async def _connected(self) -> HostedEmbedder:
-        """The embedder on this event loop; connections of an earlier one went with it."""
+        """Return the embedder of this event loop. Connections of an earlier loop are gone."""
         loop = asyncio.get_running_loop()
         if self._inner is None or self._loop is not loop:
             vendor = _google("pydantic_ai.providers.google")

@@ -1,4 +1,4 @@
-"""The default embedder: all-MiniLM-L6-v2 as int8 ONNX, packaged with Conspectus, on the processor."""
+"""The default embedder: all-MiniLM-L6-v2 as int8 ONNX, packaged with Conspectus, on the CPU."""
 
 import asyncio
 import json
@@ -22,12 +22,12 @@ from conspectus.model.records import EmbeddingSpace
 from conspectus.ports import Vectors
 
 WINDOW = 256
-"""Tokens the model sees at once, two markers included; 512 finds hardly more, at three quarters the speed."""
+"""Tokens per window, two special tokens included. 512 improves recall little, at three quarters the speed."""
 BATCH_TOKENS = 512
-"""A text alone is as fast as a batch from about 64 tokens on; over 1,000 tokens a batch is slower."""
+"""Maximum tokens of a batch. From 64 tokens on, single texts are as fast; over 1,000, batches are slower."""
 _MARKERS = 2
 _BEGINNING = 1_000
-"""So many characters of a query tell its script."""
+"""Number of characters of a query that determine its script."""
 _LETTER = re.compile(r"[^\W\d_]")
 _LATIN = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff\uff21-\uff3a\uff41-\uff5a]")
 _TEXTS_A_SLICE = 256
@@ -46,21 +46,21 @@ class _Window:
 
 
 class OnnxEmbedder:
-    """Embeds texts with the packaged model; no network, no GPU, no torch.
+    """Embeds texts with the packaged model: no network, no GPU, no torch.
 
-    A text has the same vector, to the last bit, whatever it is embedded with and on however many threads:
-    only windows of one length share a batch, every batch runs on one thread, and the model's activation
-    scales are fixed or per token. (Another processor may round the last bits differently.)
+    The vector of a text is reproducible to the last bit, whatever it is embedded with and on however many
+    threads: only windows of one length share a batch, every batch runs on one thread, and the model's
+    activation scales are fixed or per token. (Another CPU may round the last bits differently.)
 
-    A text longer than `WINDOW` tokens is cut into windows of equal length; its vector is the mean of theirs,
-    weighted by length, normalised. Nothing is dropped. The vector of an empty or blank text is that of the
-    model's two markers alone. Lone surrogates count as question marks.
+    A text longer than `WINDOW` tokens is split into windows of equal length; its vector is their mean
+    weighted by length, normalized. Nothing is dropped. The vector of an empty or blank text is that of the
+    model's two special tokens. Lone surrogates count as question marks.
     """
 
     def __init__(self, *, threads: int | None = None, cached_queries: int = 0) -> None:
-        """`threads` batches run at once; by default one for each processor core this process may use.
+        """`threads` is the number of concurrent batches; by default the CPU cores that this process may use.
 
-        The vectors of the last `cached_queries` queries are kept under a digest of their texts.
+        The vectors of the last `cached_queries` queries are cached under a digest of their texts.
         """
         folder = resources.files("conspectus.providers") / "minilm"
         manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
@@ -77,7 +77,7 @@ class OnnxEmbedder:
         return self._space
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Unit rows of shape (len(texts), 384); a cancelled call stops after the batches it is in."""
+        """Return unit rows of shape (len(texts), 384). A cancelled call stops after its current batches."""
         loop = asyncio.get_running_loop()
         windows: list[_Window] = []
         for start in range(0, len(texts), _TEXTS_A_SLICE):
@@ -95,7 +95,7 @@ class OnnxEmbedder:
         return self._collect(batches, vectors, len(texts))
 
     async def embed_query(self, text: str) -> Vectors:
-        """A unit vector of shape (384,), read-only; does not wait for documents that are being embedded."""
+        """Return a read-only unit vector of shape (384,), without waiting for documents in progress."""
         key = blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
         vector = self._recent.get(key)
         if vector is None:
@@ -107,14 +107,14 @@ class OnnxEmbedder:
         return vector
 
     def knows(self, text: str) -> bool:
-        """Whether half of the letters at its beginning are Latin: the model was trained on English."""
+        """Return whether half of the first letters are Latin: the model was trained on English."""
         if text.isascii():
             return True
         letters = _LETTER.findall(text[:_BEGINNING])
         return 2 * len(_LATIN.findall("".join(letters))) >= len(letters)
 
     async def close(self) -> None:
-        """Wait for the batches that are running, start no others."""
+        """Wait for the running batches, and start no others."""
         await asyncio.to_thread(self._pool.shutdown, wait=True, cancel_futures=True)
 
     def _embed_one(self, text: str) -> Vectors:
@@ -139,7 +139,7 @@ class OnnxEmbedder:
         return self._session.run(None, {"ids": ids})[0]
 
     def _collect(self, batches: list[list[_Window]], vectors: list[Vectors], count: int) -> Vectors:
-        """The unit row of each text: the mean of its windows, weighted by length, added in their order."""
+        """Return the unit row of each text: the mean of its windows, weighted by length, summed in order."""
         sums = np.zeros((count, self._space.dimensions), dtype=np.float64)
         for batch, rows in zip(batches, vectors, strict=True):
             lengths = np.array([[max(1, len(window.ids) - _MARKERS)] for window in batch])
@@ -149,7 +149,7 @@ class OnnxEmbedder:
 
 
 def _batches(windows: list[_Window]) -> Iterator[list[_Window]]:
-    """Windows of one length together, the longest first, at most `BATCH_TOKENS` unless one is longer."""
+    """Group windows of one length, longest first, up to `BATCH_TOKENS` per batch."""
     ordered = sorted(windows, key=lambda window: -len(window.ids))
     for length, group in groupby(ordered, key=lambda window: len(window.ids)):
         alike = list(group)
@@ -163,7 +163,7 @@ def _open_session(model: bytes) -> _Session:
     options.intra_op_num_threads = 1
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    # Higher levels fuse operators into slower ones here (SkipLayerNormalization).
+    # Higher levels fuse operators into slower ones for this model (SkipLayerNormalization).
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     session: _Session = onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
     return session

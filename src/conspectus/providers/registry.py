@@ -1,4 +1,4 @@
-"""Which adapter the vendor that a setting names has; keys come from where the vendor's own library looks."""
+"""Create the adapter of a setting. Keys are found by the vendor's library."""
 
 from typing import Final
 
@@ -16,14 +16,14 @@ BEDROCK: Final = "bedrock"
 COHERE_ON_BEDROCK: Final = "cohere.embed-v4"
 COHERE: Final = "https://api.cohere.com"
 TOKENS_A_DOCUMENT: Final = 4096
-"""The tokens that the models of rerank 3.5 read of a text."""
+"""Maximum tokens of a text that rerank 3.5 reads."""
 
 
 def embedder_of(setting: str, *, timeout: float, note: Note) -> BedrockEmbedder | HostedEmbedder:
-    """The embedder of `vendor:model@dimensions`.
+    """Return the embedder of `vendor:model@dimensions`.
 
-    Raises InvalidInput for another form, ProviderError where the key or the region is not set, MissingExtra
-    where the vendor's library is not installed.
+    Raises InvalidInput for another form, ProviderError if the key or the region is not set, and MissingExtra
+    if the vendor's library is not installed.
     """
     model, _, size = setting.partition("@")
     vendor, _, name = model.partition(":")
@@ -38,10 +38,11 @@ def embedder_of(setting: str, *, timeout: float, note: Note) -> BedrockEmbedder 
 
 
 def reranker_of(setting: str, *, patience: RetryPolicy, timeout: float, note: Note) -> Reranker:
-    """The reranker of `cohere:MODEL`, `bedrock:MODEL`, or the URL of a `/rerank`, with #MODEL if it has many.
+    """Return the reranker of `cohere:MODEL`, `bedrock:MODEL`, or the URL of a `/rerank`, optionally with
+    #MODEL.
 
-    Raises InvalidInput for another form, ProviderError where the key or the region is not set, MissingExtra
-    where the vendor's library is not installed.
+    Raises InvalidInput for another form, ProviderError if the key or the region is not set, and MissingExtra
+    if the vendor's library is not installed.
     """
     if setting.startswith(("http://", "https://")):
         url, _, asked = setting.partition("#")
@@ -67,9 +68,9 @@ def _cohere(timeout: float) -> JsonService:
 
 
 def chat_model_of(settings: Settings, *, note: Note) -> HostedChatModel:
-    """The chat model of the settings, which is connected to when it is first asked.
+    """Return the chat model of the settings, which connects on first use.
 
-    Raises InvalidInput for a setting of another form, MissingExtra where the vendor's library is missing.
+    Raises InvalidInput for a setting of another form, and MissingExtra if the vendor's library is missing.
     """
     return HostedChatModel(
         settings.chat_model,

@@ -1,4 +1,4 @@
-"""Rerankers behind HTTP: Cohere's own service, and any other `/rerank`."""
+"""Rerankers over HTTP: Cohere, and any other `/rerank` endpoint."""
 
 import asyncio
 import ssl
@@ -22,17 +22,17 @@ from conspectus.providers.vendor_api import (
 )
 
 COMPUTED: Final = "x-compute-tokens"
-"""The header in which Text Embeddings Inference counts tokens."""
+"""The header with the token count of Text Embeddings Inference."""
 
 
 @cache
 def _trusted() -> ssl.SSLContext:
-    """The authorities of this machine, read once for all services."""
+    """Return the certificate authorities of this machine, loaded once for all services."""
     return httpx.create_ssl_context()
 
 
 class JsonService:
-    """One address that takes JSON and gives JSON; the key never leaves it but in the request's header."""
+    """One address that takes and returns JSON. The key is only sent in a header of the request."""
 
     def __init__(self, provider: str, url: str, *, key: str | None = None, timeout: float = 60.0) -> None:
         if httpx.URL(url).scheme not in {"http", "https"} or not httpx.URL(url).host:
@@ -46,12 +46,12 @@ class JsonService:
 
     @property
     def place(self) -> str:
-        """The address, without what may be secret in it."""
+        """The address without secrets."""
         url = httpx.URL(self._url)
         return str(url.copy_with(username=None, password=None, query=None, fragment=None))
 
     async def post(self, body: Any) -> Reply:
-        """The answer. Raises ProviderError, ProviderUnavailable."""
+        """Return the response. Raises ProviderError or ProviderUnavailable."""
         response = await self._send(body)
         if response.is_success:
             try:
@@ -63,7 +63,7 @@ class JsonService:
         raise refusal(self.provider, response.status_code, self._words(response), retry_after=wait)
 
     async def close(self) -> None:
-        """Release the connections."""
+        """Close the connections."""
         await self._client.aclose()
 
     async def _send(self, body: Any) -> httpx.Response:
@@ -78,7 +78,7 @@ class JsonService:
             raise ProviderUnavailable(self.provider, reason) from error
 
     def _words(self, response: httpx.Response) -> str:
-        """The vendor's reason, from the fields where vendors put it and nowhere else."""
+        """Return the vendor's message from the documented fields only."""
         try:
             answer = response.json()
         except ValueError:
@@ -92,19 +92,19 @@ class JsonService:
 
 
 def _counted(answer: Any) -> int | None:
-    """The tokens of a request where Cohere counts them, or where the others do."""
+    """Return the token count of a request, in the format of Cohere or of others."""
     return number_in(answer, "meta", "tokens", "input_tokens") or number_in(answer, "usage", "total_tokens")
 
 
 TEXTS_A_REQUEST: Final = 32
-"""The most texts of a request to Text Embeddings Inference, unless its operator allows more."""
+"""Maximum number of texts in a request to Text Embeddings Inference by default."""
 WRONG_FORM: Final = 422
 
 Ranking: TypeAlias = list[tuple[int, float]]
 
 
 class Service(Protocol):
-    """The address of rerank requests; `provider` is its name in errors."""
+    """The address of rerank requests. `provider` is its name in errors."""
 
     @property
     def provider(self) -> str:
@@ -112,18 +112,18 @@ class Service(Protocol):
         ...
 
     async def post(self, body: Any) -> Reply:
-        """The answer to a request. Raises ProviderError, ProviderUnavailable."""
+        """Return the response to a request. Raises ProviderError or ProviderUnavailable."""
         ...
 
     async def close(self) -> None:
-        """Release the connections."""
+        """Close the connections."""
         ...
 
 
 class DocumentsReranker:
-    """A service that takes `documents` and answers with `results`, each with a `relevance_score`.
+    """A service that takes `documents` and returns `results`, each with a `relevance_score`.
 
-    `fields` are members of a request besides the query, the documents and the number of results.
+    `fields` are further members of a request.
     """
 
     def __init__(
@@ -141,18 +141,18 @@ class DocumentsReranker:
         return self._model
 
     async def rerank(self, query: str, texts: Sequence[str], *, limit: int) -> Sequence[tuple[int, float]]:
-        """Places in `texts` with relevance, best first. Raises ProviderError, ProviderUnavailable."""
+        """Return positions in `texts` with relevance, best first. Raises ProviderError."""
         if not texts or limit < 1:
             return []
         ranking = await self._ranked(query, texts, min(limit, len(texts)))
         return sorted(ranking, key=lambda each: (-each[1], each[0]))[:limit]
 
     async def close(self) -> None:
-        """Release the connections."""
+        """Close the connections."""
         await self._service.close()
 
     async def _ranked(self, query: str, texts: Sequence[str], limit: int) -> Ranking:
-        """At least so many positions with relevance, in any order."""
+        """Return at least a minimum number of positions with relevance, in any order."""
         body = {"documents": [sendable(text) for text in texts], "top_n": limit, **self._fields}
 
         def read(answer: Any) -> Ranking:
@@ -166,7 +166,7 @@ class DocumentsReranker:
     async def _asked(
         self, query: str, texts: Sequence[str], body: Mapping[str, Any], read: Callable[[Any], Ranking]
     ) -> Ranking:
-        """The result of one request, which is retried while the service is busy."""
+        """Return the result of one request, retried while the service is busy."""
 
         async def ask() -> Ranking:
             with self._calls.one("rerank", texts, query=query) as call:
@@ -178,12 +178,12 @@ class DocumentsReranker:
 
 
 class HttpReranker(DocumentsReranker):
-    """Any service with a `/rerank`: Jina, vLLM, Infinity and others, or Text Embeddings Inference.
+    """Any service with a `/rerank` endpoint: Jina, vLLM, Infinity and others, or Text Embeddings Inference.
 
-    There are two dialects. Most services take `documents` and answer with `results`, each with a
-    `relevance_score`; Text Embeddings Inference takes `texts`, few at a time, and answers with a list of
-    `score`s. The dialect is detected: a service that refuses the first (422) gets the second, and the result
-    is remembered. A relevance is expected between 0 and 1.
+    There are two dialects. Most services take `documents` and return `results`, each with a
+    `relevance_score`. Text Embeddings Inference takes `texts`, few at a time, and returns a list of `score`s.
+    The dialect is detected: if a service rejects the first (422), the second is used from then on. A
+    relevance must be between 0 and 1.
     """
 
     _dialect: Literal["documents", "texts"] | None = None
@@ -215,15 +215,15 @@ ROUNDING: Final = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class RerankFormat:
-    """The name under which an entry has its relevance, next to its `index`."""
+    """The name of the relevance member of an entry, beside its `index`."""
 
     provider: str
     score: str
 
     def read(self, entries: Any, count: int, *, least: int) -> Ranking:
-        """The places of `count` texts with relevance, at least `least` of them, in the order they came.
+        """Return positions of `count` texts with relevance, at least `least` of them, in the given order.
 
-        Raises ProviderError for anything else.
+        Raises ProviderError for an invalid response.
         """
         if not isinstance(entries, list):
             raise ProviderError(self.provider, "sent no list of results")

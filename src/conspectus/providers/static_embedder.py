@@ -1,4 +1,4 @@
-"""Embeds with any model2vec model on disk: one vector a token, averaged; much faster and less exact."""
+"""Embeds with a model2vec model on disk: the mean of static token vectors; faster and less accurate."""
 
 import asyncio
 import hashlib
@@ -16,13 +16,13 @@ _WEIGHTS = "model.safetensors"
 
 
 class StaticEmbedder:
-    """A model2vec model in a folder that the user points at; nothing is ever downloaded.
+    """A model2vec model in a folder of the user; nothing is ever downloaded.
 
-    The space's version is the start of the weights' SHA-256, so another model in the same folder is another
-    space. Texts are never cut. A text in which the model knows no token (an empty one, too) has the vector
-    with all components equal. Lone surrogates count as question marks.
+    The version of the embedding model is a prefix of the weights' SHA-256, so another model in the same
+    folder is another embedding model. Texts are never truncated. A text without known tokens (also an empty
+    one) has the vector with all components equal. Lone surrogates count as question marks.
 
-    Raises `MissingExtra` without model2vec, `InvalidInput` where the folder holds no such model.
+    Raises `MissingExtra` without model2vec, and `InvalidInput` if there is no model.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -35,16 +35,16 @@ class StaticEmbedder:
         return self._space
 
     async def embed_documents(self, texts: Sequence[str]) -> Vectors:
-        """Unit rows of shape (len(texts), dimensions)."""
+        """Return unit rows of shape (len(texts), dimensions)."""
         return await asyncio.to_thread(self._embed, texts)
 
     async def embed_query(self, text: str) -> Vectors:
-        """A unit vector of shape (dimensions,)."""
+        """Return a unit vector of shape (dimensions,)."""
         rows = await asyncio.to_thread(self._embed, [text])
         return np.asarray(rows[0], dtype=np.float32)
 
     async def close(self) -> None:
-        """Do nothing: nothing is held open."""
+        """Do nothing: there are no open resources."""
 
     def _embed(self, texts: Sequence[str]) -> Vectors:
         if not texts:
@@ -63,7 +63,8 @@ def _load(folder: Path) -> Any:
     if not (folder / _WEIGHTS).is_file():
         raise InvalidInput("embedder", f"{folder} holds no model2vec model ({_WEIGHTS} is missing)")
     try:
-        # The limit is lifted here, not per call: a call would set it in the tokenizer all threads share.
+        # The limit is removed here, not per call: a call would set it in the tokenizer that all threads
+        # share.
         return library.StaticModel.from_pretrained(folder, max_length=None)
     except (OSError, ValueError, KeyError, damaged) as error:
         raise InvalidInput("embedder", f"{folder} holds no model2vec model: {error}") from error

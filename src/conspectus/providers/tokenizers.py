@@ -1,4 +1,4 @@
-"""Token counters by name: exact byte-pair encodings, any Hugging Face tokenizer, and the named estimators."""
+"""Token counters by name: byte-pair encodings, any Hugging Face tokenizer, and estimators."""
 
 import re
 import zlib
@@ -73,14 +73,13 @@ PIECES: Final = {
 
 
 def counter(name: str) -> CountTokens:
-    """The token counter called `name`.
+    """Return the token counter called `name`.
 
-    `o200k_base` and `cl100k_base` are exact and carry their vocabularies; `hf:/path/to/tokenizer.json` counts
-    with that file, without special tokens and without its truncation; the rest is `text.tokens.ESTIMATORS`.
-    Every counter takes any text: what has no encoding (a lone surrogate) counts as U+FFFD, and the two
-    halves of a surrogate pair as the character they mean.
+    `o200k_base` and `cl100k_base` are exact and include their vocabularies. `hf:/path/to/tokenizer.json`
+    counts with that file, without special tokens and truncation. All others are in `text.tokens.ESTIMATORS`.
+    Every counter takes any text: a lone surrogate counts as U+FFFD, and a surrogate pair as its character.
 
-    Raises `UnknownTokenizer`, or `InvalidInput` where the file cannot be read.
+    Raises `UnknownTokenizer`, or `InvalidInput` if the file cannot be read.
     """
     if name in ESTIMATORS:
         return ESTIMATORS[name]
@@ -197,7 +196,7 @@ def _file_counter(path: Path) -> CountTokens:
 
 
 def _parse(path: Path, description: str) -> Tokenizer:
-    # The library raises a plain Exception for any malformed file, so nothing narrower can be caught.
+    # The library raises a plain Exception for any malformed file.
     try:
         return Tokenizer.from_str(description)
     except Exception as error:

@@ -1,4 +1,4 @@
-"""Common parts of calls to model vendors: requests, the meaning of responses, and the log."""
+"""Common parts of calls to model providers: requests, errors of responses, and the log."""
 
 import asyncio
 import logging
@@ -18,7 +18,7 @@ from conspectus.ports import Vectors
 from conspectus.ports.jobs import CURRENT_USER, RequestLog
 
 PASSING: Final = frozenset({408, 425, 429, 500, 502, 503, 504, 529})
-"""Statuses of requests that may be answered at another time."""
+"""Statuses of requests that may succeed later."""
 KEY_REFUSED: Final = frozenset({401, 403})
 _BLANK = "."
 _MAX_MESSAGE_LENGTH = 300
@@ -28,23 +28,25 @@ _MAX_WAIT_SECONDS = 86_400.0
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The response of a vendor, and the number of tokens that it counted in the request."""
+    """The response of a vendor, and its token count of the request."""
 
     body: Any
     tokens: int | None
 
 
 def sendable(text: str) -> str:
-    """The text as vendors accept it: lone surrogates become question marks, an empty text a full stop."""
+    """Return a text that vendors accept: lone surrogates become question marks, an empty text a full stop."""
     return text.encode("utf-8", "replace").decode() if text.strip() else _BLANK
 
 
 def refusal(
     provider: str, status: int, words: str = "", *, retry_after: float | None = None
 ) -> ProviderError:
-    """The error for a status; `words` are the vendor's, left out where they might quote the key."""
+    """Return the error for a status. `words` is the vendor's message, dropped if it might quote the key."""
     if status in KEY_REFUSED:
-        return ProviderError(provider, f"HTTP {status}: the key or its rights were refused", status=status)
+        return ProviderError(
+            provider, f"HTTP {status}: authentication failed, or the key has no permission", status=status
+        )
     words = " ".join(words.split())[:_MAX_MESSAGE_LENGTH]
     reason = f"HTTP {status}: {words}" if words else f"HTTP {status}"
     if status in PASSING:
@@ -54,7 +56,7 @@ def refusal(
 
 
 def waiting_time(header: str | None) -> float | None:
-    """Seconds that a Retry-After header asks for, as a number or a date; None where it cannot be read."""
+    """Return the seconds in a Retry-After header, a number or a date; None if it is invalid."""
     if header is None:
         return None
     if header.strip().isdecimal():
@@ -68,9 +70,9 @@ def waiting_time(header: str | None) -> float | None:
 
 
 def unit_rows(provider: str, rows: Sequence[Sequence[float]], shape: tuple[int, int]) -> Vectors:
-    """Rows of this shape, each with length 1.
+    """Return rows of this shape, normalized to length 1.
 
-    Raises InvalidInput where the model's vectors have another size, ProviderError for any other nonsense.
+    Raises InvalidInput if the model's vectors have another size, and ProviderError for other invalid vectors.
     """
     count, dimensions = shape
     widths = {len(row) for row in rows}
@@ -89,7 +91,7 @@ def unit_rows(provider: str, rows: Sequence[Sequence[float]], shape: tuple[int, 
 
 
 def number_in(answer: Any, *path: str) -> int | None:
-    """A count that an answer may hold at the end of a path of names, as a number or in digits."""
+    """Return the count at a path of names, a number or digits; None if there is none."""
     for name in path:
         answer = answer.get(name) if isinstance(answer, dict) else None
     if isinstance(answer, str) and answer.isdecimal() and len(answer) <= _MAX_DIGITS:
@@ -98,25 +100,25 @@ def number_in(answer: Any, *path: str) -> int | None:
 
 
 Note: TypeAlias = Callable[[EmbeddingRequest], None]
-"""Takes the row of one request; returns at once."""
+"""Receives the log row of one request; returns at once."""
 
 MAX_LOG_ROWS: Final = 10_000
 
 
 def drop(request: EmbeddingRequest) -> None:
-    """A note that keeps nothing."""
+    """Drop a log row."""
 
 
 @dataclass(slots=True)
 class ProviderRequest:
-    """One request under way; `tokens` is set where the vendor counted them."""
+    """One request in progress. `tokens` is set if the vendor counted them."""
 
     tokens: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """Notes the requests that one model gets."""
+    """Logs the requests to one model."""
 
     note: Note
     model: str
@@ -155,16 +157,15 @@ class Calls:
 
 
 def estimated_tokens(texts: Sequence[str]) -> int:
-    """Four tokens for three words."""
+    """Estimate tokens as four per three words."""
     return round(sum(len(text.split()) for text in texts) * 4 / 3)
 
 
 class RequestNotes:
-    """Takes notes at once and writes them to the log behind the callers' backs.
+    """Buffers log rows, and writes them in the background.
 
-    They are written after `every` seconds, or when there are `rows` of them, and when it is closed. A log
-    that is not open yet or cannot be written to costs no caller anything: the newest rows are kept for the
-    next time.
+    Rows are written after `every` seconds, when there are `rows` of them, and on close. If the log is not
+    open yet or fails, no caller is affected: the newest rows are kept for the next attempt.
     """
 
     def __init__(self, *, every: float = 1.0, rows: int = 100) -> None:
@@ -181,7 +182,7 @@ class RequestNotes:
         self._log = log
 
     def __call__(self, request: EmbeddingRequest) -> None:
-        """Note a request; from the event loop only. After closing there is nowhere to note it."""
+        """Add a row; from the event loop only. Rows after closing are dropped."""
         if self._closed:
             return
         self._rows.append(request)
@@ -191,7 +192,7 @@ class RequestNotes:
             self._task = asyncio.create_task(self._run())
 
     async def close(self) -> None:
-        """Write what is left; rows that the log still does not take are lost, which is logged."""
+        """Write the remaining rows. Rows that the log rejects are lost, which is logged."""
         self._closed = True
         self._full.set()
         if self._task is not None:

@@ -1,8 +1,8 @@
-"""Bytes to text: what the file itself says first, then charset-normalizer, then its ties are settled.
+"""Decode files: declarations of the file first, then charset-normalizer, then letter frequencies.
 
-The order: byte order mark, UTF-16 or UTF-32 by their zero bytes, ISO 2022 by its escapes, UTF-8, the
-encoding that the file declares, kana for Japanese, charset-normalizer, and the letters of the languages
-that use an encoding where several encodings of one script remain possible.
+The order: byte order mark, UTF-16 or UTF-32 by their zero bytes, ISO 2022 by its escapes, UTF-8, the encoding
+that the file declares, kana for Japanese, charset-normalizer, and the letters of the languages that use an
+encoding if several encodings of one script remain possible.
 """
 
 import codecs
@@ -73,7 +73,7 @@ ESCAPES = ((b"\x1b$)C", "iso2022_kr"), (b"\x1b$B", "iso2022_jp"), (b"\x1b$@", "i
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """Text and its encoding; `guessed` when the file did not say, `damaged` characters were replaced."""
+    """Text with its encoding, whether that was guessed, and the number of replaced characters (`damaged`)."""
 
     text: str
     encoding: str
@@ -82,10 +82,10 @@ class Decoded:
 
 
 def decode(data: bytes, charset: str | None = None) -> Decoded | None:
-    """The text of a file in its encoding; None if no encoding fits.
+    """Return the text of a file with its encoding; None if no encoding fits.
 
-    `charset` is the one declared by its sender: it is used if the text has no byte order mark and is valid in
-    it.
+    `charset` is the declaration of the sender. It is used if there is no byte order mark and the text is
+    valid in it.
     """
     marked = any(data.startswith(mark) for mark, _ in MARKS)
     said = None if charset is None or marked else _strict(data, _labelled(charset))
@@ -104,7 +104,7 @@ def _certain(data: bytes) -> Decoded | None:
 
 
 def _likely(data: bytes) -> Decoded | None:
-    """Mostly UTF-8, or what the file declares, be it with a few damaged bytes."""
+    """Decode as UTF-8 or the declared encoding, if only a few bytes are damaged."""
     declared = tuple(_declared(data))
     return (
         _damaged(data, "utf-8", 0.5)
@@ -136,7 +136,7 @@ def _strict(data: bytes, encodings: Iterable[str], *, guessed: bool = False) -> 
 
 
 def _damaged(data: bytes, encoding: str, share: float) -> Decoded | None:
-    """The text with its damaged bytes replaced, where they are few beside the sound characters."""
+    """Return the text with damaged bytes replaced, if they are few compared with valid characters."""
     text = data.decode(encoding, errors="replace")
     lost = text.count("\ufffd")
     sound = sum(map(len, re.findall("[^\x00-\x7f\ufffd]+", text)))
@@ -144,7 +144,7 @@ def _damaged(data: bytes, encoding: str, share: float) -> Decoded | None:
 
 
 def _wide(data: bytes) -> tuple[str, ...]:
-    """UTF-16 or UTF-32 without a mark: in every unit the same bytes are zero most of the time."""
+    """Detect UTF-16 or UTF-32 without a mark: the same bytes of each unit are mostly zero."""
     sample = data[:4096]
     zeros = [sample[offset::4].count(0) / max(1, len(sample) // 4) for offset in range(4)]
     if len(data) % 4 == 0 and zeros[2] > 0.9 and zeros[3] > 0.9:
@@ -165,7 +165,7 @@ def _declared(data: bytes) -> Iterator[str]:
 
 
 def _labelled(label: str) -> tuple[str, ...]:
-    """The encodings that a label may mean, narrowest first; none if it names no encoding of text."""
+    """Return the encodings that a label may mean, narrowest first; empty if it is no text encoding."""
     plain = label.strip(" \t\"'").lower()
     try:
         name = codecs.lookup(LABELS.get(plain, plain)).name.replace("-", "_")
@@ -176,13 +176,13 @@ def _labelled(label: str) -> tuple[str, ...]:
 
 
 def _family(name: str) -> tuple[str, ...]:
-    """The encoding and its supersets, narrowest first; a superset named outright stays as it is."""
+    """Return the encoding with its supersets, narrowest first. A superset that is named stays as it is."""
     narrow = NARROWER.get(name, name)
     return WIDER.get(narrow, (name,))
 
 
 def _sample(data: bytes) -> bytes:
-    """The lines that are not plain ASCII, up to a limit: only they tell encodings apart."""
+    """Return the lines with non-ASCII bytes, up to a limit: only they distinguish encodings."""
     if len(data) <= SAMPLE_BYTES:
         return data
     telling = b"\n".join(line for line in data[: 20 * SAMPLE_BYTES].split(b"\n") if not line.isascii())
@@ -190,7 +190,7 @@ def _sample(data: bytes) -> bytes:
 
 
 def _accented(data: bytes) -> bool:
-    """Whether bytes above ASCII are isolated, as accents in Latin text are and other letters are not."""
+    """Return whether bytes above ASCII are isolated, as accents in Latin text are, unlike other scripts."""
     runs = ABOVE_ASCII.findall(data)
     return sum(len(run) == 1 and run in ALONE for run in runs) > 0.8 * len(runs)
 
@@ -204,7 +204,7 @@ def _kana(data: bytes, encoding: str) -> float:
 
 
 def _script(encoding: str) -> tuple[str, ...]:
-    """The usual encodings of the script of an encoding; none if it has no such script."""
+    """Return the usual encodings of the script of an encoding; empty if it has no such script."""
     for script in SCRIPTS[1:]:
         if encoding in script:
             return script
@@ -213,7 +213,7 @@ def _script(encoding: str) -> tuple[str, ...]:
 
 
 def _fit(sample: bytes, encoding: str) -> float:
-    """The share of the characters outside ASCII that one language would use, capitals inside words off."""
+    """Return the fraction of non-ASCII characters that one language would use, less capitals inside words."""
     text = sample.decode(encoding, errors="replace")
     found = Counter(text)
     telling = {character: count for character, count in found.items() if character > "\x7f"}
@@ -242,7 +242,7 @@ SCANNED = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class PlainText:
-    """A decoded text, its encoding, and doubts about it."""
+    """A decoded text, its encoding, and warnings."""
 
     text: str
     encoding: str
@@ -250,9 +250,9 @@ class PlainText:
 
 
 def plain_text(data: bytes, name: str, *, is_text: bool, charset: str | None = None) -> PlainText:
-    """The text of a file; zero characters are replaced.
+    """Return the text of a file; zero characters are replaced.
 
-    `known` means that its name is that of a text file. Raises UnreadableFile for other content, and
+    `known` means that the name is that of a text file. Raises UnreadableFile for other content, and
     UnsupportedContent if that content is recognized.
     """
     refuse_unsupported(name, data)
@@ -276,7 +276,7 @@ def refuse_unsupported(name: str, data: bytes) -> None:
 
 
 def _looks_binary(text: str, zeros: float) -> bool:
-    """Whether there are more zero characters than the given share, or many other control characters."""
+    """Return whether there are too many zero characters, or many other control characters."""
     sample = text[:SCANNED]
     control = sum(map(sample.count, CONTROL))
     return sample.count("\0") > zeros * len(sample) or control > 0.02 * len(sample) + 3

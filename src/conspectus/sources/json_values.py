@@ -1,4 +1,4 @@
-"""Values out of JSON that may be of any type: what is not of the type asked for counts as missing."""
+"""Access to JSON values of unknown type. A value of another type than expected counts as missing."""
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
@@ -14,7 +14,7 @@ MAX_PLACE_LENGTH = 200
 
 
 class Notices:
-    """Counts by reason, each with the first places it was met in."""
+    """Counts by reason, each with the first places."""
 
     def __init__(self) -> None:
         self._counts: dict[str, int] = {}
@@ -34,7 +34,7 @@ class Notices:
         self.note(reason, place)
 
     def sentences(self) -> tuple[str, ...]:
-        """A sentence for each reason, in the order in which they were met."""
+        """Return a sentence for each reason, in order of first occurrence."""
         return tuple(self._sentence(reason, count) for reason, count in self._counts.items())
 
     def _sentence(self, reason: str, count: int) -> str:
@@ -54,7 +54,7 @@ class NotJson(Exception):
 
 
 def load(data: str | bytes) -> object:
-    """The value, with numbers that JSON does not have as null. Raises NotJson."""
+    """Return the value, with NaN and infinity as null. Raises NotJson."""
     decoded = data if isinstance(data, str) else _text(data)
     try:
         value: object = json.loads(decoded, parse_constant=_nothing)
@@ -66,22 +66,22 @@ def load(data: str | bytes) -> object:
 
 
 def mapping(value: object) -> Mapping[str, object]:
-    """The value if it is an object, else an empty one."""
+    """Return the value if it is an object, else an empty one."""
     return value if isinstance(value, dict) else EMPTY
 
 
 def items(value: object) -> list[object]:
-    """The value if it is an array, else an empty one."""
+    """Return the value if it is an array, else an empty one."""
     return value if isinstance(value, list) else []
 
 
 def mappings(value: object) -> Iterator[Mapping[str, object]]:
-    """The objects in a value, if it is an array."""
+    """Return the objects in a value, if it is an array."""
     return (each for each in items(value) if isinstance(each, dict))
 
 
 def text_in(value: object, *names: str) -> str:
-    """The first of the named fields that is a string with more than white space; empty if there is none."""
+    """Return the first of the fields that is a non-blank string; empty if there is none."""
     found = mapping(value)
     for name in names:
         text = found.get(name)
@@ -91,7 +91,7 @@ def text_in(value: object, *names: str) -> str:
 
 
 def word_in(value: object, *names: str) -> str:
-    """Likewise, without white space around it; whole numbers count as well."""
+    """Return the first of the fields as stripped text, whole numbers included; empty if there is none."""
     found = mapping(value)
     for name in names:
         word = found.get(name)
@@ -103,12 +103,12 @@ def word_in(value: object, *names: str) -> str:
 
 
 def listed(names: Iterator[str]) -> list[str]:
-    """Names in their order without repetitions, within the limits of metadata."""
+    """Return the distinct names in their order, within the limits of metadata."""
     return [name[:MAX_LISTED_LENGTH] for name in dict.fromkeys(names) if name][:MAX_LISTED]
 
 
 def counted(values: Iterable[tuple[str, object]]) -> dict[str, int]:
-    """The count of each name; values that are not numbers count once."""
+    """Return the count of each name; other values than numbers count once."""
     counts: dict[str, int] = {}
     for name, number in values:
         known = isinstance(number, int) and not isinstance(number, bool) and 0 <= number < MAX_INTEGER
@@ -118,12 +118,12 @@ def counted(values: Iterable[tuple[str, object]]) -> dict[str, int]:
 
 
 def moment_in(value: object, name: str) -> datetime | None:
-    """The moment in a field, in UTC, or None."""
+    """Return the time in a field, in UTC, or None."""
     return moment_of(mapping(value).get(name))
 
 
 def moment_of(value: object) -> datetime | None:
-    """The moment that a value names, in UTC, or None."""
+    """Return the time that a value spells, in UTC, or None."""
     if not isinstance(value, str | int | float) or isinstance(value, bool):
         return None
     try:
@@ -133,11 +133,11 @@ def moment_of(value: object) -> datetime | None:
 
 
 def load_part(data: bytes, name: str, notices: Notices) -> object:
-    """The JSON of a file; None with a notice that names the file where it is none."""
+    """Return the JSON of a file; None, with a notice, if it is none."""
     try:
         return load(data)
     except NotJson:
-        notices.damaged("files that are not JSON, left out", name)
+        notices.damaged("files that are not JSON, skipped", name)
         return None
 
 

@@ -45,7 +45,7 @@ T = TypeVar("T")
 
 
 class BlockingEngine:
-    """An Engine, here or on a server, whose methods return when they are done.
+    """An Engine or RemoteEngine with blocking methods.
 
     It may be used from many threads. A service is loaded when it is first used.
     """
@@ -61,12 +61,12 @@ class BlockingEngine:
 
     @cached_property
     def documents(self) -> BlockingDocuments:
-        """Documents: written, read and deleted."""
+        """Documents: write, read and delete."""
         return BlockingDocuments(self._engine.documents, self._bridge)
 
     @cached_property
     def search(self) -> BlockingSearch:
-        """Search: hits, windows, and why."""
+        """Search: hits, context windows and explanations."""
         return BlockingSearch(self._engine.search, self._bridge)
 
     @cached_property
@@ -78,7 +78,7 @@ class BlockingEngine:
 
     @cached_property
     def chat(self) -> "BlockingChat":
-        """Chat: answers of a model with what is stored as their context."""
+        """Chat: answers of a model that cites stored documents."""
         from conspectus.sync.channels import BlockingChat
 
         return BlockingChat(self._engine.chat, self._bridge)
@@ -92,28 +92,28 @@ class BlockingEngine:
 
     @cached_property
     def streams(self) -> "BlockingStreams":
-        """Streams: captions by time, moments that answer a question, and new captions as they come."""
+        """Streams: captions, moments that answer a query, and live captions."""
         from conspectus.sync.streams import BlockingStreams
 
         return BlockingStreams(self._engine.streams, self._bridge)
 
     @cached_property
     def events(self) -> "BlockingEvents":
-        """Events of streams, and the people and things in them."""
+        """Events of streams, and the entities in them."""
         from conspectus.sync.streams import BlockingEvents
 
         return BlockingEvents(self._engine.events, self._bridge)
 
     @cached_property
     def summaries(self) -> "BlockingSummaries":
-        """Summaries of streams and of parts of them."""
+        """Summaries of streams and of time ranges."""
         from conspectus.sync.streams import BlockingSummaries
 
         return BlockingSummaries(self._engine.summaries, self._bridge)
 
     @cached_property
     def alerts(self) -> "BlockingAlerts":
-        """Alerts: saved queries that every new caption is matched with."""
+        """Alerts: saved queries that are matched with new captions."""
         from conspectus.sync.streams import BlockingAlerts
 
         return BlockingAlerts(self._engine.alerts, self._bridge)
@@ -127,14 +127,14 @@ class BlockingEngine:
 
     @cached_property
     def retention(self) -> "BlockingRetention":
-        """Rules that delete old memories."""
+        """Retention rules, which delete old memories."""
         from conspectus.sync.memory import BlockingRetention
 
         return BlockingRetention(self._engine.retention, self._bridge)
 
     @cached_property
     def graph(self) -> "BlockingGraph":
-        """Graphs: nodes, edges, traversals, and the entities that passages and texts mention."""
+        """Graphs: nodes, edges, traversal, and entity mentions in passages and texts."""
         from conspectus.sync.memory import BlockingGraph
 
         return BlockingGraph(self._engine.graph, self._bridge)
@@ -148,32 +148,32 @@ class BlockingEngine:
 
     @cached_property
     def jobs(self) -> "BlockingJobs":
-        """Jobs: pages and files that are added in the background, and jobs as they stand."""
+        """Jobs: ingestion of pages and files in the background, and job status."""
         from conspectus.sync.administration import BlockingJobs
 
         return BlockingJobs(self._engine.jobs, self._bridge)
 
     @cached_property
     def connections(self) -> "BlockingConnections":
-        """Connections of collections with wikis, repositories and folders."""
+        """Connections of collections to wikis, repositories and folders."""
         from conspectus.sync.administration import BlockingConnections
 
         return BlockingConnections(self._engine.connections, self._bridge)
 
     @cached_property
     def maintenance(self) -> "BlockingMaintenance":
-        """Numbers, checks, and building anew."""
+        """Status, consistency checks, and rebuilding."""
         from conspectus.sync.administration import BlockingMaintenance
 
         return BlockingMaintenance(self._engine.maintenance, self._bridge)
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the engine's own loop and wait for it; an interrupt cancels it."""
+        """Run a coroutine on the engine's event loop and wait for it. An interrupt cancels it."""
         return self._bridge.run(work)
 
     @property
     def asynchronous(self) -> "Engine | RemoteEngine":
-        """The engine itself, for what is made of several operations and then given to `run`."""
+        """The asynchronous engine, for coroutines that are passed to `run`."""
         return self._engine
 
     def tokenizer(self, name: str = "o200k_base") -> CountTokens:
@@ -187,7 +187,7 @@ class BlockingEngine:
 
 
 class Opening(Generic[E]):
-    """An engine that is opened by a block: `with` gives it blocking, `async with` as it is."""
+    """An engine that a block opens: `with` makes it blocking, `async with` asynchronous."""
 
     def __init__(self, opened: AbstractAsyncContextManager[E]) -> None:
         self._opened = opened
@@ -214,11 +214,11 @@ def open(
     reranker: Reranker | None = None,
     chat_model: ChatModel | None = None,
 ) -> Opening[Engine]:
-    """Open the store at `path` (made if it does not exist); all is released at the end of the block.
+    """Open the store at `path`, which is created if it is missing, and close it at the end of the block.
 
-    `path` is a folder, or the `postgresql://` URL of a database that many processes and machines share. What
-    is not given comes from the settings, and they from the environment. `embedder` is any object of that
-    protocol, used for its own space and for new collections; `reranker` and `chat_model` likewise. Raises
+    `path` is a folder, or the `postgresql://` URL of a database that many processes and machines share.
+    Defaults come from the settings and the environment. `embedder` is any object of that protocol, used for
+    its own embedding model and for new collections; `reranker` and `chat_model` likewise. Raises
     StorageTooNew, StorageError, or MissingExtra for a model whose library is not installed.
     """
     return Opening(
@@ -229,9 +229,9 @@ def open(
 def connect(
     url: str | None = None, *, api_key: str | None = None, settings: Settings | None = None
 ) -> "Opening[RemoteEngine]":
-    """Use the server at `url` with an API key; what is not given comes from the settings.
+    """Use the server at `url` with an API key. Defaults come from the settings.
 
-    Nothing is asked yet. Raises InvalidInput for an address or a key that cannot be one.
+    No request is sent yet. Raises InvalidInput for an invalid address or key.
     """
     from conspectus import client
 
@@ -250,7 +250,7 @@ def _blocking_until_closed(
         try:
             yield BlockingEngine(engine, loop)
         finally:
-            # The thread of the loop is not in a forked child, where nothing would ever be done.
+            # A forked child has no thread for the loop, so nothing would ever run.
             if os.getpid() == process:
                 asyncio.run_coroutine_threadsafe(opened.__aexit__(None, None, None), loop).result()
     finally:

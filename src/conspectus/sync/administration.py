@@ -37,7 +37,7 @@ class BlockingPeople(BlockingService[PeopleService]):
 
 
 class BlockingJobs(BlockingService[JobService]):
-    """Jobs: pages and files that are added in the background, and jobs as they stand."""
+    """Jobs: ingestion of pages and files in the background, and job status."""
 
     ingest_url = blocking(JobService.ingest_url)
     ingest_files = blocking(JobService.ingest_files)
@@ -53,7 +53,7 @@ class BlockingJobs(BlockingService[JobService]):
 
 
 class BlockingConnections(BlockingService[ConnectionService]):
-    """Connections of collections with wikis, repositories and folders."""
+    """Connections of collections to wikis, repositories and folders."""
 
     create = blocking(ConnectionService.create)
     list = blocking(ConnectionService.list)
@@ -64,7 +64,7 @@ class BlockingConnections(BlockingService[ConnectionService]):
 
 
 class BlockingMaintenance(BlockingService[MaintenanceService]):
-    """Numbers, checks, and building anew."""
+    """Status, consistency checks, and rebuilding."""
 
     status = blocking(MaintenanceService.status)
     check = blocking(MaintenanceService.check)

@@ -1,4 +1,4 @@
-"""How a caller that blocks uses the loop of an engine."""
+"""Run coroutines of an engine from blocking code."""
 
 import asyncio
 import functools
@@ -16,14 +16,14 @@ T = TypeVar("T")
 
 
 class Bridge:
-    """The loop of an engine in a thread of its own, for callers that block."""
+    """Runs the event loop of an engine in a thread, for blocking callers."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._process = os.getpid()
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine on the engine's own loop and wait for it; an interrupt cancels it."""
+        """Run a coroutine on the engine's event loop and wait for it. An interrupt cancels it."""
         if os.getpid() != self._process:
             work.close()
             raise ForkedEngine
@@ -34,7 +34,7 @@ class Bridge:
             future.cancel()
 
     def each(self, begin: Callable[[], AsyncGenerator[T, None]]) -> Generator[T, None, None]:
-        """What an asynchronous generator gives, one after the other."""
+        """Yield the items of an asynchronous generator."""
         if os.getpid() != self._process:
             raise ForkedEngine
         results: SimpleQueue[tuple[T] | None] = SimpleQueue()
@@ -57,7 +57,7 @@ class Bridge:
 
 
 class BlockingService(Generic[S]):
-    """A service whose methods return when they are done."""
+    """Base class of blocking services."""
 
     def __init__(self, service: S, bridge: Bridge) -> None:
         self._service = service
@@ -67,7 +67,7 @@ class BlockingService(Generic[S]):
 def blocking(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[Any, P], T]:
-    """The same method of a service, which returns when it is done."""
+    """Return the blocking version of a service's method."""
 
     @functools.wraps(method)
     def call(self: BlockingService[Any], /, *args: P.args, **named: P.kwargs) -> T:
@@ -80,7 +80,7 @@ def blocking(
 def generating(
     method: Callable[Concatenate[Any, P], AsyncGenerator[T, None]],
 ) -> Callable[Concatenate[Any, P], Generator[T, None, None]]:
-    """The same method, giving one thing after the other; closing the iterator ends it."""
+    """Return the blocking version of an asynchronous generator. Closing the iterator closes the generator."""
 
     @functools.wraps(method)
     def call(self: BlockingService[Any], /, *args: P.args, **named: P.kwargs) -> Generator[T, None, None]:

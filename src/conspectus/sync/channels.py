@@ -17,7 +17,7 @@ class BlockingChannels(BlockingService[ChannelService]):
 
 
 class BlockingChat(BlockingService[ChatService]):
-    """Chat: answers of a model with what is stored as their context."""
+    """Chat: answers of a model that cites stored documents."""
 
     stream = generating(ChatService.stream)
 
@@ -41,6 +41,6 @@ class BlockingTasks(BlockingService[TaskService]):
     def using(
         self, *, collection: str = "tasks", source: str = "tasks", tokenizer: str = "o200k_base"
     ) -> "BlockingTasks":
-        """The tasks of another source, or counted with another tokenizer."""
+        """Return the tasks of another source, or with another tokenizer."""
         other = self._service.using(collection=collection, source=source, tokenizer=tokenizer)
         return BlockingTasks(other, self._bridge)

@@ -23,7 +23,7 @@ class BlockingCollections(BlockingService[CollectionService]):
 
 
 class BlockingDocuments(BlockingService[DocumentService]):
-    """Documents: written, read and deleted."""
+    """Documents: write, read and delete."""
 
     add = blocking(DocumentService.add)
     add_files = blocking(DocumentService.add_files)
@@ -42,7 +42,7 @@ class BlockingDocuments(BlockingService[DocumentService]):
 
 
 class BlockingSearch(BlockingService[SearchService]):
-    """Search: hits, windows, and why."""
+    """Search: hits, context windows and explanations."""
 
     retrieve = blocking(SearchService.retrieve)
     window = blocking(SearchService.window)

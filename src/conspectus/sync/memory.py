@@ -26,7 +26,7 @@ class BlockingMemory(BlockingService[MemoryService]):
 
 
 class BlockingRetention(BlockingService[RetentionService]):
-    """Rules that delete old memories."""
+    """Retention rules, which delete old memories."""
 
     set = blocking(RetentionService.set)
     delete = blocking(RetentionService.delete)
@@ -37,7 +37,7 @@ class BlockingRetention(BlockingService[RetentionService]):
 
 
 class BlockingGraph(BlockingService[GraphService]):
-    """Graphs: nodes, edges, traversals, and the entities that passages and texts mention."""
+    """Graphs: nodes, edges, traversal, and entity mentions in passages and texts."""
 
     get_or_create = blocking(GraphService.get_or_create)
     list = blocking(GraphService.list)

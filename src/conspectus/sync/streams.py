@@ -8,7 +8,7 @@ from conspectus.sync.bridge import BlockingService, blocking, generating
 
 
 class BlockingStreams(BlockingService[StreamService]):
-    """Streams: captions by time, moments that answer a question, and new captions as they come."""
+    """Streams: captions, moments that answer a query, and live captions."""
 
     put = blocking(StreamService.put)
     list = blocking(StreamService.list)
@@ -25,7 +25,7 @@ class BlockingStreams(BlockingService[StreamService]):
 
 
 class BlockingEvents(BlockingService[EventService]):
-    """Events of streams, and the people and things in them."""
+    """Events of streams, and the entities in them."""
 
     add = blocking(EventService.add)
     list = blocking(EventService.list)
@@ -34,7 +34,7 @@ class BlockingEvents(BlockingService[EventService]):
 
 
 class BlockingSummaries(BlockingService[SummaryService]):
-    """Summaries of streams and of parts of them."""
+    """Summaries of streams and of time ranges."""
 
     summarize = blocking(SummaryService.summarize)
     get = blocking(SummaryService.get)
@@ -44,7 +44,7 @@ class BlockingSummaries(BlockingService[SummaryService]):
 
 
 class BlockingAlerts(BlockingService[AlertService]):
-    """Alerts: saved queries that every new caption is matched with."""
+    """Alerts: saved queries that are matched with new captions."""
 
     put = blocking(AlertService.put)
     list = blocking(AlertService.list)

@@ -1,4 +1,4 @@
-"""Parts of a stream: its beginning and end, halves and thirds, the first five minutes, five minutes in."""
+"""Parts of a stream: beginning and end, halves and thirds, "the first five minutes", "five minutes in"."""
 
 from datetime import datetime
 from typing import Final
@@ -14,10 +14,10 @@ _THIRDS: Final = 3
 
 
 class PartReader:
-    """Reads them where they stand.
+    """Reads parts of a stream at a token position.
 
-    The beginning, the end and the middle are a tenth of the stream, but 30 seconds at least and five minutes
-    at most (the middle: to both sides).
+    The beginning, the end and the middle are a tenth of the stream, but at least 30 seconds and at most five
+    minutes (the middle: to both sides).
     """
 
     def __init__(self, words: Words, language: Language, face: ClockFace, points: PointReader) -> None:
@@ -28,7 +28,7 @@ class PartReader:
         self._length = (face.end - face.begin).total_seconds()
 
     def part(self, index: int) -> Read:
-        """A part, without what it is said to be of."""
+        """Return the part at a position, without an `of …` after it."""
         text = self._words.text
         article = text(index) in self._language.articles
         edge = index + article + (text(index + article) in self._language.stresses)
@@ -43,7 +43,7 @@ class PartReader:
         return (self._ending(), edge + 1) if ends else None
 
     def told(self, index: int) -> Read:
-        """`how does the video end?`, but not `how does the fight end?`."""
+        """Match `how does the video end?`, but not `how does the fight end?`."""
         text, language = self._words.text, self._language
         if text(index) not in language.hows or text(index + 1) not in language.does:
             return None
@@ -55,7 +55,7 @@ class PartReader:
         return (self._ending(), of + 2) if text(of + 1) in language.finishes else None
 
     def place(self, index: int) -> Read:
-        """`5 minutes in`, `1h2m into the video`, `the 5 minute mark`, `ten minutes ago`."""
+        """Match `5 minutes in`, `1h2m into the video`, `the 5 minute mark`, `ten minutes ago`."""
         index += self._words.text(index) in self._language.articles
         read = self._points.amounts.amount(index)
         if read is None:
@@ -72,14 +72,14 @@ class PartReader:
         return None if end is None else (self._points.at(amount.seconds, amount.unit), end)
 
     def goes_in(self, index: int) -> int | None:
-        """Where the `in` of `5 minutes in` ends, or the `into the video`; None where neither stands there."""
+        """Return the end of the `in` of `5 minutes in`, or of `into the video`; None if neither matches."""
         word = self._words.text(index)
         if word in self._language.inside and self._aside(index + 1):
             return index + 1
         return self.recording(index) if word in self._language.inside | self._language.into else None
 
     def amount(self, index: int) -> Read:
-        """An amount as a position, where what stands behind it does not make it the length of something."""
+        """Return an amount as a position, unless the following words make it a length."""
         read = self._points.amounts.amount(index)
         if read is None or read[0].describes or not self.fits(read[0]):
             return None
@@ -90,7 +90,7 @@ class PartReader:
         return self._points.at(read[0].seconds, read[0].unit, kind="amount"), read[1]
 
     def edge(self, index: int) -> Read:
-        """The beginning or the end itself, as an instant."""
+        """Return the beginning or the end as an instant."""
         index += self._words.text(index) in self._language.articles
         word = self._words.text(index)
         if word in self._language.beginnings:
@@ -100,30 +100,30 @@ class PartReader:
         )
 
     def recording(self, index: int) -> int | None:
-        """Where `of the video`, `into the recording`, `in it` ends; None where something else is meant."""
+        """Return the end of `of the video`, `into the recording`, `in it`; None for other objects."""
         if self._words.text(index) not in self._language.of | self._language.inside | self._language.into:
             return None
         index += 1 + (self._words.text(index + 1) in self._language.articles)
         return index + 1 if self._words.text(index) in self._language.recordings else None
 
     def of_another(self, index: int) -> bool:
-        """Whether an `of` says that it is a part of something else."""
+        """Return whether an `of` makes it a part of something other than the stream."""
         return self._words.text(index) in self._language.of and self.recording(index) is None
 
     def fits(self, amount: Amount) -> bool:
-        """Whether so long an amount can be one of this clock: recordings are not days long."""
+        """Return whether an amount is plausible for this clock: recordings are not days long."""
         return self._face.wall or amount.unit < DAY
 
     def _clear(self, index: int) -> bool:
-        """Whether what stands there cannot be what `a second` counts."""
+        """Return whether the word is not something that `a second` may count."""
         return self._aside(index) or self._words.text(index) in self._language.articles
 
     def _over(self, index: int) -> bool:
-        """Whether `the last minute` is over there, and not `the last minute changes`."""
+        """Return whether the phrase ends here: `the last minute`, but not `the last minute changes`."""
         return self._aside(index) or self.recording(index) is not None
 
     def _edge_ends(self, index: int) -> bool:
-        """Whether `the start` is over there, and not `the start line`."""
+        """Return whether the phrase ends here: `the start`, but not `the start line`."""
         word = self._words.text(index)
         related = any(word == words[0] for words in self._language.relations)
         return self._clear(index) or related or word in self._language.of | self._language.conjunction
@@ -148,7 +148,7 @@ class PartReader:
         return Point(start, None, SECOND, "end")
 
     def _middle(self, index: int) -> Read:
-        """`halfway`, `midway through the video`, but not `halfway through the recipe`."""
+        """Match `halfway`, `midway through the video`, but not `halfway through the recipe`."""
         if self._words.text(index) not in self._language.middles:
             return None
         through = self._words.text(index + 1) in self._language.into
@@ -164,7 +164,7 @@ class PartReader:
         return Point(start, shifted(middle, around), SECOND, "part", bare=True)
 
     def _counted(self, index: int, *, article: bool) -> Read:
-        """`first five minutes`, `last third`, `second half`, `12th minute`, but no `last minute change`."""
+        """Match `first five minutes`, `last third`, `second half`, but not `last minute change`."""
         place = self._ordinal(index)
         if place is None:
             return None
@@ -201,7 +201,7 @@ class PartReader:
         return shifted(begin, (place - 1) * seconds), shifted(begin, place * seconds)
 
     def _share(self, place: int, parts: int, after: int) -> tuple[Point, int]:
-        """A half, third or quarter; the last one goes on to the end."""
+        """Return a half, third or quarter. The last one extends to the end."""
         number = parts if place == _LAST else place
         begin, share = self._face.begin, self._length / parts
         end = None if number == parts else shifted(begin, number * share)

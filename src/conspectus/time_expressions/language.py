@@ -1,4 +1,4 @@
-"""Words, numbers and amounts of time in a query, as tables: another language is another table."""
+"""Words, numbers and amounts of time in a query, as tables. Another language is another table."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -20,14 +20,13 @@ SECOND: Final = 1.0
 
 @dataclass(frozen=True, slots=True)
 class Language:
-    """What words mean; all are lower case.
+    """The vocabulary of a language in lower case.
 
-    `singular` are units that, after a number other than one, describe a thing ("a five minute timer").
-    `asides` may follow a phrase that could otherwise go on ("five minutes in, what …"); `lengths` after an
-    amount, and `lasting` before one, say that it is a length and no position. `recordings` are names of what
-    a stream can be, which `begins` and `finishes`. `halves` say after which hour of the day a time is,
-    `sides` on which of an hour ("quarter to nine"). `empties` are words of a question that say nothing to
-    search for.
+    `singular` are units that describe a thing after a number other than one ("a five minute timer"). `asides`
+    may follow a phrase that could otherwise continue ("five minutes in, what …"). `lengths` after an amount,
+    and `lasting` before one, make it a duration instead of a position. `recordings` are names of a stream,
+    which `begins` and `finishes`. `halves` are the hours of the day after which a time is, `sides` the sides
+    of an hour ("quarter to nine"). `empties` are words of a query without content to search for.
     """
 
     numbers: Mapping[str, int]
@@ -83,7 +82,7 @@ def _set(words: str) -> frozenset[str]:
 
 
 def _counted(words: str, first: int = 0, step: int = 1) -> dict[str, int]:
-    """Words that stand for one number after the other; those joined by `/` for the same."""
+    """Map words to consecutive numbers. Words joined by `/` have the same number."""
     return {
         word: first + place * step for place, same in enumerate(words.split()) for word in same.split("/")
     }
@@ -236,12 +235,12 @@ ENGLISH: Final = Language(
         "place get gets up out all part s what's whats let us key main point points"
     ),
 )
-"""Weekday names count from Monday, 0, on; `parts` of a day are seconds from its midnight."""
+"""Weekday names are numbered from Monday, 0. `parts` of a day are in seconds from its midnight."""
 
 
 TokenKind = Literal["date", "clock", "amount", "number", "dash", "word", "mark"]
 MAX_READ: Final = 2_000
-"""Characters of a question that are looked at; what follows is searched for, but holds no times."""
+"""Maximum number of characters that are parsed; times after that are not recognized."""
 
 _TOKEN: Final = re_pattern(
     r"""
@@ -262,7 +261,7 @@ _TOKEN: Final = re_pattern(
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """`text` in lower case, and without `ending`, which are the letters that follow a number at once."""
+    """`text` in lower case without `ending`, the letters directly after a number."""
 
     kind: TokenKind
     text: str
@@ -272,7 +271,7 @@ class Token:
 
 
 class Words:
-    """The tokens of a question; beyond the last one there is nothing, and no fault."""
+    """The tokens of a query. Positions after the last one are empty tokens."""
 
     def __init__(self, question: str) -> None:
         self._tokens: Sequence[Token] = tuple(map(_token, _TOKEN.finditer(question[:MAX_READ])))
@@ -284,24 +283,24 @@ class Words:
         return self._tokens[index]
 
     def kind(self, index: int) -> TokenKind | None:
-        """What stands there."""
+        """Return the type of the token."""
         return self._tokens[index].kind if 0 <= index < len(self._tokens) else None
 
     def text(self, index: int) -> str:
-        """The word, number or mark that stands there."""
+        """Return the word, number or mark of the token."""
         return self._tokens[index].text if 0 <= index < len(self._tokens) else ""
 
     def ending(self, index: int) -> str:
-        """The letters right behind a number."""
+        """Return the letters directly after a number."""
         return self._tokens[index].ending if 0 <= index < len(self._tokens) else ""
 
     def number(self, index: int) -> float | None:
-        """The value of plain digits."""
+        """Return the value of plain digits."""
         plain = self.kind(index) == "number" and not self.ending(index)
         return float(self.text(index)) if plain else None
 
     def over(self, index: int) -> bool:
-        """Whether a sentence, or a part of one, is over before this."""
+        """Return whether a clause or sentence ends before the token."""
         return self.kind(index) in {None, "mark"}
 
 
@@ -323,7 +322,7 @@ _A_FEW: Final = 3
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """`unit` is what it was said in; `describes` that it stands like an adjective (`five minute`)."""
+    """An amount of time. `unit` is the unit in the text; `describes` means attributive (`five minute`)."""
 
     seconds: float
     unit: float
@@ -331,14 +330,14 @@ class Amount:
 
 
 class AmountReader:
-    """Reads them where they stand; every method gives what it read, and where it ends."""
+    """Reads amounts at a token position. Every method returns the value with the position after it."""
 
     def __init__(self, words: Words, language: Language) -> None:
         self._words = words
         self._language = language
 
     def number(self, index: int) -> tuple[float, int] | None:
-        """Digits or number words, with `and a half` behind."""
+        """Read digits or number words, with an optional `and a half`."""
         plain = self._words.number(index)
         read = self._spelt(index) if plain is None else (plain, index + 1)
         if read is None:
@@ -347,7 +346,7 @@ class AmountReader:
         return read if half is None else (read[0] + 0.5, half)
 
     def amount(self, index: int, *, whole: bool = True) -> tuple[Amount, int] | None:
-        """A number and a unit; with `whole` all that follow in smaller units, too."""
+        """Read a number and a unit; with `whole`, also following smaller units."""
         read = self._one(index)
         while read is not None and whole:
             after = read[1] + (self._words.text(read[1]) in self._language.conjunction)
@@ -359,7 +358,7 @@ class AmountReader:
         return read
 
     def one(self, index: int) -> tuple[Amount, int] | None:
-        """A unit without a number, as in `the last minute`; several of them, as in `minutes`, are a few."""
+        """Read a unit without a number, as in `the last minute`. A plural, as in `minutes`, means a few."""
         unit = self.unit(index)
         if unit is None:
             return None
@@ -370,7 +369,7 @@ class AmountReader:
         return Amount(unit if one else _A_FEW * unit, unit), index + 1
 
     def unit(self, index: int) -> float | None:
-        """The seconds of a unit's name."""
+        """Return the seconds of a unit's name."""
         return self._language.units.get(self._words.text(index))
 
     def _one(self, index: int) -> tuple[Amount, int] | None:
@@ -385,7 +384,7 @@ class AmountReader:
         return Amount(float(self._words.text(index)) * unit, unit), index + 1
 
     def _fraction(self, index: int) -> tuple[Amount, int] | None:
-        """`half an hour`, `a quarter of an hour`, `three quarters of an hour`."""
+        """Read `half an hour`, `a quarter of an hour`, `three quarters of an hour`."""
         count, after = self._spelt(index) or (1.0, index)
         parts = self._language.fractions.get(self._words.text(after))
         if parts is None:
@@ -414,14 +413,14 @@ class AmountReader:
         return Amount(number * unit, finer, describes), after
 
     def _half_behind(self, index: int) -> int | None:
-        """Where `and a half` ends."""
+        """Return the position after `and a half`."""
         joined = self._words.text(index) in self._language.conjunction
         article = self._language.numbers.get(self._words.text(index + 1)) == 1
         half = self._language.fractions.get(self._words.text(index + 2)) == 2
         return index + 3 if joined and article and half else None
 
     def _spelt(self, index: int) -> tuple[float, int] | None:
-        """`five`, `twenty-five`, `a hundred`, `a couple of`."""
+        """Read `five`, `twenty-five`, `a hundred`, `a couple of`."""
         numbers = self._language.numbers
         value = numbers.get(self._words.text(index))
         if value is None:
@@ -436,7 +435,7 @@ class AmountReader:
         return float(value), self._past_of(index + 1)
 
     def _past_of(self, index: int) -> int:
-        """Behind the `of` of `a couple of minutes`."""
+        """Return the position after the `of` of `a couple of minutes`."""
         of = self._words.text(index) in self._language.of and self.unit(index + 1) is not None
         return index + of
 

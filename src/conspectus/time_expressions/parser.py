@@ -25,7 +25,7 @@ from conspectus.time_expressions.points import ClockFace, Kind, Point, PointRead
 
 @dataclass(frozen=True, slots=True)
 class TimeRange:
-    """A phrase, tokens [first, last), and its range, where None is open; `day` is the one that it names."""
+    """A phrase, tokens [first, last), with its range (None is open) and the day that it names."""
 
     first: int
     last: int
@@ -36,11 +36,11 @@ class TimeRange:
 
 
 _WIDENING: Final = ((SECOND, 30.0), (MINUTE, 120.0), (HOUR, 1_800.0))
-"""What `around` adds on both sides, by the unit that was said; a day to days."""
+"""The margin of `around` on both sides, by the unit in the text; a day for days."""
 
 
 def bounds(relation: Relation, point: Point) -> tuple[datetime | None, datetime | None]:
-    """What a word before a point makes of it: days and parts are before, in, or after it as a whole."""
+    """Return the range of a preposition with a point. Days and parts count as a whole."""
     match relation:
         case "before":
             return None, point.start
@@ -60,7 +60,7 @@ def bounds(relation: Relation, point: Point) -> tuple[datetime | None, datetime 
 
 
 def shortly(relation: Relation, point: Point) -> tuple[datetime | None, datetime | None]:
-    """Shortly before or after a point: as far as `around` reaches, to both sides together."""
+    """Return the range shortly before or after a point: the margin of `around`."""
     width = 2 * _width(point)
     if relation == "before":
         return shifted(point.start, -width), point.start
@@ -69,7 +69,7 @@ def shortly(relation: Relation, point: Point) -> tuple[datetime | None, datetime
 
 
 def within(point: Point, amount: Amount) -> tuple[datetime, datetime | None]:
-    """To both sides of a point; of its first instant where it is longer than that ("10 minutes of 3 pm")."""
+    """Return the range on both sides of a point, or of its start if it is longer ("10 minutes of 3 pm")."""
     end = point.start if amount.seconds < point.unit else point.end
     return shifted(point.start, -amount.seconds), None if end is None else shifted(end, amount.seconds)
 
@@ -77,7 +77,7 @@ def within(point: Point, amount: Amount) -> tuple[datetime, datetime | None]:
 def next_to(
     point: Point, amount: Amount, *, earlier: bool, all_of_it: bool
 ) -> tuple[datetime, datetime | None]:
-    """The amount before or after a point, or only the instant that is so far from it."""
+    """Return the amount of time before or after a point, or only the instant at that distance."""
     far = shifted(point.start, -amount.seconds if earlier else amount.seconds)
     if not all_of_it:
         return far, shifted(far, amount.unit)
@@ -95,7 +95,7 @@ _Two = tuple[Point, Point, int]
 
 
 class RangeReader:
-    """Reads ranges where they begin, `relation` being the word before them."""
+    """Reads ranges at a token position. `relation` is the preposition before them."""
 
     def __init__(self, words: Words, language: Language, points: PointReader, parts: PartReader) -> None:
         self._words = words
@@ -104,7 +104,7 @@ class RangeReader:
         self._parts = parts
 
     def between(self, index: int, after: int, relation: Relation | None) -> TimeRange | None:
-        """The range that begins at `after`; `index` is where the phrase does."""
+        """Return the range that begins at `after`. `index` is the start of the phrase."""
         if relation not in _RANGED:
             return None
         two = self._units(after, relation) or self._hours(after, relation)
@@ -117,7 +117,7 @@ class RangeReader:
         return TimeRange(index, two[2], start, end, "between", first.day or last.day)
 
     def _meant(self, index: int, two: _Two, relation: Relation | None) -> bool:
-        """Whether it is a range of the stream; amounts may as well say how long something takes."""
+        """Return whether it is a range of the stream: amounts may also be durations."""
         kinds = {two[0].kind, two[1].kind}
         if "amount" not in kinds:
             return relation in {"between", "from"} or two[0].wide is two[1].wide is (kinds == {"day"})
@@ -126,7 +126,7 @@ class RangeReader:
         return relation in {"between", "from"} and not lasting and not goes_on
 
     def _join(self, index: int, relation: Relation | None) -> int | None:
-        """Behind the `to`, `-` or `and` between two points."""
+        """Return the position after the `to`, `-` or `and` between two points."""
         joined = self._words.kind(index) == "dash" or self._words.text(index) in self._language.joins
         both = relation in {"between", "on"} and self._words.text(index) in self._language.conjunction
         return index + 1 if joined or both else None
@@ -149,7 +149,7 @@ class RangeReader:
         return points.at(amount[0].seconds, amount[0].unit, kind="amount"), amount[1]
 
     def _dated(self, index: int) -> Read:
-        """A time of the clock, with its day where one follows."""
+        """Read a clock time with an optional day after it."""
         read = self._points.clock(index)
         if read is None or read[0].of_day is None:
             return read
@@ -160,7 +160,7 @@ class RangeReader:
         return self._points.on(read[0], day[0].day), day[1]
 
     def _units(self, index: int, relation: Relation | None) -> _Two | None:
-        """`3 to 5 minutes`, `minutes 3 and 5`, `3-5 minutes in`: one unit for both."""
+        """Read `3 to 5 minutes`, `minutes 3 and 5`, `3-5 minutes in`: one unit for both."""
         amounts = self._points.amounts
         unit = amounts.unit(index) if self._points.names_unit(index) else None
         first = amounts.number(index + (unit is not None))
@@ -185,7 +185,7 @@ class RangeReader:
         return starts, ends, end if place is None else place
 
     def _hours(self, index: int, relation: Relation | None) -> _Two | None:
-        """`2 to 3pm`, `between 11 and 1 pm`: the first before the second."""
+        """Read `2 to 3pm`, `between 11 and 1 pm`: the first is before the second."""
         hour = self._words.number(index)
         after = None if hour is None else self._join(index + 1, relation)
         last = None if after is None else self._points.clock(after)
@@ -197,7 +197,7 @@ class RangeReader:
 
 
 def _span(first: Point, last: Point) -> tuple[datetime, datetime | None]:
-    """From the earlier to the later; a later one that is a day, a part, or equal is in it whole."""
+    """Return the range from the earlier to the later point. A later day, part or equal point is included."""
     if last.start < first.start:
         first, last = last, first
     whole = last.wide or last.start == first.start
@@ -218,7 +218,7 @@ _ALLOWED: Final[Mapping[Kind, frozenset[Relation]]] = MappingProxyType(
         "end": _BESIDES | {"at"},
     }
 )
-"""Which words before a point make it a time: not `about Monday`, `in 5 minutes`."""
+"""Prepositions that make a point a time: not `about Monday`, `in 5 minutes`."""
 
 _MAX_RELATION_WORDS: Final = 2
 _BESIDE: Final = frozenset({None, "in", "at", "around", "about"})
@@ -228,7 +228,7 @@ _PLAIN: Final[Mapping[Relation, Relation]] = MappingProxyType(
 
 
 class PhraseReader:
-    """Reads phrases where they begin."""
+    """Reads phrases at a token position."""
 
     def __init__(self, words: Words, language: Language, points: PointReader, face: ClockFace) -> None:
         self._words = words
@@ -239,14 +239,14 @@ class PhraseReader:
         self._ranges = RangeReader(words, language, points, self._parts)
 
     def may_begin(self, index: int) -> bool:
-        """Whether a phrase about time can begin there, at a glance."""
+        """Return quickly whether a time phrase may begin at a position."""
         return (
             self._words.kind(index) not in {"word", "mark", "dash"}
             or self._words.text(index) in self._openers
         )
 
     def read(self, index: int) -> TimeRange | None:
-        """The phrase that begins there, with the `of the video` behind it."""
+        """Return the phrase at a position, with an `of the video` after it."""
         soon = self._words.text(index) in self._language.soon
         relation, after = self._relation(index + soon) or (None, index + soon)
         if soon and relation is None:
@@ -271,7 +271,7 @@ class PhraseReader:
         return None
 
     def _related(self, index: int, after: int, relation: Relation) -> TimeRange | None:
-        """A word such as `before`, and a point."""
+        """Read a preposition such as `before`, and a point."""
         hedge = self._language.relations.get((self._words.text(after),))
         hedged = self._words.text(after) in self._language.hedges
         read = self._target(after + hedged, relation)
@@ -287,7 +287,7 @@ class PhraseReader:
         return TimeRange(index, last + onwards, start, end, _PLAIN.get(relation, relation), point.day)
 
     def _onwards(self, index: int) -> bool:
-        """Whether an `on` says that it goes on, and not on which day."""
+        """Return whether an `on` means "onwards", and not a day."""
         return self._words.text(index) in self._language.onwards and self._points.day(index + 1) is None
 
     def _target(self, index: int, relation: Relation) -> Read:
@@ -310,17 +310,17 @@ class PhraseReader:
         return None
 
     def _ours(self, read: tuple[Point, int]) -> bool:
-        """Whether it is a part of the stream, and not of something else."""
+        """Return whether it is a part of the stream, and not of something else."""
         return read[0].kind not in {"part", "stretch", "end", "amount"} or not self._parts.of_another(read[1])
 
     def _marked(self, index: int) -> Read:
-        """`the 12:30 mark`."""
+        """Match `the 12:30 mark`."""
         read = self._points.clock(index + (self._words.text(index) in self._language.articles))
         marked = read is not None and self._words.text(read[1]) in self._language.marks
         return (read[0], read[1] + 1) if read is not None and marked else None
 
     def _alone(self, index: int) -> TimeRange | None:
-        """What is a time without a word before it."""
+        """Read a time without a preposition."""
         readers = (
             self._bare_part,
             self._parts.told,
@@ -343,20 +343,20 @@ class PhraseReader:
         )
 
     def _bare_part(self, index: int) -> Read:
-        """`the first five minutes`, but not `at the last minute`."""
+        """Match `the first five minutes`, but not `at the last minute`."""
         read = self._parts.part(index)
         idiom = self._words.text(index - 1) in self._language.at
         return read if read is not None and read[0].bare and not idiom and self._ours(read) else None
 
     def _bare_day(self, index: int) -> Read:
-        """`yesterday`, but not `about yesterday`."""
+        """Match `yesterday`, but not `about yesterday`."""
         read = self._points.day(index)
         before = self._words.text(index - 1)
         topic = self._language.relations.get((before,)) == "about" or before in self._language.articles
         return read if read is not None and not topic and (read[0].bare or read[0].kind == "dated") else None
 
     def _bare_clock(self, index: int) -> Read:
-        """`minute 12`, `timestamp 12:30`, `1:02:03`, and a question that is nothing but a time."""
+        """Match `minute 12`, `timestamp 12:30`, `1:02:03`, and a query that is nothing but a time."""
         if self._points.amounts.unit(index) == MINUTE:
             return self._points.numbered(index)
         read = self._points.clock(index)
@@ -369,7 +369,7 @@ class PhraseReader:
         return read if exact or named or whole else None
 
     def _beside(self, index: int, after: int, relation: Relation | None) -> TimeRange | None:
-        """`within 2 minutes of 12:30`, `in the minute before noon`, `5 minutes before the end`."""
+        """Match `within 2 minutes of 12:30`, `in the minute before noon`, `5 minutes before the end`."""
         article = self._words.text(after) in self._language.articles
         read = self._amount(after + article, named=article) if relation in _BESIDE else None
         if read is None:
@@ -426,15 +426,15 @@ _BRACKETS: Final = {"()", "[]"}
 
 @dataclass(frozen=True, slots=True)
 class TimeExpression:
-    """A range of a stream, [start, end) where None is open, as a question says it.
+    """A time range [start, end) of a stream that a query names; None is open.
 
     Args:
-        start: its first instant.
-        end: where it is over.
-        phrase: the words that say so.
-        rest: the question without them; empty where that is nothing to search for.
-        relation: how they say it, such as `before` or `between`.
-        unused: what else is said about time, but cannot be true of the same instant.
+        start: the first instant.
+        end: the end, not included.
+        phrase: the words of the time expression.
+        rest: the query without them; empty if no content is left to search for.
+        relation: the preposition, such as `before` or `between`.
+        unused: other time expressions, which contradict the range.
     """
 
     start: datetime | None
@@ -446,18 +446,18 @@ class TimeExpression:
 
 
 def find_time(question: str, face: ClockFace) -> TimeExpression | None:
-    """The range of a stream that a question names, or None: what happened "before the explosion" is no time.
+    """Return the time range that a query names; None if it names none, as "before the explosion".
 
-    The rules, where there is a choice:
+    Ambiguous expressions are resolved by these rules:
 
-    - `12:30` is 12 minutes and 30 seconds of a recording (of one of 12 hours and more hours and minutes, and
-      wherever only the one is in it, that one). On a wall clock it is a time of day in the clock's zone: on
-      the day that is named, else on the last on which the stream has it. Days and `3 pm` are known to wall
-      clocks only. "Monday" is the last one that the stream covers, "today" that of the question.
-    - A point is as wide as what was said: a second, a minute, an hour, a day. "Around" adds 30 seconds, two
-      minutes, half an hour or a day to both sides. "Minute 12" is what the clock shows as 12.
-    - "The last ten minutes" go back from the end of the captions, from now where a wall clock is live.
-    - Ranges that are said together hold together; one that contradicts the first is named in `unused`.
+    - `12:30` in a recording is 12 minutes and 30 seconds. It is 12 hours and 30 minutes in a recording of at
+      least 12 hours, or if only that position exists. On a wall clock it is a time of day in its zone:
+      on the day that is named, else on the last day on which the stream has it. Days and `3 pm` exist on wall
+      clocks only. "Monday" is the last Monday of the stream, "today" the day of the query.
+    - A point has the precision of its text: a second, a minute, an hour or a day. "Around" adds 30 seconds,
+      two minutes, half an hour or a day to both sides. "Minute 12" is what the clock shows as 12.
+    - "The last ten minutes" end with the captions, or now if a wall clock is live.
+    - Several ranges are intersected. A range that contradicts the first one is listed in `unused`.
     """
     words = Words(question)
     found = _phrases(words, face, ENGLISH, None)
@@ -468,7 +468,7 @@ def find_time(question: str, face: ClockFace) -> TimeExpression | None:
 
 
 def described(expression: TimeExpression, face: ClockFace) -> str:
-    """The range for people, with the words that it was read from: `00:12:00 to 00:13:01 (around 12:30)`."""
+    """Return the range for users, with the words it was read from: `00:12:00 to 00:13:01 (around 12:30)`."""
     zone = f" {face.clock.zone}" if face.wall else ""
     unused = f", but not {', '.join(expression.unused)}" if expression.unused else ""
     return f"{_range_shown(expression, face, zone)} ({expression.phrase}{unused})"
@@ -498,7 +498,7 @@ def _phrases(words: Words, face: ClockFace, language: Language, day: date | None
 
 
 def _together(question: str, words: Words, found: Sequence[TimeRange], language: Language) -> TimeExpression:
-    """The ranges that hold together with the first."""
+    """Intersect the ranges with the first one, as far as they overlap."""
     range_, used, unused = found[0], [found[0]], []
     for each in found[1:]:
         start = max(filter(None, (range_.start, each.start)), default=None)
@@ -519,7 +519,7 @@ def _text(question: str, words: Words, found: TimeRange) -> str:
 
 
 def _without(question: str, words: Words, found: Sequence[TimeRange], language: Language) -> str:
-    """The question without the phrases; empty where only words are left that say nothing."""
+    """Return the query without the phrases; empty if only words without content are left."""
     gone = [(words[each.first].start, words[each.last - 1].end) for each in found]
     for before, after in pairwise(found):
         between = [words.text(index) for index in range(before.last, after.first)]

@@ -1,4 +1,4 @@
-"""Points in time on a stream's clock: a time of day, a position, or a day of the calendar."""
+"""Points in time on a stream's clock: a time of day, a position, or a calendar day."""
 
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time, timedelta
@@ -17,15 +17,15 @@ _SILENCE: Final = timedelta(hours=1)
 
 @dataclass(frozen=True, slots=True)
 class ClockFace:
-    """A stream's clock, and from when to when the stream goes.
+    """A stream's clock, and the time range of its captions.
 
     Args:
-        clock: seconds and instants of the stream.
-        wall: whether its times are instants of the calendar, and not seconds of a recording.
-        first: where the captions begin; None without any.
-        last: where the captions end; None without any.
-        now: the instant at which it is asked.
-        live: whether more is to come.
+        clock: converts between seconds and instants of the stream.
+        wall: whether times are calendar instants instead of seconds of a recording.
+        first: the start of the first caption; None without captions.
+        last: the end of the last caption; None without captions.
+        now: the time of the query.
+        live: whether the stream continues.
     """
 
     clock: StreamClock
@@ -37,7 +37,7 @@ class ClockFace:
 
     @property
     def begin(self) -> datetime:
-        """Second 0; the first caption where that is before it, or an hour and more after it."""
+        """Second 0; the first caption if that is earlier, or at least an hour later."""
         origin = self.clock.origin
         if self.first is None:
             return self.now if self.wall and origin == EPOCH else bounded(origin)
@@ -46,7 +46,7 @@ class ClockFace:
 
     @property
     def end(self) -> datetime:
-        """Where the last caption ends, and now where a wall clock is live; never before the beginning."""
+        """The end of the last caption, or the current time of a live wall clock; not before the beginning."""
         known = self.last or self.begin
         if self.live and self.wall:
             known = max(known, self.now)
@@ -54,34 +54,34 @@ class ClockFace:
 
     @property
     def last_day(self) -> date:
-        """The last day, on the clock's own calendar, that the stream covers; today without captions."""
+        """The last calendar day of the stream in the clock's zone; today without captions."""
         return self.local(self.now if self.last is None else self._last_known).date()
 
     def local(self, moment: datetime) -> datetime:
-        """The moment as the clock on the wall shows it."""
+        """Return the instant in the clock's zone."""
         return bounded(moment).astimezone(self.clock.zone)
 
     def of_day(self, day: date, seconds: float, unit: float) -> tuple[datetime, datetime]:
-        """From when to when the clock shows a time of a day, said as exactly as `unit`.
+        """Return the range of a time of day with the precision `unit`.
 
-        A time that a change of the clocks leaves out is as much later; one that comes twice is both.
+        A time that a clock change skips is shifted by it; a time that occurs twice includes both.
         """
         start = self._instant(day, seconds, fold=0)
         last = self._instant(day, seconds + unit - _INSTANT, fold=1)
         return start, max(shifted(last, _INSTANT), shifted(start, min(unit, HOUR)))
 
     def from_universal(self, seconds: float) -> float:
-        """The time of day on this clock when it is another in UTC, as it was where the stream ends."""
+        """Convert a time of day from UTC to this clock, with the offset at the end of the stream."""
         offset = self.local(self.end).utcoffset() or timedelta(0)
         return (seconds + offset.total_seconds()) % DAY
 
     def covers(self, start: datetime, end: datetime) -> bool:
-        """Whether the stream has something of [start, end)."""
+        """Return whether the stream overlaps [start, end)."""
         return self.first is not None and bounded(self.first) < end and start <= self._last_known
 
     @property
     def _last_known(self) -> datetime:
-        """Where it ends; of a live stream that has been silent for an hour, where it last said something."""
+        """Return the end of the stream; after an hour of silence in a live stream, that of the captions."""
         silent = self.last is not None and self.now - self.last > _SILENCE
         return bounded(self.last) if self.last is not None and silent else self.end
 
@@ -91,7 +91,7 @@ class ClockFace:
 
 
 def shifted(moment: datetime, seconds: float) -> datetime:
-    """So many seconds later, but within the calendar."""
+    """Return the instant a number of seconds later, within the range of the calendar."""
     try:
         return bounded(moment + timedelta(seconds=seconds))
     except OverflowError:
@@ -99,7 +99,7 @@ def shifted(moment: datetime, seconds: float) -> datetime:
 
 
 def bounded(moment: datetime) -> datetime:
-    """The moment in UTC, not so near to the ends of the calendar that a zone could pass them."""
+    """Return the instant in UTC, kept away from the limits of the calendar by more than any zone offset."""
     return min(max(moment, _EARLIEST), _LATEST).astimezone(UTC)
 
 
@@ -108,17 +108,17 @@ Kind = Literal["clock", "dated", "amount", "place", "day", "part", "stretch", "e
 
 @dataclass(frozen=True, slots=True)
 class Point:
-    """A time as exactly as it was said: from its first instant to where the next such time begins.
+    """A time with the precision of its text: from its first instant to that of the next such time.
 
     Args:
-        start: its first instant.
-        end: where it is over; None for what goes on to the end of the stream.
-        unit: the seconds of the unit that was said.
-        kind: decides with which words before it this is a time.
-        of_day: the seconds from midnight of a time of day whose day was not said.
-        day: the day that was said.
-        bare: whether it needs no word before it.
-        weekly: whether the day was that of a week.
+        start: the first instant.
+        end: the end; None if it extends to the end of the stream.
+        unit: the precision in seconds.
+        kind: decides which prepositions make it a time expression.
+        of_day: seconds from midnight, for a time of day without a day.
+        day: the day in the text.
+        bare: whether it needs no preposition.
+        weekly: whether the day is a weekday.
     """
 
     start: datetime
@@ -132,7 +132,7 @@ class Point:
 
     @property
     def wide(self) -> bool:
-        """Whether it is a stretch, so that what is before or after it is so as a whole."""
+        """Return whether it is a period, so that "before" and "after" refer to all of it."""
         return self.kind in {"day", "part", "stretch", "end"}
 
 
@@ -140,7 +140,7 @@ Read = tuple[Point, int] | None
 
 
 class PointReader:
-    """Reads times of the clock, places and days where they stand; `day` is that of times without one."""
+    """Reads clock times, positions and days at a token position. `day` is the default day."""
 
     def __init__(self, words: Words, language: Language, face: ClockFace, day: date | None) -> None:
         self._words = words
@@ -152,7 +152,7 @@ class PointReader:
         self.amounts = AmountReader(words, language)
 
     def clock(self, index: int) -> Read:
-        """A time of the clock; where the clock is on a wall a time of day, else one of the recording."""
+        """Read a clock time: a time of day on a wall clock, else a position in the recording."""
         index += self._words.text(index) in self._language.positions
         if self._words.kind(index) == "date":
             return self._instant(index)
@@ -164,7 +164,7 @@ class PointReader:
         return self.at(seconds, unit, kind="clock", start=self._face.clock.origin), index + 1
 
     def numbered(self, index: int) -> Read:
-        """`minute 12`, `second 45`, `hour 2`: as the clock shows them."""
+        """Read `minute 12`, `second 45`, `hour 2`, as the clock shows them."""
         unit = self.amounts.unit(index)
         if unit is None or unit > HOUR or not self.names_unit(index):
             return None
@@ -174,7 +174,7 @@ class PointReader:
         return self.clock(index + 1) if unit == MINUTE else None
 
     def names_unit(self, index: int) -> bool:
-        """Whether a unit stands there that the number behind it counts: not in `5 minutes 1`, nor by `s`."""
+        """Return whether a unit is counted by the number after it: not in `5 minutes 1`, and not `s`."""
         behind = self._words.kind(index - 1) in {"number", "amount"}
         before = self._words.text(index - 1) in self._language.numbers
         return len(self._words.text(index)) > 1 and not behind and not before
@@ -182,12 +182,12 @@ class PointReader:
     def at(
         self, seconds: float, unit: float, *, kind: Kind = "place", start: datetime | None = None
     ) -> Point:
-        """So many seconds from the start, or from the beginning of the stream."""
+        """Return the point a number of seconds after the beginning of the stream."""
         begins = shifted(bounded(self._face.begin if start is None else start), seconds)
         return Point(begins, shifted(begins, unit), unit, kind)
 
     def day(self, index: int) -> Read:
-        """A day, with a time of it where one follows at once."""
+        """Read a day, with an optional time of day after it."""
         read = self._days.day(index)
         if read is None:
             return None
@@ -203,12 +203,12 @@ class PointReader:
         return Point(start, end, DAY, "day", day=named, bare=day.bare, weekly=day.weekly), after
 
     def on(self, point: Point, day: date) -> Point:
-        """The same time of day on a day."""
+        """Return the same time of day on a day."""
         start, end = self._face.of_day(day, point.of_day or 0.0, point.unit)
         return replace(point, start=start, end=end, kind="dated", of_day=None, day=day)
 
     def spread(self, first: Point, last: Point) -> tuple[Point, Point]:
-        """Two times of day of which not both have a day: the second follows the first within one."""
+        """Resolve two times of day, one of them without a day: the second is within a day after the first."""
         if first.of_day is None and last.of_day is None:
             backwards = first.weekly and last.weekly and last.start < first.start
             return first, self._week_later(last) if backwards else last
@@ -229,12 +229,12 @@ class PointReader:
         return replace(point, start=shifted(point.start, 7 * DAY), end=end)
 
     def of_day(self, seconds: float, unit: float) -> Point:
-        """A time of day, on the day that was said, else the last one on which the stream has it."""
+        """Return a time of day on the given day, else on the last day on which the stream has it."""
         start, end = self._face.of_day(self._day_of(seconds, unit), seconds, unit)
         return Point(start, end, unit, "clock", of_day=seconds)
 
     def half_day(self, index: int) -> tuple[int, int] | None:
-        """After which hour `am`, `p.m.` and `in the evening` say that it is, and where that ends."""
+        """Return the hour after which `am` or `in the evening` places a time, and the next position."""
         ending = self._language.meridiems.get(self._words.ending(index - 1))
         if ending is not None:
             return ending, index
@@ -274,7 +274,7 @@ class PointReader:
         return (self._of_either_half(hour * HOUR, HOUR), index + 2) if full and hour in range(24) else None
 
     def _beside_hour(self, index: int) -> Read:
-        """`half past eight`, `a quarter to nine in the evening`."""
+        """Read `half past eight`, `a quarter to nine in the evening`."""
         index += self._language.numbers.get(self._words.text(index)) == 1
         parts = self._language.fractions.get(self._words.text(index))
         side = self._language.sides.get(self._words.text(index + 1))
@@ -288,14 +288,14 @@ class PointReader:
         return self._of_either_half(seconds, MINUTE), read[1]
 
     def _hour_within(self, part: tuple[float, float], index: int) -> Read:
-        """The `3` of `this afternoon at 3`; nothing where it may be either half of the day."""
+        """Read the `3` of `this afternoon at 3`; None if it may be in either half of the day."""
         hour = self._words.number(index)
         hours = [] if hour not in _TWELVE else [hour * HOUR + half for half in (0, _HALF_A_DAY, DAY)]
         inside = [each for each in hours if part[0] <= each < part[1]]
         return (self.of_day(inside[0], HOUR), index + 1) if len(inside) == 1 else None
 
     def _of_either_half(self, seconds: float, unit: float) -> Point:
-        """In the afternoon where the stream has only that."""
+        """Prefer the afternoon if only that is in the stream."""
         early = self.of_day(seconds, unit)
         late = self.of_day(seconds % _HALF_A_DAY + _HALF_A_DAY, unit)
         only_late = self._covers(late) and not self._covers(early)
@@ -337,17 +337,17 @@ _TWELVE: Final = frozenset(map(float, range(1, 13)))
 
 
 def _since(hour: int, seconds: float) -> float:
-    """The first time that is so on a clock of twelve hours, from that hour of the day on."""
+    """Return the next occurrence of a time of a twelve-hour clock after that hour of the day."""
     early = seconds % _HALF_A_DAY
     halves = max(0, -((early - hour * HOUR) // _HALF_A_DAY))
     return (early + halves * _HALF_A_DAY) % DAY
 
 
 def _hours_first(words: Words, face: ClockFace) -> bool:
-    """Whether `12:30` is 12 hours and 30 minutes on the clock of a recording.
+    """Return whether `12:30` is 12 hours and 30 minutes on the clock of a recording.
 
-    It is in one of 12 hours and more, else 12 minutes and 30 seconds; but where that is not in the recording
-    and the other is, it is the other.
+    It is for recordings of at least 12 hours, and if only that position is in the recording; otherwise it is
+    12 minutes and 30 seconds.
     """
     said = [
         words[i].text for i in range(len(words)) if words[i].kind == "clock" and words[i].text.count(":") == 1
@@ -364,7 +364,7 @@ def _hours_first(words: Words, face: ClockFace) -> bool:
 
 
 def _clock_parts(text: str, *, hours_first: bool) -> tuple[float, float]:
-    """The seconds that a time of the clock stands for, and the unit of its last part."""
+    """Return the seconds of a clock time, and the unit of its last part."""
     parts = [float(part.replace(",", ".")) for part in text.split(":")]
     if len(parts) == 3:
         return parts[0] * HOUR + parts[1] * MINUTE + parts[2], SECOND
@@ -381,8 +381,8 @@ _MAX_YEARS_BACK: Final = 8
 class Day:
     """A day, or a part of one, in seconds from its midnight.
 
-    `bare` is one that needs no word before it; of an `unnamed` one only the part was said (`the morning`);
-    a `weekly` one is a day of the week.
+    `bare` days need no preposition; of an `unnamed` one only the part was given (`the morning`); a `weekly`
+    one is a weekday.
     """
 
     day: date
@@ -393,7 +393,7 @@ class Day:
 
 
 class DayReader:
-    """Reads them where they stand, on a stream's own calendar; a recording has none."""
+    """Reads days at a token position, in the stream's zone. A recording has none."""
 
     def __init__(self, words: Words, language: Language, face: ClockFace) -> None:
         self._words = words
@@ -401,7 +401,7 @@ class DayReader:
         self._face = face
 
     def day(self, index: int) -> tuple[Day, int] | None:
-        """The day that begins there."""
+        """Return the day at a position."""
         if not self._face.wall or self._words.kind(index) in {None, "dash", "clock", "amount"}:
             return None
         read = (
@@ -425,7 +425,7 @@ class DayReader:
         return Day(day, self._language.parts.get(word, _WHOLE), bare=True), index + 1
 
     def _this_part(self, index: int) -> tuple[Day, int] | None:
-        """`this morning`, `last night`, `the evening of 7 July`, and `the morning` of the last day."""
+        """Read `this morning`, `last night`, `the evening of 7 July`, and `the morning` of the last day."""
         first, second = self._words.text(index), self._words.text(index + 1)
         part = self._language.parts.get(second)
         if part is None or second in self._language.days:
@@ -461,7 +461,7 @@ class DayReader:
         return None if found is None else (Day(found), index + 1)
 
     def _dated(self, index: int) -> tuple[Day, int] | None:
-        """`5 March`, `the 5th of March`, `March 5th, 2026`; without a year the last such day."""
+        """Read `5 March`, `the 5th of March`, `March 5th, 2026`; without a year, the last such day."""
         index += self._words.text(index) in self._language.articles
         month = self._language.months.get(self._words.text(index))
         if month is not None:

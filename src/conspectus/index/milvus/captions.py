@@ -1,4 +1,4 @@
-"""A collection of captions in Milvus, with the columns that programs of video contexts share."""
+"""A Milvus collection of captions in the column layout of a video context."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,9 +14,9 @@ from conspectus.errors import InvalidInput, TooLarge
 from conspectus.index.milvus.connection import MAX_RESULTS, MAX_TEXT_LENGTH, MilvusServer, Row
 
 COLUMNS: Final = ("stream_id", "chunk_idx", "start_time", "end_time")
-"""The metadata that have a column each."""
+"""Metadata fields with a column of their own."""
 METADATA: Final = "metadata_json"
-"""All metadata as they were given, where a collection has a column or dynamic fields for it."""
+"""The column or dynamic field for all metadata as they were given, if the collection has one."""
 CREATED: Final = "created_at"
 MAX_WORD_LENGTH: Final = 64
 AT_ONCE: Final = 500
@@ -25,7 +25,7 @@ _NEEDED: Final = frozenset({"id", "text", "embedding", *COLUMNS})
 
 @dataclass(frozen=True, slots=True)
 class StoredCaption:
-    """A caption as it is in Milvus; `embedding` is None where it has none or it was not asked for."""
+    """A stored caption. `embedding` is None if it has none or it was not requested."""
 
     id: str
     text: str
@@ -35,7 +35,7 @@ class StoredCaption:
 
 
 class MilvusCaptions:
-    """Reads and writes captions. The first write makes the collection, if there is none."""
+    """Reads and writes captions. The first write creates the collection."""
 
     def __init__(self, server: MilvusServer, name: str, dimensions: int) -> None:
         self._server = server
@@ -48,7 +48,7 @@ class MilvusCaptions:
         metadatas: Sequence[Mapping[str, Any]],
         embeddings: Sequence[Sequence[float] | None],
     ) -> list[str]:
-        """Store captions; the ids in the order given. Raises InvalidInput before anything is written."""
+        """Store captions and return their ids in order. Raises InvalidInput before anything is written."""
         there = await self._extra_fields()
         extra = {METADATA, CREATED} if there is None else there
         rows = [self._row(*each, extra) for each in zip(texts, metadatas, embeddings, strict=True)]
@@ -59,12 +59,12 @@ class MilvusCaptions:
         return [str(each["id"]) for each in rows]
 
     async def get(self, id: str) -> StoredCaption | None:
-        """The caption of that id, with its embedding; None where there is none."""
+        """Return the caption with its embedding; None if it does not exist."""
         found = await self._with_id(id)
         return _stored(found[0]) if found else None
 
     async def all(self, stream: str | None = None) -> list[StoredCaption]:
-        """All captions, or those of a stream, in any order."""
+        """Return all captions, or those of a stream, in any order."""
         if await self._extra_fields() is None:
             return []
         return [_stored(each) for each in await self._server.iterated(self._name, _of(stream), ["*"])]
@@ -72,7 +72,7 @@ class MilvusCaptions:
     async def search(
         self, vector: Sequence[float], limit: int, stream: str | None = None
     ) -> list[tuple[StoredCaption, float]]:
-        """The captions nearest to a vector with their cosines, also those that have no embedding."""
+        """Return the captions most similar to a vector with cosines, then those without an embedding."""
         self._require_size(vector)
         if await self._extra_fields() is None:
             return []
@@ -86,21 +86,21 @@ class MilvusCaptions:
         return [(_stored(each), float(each["distance"])) for each in found]
 
     async def embed(self, id: str, vector: Sequence[float]) -> bool:
-        """Give a caption an embedding; whether it is there."""
+        """Set the embedding of a caption. Returns whether the caption exists."""
         self._require_size(vector)
         found = await self._with_id(id)
         await self._server.upsert(self._name, [{**each, "embedding": list(vector)} for each in found])
         return bool(found)
 
     async def delete(self, id: str) -> bool:
-        """Delete a caption; whether there was one."""
+        """Delete a caption. Returns whether it existed."""
         there = bool(await self._with_id(id))
         if there:
             await self._server.delete(self._name, _called(id))
         return there
 
     async def clear(self, stream: str | None = None) -> int:
-        """Delete all captions, or those of a stream, and say how many."""
+        """Delete all captions, or those of a stream. Returns their number."""
         if await self._extra_fields() is None:
             return 0
         count = len(await self._server.iterated(self._name, _of(stream), ["id"]))
@@ -108,13 +108,13 @@ class MilvusCaptions:
         return count
 
     async def close(self) -> None:
-        """Let go of the connection."""
+        """Close the connection."""
         await self._server.close()
 
     async def _extra_fields(self) -> set[str] | None:
-        """Those of METADATA and CREATED that the collection has; None if there is no collection.
+        """Return those of METADATA and CREATED that the collection has; None without a collection.
 
-        Raises InvalidInput for a collection without captions, or with vectors of another size.
+        Raises InvalidInput if it is not a collection of captions, or has vectors of another size.
         """
         description = await self._server.described(self._name)
         if description is None:
@@ -195,7 +195,7 @@ def _called(id: str) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A text as a literal in an expression, from which nothing in it leads out."""
+    """Return a text as a string literal of an expression, escaped."""
     return json.dumps(text.encode("utf-8", "replace").decode(), ensure_ascii=False)
 
 

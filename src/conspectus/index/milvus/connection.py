@@ -1,4 +1,4 @@
-"""Connections to a Milvus server: collections, partitions, and the lock that orders writers."""
+"""Connections to a Milvus server: collections, aliases, rows, and the lock that orders writers."""
 
 import asyncio
 import fcntl
@@ -25,26 +25,26 @@ Query: TypeAlias = Mapping[str, object]
 _Result = TypeVar("_Result")
 
 MAX_RESULTS = 16_384
-"""Milvus answers no query with more rows."""
+"""Maximum number of rows of a Milvus response."""
 MAX_TEXT_LENGTH = 65_535
-"""The most bytes that a text of a row may have in Milvus."""
+"""Maximum number of bytes of a text field in Milvus."""
 MAX_BYTES = 8_000_000
-"""About as many bytes are sent at once; the default limit of Milvus is 64 MB."""
+"""Approximate bytes per request; the default message limit of Milvus is 64 MB."""
 LITE = ".db"
 PARTITIONS = 16
-"""So many a collection with a partition key has; its keys are spread over them by hash."""
+"""Number of partitions of a collection with a partition key. Keys are hashed to them."""
 _SCHEMES = ("http", "https", "tcp", "unix")
 _GONE, _NOT_LOADED = (100, 1600), 101
 _AWAY = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED, grpc.StatusCode.CANCELLED)
 _PASSING = (8, 103, 401, 503, 901, 902, 905)
-"""Messages of a cluster about rate limits, and while shards or nodes of it are replaced."""
+"""Messages of a cluster that is rate limited, or replaces shards or nodes. Such a call can be retried."""
 _REFUSED = (grpc.StatusCode.UNAUTHENTICATED, grpc.StatusCode.PERMISSION_DENIED)
 _MAX_REASON_LENGTH = 300
 _CLOSED = "closed channel"
 _DROPPED = "WAL already closed"
 """The message of Milvus Lite when a collection is dropped during a write."""
 _UNTIL_DROPPED = (0.0, 0.1, 0.2, 0.4, 0.8, 1.6)
-"""Seconds between the attempts to drop a collection that something else has its hands on."""
+"""Seconds between attempts to drop a collection that is in use."""
 _OWN_CONNECTION = {
     "grpc.use_local_subchannel_pool": 1,
     "grpc.max_reconnect_backoff_ms": 1_000,
@@ -104,7 +104,7 @@ class MilvusServer:
         return list(await self._call("list_collections"))
 
     async def described(self, name: str) -> Row | None:
-        """Milvus's description of a collection; None if there is none of that name."""
+        """Return Milvus's description of a collection; None if it does not exist."""
         if not await self._call("has_collection", collection_name=name):
             return None
         try:
@@ -114,12 +114,12 @@ class MilvusServer:
         return found
 
     async def create(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
-        """Make a collection and load it. Nothing happens if it is there."""
+        """Create a collection and load it, unless it exists."""
         if not await self._call("has_collection", collection_name=name):
             await _to_its_end(self._made(name, schema, indexes))
 
     async def meaning(self, alias: str) -> str | None:
-        """The collection of an alias; None if there is no such alias."""
+        """Return the collection of an alias; None if the alias does not exist."""
         try:
             found = await self._call("describe_alias", alias=alias)
         except IndexReplaced:
@@ -134,14 +134,14 @@ class MilvusServer:
                 await self._call("drop_alias", alias=alias)
             return
         if not known:
-            # Another may make it first; then it is there to be altered.
+            # Another process may create the alias first; then it can be altered.
             with suppress(StorageError):
                 await self._call("create_alias", collection_name=name, alias=alias)
                 return
         await self._call("alter_alias", collection_name=name, alias=alias)
 
     async def drop(self, name: str) -> None:
-        """Delete a collection with all its data. Nothing happens if there is none."""
+        """Drop a collection with all its data, if it exists."""
         for pause in _UNTIL_DROPPED:
             try:
                 await self._call("drop_collection", collection_name=name)
@@ -149,27 +149,27 @@ class MilvusServer:
             except StorageBusy:
                 raise
             except StorageError:
-                # Milvus Lite fails where another drops it at the same moment, or still writes to it.
+                # Milvus Lite fails if another thread drops it at the same time, or still writes to it.
                 if not await self._call("has_collection", collection_name=name):
                     return
                 await asyncio.sleep(pause)
         await self._call("drop_collection", collection_name=name)
 
     async def upsert(self, name: str, rows: Sequence[Row]) -> None:
-        """Add rows, or replace those of the same key."""
+        """Insert rows, or replace those with the same key."""
         if rows:
             await self._call("upsert", collection_name=name, data=list(rows))
 
     async def delete(self, name: str, where: str) -> None:
-        """Delete the rows that an expression of ours selects."""
+        """Delete the rows that an expression selects."""
         await self._call("delete", collection_name=name, filter=where)
 
     async def flush(self, name: str) -> None:
-        """Have the server write down and index what it holds in memory."""
+        """Have the server persist and index what it holds in memory."""
         await self._call("flush", collection_name=name)
 
     async def query(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
-        """The rows that an expression selects, at most `MAX_RESULTS`."""
+        """Return the rows that an expression selects, at most `MAX_RESULTS`."""
         found = await self._call(
             "query",
             collection_name=name,
@@ -183,7 +183,7 @@ class MilvusServer:
     async def every(
         self, name: str, where: str, fields: Sequence[str], *, along: str, span: tuple[int, int]
     ) -> list[Row]:
-        """All rows that an expression selects, however many: by halves of the range of a column."""
+        """Return all rows that an expression selects, by halving the range of a column while it is full."""
         first, end = span
         rows = await self.query(name, f"({where}) and {along} >= {first} and {along} < {end}", fields)
         if len(rows) < self.longest_list or end - first < 2:
@@ -193,16 +193,16 @@ class MilvusServer:
         return below + await self.every(name, where, fields, along=along, span=(middle, end))
 
     async def iterated(self, name: str, where: str, fields: Sequence[str]) -> list[Row]:
-        """All rows that an expression selects, however many, in any order."""
+        """Return all rows that an expression selects, in any order."""
         return await _to_its_end(asyncio.to_thread(self._iterated, name, where, list(fields)))
 
     async def search(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[Row]:
-        """The nearest rows that an expression selects, each with its `distance`; `query` says to what."""
+        """Return the nearest rows that an expression selects, each with its `distance`."""
         [found] = await self.searches(name, where, fields, query)
         return found
 
     async def searches(self, name: str, where: str, fields: Sequence[str], query: Query) -> list[list[Row]]:
-        """The same for each of several vectors."""
+        """Search once for each of several vectors, in one request."""
         found = await self._call(
             "search",
             collection_name=name,
@@ -214,7 +214,7 @@ class MilvusServer:
         return [[{**hit["entity"], "distance": hit["distance"]} for hit in each] for each in found]
 
     async def count(self, name: str, where: str) -> int:
-        """How many rows an expression selects."""
+        """Count the rows that an expression selects."""
         found = await self._call(
             "query",
             collection_name=name,
@@ -225,7 +225,7 @@ class MilvusServer:
         return int(found[0]["count(*)"])
 
     async def close(self) -> None:
-        """Let go of the connection; Milvus Lite of its file. A later call connects again."""
+        """Close the connection, and the file of Milvus Lite. A later call connects again."""
         await asyncio.to_thread(self._disconnect)
 
     async def _made(self, name: str, schema: CollectionSchema, indexes: IndexParams) -> None:
@@ -233,7 +233,7 @@ class MilvusServer:
         has_key = any(field.is_partition_key for field in schema.fields)
         options = {"num_partitions": PARTITIONS if has_key else None, "consistency_level": "Strong"}
         await self._call("create_collection", **here, schema=schema, **options)
-        # The client would wait half a second for the index, but there are no rows yet that it could lack.
+        # The client would wait half a second for the index of a collection that has no rows yet.
         await self._call("create_index", **here, index_params=indexes, sync=False)
         await self._call("load_collection", **here)
 
@@ -270,7 +270,7 @@ class MilvusServer:
         return rows
 
     def _is_worth_another(self, fault: Exception) -> bool:
-        """Whether a new connection may do: another thread closed ours, or the server of a file is gone."""
+        """Return whether a new connection may help: this one was closed, or the server of a file exited."""
         was_closed = isinstance(fault, ValueError) or _CLOSED in _reason(fault)
         return was_closed or (self.folder is not None and _is_away(fault))
 
@@ -297,7 +297,7 @@ class MilvusServer:
             raise self._translated(fault) from fault
 
     def _disconnect(self, client: MilvusClient | None = None) -> None:
-        """Let go of the connection, or of this one if it is still in use: a broken one may never mend."""
+        """Close the connection (or only this one, if it is still in use); a broken one may never recover."""
         with self._connecting:
             if self._client is None or client not in (None, self._client):
                 return
@@ -328,7 +328,7 @@ class MilvusServer:
 
 
 async def _to_its_end(work: Coroutine[Any, Any, _Result]) -> _Result:
-    """Even when cancelled, so that the lock is not released during a write."""
+    """Await a write to its end even when cancelled, so that the lock is not released during it."""
     running = asyncio.ensure_future(work)
     try:
         return await asyncio.shield(running)
@@ -358,7 +358,7 @@ def _is_locked(path: Path) -> bool:
 
 
 def _code(fault: Exception) -> object:
-    # Why it could not connect, the client tells in the cause alone.
+    # The reason of a failed connection is only in the cause.
     rpc = fault if isinstance(fault, grpc.Call) else fault.__cause__
     if isinstance(rpc, grpc.Call):
         return rpc.code()
@@ -366,7 +366,7 @@ def _code(fault: Exception) -> object:
 
 
 def _is_away(fault: Exception) -> bool:
-    """Whether there was no response at all, or another thread closed the channel."""
+    """Return whether the server did not respond at all, or another thread closed the channel."""
     if isinstance(fault, ValueError) or _code(fault) in _AWAY:
         return True
     reason = _reason(fault)
@@ -380,14 +380,14 @@ def _reason(fault: Exception) -> str:
 
 Work: TypeAlias = Literal["write", "build"]
 Turn: TypeAlias = Callable[[Work], AbstractAsyncContextManager[Lock]]
-"""Whether this process has the lock for a kind of work, until the block ends or the lock is lost."""
+"""Returns whether this process holds the lock of a kind of work, until the block ends or the lock is lost."""
 
 _FIRST_WAIT, _MAX_WAIT_SECONDS = 0.02, 0.25
 
 
 @asynccontextmanager
 async def my_turn(turn: Turn, work: Work) -> AsyncIterator[Lock]:
-    """Wait for the lock, and hold it for the block."""
+    """Wait for the lock, and hold it during the block."""
     pause = _FIRST_WAIT
     while True:
         async with turn(work) as hold:
@@ -402,14 +402,14 @@ _WORTH_NAMING = 2 * PARTITIONS
 
 
 def tenant(source: object) -> str:
-    """The tenant of a row: its source, in letters that mean nothing in an expression."""
+    """Return the tenant of a row: a hash of its source, in characters that need no escaping."""
     return hashlib.blake2b(str(source).encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
 
 
 def within(where: Filter) -> str | None:
-    """An expression that is true for all rows that match the filter; None if they may be in any partition.
+    """Return an expression for the tenants of all rows that match the filter; None if there are too many.
 
-    With more sources every partition would have to be searched anyway.
+    With more sources, every partition would be searched anyway.
     """
     sources = _sources(where)
     if sources is None or not 0 < len(sources) <= _WORTH_NAMING:
@@ -419,7 +419,7 @@ def within(where: Filter) -> str | None:
 
 
 def _sources(where: Filter) -> frozenset[str] | None:
-    """The sources outside of which a filter leaves nothing; None where it does not bound them."""
+    """Return the sources that a filter restricts rows to; None if it does not restrict them."""
     match where:
         case Eq("source", str(value)):
             return frozenset({value})

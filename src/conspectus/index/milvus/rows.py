@@ -1,4 +1,4 @@
-"""Rows of the Milvus index: chunks with terms and sparse weights, and filters as expressions."""
+"""Rows of the Milvus index: chunks with terms and sparse weights, and filters compiled to expressions."""
 
 import hashlib
 import json
@@ -47,27 +47,27 @@ _EXACT_UP_TO = 500
 
 
 def dimension(term: str) -> int:
-    """The number of a term; that two of a million share one happens to one term in 4,000."""
+    """Return the sparse dimension of a term. Of a million terms, one in 4,000 shares its dimension."""
     digest = hashlib.blake2b(term.encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return 1 + int.from_bytes(digest, "little") % (DIMENSIONS - 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """BM25's numbers and the mean length that the stored weights were made with."""
+    """Parameters of BM25, and the mean chunk length that the stored weights were computed with."""
 
     bm25: Bm25
     average: float
 
     def encoded(self, counts: Mapping[int, int], length: int) -> dict[str, Any]:
-        """The columns with the counts of a row; a row without terms has one that no query has."""
+        """Return the columns for the term counts of a row. A row without terms gets one that no query has."""
         norm = self._norm(float(length))
         terms = {number: float(np.float32(count / (count + norm))) for number, count in counts.items()}
         large = {str(number): count for number, count in counts.items() if count > _EXACT_UP_TO}
         return {"terms": terms or {_NO_TERM: 1.0}, "large": large}
 
     def counts(self, rows: Sequence[Mapping[str, Any]], number: int) -> Floats:
-        """How often a term occurs in each of the rows."""
+        """Return the count of a term in each of the rows."""
         weights = np.array([row["terms"].get(number, 0.0) for row in rows], np.float64)
         norms = np.array([self._norm(float(row["length"])) for row in rows], np.float64)
         counts = np.rint(norms * weights / (1.0 - np.minimum(weights, 0.999_999)))
@@ -76,7 +76,7 @@ class Weights:
         return np.asarray(counts, np.float64)
 
     def slack(self, average: float) -> float:
-        """By how much an exact score can at most exceed one made with the fixed mean length."""
+        """Return the largest ratio of an exact score to one computed with the stored mean length."""
         return max(1.0, average / self.average) * (1.0 + 1e-5)
 
     def _norm(self, length: float) -> float:
@@ -84,11 +84,11 @@ class Weights:
 
 
 MAX_FACTS = 3_500
-"""Milvus accepts arrays of at most 4,096 elements, and texts of the bytes that so many facts need."""
+"""Milvus accepts arrays of at most 4,096 elements; text fields are sized for as many facts."""
 MAX_VALUE_LENGTH = 10_000
-"""Characters, or bits of a number, of a value that can be kept for ranges."""
+"""Maximum characters of a text, or bits of a number, of which ranges can be searched."""
 MAX_NAME_LENGTH = 1_000
-"""Bytes of a text in a column of its own."""
+"""Maximum bytes of a text in a column of its own."""
 ABSENT: Final = -(2**62)
 MAX_NUMBER: Final = 2**62
 
@@ -104,7 +104,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All facts of a row. An `odd` row has more, or others, than Milvus can hold: it is looked at here."""
+    """All facts of a row. If `odd`, the facts do not fit into Milvus, and filters are evaluated here."""
 
     numbers: tuple[int, ...]
     values: tuple[Value, ...]
@@ -112,17 +112,17 @@ class Facts:
 
 
 def fact_word(number: int) -> str:
-    """A fact as a word of a fixed number of letters."""
+    """Return a fact as a word of fixed length."""
     return f"{number:016x}"
 
 
 def path_key(field: Field) -> str:
-    """A path as text of one length."""
+    """Return a path as text of fixed length."""
     return hashlib.blake2b(path_name(field).encode(), digest_size=16).hexdigest()
 
 
 def facts_of(row: Row) -> Facts:
-    """The facts of a row's metadata, and of those of its names that spell instants."""
+    """Return the facts of a row's metadata, and of its names that spell instants."""
     numbers: dict[int, None] = {}
     values: dict[int, Value] = {}
     odd = False
@@ -136,12 +136,12 @@ def facts_of(row: Row) -> Facts:
 
 
 def hexed(text: str) -> str:
-    """A text in letters that mean nothing in an expression and sort as its code points do."""
+    """Return a text in hexadecimal, which needs no escaping and sorts by code points."""
     return "=" + text.encode("utf-8", "surrogatepass").hex()
 
 
 def is_odd(row: Row) -> bool:
-    """Whether a column of its own cannot hold a field."""
+    """Return whether a field does not fit into its column."""
     named = (row[name] for name in TEXTS)
     numbers = (row[name] for name in ("sequence", "position"))
     return any(isinstance(text, str) and len(hexed(text)) > 2 * MAX_NAME_LENGTH for text in named) or any(
@@ -150,7 +150,7 @@ def is_odd(row: Row) -> bool:
 
 
 def _add(field: Field, value: object, numbers: dict[int, None], values: dict[int, Value]) -> bool:
-    """Whether the value is beyond what can be kept."""
+    """Add a value. Returns whether it exceeds what can be stored."""
     if (moment := spelled_moment(value)) is not None:
         numbers[is_moment(field, moment)] = None
     if isinstance(value, int) and value.bit_length() > MAX_VALUE_LENGTH:
@@ -172,7 +172,7 @@ _CAPACITY = 4_096
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A chunk ready to be sent, and what the statistics must know of it."""
+    """A chunk ready to be sent, and its contribution to the statistics."""
 
     words: dict[str, Any]
     vector: dict[str, Any] | None
@@ -183,7 +183,7 @@ class Prepared:
 
 
 class Preparing:
-    """Makes rows of one version; the facts of a document are worked out once for its chunks."""
+    """Prepares rows of one version. Facts of a document are computed once for all its chunks."""
 
     def __init__(self, analyse: Analyse, weights: Weights, version: int, *, facts_as_text: bool) -> None:
         self._facts_as_text = facts_as_text
@@ -194,7 +194,7 @@ class Preparing:
         self._facts = Facts((), (), odd=False)
 
     def prepared(self, chunk: IndexedChunk) -> Prepared:
-        """The rows of a chunk."""
+        """Return the rows of a chunk."""
         row = chunk.row()
         if chunk.document is not self._document:
             self._document, self._facts = chunk.document, facts_of(row)
@@ -242,7 +242,7 @@ def key_of(chunk: int, version: int) -> str:
 
 
 def words_layout(*, facts_as_text: bool) -> tuple[CollectionSchema, IndexParams]:
-    """Fields and indexes of the collection of terms."""
+    """Return the fields and indexes of the collection of terms."""
     fields = [
         FieldSchema("length", DataType.INT64),
         FieldSchema("large", DataType.JSON),
@@ -256,7 +256,7 @@ def words_layout(*, facts_as_text: bool) -> tuple[CollectionSchema, IndexParams]
 
 
 def vectors_layout(dimensions: int, *, lite: bool) -> tuple[CollectionSchema, IndexParams]:
-    """Fields and indexes of the collection of vectors; Milvus Lite looks at every vector."""
+    """Return the fields and indexes of the collection of vectors. Milvus Lite scans them."""
     vector = FieldSchema("vector", DataType.FLOAT_VECTOR, dim=dimensions)
     indexes = MilvusClient.prepare_index_params()
     indexes.add_index("vector", index_type="FLAT" if lite else "AUTOINDEX", metric_type="IP")
@@ -264,7 +264,7 @@ def vectors_layout(dimensions: int, *, lite: bool) -> tuple[CollectionSchema, In
 
 
 def notes_layout() -> tuple[CollectionSchema, IndexParams]:
-    """Fields and indexes of the collection of the state; every collection must have a vector."""
+    """Return the fields and indexes of the collection of states. Milvus requires a vector field."""
     fields = [
         FieldSchema("key", DataType.VARCHAR, is_primary=True, max_length=4 * _MAX_KEY_LENGTH),
         FieldSchema("kind", DataType.VARCHAR, max_length=_MAX_KEY_LENGTH),
@@ -279,7 +279,7 @@ def notes_layout() -> tuple[CollectionSchema, IndexParams]:
 
 
 def dense(rows: Sequence[Mapping[str, Any]]) -> NDArray[np.float16]:
-    """The vectors of rows as they were stored."""
+    """Return the stored vectors of rows."""
     return np.array([row["vector"] for row in rows], np.float32).astype(np.float16)
 
 
@@ -314,16 +314,17 @@ Known: TypeAlias = Mapping[Field, Sequence[tuple[int, object]]]
 
 
 def ranged(condition: Filter) -> set[Field]:
-    """The fields of which the distinct values must be known to compile a filter."""
+    """Return the fields whose distinct values are needed to compile a filter."""
     return {leaf.field for leaf in leaves(condition) if isinstance(leaf, Between) and by_value(leaf)}
 
 
 @dataclass(frozen=True, slots=True)
 class Compiler(FilterCompiler):
-    """Makes expressions. `known` are the distinct values of all fields that `ranged` names.
+    """Compiles filters to Milvus expressions. `known` are the distinct values of the fields that `ranged`
+    returns.
 
-    Milvus Lite looks at arrays row by row, 200 times slower than at texts: there facts are a text of
-    hexadecimal words (`facts_as_text`), of which a part is looked for.
+    Milvus Lite scans arrays 200 times slower than texts. With `facts_as_text`, facts are one text of
+    hexadecimal words that is searched with LIKE.
     """
 
     every, none, largest = EVERY, NONE, MAX_NUMBER - 1
@@ -331,46 +332,46 @@ class Compiler(FilterCompiler):
     facts_as_text: bool = False
 
     def present(self, field: FieldName) -> str:
-        """Rows that have a value in a column."""
+        """Return the condition: the column is not null."""
         if field in TEXTS:
             return f'{field} != ""'
         return f"{field if field in NUMBERS else 'ends'} > {ABSENT}"
 
     def any_fact(self, facts: Sequence[int]) -> str:
-        """Rows that have one of these facts."""
+        """Return the condition: the row has at least one of these facts."""
         if self.facts_as_text:
             return " or ".join(f'facts like "%{fact_word(number)}%"' for number in facts)
         return f"array_contains_any(facts, [{','.join(map(str, facts))}])"
 
     def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
-        """Rows whose column has one of these values."""
+        """Return the condition: the column has one of these values."""
         listed = [f'"{hexed(each)}"' if isinstance(each, str) else str(each) for each in values]
         return f"{field} in [{','.join(listed)}]"
 
     def compared(self, column: str, sign: str, value: ColumnValue) -> str:
-        """Rows whose column, if it has a value, has one on that side."""
+        """Return the condition: the value of the column compares so with the bound."""
         return f"{column} {sign} {_literal(value)}"
 
     def values_between(self, leaf: Between) -> str:
-        """Rows with a fact of which the value lies between."""
+        """Return the condition: the row has a value at the path within the bounds."""
         facts = [number for number, value in self.known[leaf.field] if holds(leaf, value)]
         return self.any_fact(facts) if facts else self.none
 
 
 def either(ids: Iterable[int]) -> str:
-    """The rows of these chunks."""
+    """Return the expression of the rows of these chunks."""
     listed = ",".join(map(str, ids))
     return f"chunk in [{listed}]" if listed else NONE
 
 
 def one_of(keys: Iterable[str]) -> str:
-    """The rows of these keys, which Milvus finds without looking through the others."""
+    """Return the expression of rows by key, which Milvus looks up without a scan."""
     listed = ",".join(f'"{key}"' for key in keys)
     return f"key in [{listed}]"
 
 
 def _literal(value: ColumnValue) -> str:
-    """A value of a column; for a number the least whole one that is not below it."""
+    """Return a value as a literal; a number is rounded up to an integer."""
     if isinstance(value, str):
         return f'"{hexed(value)}"'
     if isinstance(value, float) and math.isinf(value):

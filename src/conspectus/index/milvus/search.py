@@ -1,4 +1,4 @@
-"""Search the Milvus index, and check it against the records."""
+"""Searches the Milvus index, and checks it against the records."""
 
 import asyncio
 from collections import OrderedDict
@@ -35,7 +35,7 @@ from conspectus.ports import Candidates, Floats, Ids, Probe, Reader, Vectors
 
 Found: TypeAlias = Mapping[int, Row]
 Still: TypeAlias = Callable[[], Awaitable[bool]]
-"""Whether a version is the current one now."""
+"""Returns whether a version is still the current one."""
 _Look: TypeAlias = Callable[[int], Awaitable[Sequence[Row]]]
 _Score: TypeAlias = Callable[[Sequence[Row]], Floats]
 
@@ -52,7 +52,7 @@ _MAX_SOURCES = 64
 
 @dataclass(frozen=True, slots=True)
 class MilvusSnapshot:
-    """One version of the index, and where it lies."""
+    """One version of the index, and its location."""
 
     server: MilvusServer
     name: str
@@ -65,13 +65,13 @@ class MilvusSnapshot:
         return collection_name(self.name, self.state.generation, what)
 
     def with_blocks(self, blocks: Sequence[Block]) -> "MilvusSnapshot":
-        """The view with the statistics of its terms."""
+        """Return the snapshot with the term statistics."""
         return replace(self, blocks=blocks)
 
 
 @dataclass(frozen=True, slots=True)
 class Visible:
-    """The expression of the rows that a query may find, and the counts of the sources that it names."""
+    """The expression of the visible rows, and the counts of the sources that the query names."""
 
     where: str
     sources: "SourceCounts | None" = None
@@ -79,7 +79,7 @@ class Visible:
 
 @dataclass(frozen=True, slots=True)
 class SourceCounts:
-    """How many chunks sources have in one state, and how many of those have each term asked so far."""
+    """Chunk counts of sources in one state, and their document frequencies of the terms queried so far."""
 
     state: MilvusState
     total: int = 0
@@ -87,9 +87,9 @@ class SourceCounts:
 
 
 class MilvusQuery:
-    """Queries to a view, with an expression that selects the visible rows.
+    """Queries a snapshot, restricted to the rows that an expression selects.
 
-    Results are None if the view was no longer current when its last row had been read.
+    Results are None if the snapshot was no longer current when its last row was read.
     """
 
     def __init__(
@@ -117,10 +117,10 @@ class MilvusQuery:
         self._found_terms = [term for term in self.terms if term.documents > 0]
 
     async def search(self, limit: int) -> Candidates | None:
-        """The best of both arms as one union with both scores."""
+        """Return the best rows of both retrievers as one union, each with both scores."""
         words, vectors = await asyncio.gather(self._words_arm(limit), self._vector_arm(limit))
         with_vector = {number: row for number, row in words.items() if row["has_vector"]}
-        # The rows of a key never change and none may be missing, so these need not be read before the state.
+        # Rows of a key never change and none may be missing, so they can be read after the state.
         more_words, more_vectors, current = await asyncio.gather(
             self._beside(WORDS, [row["key"] for number, row in vectors.items() if number not in words]),
             self._beside(VECTORS, [row["key"] for n, row in with_vector.items() if n not in vectors]),
@@ -131,13 +131,13 @@ class MilvusQuery:
         return self.candidates({**words, **more_words}, {**vectors, **more_vectors})
 
     async def score(self, ids: Ids) -> Candidates | None:
-        """The scores of those of the chunks that may be seen."""
+        """Return the scores of the chunks that are visible."""
         wanted = [int(number) for number in np.unique(ids)]
         words, vectors = await asyncio.gather(self._of(WORDS, wanted), self._of(VECTORS, wanted))
         return self.candidates(words, vectors) if await self._still() else None
 
     def candidates(self, words: Found, vectors: Found) -> Candidates:
-        """Rows with their exact scores, by id."""
+        """Return rows with their exact scores, by id."""
         ids = np.array(sorted(words.keys() | vectors.keys()), np.int64)
         cosine = np.full(len(ids), np.nan)
         with_vector = [place for place, number in enumerate(ids.tolist()) if number in vectors]
@@ -184,7 +184,7 @@ class MilvusQuery:
         return await view.server.search(view.collection(what), self._where, fields, query)
 
     async def _of(self, what: str, ids: Sequence[int]) -> Found:
-        """The visible rows of chunks."""
+        """Return the visible rows of chunks."""
         view, fields = self._view, _TERMS if what == WORDS else _VECTOR
         if what == VECTORS and (self._vector is None or not view.state.vectors):
             return {}
@@ -196,7 +196,7 @@ class MilvusQuery:
         return found
 
     async def _beside(self, what: str, keys: Sequence[str]) -> Found | None:
-        """The rows of the same chunks in the other collection, with the same keys; None if one is missing."""
+        """Return the rows with the same keys in the other collection; None if one is missing."""
         view, fields = self._view, _TERMS if what == WORDS else _VECTOR
         if not keys or not (self._found_terms if what == WORDS else self._vector is not None):
             return {}
@@ -223,9 +223,10 @@ class MilvusQuery:
 async def _deep_enough(
     look: _Look, score: _Score, *, limit: int, slack: float = 1.0, least: float = 0.0
 ) -> Found:
-    """The best rows by exact score: deeper, until nothing that Milvus left out could be among them.
+    """Return the best rows by exact score. The search is repeated deeper until no omitted row can be among
+    them.
 
-    Beyond `_DEEPEST` rows of about the same score, which of them come is left to Milvus.
+    If more than `_DEEPEST` rows have nearly equal scores, Milvus chooses which of them are returned.
     """
     depth = min(limit + _SPARE, MAX_RESULTS)
     deepest = min(max(_DEEPEST, limit + _SPARE), MAX_RESULTS)
@@ -248,7 +249,7 @@ Ask: TypeAlias = Callable[[MilvusQuery], Awaitable[Candidates | None]]
 
 @dataclass(frozen=True, slots=True)
 class MilvusLocation:
-    """The location of an index: the connection, its name there, its lock, its vectors' size (0: none)."""
+    """Location of an index: connection, name, lock, and vector size (0: none)."""
 
     server: MilvusServer
     name: str
@@ -257,12 +258,12 @@ class MilvusLocation:
     bm25: Bm25 = field(default_factory=Bm25)
 
     def view(self, state: MilvusState) -> MilvusSnapshot:
-        """A version of the index, without the statistics of its terms."""
+        """Return a snapshot of a version, without term statistics."""
         return MilvusSnapshot(self.server, self.name, state, (), self.bm25)
 
 
 class MilvusReader:
-    """Queries a version; it caches what it reads for the next query."""
+    """Queries versions of the index, and caches what it reads for the next query."""
 
     def __init__(self, place: MilvusLocation, notes: Notes, reader: Reader) -> None:
         self._place = place
@@ -276,7 +277,7 @@ class MilvusReader:
     async def answer(
         self, state: MilvusState, probe: Probe, terms: Mapping[str, int], ask: Ask
     ) -> Candidates | None:
-        """The result of a version; None if it is no longer the current one."""
+        """Return the result of a version; None if it is no longer the current one."""
         view, still = self._place.view(state), partial(self.still, state)
         if not state.generation:
             visible = Visible(EVERY, SourceCounts(state) if probe.sources else None)
@@ -295,7 +296,7 @@ class MilvusReader:
     async def _in_sources(
         self, view: MilvusSnapshot, probe: Probe, terms: Sequence[str]
     ) -> SourceCounts | None:
-        """The counts of the sources of a probe; None without any, and for those with too many chunks."""
+        """Return the counts of the sources of a probe; None if it names none or they have too many chunks."""
         if not probe.sources:
             return None
         where = await self._expression(view.state, In("source", probe.sources))
@@ -318,11 +319,11 @@ class MilvusReader:
         return held if held.total <= maximum else None
 
     async def still(self, state: MilvusState) -> bool:
-        """Whether the rows of this state are those to be seen now."""
+        """Return whether the rows of this state are still the visible ones."""
         return (await self._notes.read()).same_rows(state)
 
     async def _expression(self, state: MilvusState, where: Filter) -> str | None:
-        """Which rows may be seen: those of the version that satisfy the filter."""
+        """Return the expression of the rows of a version that match the filter."""
         visible = await self._notes.visible(state)
         if visible is None:
             return None
@@ -335,7 +336,7 @@ class MilvusReader:
         return " and ".join(part for part in parts if part)
 
     async def _odd_chunks(self, state: MilvusState, visible: str) -> Sequence[IndexedChunk]:
-        """The chunks of which Milvus cannot hold all that filters may ask."""
+        """Return the chunks whose facts do not fit into Milvus, and which are filtered here."""
         held, found = self._odd
         if held is None or not held.same_rows(state):
             name = self._place.view(state).collection(WORDS)
@@ -355,9 +356,10 @@ _BEYOND = 2**63 - 1
 async def differences(
     view: MilvusSnapshot, where: str, reader: Reader, *, vectors: bool
 ) -> list[Disagreement]:
-    """Every visible row against the records; what changed after the version is left out.
+    """Compare every visible row with the records. Changes after the version are skipped.
 
-    More rows than Milvus lists at once between two chunks of the records are named in part.
+    If there are more rows between two chunks of the records than Milvus lists at once, only some are
+    reported.
     """
     found: list[Disagreement] = []
     last = -1

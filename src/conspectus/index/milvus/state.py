@@ -1,4 +1,4 @@
-"""State of the Milvus index: generations, term counts and distinct values."""
+"""State of the Milvus index: versions, term statistics and distinct values."""
 
 import json
 import secrets
@@ -23,19 +23,19 @@ _ATTEMPTS = 20
 _KEPT_STATES = 8
 _RANDOM_BITS = 20
 VERSION_STEP = 1 << _RANDOM_BITS
-"""The approximate distance between two versions that follow each other."""
+"""Approximate distance between consecutive versions."""
 
 
 @dataclass(frozen=True, slots=True)
 class MilvusState:
     """A version of the index, which defines the visible rows.
 
-    `generation` names the collections of rows (none yet: empty). Rows of all versions up to this one count
-    but those of `void` ones, which were begun and never became the state: later writes of their writers are
-    not visible. `average` is the mean length that weights were made with, `last` the largest chunk id ever,
-    `blocks` the versions of the statistics of terms with the parts of each, `replaced` how many rows were
-    removed since the generation was built with `built` of them, and `dead` in how many notes those are listed
-    that this version replaced and may not have deleted yet. In Milvus Lite facts are a text.
+    `generation` names the collections of rows (empty before the first build). Rows of all versions up to this
+    one are visible, except those of `void` versions, which were begun and never committed. `average` is the
+    mean length used for the stored weights, `last` the largest chunk id ever used, and `blocks` the versions
+    of the term statistics with the number of parts of each. `replaced` rows were removed since the generation
+    was built with `built` rows. `dead` is the number of notes that list replaced rows which may not be
+    deleted yet. In Milvus Lite, facts are stored as text.
     """
 
     identity: str
@@ -58,19 +58,19 @@ class MilvusState:
 
     @property
     def shown(self) -> str:
-        """The expression of the rows that count, those not deleted yet among them."""
+        """The expression of all rows of the state, including dead rows that are not deleted yet."""
         if not self.void:
             return f"version <= {self.version}"
         return f"(version <= {self.version} and not ({versions(self.void)}))"
 
     def same_rows(self, other: "MilvusState") -> bool:
-        """Whether both show the same rows."""
+        """Return whether both states have the same rows."""
         return (self.generation, self.version) == (other.generation, other.version)
 
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """The next version, announced: the state that it starts from, and the attempts before it that failed."""
+    """The next version, announced: its base state, and the failed attempts before it."""
 
     before: MilvusState
     version: int
@@ -79,7 +79,7 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A row of the notes of a generation."""
+    """A row of the notes collection of a generation."""
 
     kind: str
     generation: str
@@ -90,37 +90,37 @@ class Note:
 
     @property
     def key(self) -> str:
-        """Its key in Milvus."""
+        """The primary key in Milvus."""
         return note_key(self.kind, self.version, self.number)
 
     def row(self) -> Row:
-        """The note as Milvus takes it."""
+        """The note as a Milvus row."""
         fields: dict[str, Any] = {"key": self.key, "kind": self.kind, "version": self.version}
         return fields | {"path": self.path, "body": self.body, "place": [1.0, 0.0]}
 
 
 def versions(numbers: Sequence[int]) -> str:
-    """The expression of the rows of certain versions."""
+    """Return the expression of rows with these versions."""
     return f"version in [{','.join(map(str, numbers))}]"
 
 
 def version_after(version: int) -> int:
-    """A version that no other attempt to follow this one has."""
+    """Return a version number that no concurrent attempt has."""
     return (version // VERSION_STEP + 1) * VERSION_STEP + secrets.randbelow(VERSION_STEP)
 
 
 def note_key(kind: str, version: int, number: str) -> str:
-    """The key of a note."""
+    """Return the key of a note."""
     return f"{kind}.{version}.{number}"
 
 
 class Notes:
-    """The states of an index and what belongs to them.
+    """Stores the states of an index, and the lists that belong to them.
 
-    Milvus has no transaction and no condition on a write, so a state never replaces another: each has a row
-    of its own, the latest version counts, and a writer announces its version before it reads which one is
-    the latest. A writer that has lost its lock can still write without harm: its version is an earlier one,
-    and the next writer leaves its rows out.
+    Milvus has neither transactions nor conditional writes, so a state never replaces another: each is a row
+    of its own, and the highest version is current. A writer announces its version before it reads the current
+    one. A writer that lost its lock cannot do harm: its version is lower, and the next writer marks it as
+    void.
     """
 
     def __init__(self, server: MilvusServer, name: str, identity: str) -> None:
@@ -130,23 +130,23 @@ class Notes:
         self._visible: tuple[MilvusState | None, str] = (None, EVERY)
 
     def collection(self, generation: str) -> str:
-        """The collection of the notes of a generation."""
+        """The name of the notes collection of a generation."""
         return collection_name(self.name, generation, NOTES)
 
     async def read(self) -> MilvusState:
-        """The state as it is now; an empty one where there is none, or one of another analysis."""
+        """Return the current state; an empty one if there is none, or it has another analyzer."""
         try:
             return self._latest(await self._states(self.name))
         except IndexReplaced:
             return MilvusState(self._identity)
 
     async def write(self, state: MilvusState) -> None:
-        """Add the state, or replace it by one that shows the same; everything that it names must be there."""
+        """Write a state. Everything that it refers to must be written already."""
         body = json.dumps({"format": FORMAT, **asdict(state)})
         await self.put(state.generation, [Note(_STATE, state.generation, state.version, "", body)])
 
     async def begin(self, state: MilvusState) -> Attempt:
-        """Announce the next version of a generation. Raises StorageBusy if others always come in between."""
+        """Announce the next version of a generation. Raises StorageBusy if other writers always interfere."""
         generation, version = state.generation, version_after(state.version)
         for _ in range(_ATTEMPTS):
             await self.put(generation, [Note(_STATE, generation, version, "", "")])
@@ -161,7 +161,7 @@ class Notes:
         raise StorageBusy("another process is changing the index; try again")
 
     async def is_latest(self, state: MilvusState) -> bool:
-        """Whether no other version was begun since, so that rows that this one replaced may be deleted."""
+        """Return whether no other version was begun since, so that replaced rows may be deleted."""
         rows = await self._states(self.collection(state.generation))
         versions = sorted(row["version"] for row in rows)
         if versions[-1:] != [state.version]:
@@ -177,18 +177,18 @@ class Notes:
             await self.server.upsert(self.collection(generation), rows)
 
     async def find(self, generation: str, where: str, fields: Sequence[str]) -> list[Row]:
-        """The notes that an expression selects."""
+        """Return the notes that an expression selects."""
         return await self.server.query(self.collection(generation), where, fields)
 
     async def between(
         self, generation: str, where: str, fields: Sequence[str], *, versions: tuple[int, int]
     ) -> list[Row]:
-        """All notes that an expression selects, of the versions from the first until before the last."""
+        """Return all notes that an expression selects, from the first version up to and without the last."""
         collection = self.collection(generation)
         return await self.server.every(collection, where, fields, along="version", span=versions)
 
     async def bodies(self, generation: str, keys: Sequence[str]) -> list[str] | None:
-        """The bodies of notes in the order asked; None if one is missing."""
+        """Return the bodies of notes in the order of the keys; None if one is missing."""
         found: dict[str, str] = {}
         for start in range(0, len(keys), _NOTES_AT_ONCE):
             listed = one_of(keys[start : start + _NOTES_AT_ONCE])
@@ -202,7 +202,7 @@ class Notes:
             await self.server.delete(self.collection(generation), one_of(keys))
 
     async def bury(self, state: MilvusState, chunks: Sequence[int]) -> MilvusState:
-        """The state with the list of chunks whose older rows are dead, which is written first."""
+        """Return the state with the list of chunks whose older rows are dead. The list is written first."""
         pieces = [chunks[start : start + _IDS_IN_A_NOTE] for start in range(0, len(chunks), _IDS_IN_A_NOTE)]
         notes = [
             Note("dead", state.generation, state.version, str(number), json.dumps(piece))
@@ -212,7 +212,7 @@ class Notes:
         return replace(state, dead=len(pieces))
 
     async def visible(self, state: MilvusState) -> str | None:
-        """The expression of the visible rows of a state; None if it is no longer the current one."""
+        """Return the expression of the visible rows of a state; None if it is no longer current."""
         if self._visible[0] != state:
             dead = await self.dead(state)
             if dead is None:
@@ -222,7 +222,7 @@ class Notes:
         return self._visible[1]
 
     async def dead(self, state: MilvusState) -> list[int] | None:
-        """The chunks whose rows of older versions are dead; None if the list is gone."""
+        """Return the chunks whose rows of older versions are dead; None if the list is gone."""
         bodies = await self.bodies(state.generation, dead_keys(state))
         return None if bodies is None else [number for body in bodies for number in json.loads(body)]
 
@@ -242,7 +242,7 @@ class Notes:
 
 
 def dead_keys(state: MilvusState) -> list[str]:
-    """The keys of the notes that list dead rows."""
+    """Return the keys of the notes that list dead rows."""
     return [note_key("dead", state.version, str(number)) for number in range(state.dead)]
 
 
@@ -253,14 +253,14 @@ _RATIO = 2
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """By how much the numbers of chunks with certain terms changed; terms are sorted."""
+    """Changes of the document frequencies of terms; terms are sorted."""
 
     terms: NDArray[np.uint32]
     counts: NDArray[np.int32]
 
     @classmethod
     def of(cls, terms: Sequence[NDArray[np.uint32]], counts: Sequence[NDArray[np.int32]]) -> "Block":
-        """The sum of changes."""
+        """Return the sum of changes."""
         every = np.concatenate([np.zeros(0, np.uint32), *terms])
         distinct, place = np.unique(every, return_inverse=True)
         summed = np.zeros(len(distinct), np.int64)
@@ -269,7 +269,7 @@ class Block:
         return cls(distinct[kept], summed[kept].astype(np.int32))
 
     def bodies(self) -> list[str]:
-        """The block in pieces that fit into a note."""
+        """Encode the block in pieces that each fit into a note."""
         pieces = [slice(start, start + _IN_A_NOTE) for start in range(0, len(self.terms), _IN_A_NOTE)]
         return [
             b64encode(self.terms[p].astype("<u4").tobytes() + self.counts[p].astype("<i4").tobytes()).decode()
@@ -278,28 +278,28 @@ class Block:
 
     @classmethod
     def from_bodies(cls, bodies: Sequence[str]) -> "Block":
-        """Read the result of `bodies`."""
+        """Decode the result of `bodies`."""
         pieces = [np.frombuffer(b64decode(body), "<u4").reshape(2, -1) for body in bodies]
         terms = np.concatenate([np.zeros(0, np.uint32), *(piece[0] for piece in pieces)])
         counts = np.concatenate([np.zeros(0, np.uint32), *(piece[1] for piece in pieces)])
         return cls(terms.astype(np.uint32), counts.astype(np.uint32).view(np.int32))
 
     def documents(self, term: int) -> int:
-        """The change for one term."""
+        """Return the change for one term."""
         place = int(np.searchsorted(self.terms, np.uint32(term)))
         found = place < len(self.terms) and int(self.terms[place]) == term
         return int(self.counts[place]) if found else 0
 
 
 class Terms:
-    """The blocks of a state, read once and kept; each is at least twice as large as the next."""
+    """The blocks of a state, cached; each is at least twice as large as the next."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
         self._held: Mapping[tuple[str, int], Block] = {}
 
     async def blocks(self, state: MilvusState) -> list[Block] | None:
-        """All blocks of a state; None if it is no longer the current one."""
+        """Return all blocks of a state; None if it is no longer current."""
         found: dict[tuple[str, int], Block] = {}
         for version, parts in state.blocks:
             place = state.generation, version
@@ -317,7 +317,7 @@ class Terms:
     async def add(
         self, state: MilvusState, change: Block, before: Sequence[Block]
     ) -> tuple[MilvusState, list[str]]:
-        """The state with a change to the statistics, written, and the keys of the notes it does without."""
+        """Write a change of the statistics. Returns the new state, and the keys of obsolete notes."""
         kept = list(zip(state.blocks, before, strict=True))
         merged: list[tuple[tuple[int, int], Block]] = []
         while kept and len(kept[-1][1].terms) < _RATIO * len(change.terms):
@@ -346,7 +346,7 @@ Found = dict[int, object]
 
 
 class Distinct:
-    """Reads what is new since it last looked, and remembers what it wrote."""
+    """Caches the distinct values of fields, and remembers which ones it has written."""
 
     def __init__(self, notes: Notes) -> None:
         self._notes = notes
@@ -355,12 +355,12 @@ class Distinct:
         self._written: set[int] = set()
 
     async def known(self, state: MilvusState, fields: Iterable[Field]) -> Known:
-        """For each field its distinct values, of removed rows too."""
+        """Return the distinct values of each field, including those of removed rows."""
         self._turn_to(state.generation)
         return {field: list((await self._of(path_key(field), state)).items()) for field in fields}
 
     async def add(self, generation: str, version: int, values: Iterable[Value], *, part: str) -> None:
-        """Store those that this process has not stored yet."""
+        """Store the values that this process has not stored yet."""
         self._turn_to(generation)
         fresh: dict[str, list[Value]] = {}
         for value in values:
@@ -374,7 +374,7 @@ class Distinct:
         await self._notes.put(generation, notes)
 
     def forget_written(self) -> None:
-        """The written rows may be missing."""
+        """Forget which values were written, because they may be lost."""
         self._written.clear()
 
     def _turn_to(self, generation: str) -> None:
@@ -396,7 +396,7 @@ class Distinct:
 
 
 def _bodies(values: Sequence[Value]) -> Iterable[str]:
-    """The values as texts that fit into a note."""
+    """Encode the values as texts that each fit into a note."""
     piece: list[tuple[int, str]] = []
     size = 0
     for value in values:

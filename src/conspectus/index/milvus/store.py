@@ -1,4 +1,4 @@
-"""The index in Milvus: searches one version, applies changes, and is rebuilt next to the old one."""
+"""The Milvus index: searches one version, applies changes, and is rebuilt beside the current version."""
 
 import asyncio
 import random
@@ -53,18 +53,18 @@ class MilvusIndex:
         return self._state.applied
 
     async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
-        """Apply changes; the first ones build the index, and so does a mean length that has moved far."""
+        """Apply changes. Rebuilds the index if it is new, or if the mean length has changed too much."""
         if not changes:
             return
         for _ in range(_ATTEMPTS):
-            # A generation is deleted under a writer that was paused until another one got the lock.
+            # The generation may be deleted while this writer was paused and lost its lock.
             with suppress(IndexReplaced, LockLost):
                 self._state = await self._taken_in(changes)
                 return
         raise StorageBusy("the index was rebuilt while it was changed; try again")
 
     async def search(self, probe: Probe) -> Candidates:
-        """The best of each arm."""
+        """Return the best hits of each retriever."""
         return await self._asked(probe, lambda question: question.search(probe.limit))
 
     async def score(self, ids: Ids, probe: Probe) -> Candidates:
@@ -89,23 +89,23 @@ class MilvusIndex:
         raise StorageBusy("the index changed while it was checked; try again")
 
     async def flush(self, *, least: int = 1) -> None:
-        """See what other processes wrote, and build what was never built; all else is in Milvus already."""
+        """Load what other processes wrote, and build an index that was never built."""
         self._state = await self._notes.read()
         if least == 0 and needs_building(self._state):
             self._state = await self._build(only_if_needed=True)
 
     async def rebuild(self, progress: Progress | None = None) -> None:
-        """Rebuild everything in new collections, which then replace the old ones."""
+        """Rebuild everything in new collections, which then replace the current ones."""
         self._state = await self._build(progress)
 
     async def purge(self) -> None:
-        """Leave no collection that ever held a removed chunk; servers delete dropped files in their time."""
+        """Drop every collection that ever held a removed chunk. Servers delete dropped files later."""
         self._state = await self._notes.read()
         if self._state.replaced or self._state.void:
             self._state = await self._build()
 
     async def status(self) -> IndexStatus:
-        """Counts; Milvus does not say how many bytes a collection takes."""
+        """Return counts. Milvus does not report the size of a collection."""
         self._state = state = await self._notes.read()
         return IndexStatus(
             chunks=state.total,
@@ -117,7 +117,7 @@ class MilvusIndex:
         )
 
     async def close(self) -> None:
-        """Do nothing: the connection belongs to all indexes of an engine."""
+        """Do nothing: all indexes of an engine share the connection."""
 
     def _new_writer(self) -> MilvusWriter:
         place = self._place
@@ -131,7 +131,7 @@ class MilvusIndex:
         )
 
     async def _build(self, progress: Progress | None = None, *, only_if_needed: bool = False) -> MilvusState:
-        """Build, again if another process got the lock meanwhile and deleted the unfinished build."""
+        """Build; build again if another process got the lock and deleted the unfinished build."""
         for _ in range(_BUILDS):
             writer = self._new_writer()
             writer.flush_from = _FLUSH_UNSEEN_FROM
@@ -139,7 +139,7 @@ class MilvusIndex:
             try:
                 return await building.build(self._identity, progress, only_if_needed=only_if_needed)
             except NotFound:
-                # Deleted, and its index with it; but that may have been before we woke in the midst of this.
+                # The collection of the index may have been deleted, possibly before this process continued.
                 await forget(self._place)
                 raise
             except (IndexReplaced, LockLost):
@@ -154,7 +154,7 @@ class MilvusIndex:
             return state if state.applied >= changes[-1].sequence else await self._advanced(state, changes)
 
     async def _advanced(self, state: MilvusState, changes: Sequence[Change]) -> MilvusState:
-        """The state after these changes, and after those before them that it lacks."""
+        """Return the state after these changes, and after earlier ones that it lacks."""
         given, target = self._state.applied, changes[-1].sequence
         while state.applied < target:
             draft = await self._writer.begin(state)
@@ -167,7 +167,7 @@ class MilvusIndex:
         return state
 
     async def _asked(self, probe: Probe, ask: Ask) -> Candidates:
-        """Ask the version that is known; if there is another one by then, ask that one."""
+        """Query the cached version; if it is no longer current, query the current one."""
         terms = question_terms(probe, self._analyse, self._place.dimensions)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
@@ -183,5 +183,5 @@ class MilvusIndex:
 
 
 def identity_of(analyse: Analyse, place: MilvusLocation) -> str:
-    """The format of the rows, and what they are made with."""
+    """Return the identity of the rows: format and configuration."""
     return f"{FORMAT} {bm25.identity_of(analyse, place.dimensions, place.bm25)}"

@@ -45,11 +45,11 @@ from conspectus.ports import Progress, Reader
 
 ATTEMPTS = 10
 MAX_STEP = 2_000
-"""Ids that are looked up, or deleted, at once."""
+"""Maximum number of ids per lookup or deletion."""
 _RANGES_AT_ONCE = 200
 _PER_REQUEST = 1_000
 FLUSH_FROM = 500
-"""So many new rows Milvus Lite may hold in memory, where it searches one by one."""
+"""Maximum number of new rows that Milvus Lite holds in memory, where it scans them."""
 _NO_STATISTICS = "the statistics of the terms are missing"
 _SUPERSEDED = ("key", "chunk", "length", "terms", "has_vector", "in_thread", "odd")
 
@@ -67,7 +67,7 @@ class _Added:
 
 @dataclass(slots=True)
 class MilvusDraft:
-    """A version of the index that is being written: the state it starts from, and what it adds."""
+    """A version that is being written: its base state, and what it adds."""
 
     before: MilvusState
     weights: Weights
@@ -79,7 +79,7 @@ class MilvusDraft:
     part: int = 0
 
     def note(self, row: Prepared) -> None:
-        """Remember what the row adds."""
+        """Add a row to the statistics."""
         words = row.words
         self.added[words["chunk"]] = _Added(
             row.terms, row.length, row.vector is not None, words["in_thread"], words["odd"]
@@ -87,7 +87,7 @@ class MilvusDraft:
 
 
 class MilvusWriter:
-    """Writes versions of one index, one at a time. The caller holds the lock among all processes."""
+    """Writes versions of one index, one at a time. The caller holds the lock."""
 
     def __init__(
         self, notes: Notes, terms: Terms, reader: Reader, analyse: Analyse, *, dimensions: int, bm25: Bm25
@@ -109,7 +109,7 @@ class MilvusWriter:
         return collection_name(self._notes.name, state.generation, what)
 
     async def create(self, state: MilvusState) -> None:
-        """Make the collections of a generation."""
+        """Create the collections of a generation."""
         lite = state.facts_as_text
         await self._server.create(self.collection(state, NOTES), *notes_layout())
         await self._server.create(self.collection(state, WORDS), *words_layout(facts_as_text=lite))
@@ -118,12 +118,12 @@ class MilvusWriter:
             await self._server.create(self.collection(state, VECTORS), *layout)
 
     def draft(self, before: MilvusState) -> MilvusDraft:
-        """The start of the next version of a generation, which no other process knows yet."""
+        """Start the next version of a generation that is not published yet."""
         weights = Weights(self._bm25, before.average)
         return MilvusDraft(before, weights, before.applied, version_after(before.version))
 
     async def begin(self, state: MilvusState) -> MilvusDraft:
-        """The beginning of the next version, announced, with all gone that the last one replaced."""
+        """Announce the next version, and delete what the last one replaced."""
         for _ in range(ATTEMPTS):
             attempt = await self._notes.begin(state)
             before = attempt.before
@@ -140,7 +140,7 @@ class MilvusWriter:
         raise IndexDamaged(self._notes.name, "the list of replaced rows is missing")
 
     async def sweep(self, state: MilvusState) -> MilvusState | None:
-        """Delete what a state has replaced; None if another writer has done so."""
+        """Delete the rows that a state has replaced; None if another writer has done so."""
         dead = await self._notes.dead(state)
         if dead is None:
             return None
@@ -151,16 +151,16 @@ class MilvusWriter:
         return await self._swept(state)
 
     async def _swept(self, state: MilvusState) -> MilvusState:
-        """The state without the list of what it replaced, all of which is gone."""
+        """Return the state without its list of replaced rows, which are deleted."""
         cleaned = replace(state, dead=0)
         await self._notes.write(cleaned)
         await self._notes.drop(state.generation, dead_keys(state))
         return cleaned
 
     async def take_in(self, draft: MilvusDraft, changes: Sequence[Change]) -> None:
-        """Write the rows of changes, and of what replaced them while they were read.
+        """Write the current rows of changes, and those that replaced them meanwhile.
 
-        Rows are read as they are now, so a removed one may have successors in later changes only.
+        Rows are read in their current version, so a row that is gone may have successors in later changes.
         """
         for _ in range(ATTEMPTS):
             ranges = touched_ranges(changes)
@@ -194,7 +194,7 @@ class MilvusWriter:
         return [preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks]
 
     async def folded(self, draft: MilvusDraft) -> MilvusState:
-        """The draft as a state of its own, which no other process knows yet, like what it replaced."""
+        """Return the draft as the state of an unpublished generation."""
         counted = await self._counted(draft)
         if counted is None:
             raise IndexDamaged(self._notes.name, _NO_STATISTICS)
@@ -204,9 +204,9 @@ class MilvusWriter:
         return state
 
     async def commit(self, draft: MilvusDraft) -> MilvusState:
-        """Make the draft the state, then delete what it replaced; what the state is then.
+        """Publish the draft, then delete what it replaced. Returns the resulting state.
 
-        Not even that is sure if this process was stopped for long: another one may have gone on without it.
+        Deletion is skipped if another process has begun a version, as after a long pause of this one.
         """
         counted = await self._counted(draft)
         if counted is None:
@@ -229,9 +229,9 @@ class MilvusWriter:
         return await self._swept(state)
 
     async def _counted(self, draft: MilvusDraft) -> tuple[MilvusState, list[Row], list[str]] | None:
-        """The new state, the older rows that it replaces, and the notes it does without.
+        """Return the new state, the older rows that it replaces, and the notes that it no longer needs.
 
-        None if what the draft starts from is gone: another writer has gone on from it.
+        None if the base state is gone because another writer has continued from it.
         """
         before = draft.before
         superseded = await self._superseded(before, draft.touched)
@@ -243,9 +243,9 @@ class MilvusWriter:
         return state, superseded, gone
 
     async def flush(self, state: MilvusState) -> None:
-        """Have Milvus Lite write down and index all; it searches what is in memory row by row.
+        """Have Milvus Lite persist and index everything; it scans what is in memory.
 
-        Servers do so when they think best, and refuse to be asked often.
+        Servers flush by themselves, and limit the rate of such requests.
         """
         for name in self._collections(state) if state.facts_as_text else ():
             await self._server.flush(name)
@@ -257,7 +257,7 @@ class MilvusWriter:
             await self.flush(state)
 
     async def _withdraw(self, draft: MilvusDraft, ranges: Sequence[Range]) -> None:
-        """Take back new rows that were removed, or replaced, while the draft was written."""
+        """Withdraw new rows of chunks that were removed or replaced while the draft was written."""
         ids = np.array(list(draft.added), np.int64)
         bounds = np.array([(-1, -2), *ranges], np.int64)
         again = ids[ids <= bounds[np.searchsorted(bounds[:, 0], ids, side="right") - 1, 1]].tolist()
@@ -266,13 +266,13 @@ class MilvusWriter:
         await self._delete(draft.before, [key_of(number, draft.version) for number in again])
 
     async def _delete(self, state: MilvusState, keys: Sequence[str]) -> None:
-        """Delete rows by their keys: by anything else Milvus would first have to look for them."""
+        """Delete rows by key. Any other condition requires a search in Milvus."""
         for start in range(0, len(keys), MAX_STEP):
             for name in self._collections(state):
                 await self._server.delete(name, one_of(keys[start : start + MAX_STEP]))
 
     async def _superseded(self, before: MilvusState, touched: Iterable[Range]) -> list[Row]:
-        """The visible rows of the chunks in these ranges."""
+        """Return the visible rows of the chunks in these ranges."""
         found: dict[int, Row] = {}
         if before.total:
             name = self.collection(before, WORDS)
@@ -289,7 +289,7 @@ class MilvusWriter:
 
 
 def _counted(draft: MilvusDraft, superseded: Sequence[Row]) -> MilvusState:
-    """The numbers of the new state."""
+    """Return the counts of the new state."""
     before, added = draft.before, draft.added.values()
     return replace(
         before,
@@ -328,7 +328,7 @@ def _terms(weights: dict[int, Any]) -> NDArray[np.uint32]:
 
 
 def _batches(rows: Sequence[Prepared]) -> Iterable[Sequence[Prepared]]:
-    """Rows in requests of bounded size."""
+    """Yield rows in requests of bounded size."""
     batch: list[Prepared] = []
     size = 0
     for row in rows:
@@ -342,7 +342,7 @@ def _batches(rows: Sequence[Prepared]) -> Iterable[Sequence[Prepared]]:
 
 
 async def _steps(ranges: Iterable[Range], last: int) -> AsyncIterator[str]:
-    """Expressions for the ids of ranges up to the last one, each for as many as fit in one response."""
+    """Yield expressions for the ids of ranges up to the last one, each with at most one full response."""
     parts: list[str] = []
     ids = 0
     for first, end in ranges:
@@ -365,10 +365,11 @@ _USUAL_LENGTH = 50.0
 
 
 def needs_building(state: MilvusState) -> bool:
-    """Whether there is nothing yet, the mean length has moved far from that of the weights, or much failed.
+    """Return whether a build is due: nothing is built, the mean length has changed too much, or many versions
+    failed.
 
-    Queries would have to search ever deeper. This is checked whenever the index has doubled, so that the work
-    is proportional to the writes.
+    Such a state makes queries search deeper and deeper. It is checked when the index has doubled, so that the
+    total cost is proportional to the writes.
     """
     if not state.generation or len(state.void) > _MAX_DELETED:
         return True
@@ -391,7 +392,7 @@ class Building:
     async def build(
         self, identity: str, progress: Progress | None, *, only_if_needed: bool = False
     ) -> MilvusState:
-        """Rebuild everything; with `only_if_needed` not if another process has done so meanwhile."""
+        """Rebuild everything; with `only_if_needed`, unless another process has done so meanwhile."""
         async with my_turn(self._place.turn, "build"):
             before = await self._notes.read()
             if only_if_needed and not needs_building(before):
@@ -410,7 +411,7 @@ class Building:
         return state
 
     async def _filled(self, state: MilvusState, progress: Progress | None) -> MilvusState:
-        """All chunks of the records, and the sequence from which changes may be missing."""
+        """Write all chunks. Returns the state, and the sequence after which changes may be missing."""
         state = replace(state, applied=await self._reader.last_sequence())
         draft = None
         async for chunks in self._reader.scan():
@@ -431,7 +432,7 @@ class Building:
         return replace(state, built=state.total, replaced=0)
 
     async def _caught_up(self, state: MilvusState) -> MilvusState:
-        """With the changes made meanwhile."""
+        """Apply the changes made meanwhile."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = self._writer.draft(state)
             await self._writer.take_in(draft, changes)
@@ -440,14 +441,14 @@ class Building:
         return state
 
     async def _switch(self, state: MilvusState) -> None:
-        """Let the name of the index mean this generation, all of it in one step."""
+        """Switch the alias of the index to this generation."""
         name, server = self._place.name, self._place.server
         if name in await server.collections():
             await server.drop(name)
         await server.point(name, self._notes.collection(state.generation))
 
     async def _drop_all_but_current(self) -> None:
-        """Delete the collections of other generations: no one is building, so no one needs them."""
+        """Delete the collections of other generations. Nothing is being built, so nothing needs them."""
         current = await self._place.server.meaning(self._place.name)
         kept = current.removesuffix(NOTES) if current else None
         start = f"{self._place.name}_"
@@ -457,7 +458,7 @@ class Building:
 
 
 async def forget(place: MilvusLocation) -> None:
-    """Delete an index with all its collections, when no process builds it any more."""
+    """Delete an index with all its collections, once no process builds it."""
     async with my_turn(place.turn, "build"):
         await place.server.point(place.name, None)
         for name in await place.server.collections():
@@ -466,7 +467,7 @@ async def forget(place: MilvusLocation) -> None:
 
 
 def _mean_length(chunks: Sequence[IndexedChunk], analyse: Analyse) -> float:
-    """That of the first chunks, with as many usual ones as are missing to a sample worth the name."""
+    """Return the mean length of the first chunks, completed with default lengths up to a minimum sample."""
     lengths = [occurrences(chunk, analyse)[1] for chunk in chunks]
     missing = max(0, _ENOUGH - len(lengths)) / 10
     return max(1.0, (sum(lengths) + missing * _USUAL_LENGTH) / (len(lengths) + missing))

@@ -1,1 +1,1 @@
-"""The index in PostgreSQL: words in packed postings, vectors in pgvector, in the database of the records."""
+"""The index in PostgreSQL: packed postings for keywords and pgvector, in the database of the records."""

@@ -1,4 +1,4 @@
-"""The database of the pgvector index: connections, tables, options and the state of each collection."""
+"""The database of the pgvector index: transactions, tables, options and the state of each collection."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -15,45 +15,45 @@ from conspectus.index.filter_terms import NUMBERS, TEXTS
 Result = TypeVar("Result")
 Rows: TypeAlias = Cursor[tuple[Any, ...]]
 Run: TypeAlias = Callable[[Callable[[Connection], Any]], Awaitable[Any]]
-"""Runs a function of a connection in a transaction that others before it may have begun."""
+"""Runs a function of a connection in a transaction, possibly one that is already open."""
 
 OLDEST = (0, 8)
 _VERSION = """
 SELECT e.extversion, n.nspname = ANY (current_schemas(true)), quote_ident(n.nspname)
 FROM pg_extension e JOIN pg_namespace n ON n.oid = e.extnamespace WHERE e.extname = 'vector'
 """
-_LINE = "have someone who may run: CREATE EXTENSION vector"
+_LINE = "ask an administrator to run: CREATE EXTENSION vector"
 _REFUSED = (errors.InsufficientPrivilege, errors.FeatureNotSupported, errors.UndefinedFile)
 
 
 class Database(Protocol):
-    """Transactions in threads, on the connections that the records use too."""
+    """Transactions in threads, on the connection pool of the records."""
 
     async def read(self, work: Callable[[Connection], Result]) -> Result:
-        """Run with one unchanging view of the data."""
+        """Run the function in a snapshot of the data (repeatable read)."""
         ...
 
     async def write(self, work: Callable[[Connection], Result]) -> Result:
-        """Run in a transaction that may change the index's tables; it does not wait for other writers."""
+        """Run the function in a write transaction. It does not wait for other writers."""
         ...
 
     def lasting(self) -> AbstractAsyncContextManager[Run]:
-        """One such transaction over many steps, committed at the end of the block.
+        """A write transaction over several steps, committed at the end of the block.
 
-        Who stops waiting for a step stops the step, too.
+        Cancelling a step cancels its statement.
         """
         ...
 
 
 def rows_of(connection: Connection) -> Rows:
-    """A cursor that sends and takes numbers as they are, not as text."""
+    """Return a cursor in binary format."""
     driver: Any = connection.connection.driver_connection
     cursor: Rows = driver.cursor(binary=True)
     return cursor
 
 
 def require_vectors(cursor: Rows) -> None:
-    """Have the extension in the database. Raises StorageError with the line that an operator has to run."""
+    """Create the extension if it is missing. Raises StorageError with the statement for the operator."""
     cursor.execute(_VERSION)
     if not (found := cursor.fetchone()):
         try:
@@ -88,12 +88,12 @@ AND (l.classid::bigint << 32 | l.objid::bigint) = hashtextextended(%s, 0)
 
 @dataclass(frozen=True, slots=True)
 class PgvectorState:
-    """Numbers that describe all that can be seen.
+    """The state of an index, which defines all visible rows.
 
-    `generation` names the tables (0: none yet), `version` grows with each change, `rows` is how many row
-    numbers were given away, `total` how many are alive with `length` terms, `replaced` how many rows were
-    taken out or changed since the tables were made. Vectors up to the version `graph` are linked to a graph
-    of neighbors (0: none are), and `loose` is how many were written since.
+    `generation` names the tables (0: none yet), `version` grows with each change, `rows` is the number of row
+    numbers used so far, `total` the number of live rows and `length` their total length in terms. `replaced`
+    is the number of rows removed or changed since the tables were made. Vectors up to the version `graph` are
+    in the HNSW graph (0: none); `loose` is the number written since.
     """
 
     identity: str
@@ -130,7 +130,7 @@ _WRITE = (
 
 
 def read_state(cursor: Rows, index: str, identity: str) -> PgvectorState:
-    """The state as it is; an empty one where there is none, or one of another analysis or an older format."""
+    """Return the state; an empty one if there is none, or it has another analyzer or an older format."""
     row = None
     if cursor.execute(_IS_THERE, (STATES,)).fetchone() is not None:
         row = cursor.execute(_READ, (index,)).fetchone()
@@ -143,19 +143,19 @@ def read_state(cursor: Rows, index: str, identity: str) -> PgvectorState:
 
 
 def write_state(cursor: Rows, index: str, state: PgvectorState) -> None:
-    """Replace the state in the transaction that makes what it describes."""
+    """Replace the state, in the transaction that writes the rows it describes."""
     cursor.execute(_WRITE, {"index": index, **{name: getattr(state, name) for name in _NAMES}})
 
 
 def names_of_indexes(cursor: Rows, *, beside: str) -> list[str]:
-    """All indexes with a state, in the schema of that table: those in others belong to other stores."""
+    """Return the names of all indexes in the schema of the table. Other schemas belong to other stores."""
     if cursor.execute(_ARE_BESIDE, (STATES, beside)).fetchone() is None:
         return []
     return [name for (name,) in cursor.execute(f"SELECT name FROM {STATES}")]
 
 
 def make_states(cursor: Rows) -> None:
-    """Make the table of states if there is none; others wait for the end of the transaction."""
+    """Create the table of states if it is missing. Other processes wait for the end of the transaction."""
     if cursor.execute(_IS_THERE, (STATES,)).fetchone() is None:
         lock(cursor, STATES)
         cursor.execute(_CREATE)
@@ -163,25 +163,25 @@ def make_states(cursor: Rows) -> None:
 
 
 def is_free(cursor: Rows, what: str) -> bool:
-    """Lock it as `lock` does, unless someone else has."""
+    """Take the same lock as `lock` if it is free. Returns whether it was."""
     return cursor.execute(_TRY, (f"conspectus {what}",)).fetchone() == (True,)
 
 
 def lock(cursor: Rows, what: str) -> None:
-    """Let no one else do the same until the transaction ends."""
+    """Take an exclusive lock until the transaction ends."""
     cursor.execute(_LOCK, (f"conspectus {what}",))
 
 
 def stop(cursor: Rows, what: str) -> None:
-    """Break the connections of those who do it or wait to do it: nothing that they began stays."""
+    """Terminate the connections that hold or wait for a lock. Their transactions are rolled back."""
     cursor.execute(_STOP, (f"conspectus {what}",))
 
 
 DEEPEST_GRAPH = 4_000
-"""Dimensions up to which pgvector links vectors of half precision to a graph."""
+"""Maximum dimensions of a half-precision vector in a graph of pgvector."""
 _NEIGHBOURS, _CONSTRUCTION = 16, 64
 _GRAPH_MEMORY = "512MB"
-"""The memory for linking; the server's own maintenance_work_mem if that is more."""
+"""Memory to build a graph; maintenance_work_mem of the server if that is larger."""
 _MEMORY = (
     "SELECT set_config('maintenance_work_mem', %s, true) WHERE"
     " pg_size_bytes(current_setting('maintenance_work_mem')) < pg_size_bytes(%s)"
@@ -198,12 +198,11 @@ _OPTIONAL = {"vector", "odd", "author", "role", "thread", "parent", "sequence", 
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """Names of tables. Rows have numbers of their own, which are given once and never again.
+    """Names of the tables of a generation. Row numbers are used once and never again.
 
-    `rows` holds what filters read, `vectors` what is near and in which version it came (another table for
-    each `graph`), `batches` for each batch of rows their chunks and lengths, `postings` for each batch and
-    term the rows with their counts, `dead` which rows are not alive, and `values` each value that metadata
-    has.
+    `rows` holds what filters read, `vectors` the vectors with the version that wrote them (a new table for
+    each `graph`), `batches` the chunk ids and lengths of each batch of rows, `postings` the rows and counts
+    for each batch and term, `dead` the rows that are not alive, and `values` each distinct metadata value.
     """
 
     index: str
@@ -242,12 +241,12 @@ class Tables:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
+        """The names of all tables."""
         every = (self.rows, self.batches, self.postings, self.dead, self.values)
         return (*every, self.vectors) if self.dimensions else every
 
     def create(self, cursor: Rows) -> None:
-        """Make them, without what is sooner made when they are full."""
+        """Create the tables, without the indexes that are faster to build afterwards."""
         listed = [f"{name} {KINDS[name]}{'' if name in _OPTIONAL else ' NOT NULL'}" for name in COLUMNS]
         made = {
             self.rows: ", ".join(listed),
@@ -271,7 +270,7 @@ class Tables:
             cursor.execute(f"ALTER TABLE {self.postings} ALTER COLUMN {column} SET STORAGE EXTERNAL")
 
     def finish(self, cursor: Rows) -> None:
-        """Make the indexes of filled tables, and let the server know what is in them."""
+        """Create the indexes of filled tables, and update the planner's statistics."""
         cursor.execute(f"ALTER TABLE {self.rows} ADD PRIMARY KEY (row)")
         cursor.execute(f"CREATE UNIQUE INDEX ON {self.rows} (chunk)")
         cursor.execute(f"CREATE INDEX ON {self.rows} (source)")
@@ -286,7 +285,7 @@ class Tables:
             self.finish_vectors(cursor)
 
     def finish_vectors(self, cursor: Rows) -> None:
-        """The same for the vectors alone; those up to the version `graph` are linked."""
+        """Create the indexes of the vector table; vectors up to the version `graph` get an HNSW graph."""
         cursor.execute(f"ALTER TABLE {self.vectors} ADD PRIMARY KEY (row)")
         cursor.execute(f"CREATE INDEX ON {self.vectors} (version)")
         if self.graph:
@@ -295,7 +294,7 @@ class Tables:
         cursor.execute(f"ANALYZE {self.vectors}")
 
     def copy_vectors(self, cursor: Rows, before: "Tables") -> None:
-        """Make a table of the vectors up to the version `graph` of another state, and link them."""
+        """Copy the vectors up to the version `graph` of another state to a new table, and build its graph."""
         cursor.execute(
             f"CREATE TABLE {self.vectors} AS SELECT * FROM {before.vectors} WHERE version <= {self.graph}"
         )
@@ -304,7 +303,7 @@ class Tables:
         self.finish_vectors(cursor)
 
     def follow_vectors(self, cursor: Rows, before: "Tables") -> int:
-        """Update the copy to the current state of its source; return the number of new vectors."""
+        """Update the copy to the current state of its source. Returns the number of new vectors."""
         cursor.execute(
             f"DELETE FROM {self.vectors} v WHERE NOT EXISTS"
             f" (SELECT FROM {before.vectors} o WHERE o.row = v.row AND o.version = v.version)"
@@ -323,7 +322,7 @@ class Tables:
         try:
             cursor.execute(statement)
         except (errors.DiskFull, errors.OutOfMemory):
-            # Workers share memory with each other, of which containers often have little.
+            # Parallel workers need shared memory, of which containers often have little.
             cursor.execute("ROLLBACK TO SAVEPOINT linking")
             cursor.execute("SELECT set_config('max_parallel_maintenance_workers', '0', true)")
             cursor.execute(statement)
@@ -331,7 +330,7 @@ class Tables:
 
 
 def drop_all_but(cursor: Rows, index: str, names: Sequence[str]) -> None:
-    """Drop what is left of other states of an index."""
+    """Drop all other tables of an index."""
     cursor.execute(
         "SELECT relname FROM pg_class WHERE relkind = 'r' AND pg_table_is_visible(oid)"
         " AND starts_with(relname, %s) AND relname <> ALL(%s::text[])",
@@ -347,11 +346,11 @@ _LOOSE_SHARE = 16
 
 @dataclass(frozen=True, slots=True)
 class PgvectorOptions:
-    """The database, the index's name there, its vectors' size (0: none).
+    """The database, the name of the index in it, and the vector size (0: none).
 
-    From `graph_from` vectors on they are linked to a graph; fewer are sooner looked at one by one. Of a
-    filter that admits more than `most_listed` rows, those that are wanted are asked about.
-    Who builds may do nothing for `idle_seconds` before others, who wait for it, take its place.
+    From `graph_from` vectors on, an HNSW graph is built; fewer are scanned. If a filter matches more than
+    `most_listed` rows, it is evaluated for the candidates only. A build that is idle for `idle_seconds` while
+    others wait for it is aborted.
     """
 
     database: Database
@@ -363,22 +362,23 @@ class PgvectorOptions:
     bm25: Bm25 = field(default_factory=Bm25)
 
     def has_graph(self, vectors: int) -> bool:
-        """Whether there are enough vectors for a graph."""
+        """Return whether there are enough vectors for a graph."""
         return 0 < self.dimensions <= DEEPEST_GRAPH and vectors >= self.graph_from
 
     def is_sound(self, state: PgvectorState) -> bool:
-        """Whether a state is fit to go on with: there is one, and not most of it is dead."""
+        """Return whether a state can be continued: it exists, and most of it is alive."""
         return bool(state.generation and state.rows <= 2 * state.total + _DEAD_ALLOWED)
 
     def is_linked(self, state: PgvectorState, *, quiet: bool) -> bool:
-        """Whether so few vectors are outside the graph that scanning them is faster than rebuilding it.
+        """Return whether so few vectors are outside the graph that scanning them is faster than a rebuild.
 
-        During many writes (not `quiet`) as many are allowed as are in it: a new graph at every doubling.
+        While there are many writes (not `quiet`), as many may be outside as inside: each new graph is twice
+        as large.
         """
         linked = max(0, state.vectors - state.loose)
         allowed = max(self.graph_from - 1, linked // _LOOSE_SHARE if quiet else linked)
         return not self.has_graph(state.vectors) or state.loose <= allowed
 
     def tables(self, state: PgvectorState) -> Tables:
-        """The tables of a state."""
+        """Return the tables of a state."""
         return Tables(self.name, state.generation, self.dimensions, state.graph)

@@ -1,4 +1,4 @@
-"""Row filters of the pgvector index: a snapshot, and filters as SQL over terms of rows."""
+"""Row filters of the pgvector index: a snapshot of the live rows, and filters compiled to SQL."""
 
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
@@ -31,7 +31,7 @@ from conspectus.text.times import to_microseconds
 
 @dataclass(frozen=True, slots=True)
 class PgvectorSnapshot:
-    """Arrays by row number. They never change; another version has others."""
+    """Immutable arrays by row number, of one version."""
 
     state: PgvectorState
     chunks: Ids
@@ -40,7 +40,7 @@ class PgvectorSnapshot:
 
     @property
     def corpus(self) -> Corpus:
-        """The statistics that BM25 needs of all live chunks."""
+        """The corpus statistics for BM25."""
         return Corpus(self.state.total, self.state.length)
 
     @property
@@ -50,14 +50,14 @@ class PgvectorSnapshot:
 
 
 class Views:
-    """Reads what came since it last looked."""
+    """Caches the snapshot, and reads what was written since."""
 
     def __init__(self) -> None:
         self._newest: PgvectorSnapshot | None = None
         self._lock = Lock()
 
     def of(self, cursor: Rows, tables: Tables, state: PgvectorState) -> PgvectorSnapshot:
-        """The rows as they are in this state, of which the cursor's transaction sees the tables."""
+        """Return the snapshot of a state. The transaction of the cursor must see the tables of the state."""
         before = self._newest
         if before is not None and _same(before.state, state):
             return before
@@ -79,7 +79,7 @@ def _follows(before: PgvectorState, state: PgvectorState) -> bool:
 
 
 def empty_view(state: PgvectorState) -> PgvectorSnapshot:
-    """No rows at all."""
+    """Return a snapshot without rows."""
     none = PgvectorState(state.identity, state.generation)
     return PgvectorSnapshot(none, np.zeros(0, np.int64), np.zeros(0, np.uint32), np.zeros(0, np.bool_))
 
@@ -106,7 +106,7 @@ def _read(cursor: Rows, tables: Tables, state: PgvectorState, before: PgvectorSn
 
 
 def packed_rows(cursor: Rows) -> NDArray[np.int64]:
-    """The row numbers that a statement put together."""
+    """Return the row numbers that a statement returns in packed form."""
     found = cursor.fetchone()
     return np.frombuffer(found[0] if found else b"", ">i4").astype(np.int64)
 
@@ -118,7 +118,7 @@ _REMEMBERED = 64
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A filter as SQL on rows `r` that are not odd, with what is in it."""
+    """A filter as SQL over live rows `r` that are not odd, with its parameters."""
 
     where: Filter
     sql: str
@@ -136,7 +136,7 @@ class Condition:
 
     @property
     def admits_all(self) -> bool:
-        """Whether every row satisfies it."""
+        """Whether the filter matches every row."""
         return self.sql == Compiler.every
 
 
@@ -146,7 +146,7 @@ class _Listing:
     rows: RowNumbers | None
 
     def serves(self, state: PgvectorState, *, exactly: bool) -> bool:
-        """Whether it is the same as in this state; unless exactly, many rows may have become few."""
+        """Return whether the result is valid for a state. With `exactly`, only for the same rows."""
         if self.state.generation != state.generation:
             return False
         return self.state.version == state.version or (
@@ -155,9 +155,10 @@ class _Listing:
 
 
 class Listings:
-    """The results of the last filters, as permissions repeat; `most` rows are listed.
+    """Caches the results of the last filters, because permission filters repeat. At most `most` rows are
+    listed.
 
-    Unless `exactly`, a filter that admitted more is not looked at again after each write.
+    Without `exactly`, a filter that matched more rows is not evaluated again after each write.
     """
 
     def __init__(self, maximum: int, *, exactly: bool = False) -> None:
@@ -169,8 +170,9 @@ class Listings:
     def of(
         self, state: PgvectorState, where: Filter, count: Callable[[], RowNumbers | None]
     ) -> RowNumbers | None:
-        """The rows that a filter admits in a state; None if they are many."""
-        # Filters of equal values but unequal types, as of 1 and True, are equal to Python: their text is not.
+        """Return the rows that a filter matches in a state; None if there are too many."""
+        # Filters whose values are equal but differ in type, as 1 and True, compare equal in Python; texts do
+        # not.
         name = repr(where)
         held = self._held.get(name)
         if held is not None and held.serves(state, exactly=self._exactly):
@@ -185,7 +187,7 @@ class Listings:
 
 
 class Allowed:
-    """The rows of a view that match a filter; `listed` are their numbers, if they are few."""
+    """The rows of a snapshot that match a filter. `listed` are their numbers, if they are few."""
 
     def __init__(
         self, cursor: Rows, tables: Tables, view: PgvectorSnapshot, where: Filter, *, listings: "Listings"
@@ -199,20 +201,20 @@ class Allowed:
 
     @cached_property
     def condition(self) -> Condition:
-        """The filter, compiled when it is first needed."""
+        """The compiled filter."""
         return Condition.of(self._where, self._cursor, self._tables)
 
     def count(self) -> None:
-        """Find out whether there are few, and which."""
+        """Find out whether few rows match, and which."""
         if not self.condition.admits_all:
             self.listed = self.few()
 
     def few(self) -> RowNumbers | None:
-        """The numbers of the rows, None if they are many."""
+        """The numbers of the matching rows; None if they are many."""
         return self._listings.of(self._view.state, self._where, self._counted)
 
     def _counted(self) -> RowNumbers | None:
-        """The admitted rows; None if they are many."""
+        """Return the matching rows; None if they are many."""
         admitted = f"r.odd IS NULL AND ({self.condition.sql})"
         maximum = self._listings.maximum
         few = f"SELECT r.row FROM {self._tables.rows} r WHERE {admitted} LIMIT {maximum + 1}"
@@ -224,11 +226,11 @@ class Allowed:
 
     @cached_property
     def odd(self) -> RowNumbers:
-        """The admitted ones of all odd rows."""
+        """The matching rows among all odd rows."""
         return self._odd("true", {})
 
     def among(self, rows: RowNumbers) -> RowNumbers:
-        """Those of the live rows that are admitted, sorted."""
+        """Return the live rows among these that match, sorted."""
         if self.listed is not None:
             return np.intersect1d(rows, self.listed)
         if self.condition.admits_all or not len(rows):
@@ -236,7 +238,7 @@ class Allowed:
         return self._found("r.row = ANY(%(wanted)s::integer[])", rows)
 
     def of_chunks(self, chunks: Ids) -> RowNumbers:
-        """The admitted rows of these chunks, sorted."""
+        """Return the matching rows of these chunks, sorted."""
         return self._found("r.chunk = ANY(%(wanted)s::bigint[])", chunks)
 
     def _found(self, which: str, rows: NDArray[np.int64]) -> RowNumbers:
@@ -250,7 +252,7 @@ class Allowed:
         return np.sort(np.concatenate([packed_rows(self._cursor), self._odd(which, parameters)]))
 
     def _odd(self, which: str, parameters: dict[str, Any]) -> RowNumbers:
-        """Odd rows that are admitted, judged here."""
+        """Return the odd rows that match, evaluated in this process."""
         if not self._view.state.odd:
             return np.zeros(0, np.int64)
         self._cursor.execute(
@@ -261,16 +263,16 @@ class Allowed:
 
 
 MAX_NAMED = 100
-"""Facts that are looked up in the index of facts; more are compared with those of each row."""
+"""Maximum number of facts that are looked up in the index of facts; more are compared row by row."""
 _HASHED = "(held IN ({})) IS TRUE"
-"""The planner would join plain `IN`, again for each row."""
+"""With plain `IN`, the planner would evaluate the join for each row."""
 
 
 @dataclass(slots=True)
 class Compiler(FilterCompiler):
-    """Makes conditions on rows called `r`; `facts_of` runs a statement that selects facts.
+    """Compiles filters to conditions on rows `r`. `facts_of` runs a statement that selects facts.
 
-    `values` is the table of distinct values. What a user gave only ever is in `given`.
+    `values` is the table of distinct values. User input is only ever passed in the parameters `given`.
     """
 
     every, none, largest = "true", "false", LARGEST
@@ -279,27 +281,27 @@ class Compiler(FilterCompiler):
     given: dict[str, Any] = field(default_factory=dict)
 
     def present(self, field: FieldName) -> str:
-        """Rows that have a value in a column."""
+        """Return the condition: the column is not null."""
         return (
             self.every if field in ALWAYS else f"r.{'starts' if field == 'occurred' else field} IS NOT NULL"
         )
 
     def any_fact(self, facts: Sequence[int]) -> str:
-        """Rows that have one of these facts."""
+        """Return the condition: the row has at least one of these facts."""
         return f"r.facts && {self._name(list(facts), 'bigint[]')}"
 
     def among(self, field: FieldName, values: Sequence[str] | Sequence[int]) -> str:
-        """Rows whose column has one of these values."""
+        """Return the condition: the column has one of these values."""
         kind = "bytea[]" if field in TEXTS else "bigint[]"
         parameters = [encoded(value) if isinstance(value, str) else value for value in values]
         return self._all_of([self.present(field), f"r.{field} = ANY({self._name(parameters, kind)})"])
 
     def compared(self, column: str, sign: str, value: ColumnValue) -> str:
-        """Rows whose column, if it has a value, has one on that side."""
+        """Return the condition: the value of the column compares so with the bound."""
         return self._bound(f"r.{column}", sign, value)
 
     def values_between(self, leaf: Between) -> str:
-        """Rows with a fact of which the value lies between."""
+        """Return the condition: the row has a value at the path within the bounds."""
         path = exists(leaf.field)
         parts = [f"path = {self._name(path, 'bigint')}"]
         for sign, bound in ((">=", leaf.low), ("<", leaf.high)):

@@ -1,4 +1,4 @@
-"""Rows of the pgvector index: chunks with their terms, and postings for BM25."""
+"""Rows of the pgvector index: chunks with their terms, facts and vectors, and postings for BM25."""
 
 import hashlib
 import json
@@ -34,12 +34,12 @@ from conspectus.text.times import from_microseconds, to_microseconds
 ALWAYS: Final[frozenset[FieldName]] = frozenset({"source", "document", "kind", "position", "recorded"})
 LARGEST: Final = 2**63 - 1
 MAX_BITS: Final = 10_000
-"""Of a whole number whose place among others is kept."""
+"""Maximum bits of an integer that is stored for range comparisons."""
 
 
 @dataclass(frozen=True, slots=True)
 class Value:
-    """A distinct value at a path, in each form in which it can be compared; none: it only exists."""
+    """A distinct value at a path, in each type that it can be compared as. All None: it only exists."""
 
     fact: int
     path: int
@@ -51,7 +51,7 @@ class Value:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """All facts of a row. An `odd` row has others, that the database cannot hold: it is looked at here."""
+    """All facts of a row. If `odd`, they do not fit into the database, and filters are evaluated here."""
 
     numbers: tuple[int, ...] = ()
     values: tuple[Value, ...] = ()
@@ -59,7 +59,7 @@ class Facts:
 
 
 def facts_of(row: Row) -> Facts:
-    """The facts of a row's metadata, and of those of its names that spell instants."""
+    """Return the facts of a row's metadata, and of its names that spell instants."""
     numbers: dict[int, None] = {}
     values: dict[int, Value] = {}
     odd = False
@@ -75,7 +75,7 @@ def facts_of(row: Row) -> Facts:
 
 
 def _add(field: Field, path: int, value: object, values: dict[int, Value]) -> dict[int, None]:
-    """The facts of one value, which is put among the values."""
+    """Return the facts of one value, and add it to the distinct values."""
     if isinstance(value, list | tuple):
         return {}
     number, moment = is_value(field, value), spelled_moment(value)
@@ -93,12 +93,12 @@ def _add(field: Field, path: int, value: object, values: dict[int, Value]) -> di
 
 
 MAX_NAME_LENGTH = 1_000
-"""Bytes of a text in a column that has an index, which takes up to 2,700."""
+"""Maximum bytes of a text in an indexed column; PostgreSQL allows up to 2,700."""
 
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A chunk ready to be written; it has no number yet."""
+    """A chunk ready to be written, without a row number."""
 
     chunk: int
     columns: Mapping[str, Any]
@@ -109,7 +109,7 @@ class Prepared:
 
 
 class Preparing:
-    """Makes rows; the facts of a document are worked out once for its chunks."""
+    """Prepares rows. Facts of a document are computed once for all its chunks."""
 
     def __init__(self, analyse: Analyse) -> None:
         self._analyse = analyse
@@ -117,7 +117,7 @@ class Preparing:
         self._facts = Facts()
 
     def prepared(self, chunk: IndexedChunk) -> Prepared:
-        """The row of a chunk."""
+        """Return the row of a chunk."""
         row = chunk.row()
         if chunk.document is not self._document:
             self._document, self._facts = chunk.document, facts_of(row)
@@ -135,18 +135,18 @@ class Preparing:
 
 
 def sent(vector: bytes) -> bytes:
-    """A stored vector as pgvector takes it in its binary form."""
+    """Return a stored vector in the binary format of pgvector."""
     swapped = np.frombuffer(vector, "<f2").astype(">f2")
     return struct.pack(">HH", len(swapped), 0) + swapped.tobytes()
 
 
 def as_literal(vector: np.ndarray[Any, Any]) -> str:
-    """A query's vector as pgvector reads it in a statement."""
+    """Return a query vector as a literal of pgvector."""
     return "[" + ",".join(map(repr, vector.astype(np.float16).astype(float).tolist())) + "]"
 
 
 def odd_row(body: bytes) -> Row:
-    """The fields that a filter reads of a row that SQL cannot evaluate."""
+    """Return the fields of a row that filters read, for rows that SQL cannot evaluate."""
     row: dict[str, Any] = json.loads(body)
     occurred = row["occurred"]
     if occurred is not None:
@@ -156,7 +156,7 @@ def odd_row(body: bytes) -> Row:
 
 
 def _filtered(chunk: IndexedChunk, row: Row, facts: Facts) -> dict[str, Any]:
-    """The columns that filters read; of an odd row only its whole content."""
+    """Return the columns that filters read; for an odd row only its content as JSON."""
     document = chunk.document
     period = document.occurred
     starts, ends = (None, None) if period is None else map(to_microseconds, (period.start, period.end))
@@ -193,7 +193,7 @@ def _number_of(content: bytes) -> int:
 
 
 MAX_BYTES: Final = 64_000_000
-"""The most bytes of postings cached in this process, for each index."""
+"""Maximum bytes of cached postings of an index in this process."""
 _READ = """
 SELECT wanted.number::integer, p.rows, p.counts
 FROM unnest(%(terms)s::bytea[], %(since)s::integer[]) WITH ORDINALITY AS wanted (term, since, number)
@@ -205,14 +205,14 @@ ORDER BY wanted.number, p.first
 
 @dataclass(frozen=True, slots=True)
 class PgvectorPosting:
-    """The sorted numbers of the rows that have a term, dead ones too, with how often; up to row `end`."""
+    """The sorted rows below `end` that have a term, dead ones included, and their counts."""
 
     rows: NDArray[np.uint32]
     counts: NDArray[np.uint16]
     end: int
 
     def up_to(self, end: int) -> "PgvectorPosting":
-        """The same when there were only so many rows."""
+        """Return the posting restricted to rows below a number."""
         if end >= self.end:
             return self
         place = int(np.searchsorted(self.rows, end))
@@ -220,7 +220,7 @@ class PgvectorPosting:
 
     @property
     def size(self) -> int:
-        """Bytes it takes."""
+        """Size in bytes."""
         return 200 + self.rows.nbytes + self.counts.nbytes
 
 
@@ -228,7 +228,7 @@ EMPTY: Final = PgvectorPosting(np.zeros(0, np.uint32), np.zeros(0, np.uint16), 0
 
 
 class Postings:
-    """Reads what came since it last looked. What was read stays true: row numbers never change."""
+    """Caches postings, and reads what was written since. Cached data stays valid."""
 
     def __init__(self, maximum: int = MAX_BYTES) -> None:
         self._maximum = maximum
@@ -239,7 +239,7 @@ class Postings:
     def of(
         self, cursor: Rows, tables: Tables, terms: Sequence[bytes], end: int
     ) -> dict[bytes, PgvectorPosting]:
-        """For each term its rows before `end`."""
+        """Return the posting of each term for rows below `end`."""
         found = {term: self._known(tables.generation, term) for term in terms}
         stale = [term for term, posting in found.items() if posting.end < end]
         if stale:
@@ -266,7 +266,7 @@ class Postings:
 
 
 def packed(counts: Mapping[int, Mapping[bytes, int]]) -> list[tuple[bytes, bytes, bytes]]:
-    """For each term the rows that have it and how often, from the terms of each row."""
+    """Invert the terms of each row to the rows and counts of each term."""
     found: dict[bytes, tuple[array[int], array[int]]] = {}
     for row, terms in counts.items():
         for term, count in terms.items():
@@ -287,7 +287,7 @@ def _read(cursor: Rows, tables: Tables, since: Mapping[bytes, int]) -> dict[byte
 
 
 def _continued(before: PgvectorPosting, pieces: Sequence[tuple[bytes, bytes]], end: int) -> PgvectorPosting:
-    """With what came since; a piece may begin with rows that are there already."""
+    """Return the posting continued by new pieces, whose first rows it may already contain."""
     rows = np.concatenate([np.zeros(0, np.uint32), *(np.frombuffer(piece, "<u4") for piece, _ in pieces)])
     counts = np.concatenate([np.zeros(0, np.uint16), *(np.frombuffer(piece, "<u2") for _, piece in pieces)])
     fresh = slice(int(np.searchsorted(rows, before.end)), int(np.searchsorted(rows, end)))

@@ -1,4 +1,4 @@
-"""Search the pgvector index: postings, exact and approximate vectors."""
+"""Searches the pgvector index: BM25 over postings, exact vector search and HNSW."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -17,7 +17,7 @@ from conspectus.ports import Candidates, Floats, Ids, Vectors
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """The terms of a query in a view, with their rows."""
+    """The terms of a query in a snapshot, with their postings."""
 
     view: PgvectorSnapshot
     bm25: Bm25
@@ -25,7 +25,7 @@ class Words:
     postings: Mapping[str, PgvectorPosting]
 
     def with_sources(self, rows: RowNumbers | None) -> "Words":
-        """The same with the idf in sources of these rows; None: they are too many to count."""
+        """Return the terms with idf over sources with these rows; unchanged if `rows` is None."""
         if rows is None:
             return self
         live = rows[self.view.alive[rows]].astype(np.uint32)
@@ -40,7 +40,7 @@ class Words:
         terms: Mapping[str, int],
         found: Mapping[bytes, PgvectorPosting],
     ) -> "Words":
-        """Count in how many live rows each term occurs."""
+        """Count the live rows of each term."""
         postings = {term: found.get(encoded(term), EMPTY) for term in terms}
         corpus = view.corpus
         statistics = tuple(
@@ -49,7 +49,7 @@ class Words:
         return cls(view, bm25, statistics, postings)
 
     def scores(self, rows: RowNumbers) -> Floats:
-        """Exact BM25 of rows; the terms are taken by name, so that sums round the same everywhere."""
+        """Return the exact BM25 of rows. Terms are added in the order of names, for reproducible rounding."""
         scores = np.zeros(len(rows))
         lengths = self.view.lengths[rows].astype(np.float64)
         wanted = rows.astype(np.uint32)
@@ -62,7 +62,7 @@ class Words:
         return scores
 
     def all_scores(self) -> tuple[RowNumbers, Floats]:
-        """Every live row that has a term, with its exact score."""
+        """Return every live row that has a term, with its exact score."""
         scores = np.zeros(len(self.view.chunks))
         for term, posting in self._ordered():
             lengths = self.view.lengths[posting.rows].astype(np.float64)
@@ -85,7 +85,7 @@ class Words:
 
 
 class PgvectorQuery:
-    """A query to a view, over a cursor whose transaction sees the state from which the view was read."""
+    """A query to a snapshot, in a transaction that sees the state of the snapshot."""
 
     def __init__(self, cursor: Rows, tables: Tables, words: Words, allowed: Allowed) -> None:
         self._cursor = cursor
@@ -95,7 +95,7 @@ class PgvectorQuery:
         self._allowed = allowed
 
     def search(self, vector: Vectors | None, limit: int) -> Candidates:
-        """The best of each arm."""
+        """Return the best hits of each retriever."""
         nothing = np.zeros(0, np.int64)
         if limit <= 0 or (vector is None and not self._words.postings):
             return self._candidates(nothing, {}, vector)
@@ -108,12 +108,12 @@ class PgvectorQuery:
         return self._candidates(np.union1d(by_words, near), vectors, vector)
 
     def score(self, ids: Ids, vector: Vectors | None) -> Candidates:
-        """Exact scores of chosen chunks."""
+        """Return the exact scores of chosen chunks."""
         rows = self._allowed.of_chunks(np.unique(ids)) if len(ids) else np.zeros(0, np.int64)
         return self._candidates(rows, {} if vector is None else self._vectors(rows), vector)
 
     def _by_words(self, limit: int) -> RowNumbers:
-        """The best rows by keyword score: of the listed ones, or of all, and then those that match."""
+        """Return the best rows by BM25: of the matching rows if few, else of all, filtered afterwards."""
         listed = self._allowed.listed
         if listed is not None:
             scores = self._words.scores(listed)
@@ -135,7 +135,7 @@ class PgvectorQuery:
         return near.exact(self._allowed, limit) if found is None else found
 
     def _vectors(self, rows: RowNumbers) -> dict[int, bytes]:
-        """The stored vectors of those rows that have one, as pgvector sends them."""
+        """Return the stored vectors of the rows that have one, in the binary format of pgvector."""
         if not self._tables.dimensions or not len(rows):
             return {}
         self._cursor.execute(
@@ -162,7 +162,7 @@ class PgvectorQuery:
 
 
 def _cosine(rows: RowNumbers, vectors: Mapping[int, bytes], query: Vectors) -> Floats:
-    """Exact cosines of rows; NaN for those without a vector."""
+    """Return the exact cosines of rows; NaN for those without a vector."""
     scores = np.full(len(rows), np.nan)
     present = [place for place, row in enumerate(rows.tolist()) if row in vectors]
     if present:
@@ -180,7 +180,7 @@ def _alive(view: PgvectorSnapshot, posting: PgvectorPosting) -> int:
 
 EF_SEARCH = 400
 MAX_SCANNED = 40_000
-"""Vectors that the graph offers before the others are looked at one by one."""
+"""Maximum number of vectors read from the graph before all matching ones are scanned."""
 _BATCH = 400
 _MARGIN = 16
 _SETTINGS = (
@@ -193,14 +193,14 @@ _DONE = "SELECT set_config('enable_seqscan', 'on', true), set_config('enable_sor
 
 @dataclass(frozen=True, slots=True)
 class Near:
-    """Looks for neighbors of one vector."""
+    """Finds the nearest neighbors of one vector."""
 
     cursor: Rows
     tables: Tables
     query: Vectors
 
     def exact(self, allowed: Allowed, limit: int) -> RowNumbers:
-        """Rows that certainly hold the `limit` best admitted ones with all ties, and few others."""
+        """Return rows that contain the `limit` best matching ones with all ties, and few others."""
         slack = _lost(self.query)
         count = limit + limit // 2 + _MARGIN
         while True:
@@ -210,8 +210,8 @@ class Near:
             count *= 8
 
     def by_graph(self, allowed: Allowed, limit: int) -> RowNumbers | None:
-        """Rows that hold nearly all of the best admitted ones; None if the graph offers too few."""
-        # More than asked for: which of two that are equally near is better is not the graph's to say.
+        """Return nearly all of the best matching rows; None if the graph returns too few."""
+        # More than the limit: the graph does not order vectors of equal distance reproducibly.
         limit += _MARGIN
         linked = self._linked(allowed, limit)
         self.cursor.execute(_DONE)
@@ -221,7 +221,7 @@ class Near:
         return np.concatenate([linked, loose])
 
     def _linked(self, allowed: Allowed, limit: int) -> RowNumbers | None:
-        """Of the rows that are in the graph."""
+        """Return rows from the graph that match."""
         self._set(limit)
         if allowed.condition.admits_all:
             self.cursor.execute(f"{self._ordered()} LIMIT {limit}", {"query": as_literal(self.query)})
@@ -235,7 +235,7 @@ class Near:
         return None
 
     def _offered(self, limit: int) -> Iterator[RowNumbers]:
-        """The results of the graph, nearest first, in batches."""
+        """Yield the results of the graph in batches, nearest first."""
         self.cursor.execute(
             f"DECLARE near NO SCROLL CURSOR FOR {self._ordered()}", {"query": as_literal(self.query)}
         )
@@ -260,7 +260,7 @@ class Near:
     def _best(
         self, allowed: Allowed, count: int, among: str = "true"
     ) -> tuple[RowNumbers, NDArray[np.float64]]:
-        """The best of those that are admitted, with their products, in the order of these."""
+        """Return the best of the rows that match with their inner products, best first."""
         given = {"query": as_literal(self.query), "graph": self.tables.graph}
         chosen, where = f"{self.tables.vectors} v", "true"
         if allowed.listed is not None:
@@ -280,7 +280,7 @@ class Near:
 
 
 def _lost(query: Vectors) -> float:
-    """The largest difference of two products because the database has the query in half precision."""
+    """Return the largest error of an inner product that rounding the query to half precision causes."""
     single = query.astype(np.float64)
     halved = query.astype(np.float16).astype(np.float64)
     return 2.0 * float(np.linalg.norm(single - halved)) + 2.0**-22 * len(query)

@@ -45,7 +45,7 @@ from conspectus.model.records import Change
 from conspectus.ports import Candidates, Ids, Probe, Progress, Reader
 
 _ATTEMPTS = 20
-_TOO_FAST = "the index was built anew faster than it could be asked; ask again"
+_TOO_FAST = "the index was rebuilt while it was searched; try again"
 _Ask: TypeAlias = Callable[[PgvectorQuery], Candidates]
 
 
@@ -84,7 +84,7 @@ class PgvectorIndex:
         return self._state.applied
 
     async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
-        """Apply changes; the first ones build the index."""
+        """Apply changes. The first ones build the index."""
         if not changes:
             return
         known, target = self._state.applied, changes[-1].sequence
@@ -111,7 +111,7 @@ class PgvectorIndex:
         raise StorageBusy("the index changed while it was written; try again")
 
     async def search(self, probe: Probe) -> Candidates:
-        """The best of each arm."""
+        """Return the best hits of each retriever."""
 
         return await self._asked(probe, lambda question: question.search(probe.vector, probe.limit))
 
@@ -126,7 +126,7 @@ class PgvectorIndex:
         return await differences(held, self._reader, signed_checksum)
 
     async def flush(self, *, least: int = 1) -> None:
-        """See what other processes wrote, and build what was never built; all else is stored already."""
+        """Load what other processes wrote, and build an index that was never built."""
         state = await self._look()
         if least == 0 and not state.generation:
             self._state = await self._building.build(self._identity, unless=_is_there)
@@ -136,7 +136,7 @@ class PgvectorIndex:
         self._state = await self._building.build(self._identity, progress)
 
     async def purge(self) -> None:
-        """Replace every table, also where a write that was undone left chunks that no state counts."""
+        """Replace every table, because aborted writes may have left chunks that no state counts."""
         self._state = await self._building.build(self._identity)
 
     async def status(self) -> IndexStatus:
@@ -144,18 +144,18 @@ class PgvectorIndex:
         return await self._read(self._status)
 
     async def close(self) -> None:
-        """Stop building; the connections belong to the records."""
+        """Stop a running build. The connections belong to the records."""
         await self._renewing.close()
 
     async def _look(self) -> PgvectorState:
-        """The state as it is now."""
+        """Return the current state."""
         self._state = await self._place.database.read(
             lambda connection: read_state(rows_of(connection), self._place.name, self._identity)
         )
         return self._state
 
     async def _tidy(self) -> None:
-        """Do what others who wrote had no time for."""
+        """Start maintenance that is due."""
         self._renewing.look(self._state)
         if self._state.version % MERGED_FROM == 0:
             await self._place.database.write(partial(_merge, self._place, self._state))
@@ -180,7 +180,7 @@ class PgvectorIndex:
         return IndexStatus(state.total, state.vectors, size, batches, state.applied, details)
 
     async def _asked(self, probe: Probe, ask: _Ask) -> Candidates:
-        """Ask the state that the database has by then, which is never older than what was promised."""
+        """Query the current state of the database, which is never older than what a write has promised."""
         terms = question_terms(probe, self._analyse, self._place.dimensions)
         promised = self._state.applied
         for _ in range(_ATTEMPTS):
@@ -210,7 +210,7 @@ class PgvectorIndex:
         return ask(question) if state.generation else question.score(np.zeros(0, np.int64), None)
 
     async def _read(self, work: Callable[[Connection], Result]) -> Result:
-        """Read the tables of one state; if others dropped them meanwhile, those of a newer one."""
+        """Read the tables of a state. If they are dropped meanwhile, read those of a newer state."""
         for _ in range(_ATTEMPTS):
             with suppress(IndexReplaced):
                 return await self._place.database.read(partial(_of_one_state, work))
@@ -227,7 +227,7 @@ def _of_one_state(work: Callable[[Connection], Result], connection: Connection) 
 def _commit_draft(
     place: PgvectorOptions, before: PgvectorState, connection: Connection, *, draft: PgvectorDraft, base: int
 ) -> PgvectorState:
-    """The state with a draft, which has all changes after `base`; without it where that is out of date."""
+    """Return the state with a draft of all changes after `base`; without the draft if it is out of date."""
     cursor = rows_of(connection)
     lock(cursor, f"write {place.name}")
     state = read_state(cursor, place.name, before.identity)
@@ -239,7 +239,7 @@ def _commit_draft(
 def write_draft(
     cursor: Rows, place: PgvectorOptions, state: PgvectorState, draft: PgvectorDraft
 ) -> PgvectorState:
-    """The state with a draft that follows it; no other process may write meanwhile."""
+    """Return the state with a draft that continues it. The caller has to exclude other writers."""
     state = write(cursor, place.tables(state), state, draft)
     write_state(cursor, place.name, state)
     return state
@@ -267,7 +267,7 @@ def _is_there(state: PgvectorState) -> bool:
 def _stored(
     connection: Connection, place: PgvectorOptions, identity: str
 ) -> tuple[PgvectorState, IndexedRows]:
-    """Read what is to be compared, all of one moment."""
+    """Read the rows to compare, in one snapshot."""
     cursor = rows_of(connection)
     state = read_state(cursor, place.name, identity)
     if not state.generation:
@@ -290,13 +290,13 @@ def _stored(
 
 
 MANY = 500
-"""After a write of this many rows, more are likely to follow."""
+"""After a write of this many rows, more writes are likely."""
 QUIET_SECONDS = 5.0
 _FIRST_PAUSE, _MAX_PAUSE_SECONDS = 60.0, 3600.0
 
 
 class PgvectorMaintenance:
-    """At most one task of this process; among processes, `Building` sees to it that one does the work."""
+    """Runs at most one maintenance task in this process. `Building` excludes other processes."""
 
     def __init__(self, place: PgvectorOptions, building: Building, identity: str) -> None:
         self._place = place
@@ -310,16 +310,16 @@ class PgvectorMaintenance:
 
     @property
     def runs(self) -> bool:
-        """Whether something is being done."""
+        """Whether a task is running."""
         return self._task is not None and not self._task.done()
 
     def wrote(self, rows: int) -> None:
-        """Take note of a write."""
+        """Record a write."""
         if rows >= MANY:
             self._quiet_from = time.monotonic() + QUIET_SECONDS
 
     def look(self, state: PgvectorState) -> None:
-        """Begin with what a state has need of."""
+        """Start the task that a state needs, if any."""
         now = time.monotonic()
         is_linked = partial(self._place.is_linked, quiet=now >= self._quiet_from)
         if not state.generation or self.runs or now < self._not_before:
@@ -333,7 +333,7 @@ class PgvectorMaintenance:
         self._task = asyncio.create_task(self._done(work))
 
     async def close(self) -> None:
-        """Stop it, which leaves all as it was."""
+        """Cancel the task; its transaction is rolled back."""
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -349,7 +349,7 @@ class PgvectorMaintenance:
 
 
 class TransactionalIndex:
-    """An index as those see it who write the records."""
+    """An index within the transaction that writes the records."""
 
     def __init__(self, place: PgvectorOptions, analyse: Analyse) -> None:
         self._place = place
@@ -357,7 +357,7 @@ class TransactionalIndex:
         self._drafting = Drafting(analyse, place.dimensions)
 
     def state(self, connection: Connection) -> PgvectorState | None:
-        """The position of the index until this transaction changes it; None if it has none."""
+        """Return the position of the index, locked until the transaction ends; None if it has none."""
         cursor = rows_of(connection)
         if not is_free(cursor, f"write {self._place.name}"):
             return None
@@ -365,7 +365,7 @@ class TransactionalIndex:
         return state if state.generation else None
 
     def wanted(self, changes: Sequence[Change]) -> list[Range]:
-        """The chunks to read for these changes."""
+        """Return the ids of the chunks to read for these changes."""
         return put_ranges(changes)
 
     def take_in(
@@ -375,10 +375,10 @@ class TransactionalIndex:
         changes: Sequence[Change],
         chunks: Sequence[IndexedChunk],
     ) -> bool:
-        """Whether the changes after a state, and the chunks that they put, are now in the index.
+        """Write changes after a state with the chunks that they added. Returns whether that succeeded.
 
-        Otherwise none of them is. The write itself is valid then: a later update of the index meets the error
-        and reports it.
+        On failure nothing of the index is written, and the records are written nevertheless: a later update
+        of the index meets the error again and reports it.
         """
         draft = self._drafting.draft(changes, chunks)
         attempt = connection.begin_nested()

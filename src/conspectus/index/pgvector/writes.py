@@ -37,7 +37,7 @@ from conspectus.model.records import Change
 from conspectus.ports import Progress, Reader
 
 MERGED_FROM = 16
-"""So many batches of a level become one of the next."""
+"""Number of batches of one level that are merged into one of the next level."""
 
 
 @dataclass(slots=True)
@@ -61,7 +61,7 @@ class _Old:
 
 
 def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDraft) -> PgvectorState:
-    """The state after a draft; it has to be written, in the same transaction."""
+    """Write a draft in the transaction of the cursor. Returns the new state."""
     old = {each.chunk: each for each in _taken_out(cursor, tables, draft.ranges)}
     numbered, end = _numbered(draft, old, state.rows)
     fresh = {row: prepared for row, prepared in numbered.items() if row >= state.rows}
@@ -78,7 +78,7 @@ def write(cursor: Rows, tables: Tables, state: PgvectorState, draft: PgvectorDra
 
 
 def merge(cursor: Rows, tables: Tables) -> None:
-    """Join many batches into one, so that a query reads few; every row keeps its number."""
+    """Merge batches, so that a query reads few. Row numbers do not change."""
     level = 0
     while True:
         cursor.execute(
@@ -125,7 +125,7 @@ def _taken_out(cursor: Rows, tables: Tables, ranges: Sequence[Range]) -> list[_O
 
 
 def _numbered(draft: PgvectorDraft, old: Mapping[int, _Old], end: int) -> tuple[dict[int, Prepared], int]:
-    """Each row under its number: that of the row it replaces if the terms are the same, else a new one."""
+    """Number the rows: the number of the replaced row if its terms are equal, else a new one."""
     numbered = {}
     for chunk in sorted(draft.rows):
         prepared, before = draft.rows[chunk], old.get(chunk)
@@ -140,7 +140,7 @@ def _numbered(draft: PgvectorDraft, old: Mapping[int, _Old], end: int) -> tuple[
 def _put_vectors(
     cursor: Rows, tables: Tables, numbered: Mapping[int, Prepared], old: Mapping[int, _Old], *, version: int
 ) -> int:
-    """Write what is new, and say how many that were."""
+    """Write new and changed vectors. Returns the number written."""
     if not tables.dimensions:
         return 0
     stored = {each.row: each.vector for each in old.values() if each.vector is not None}
@@ -203,7 +203,7 @@ def _copy(
 def _counted(
     state: PgvectorState, draft: PgvectorDraft, old: Iterable[_Old], version: int, end: int
 ) -> PgvectorState:
-    """The numbers of the new state."""
+    """Return the counts of the new state."""
     old, rows = list(old), draft.rows.values()
     return replace(
         state,
@@ -234,28 +234,28 @@ class Drafting:
         self._dimensions = dimensions
 
     def prepared(self, chunks: Iterable[IndexedChunk]) -> dict[int, Prepared]:
-        """Rows to write. Raises InvalidInput for a vector of another size."""
+        """Return rows to write. Raises InvalidInput for a vector of another size."""
         preparing = Preparing(self._analyse)
         return {
             chunk.chunk.id: preparing.prepared(with_vector_of(self._dimensions, chunk)) for chunk in chunks
         }
 
     def draft(self, changes: Sequence[Change], chunks: Iterable[IndexedChunk]) -> PgvectorDraft:
-        """A draft from chunks that were read together with the changes."""
+        """Return a draft from chunks that were read in the same snapshot as the changes."""
         return PgvectorDraft(changes[-1].sequence, touched_ranges(changes), self.prepared(chunks))
 
 
 class PgvectorDrafting:
-    """Has a reader tell what drafts are made of."""
+    """Makes drafts by reading the chunks of changes from the records."""
 
     def __init__(self, reader: Reader, drafting: Drafting) -> None:
         self._reader = reader
         self._drafting = drafting
 
     async def draft(self, changes: Sequence[Change]) -> PgvectorDraft:
-        """The rows that these changes require, in their current state.
+        """Return the current rows of the changed chunks.
 
-        Rows that were replaced meanwhile, and their replacements, are missing: so later changes are applied
+        Rows that were replaced meanwhile, and their replacements, are missing. So later changes are added
         too, as long as rows were removed.
         """
         draft = await self._read(changes)
@@ -273,7 +273,7 @@ class PgvectorDrafting:
 
 
 def followed_by(draft: PgvectorDraft, later: PgvectorDraft) -> PgvectorDraft:
-    """Both drafts as one."""
+    """Combine two drafts, the second after the first."""
     kept = {
         number: row
         for number, row in draft.rows.items()
@@ -304,7 +304,7 @@ class Building:
     async def build(
         self, identity: str, progress: Progress | None = None, *, unless: Unless | None = None
     ) -> PgvectorState:
-        """Rebuild everything, unless another process has made an equal state meanwhile."""
+        """Rebuild everything, unless another process has made an equivalent state meanwhile."""
         await self._place.database.write(self._prepared)
         async with self._place.database.lasting() as run:
             before: PgvectorState = await run(lambda connection: self._begun(connection, identity))
@@ -326,9 +326,9 @@ class Building:
         return state
 
     async def link(self, identity: str, *, unless: Unless) -> PgvectorState:
-        """Link all vectors into a graph, unless another process has done so meanwhile.
+        """Build the HNSW graph of all vectors, unless another process has done so meanwhile.
 
-        They are copied for it, so that writers wait only for the last moment.
+        The graph is built on a copy, so that writers only wait for the swap.
         """
         async with self._place.database.lasting() as run:
             state: PgvectorState = await run(lambda connection: self._begun(connection, identity))
@@ -341,7 +341,7 @@ class Building:
         return state
 
     def _linked(self, before: Tables, after: Tables, identity: str, connection: Connection) -> PgvectorState:
-        """The state with the graph, and with what was written while it was made."""
+        """Return the state with the graph, and with the vectors written while it was built."""
         cursor = rows_of(connection)
         lock(cursor, f"write {self._place.name}")
         state = read_state(cursor, self._place.name, identity)
@@ -351,7 +351,7 @@ class Building:
         return state
 
     def _prepared(self, connection: Connection) -> None:
-        """The objects that all indexes of the database share."""
+        """Create the objects that all indexes of the database share."""
         cursor = rows_of(connection)
         lock(cursor, "extensions")
         if self._place.dimensions:
@@ -359,7 +359,7 @@ class Building:
         make_states(cursor)
 
     def _begun(self, connection: Connection, identity: str) -> PgvectorState:
-        """The state once no one else builds."""
+        """Wait for the build lock, and return the state."""
         cursor = rows_of(connection)
         cursor.execute(_PATIENT, (f"{self._place.idle_seconds}s",))
         lock(cursor, f"build {self._place.name}")
@@ -368,7 +368,7 @@ class Building:
     async def _filled(
         self, run: Run, tables: Tables, state: PgvectorState, progress: Progress | None
     ) -> PgvectorState:
-        """All chunks of the records, and the sequence from which changes may be missing."""
+        """Write all chunks. Returns the state, and the sequence after which changes may be missing."""
         state = replace(state, applied=await self._reader.last_sequence())
         waiting: list[IndexedChunk] = []
         async for chunks in self._reader.scan():
@@ -390,7 +390,7 @@ class Building:
         return written
 
     async def _caught_up(self, run: Run, tables: Tables, state: PgvectorState) -> PgvectorState:
-        """With the changes made meanwhile. Raises NotFound if the collection was deleted."""
+        """Apply the changes made meanwhile. Raises NotFound if the collection was deleted."""
         while changes := await self._reader.changes_since(state.applied, limit=CHANGES):
             draft = await self._taking.draft(changes)
             state = await run(partial(_written, tables, state, draft))
@@ -398,7 +398,7 @@ class Building:
         return state
 
     def _swept(self, connection: Connection) -> None:
-        """Drop all tables but those of the current state."""
+        """Drop all tables except those of the current state."""
         cursor = rows_of(connection)
         lock(cursor, f"write {self._place.name}")
         cursor.execute(f"SELECT generation, graph FROM {STATES} WHERE name = %s", (self._place.name,))
@@ -409,7 +409,7 @@ class Building:
 
 
 def forget(connection: Connection, name: str) -> None:
-    """Delete an index with all its tables; who builds it at that moment is stopped."""
+    """Delete an index with all its tables. A running build is aborted."""
     cursor = rows_of(connection)
     stop(cursor, f"build {name}")
     lock(cursor, f"build {name}")
@@ -420,7 +420,7 @@ def forget(connection: Connection, name: str) -> None:
 
 
 def forget_unless_built(connection: Connection, name: str) -> None:
-    """Delete an index as `forget` does, unless somebody builds it at this moment."""
+    """Delete an index as `forget` does, unless it is being built."""
     if is_free(rows_of(connection), f"build {name}"):
         forget(connection, name)
 

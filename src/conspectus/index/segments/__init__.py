@@ -1,1 +1,1 @@
-"""The embedded index: immutable memory-mapped segments, a tail in memory, and a manifest that names them."""
+"""The embedded index: immutable memory-mapped segments, a tail in memory, and a manifest of the segments."""

@@ -60,10 +60,10 @@ _Named: TypeAlias = tuple[str, SegmentView]
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """`tail_chunks` may wait in memory.
+    """Options of an index. At most `tail_chunks` are held in memory before a flush.
 
-    Segments of `codes_from` vectors and more get codes to choose candidates by, those of `lists_from`
-    and more have them in inverted lists.
+    Segments with at least `codes_from` vectors get quantized codes to preselect candidates, those with at
+    least `lists_from` have the codes in inverted lists (IVF).
     """
 
     bm25: Bm25 = field(default_factory=Bm25)
@@ -74,7 +74,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True)
 class BuildRequest:
-    """The kind of build: new rows (`flush`), everything (`rebuild`), or removed rows (`purge`)."""
+    """The kind of build: new rows (`flush`), everything (`rebuild`), or removal of deleted rows (`purge`)."""
 
     directory: str
     identity: str
@@ -83,12 +83,12 @@ class BuildRequest:
     options: Options
 
     def to_json(self) -> str:
-        """The request on one line."""
+        """Encode the request as one line of JSON."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "BuildRequest":
-        """Read the result of `to_json`."""
+        """Decode the result of `to_json`."""
         content = json.loads(text)
         options = content.pop("options")
         bm25 = Bm25(**options.pop("bm25"))
@@ -96,13 +96,13 @@ class BuildRequest:
 
     @property
     def shape(self) -> Shape:
-        """The configuration that all segments share."""
+        """The configuration that all segments of the index share."""
         return Shape(self.dimensions, self.options.bm25, self.options.codes_from, self.options.lists_from)
 
 
 @dataclass(frozen=True, slots=True)
 class BuildResult:
-    """The sequence that the manifest reaches now, and how many chunks were written."""
+    """The sequence of the new manifest, and the number of chunks written."""
 
     sequence: int
     chunks: int
@@ -111,11 +111,11 @@ class BuildResult:
 async def build_segment(
     reader: Reader, request: BuildRequest, analyse: Analyse, *, progress: Progress | None = None
 ) -> BuildResult:
-    """Build the segments and replace the manifest; runs in any process, one at a time per directory.
+    """Build segments and replace the manifest. Runs in any process, one at a time per directory.
 
-    Reads the records only. Killed at any moment it leaves an unfinished folder that the next one removes.
-    Raises InvalidInput if the analysis differs from that of the request; IndexDamaged; and IndexReplaced if
-    the index is deleted meanwhile.
+    Reads the records only. If it is killed, the unfinished folder is removed by the next build. Raises
+    InvalidInput if the analyzer differs from that of the request, IndexDamaged, and IndexReplaced if the
+    index is deleted meanwhile.
     """
     if request.identity != identity_of(analyse, request.shape.dimensions, request.shape.bm25):
         raise InvalidInput("identity", "the builder analyzes text differently than the index")
@@ -125,7 +125,7 @@ async def build_segment(
 
 @asynccontextmanager
 async def _turn(directory: Path) -> AsyncGenerator[None, None]:
-    """Build when no other process does. Raises IndexReplaced if the collection or all files are deleted."""
+    """Build under the lock. Raises IndexReplaced if the collection or all files are deleted."""
     with _told_as_replaced(directory), ExitStack() as lock:
         while not lock.enter_context(locked(directory)):
             lock.close()
@@ -147,7 +147,7 @@ def _told_as_replaced(directory: Path) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The state of an index in a process: a manifest's segments, and newer rows up to `sequence`."""
+    """The state of an index in a process: the segments of a manifest, and newer rows up to `sequence`."""
 
     manifest: Manifest
     sequence: int
@@ -156,16 +156,16 @@ class Held:
 
 
 async def write_tail(reader: Reader, request: BuildRequest, held: Held) -> BuildResult | None:
-    """Write the rows in memory as another segment; None if another process has built meanwhile.
+    """Write the rows in memory as a segment; None if another process has built meanwhile.
 
-    No record is read. The tail holds at most `MAX_ROWS` live rows. Raises IndexReplaced.
+    Does not read the records. The tail holds at most `MAX_ROWS` live rows. Raises IndexReplaced.
     """
     directory = Path(request.directory)
     async with _turn(directory):
         if read_manifest(directory, request.identity) != held.manifest:
             return None
         until = await reader.last_sequence()
-        # Records that were recreated or restored have none of the rows in memory.
+        # If the records were recreated or restored, the rows in memory do not belong to them.
         return await _in_thread(_write_tail, request, held, until) if until >= held.sequence else None
 
 
@@ -187,7 +187,7 @@ def _write_tail(request: BuildRequest, held: Held, until: int) -> BuildResult:
 
 
 def _written(directory: Path, views: Sequence[SegmentView], shape: Shape) -> str:
-    """The name of a new segment of the live rows."""
+    """Write a segment of the live rows, and return its name."""
     segment = merged_in_memory(views, shape)
     folder = unfinished(directory, uuid4().hex)
     make_file(folder / VECTORS)
@@ -208,7 +208,7 @@ class _Build:
         self._sequence = 0
 
     async def run(self) -> BuildResult:
-        """Plan, write the segments, name them in the manifest, delete what it no longer names."""
+        """Plan the build, write segments, replace the manifest, and delete obsolete files."""
         manifest = Manifest(self._request.identity)
         if self._request.mode != "rebuild":
             manifest = read_manifest(self._directory, self._request.identity)
@@ -245,7 +245,7 @@ class _Build:
             self._progress("index", output.count, 0)
 
     async def _renew(self, manifest: Manifest) -> tuple[list[_Named], AsyncIterator[Sequence[IndexedChunk]]]:
-        """The segments that stay, with their dead rows, and the chunks to write."""
+        """Return the segments to keep with their dead rows, and the chunks to write."""
         put, touched = await self._changes()
         views = [
             (
@@ -261,7 +261,7 @@ class _Build:
         return kept, _only(ranges, read(self._reader, merged(ranges, _GAP)))
 
     async def _changes(self) -> tuple[list[Range], list[Range]]:
-        """The chunks that were put or touched since the manifest, which is thereby covered."""
+        """Return the chunks that were added or changed since the manifest. The new manifest includes them."""
         put: list[Range] = []
         touched: list[Range] = []
         while changes := await self._reader.changes_since(self._sequence, limit=_CHANGES):
@@ -275,7 +275,7 @@ class _Build:
 
 
 class _Output:
-    """Segments being written, each of at most `MAX_ROWS` rows."""
+    """Writes rows to segments of at most `MAX_ROWS` rows each."""
 
     def __init__(self, directory: Path, shape: Shape) -> None:
         self._directory = directory
@@ -287,7 +287,7 @@ class _Output:
         self.count = 0
 
     def add(self, rows: Sequence[Row]) -> None:
-        """Append rows, in the order of ids."""
+        """Append rows in ascending order of ids."""
         while rows:
             if self._folder is None:
                 self._begin()
@@ -299,7 +299,7 @@ class _Output:
                 self.finish()
 
     def close(self) -> None:
-        """Let go of a segment that is not finished."""
+        """Discard an unfinished segment."""
         self._sink.close()
 
     def finish(self) -> None:
@@ -318,7 +318,7 @@ class _Output:
 
 
 async def _in_thread(function: Callable[P, Result], *arguments: P.args, **named: P.kwargs) -> Result:
-    """Run it to its end even when cancelled, so that the lock is not released during the write."""
+    """Run in a thread to its end even when cancelled, so that the lock is not released during the write."""
     running = asyncio.ensure_future(asyncio.to_thread(function, *arguments, **named))
     try:
         return await asyncio.shield(running)
@@ -336,7 +336,7 @@ async def _stream(
 async def _only(
     ranges: Sequence[Range], batches: AsyncIterator[Sequence[IndexedChunk]]
 ) -> AsyncIterator[Sequence[IndexedChunk]]:
-    """Those chunks whose ids are in one of the sorted, separate ranges."""
+    """Yield the chunks whose ids are in one of the sorted, disjoint ranges."""
     bounds = np.array([(-1, -1), *ranges], np.int64)
     async for chunks in batches:
         ids = np.array([chunk.chunk.id for chunk in chunks], np.int64)
@@ -345,7 +345,7 @@ async def _only(
 
 
 def replaced_by(views: Sequence[SegmentView], new: int, request: BuildRequest) -> list[SegmentView]:
-    """Segments to merge with new rows: those with many dead rows, and small ones when there are many."""
+    """Return the segments to merge with new rows: those with many dead rows, and small ones if many."""
     purge = request.mode == "purge"
     chosen = [v for v in views if v.live and v.dead is not None and (purge or 2 * v.live < len(v.segment))]
     size = new + sum(view.live for view in chosen)
@@ -364,36 +364,37 @@ CLOSED = "the index was closed: its collection is deleted, or has another index 
 
 
 class Builder(Protocol):
-    """Runs `build_segment` somewhere."""
+    """Runs `build_segment`."""
 
     async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
-        """Build and replace the manifest. Raises StorageError, or IndexReplaced where it is deleted."""
+        """Build and replace the manifest. Raises StorageError, or IndexReplaced if the index is deleted."""
         ...
 
     async def close(self) -> None:
-        """Stop what is being built."""
+        """Stop running builds."""
         ...
 
 
 class LocalBuilder:
-    """Builds in this process, in threads: for tests and small collections."""
+    """Builds in threads of this process, for tests and small collections."""
 
     def __init__(self, reader: Reader, analyse: Analyse) -> None:
         self._reader = reader
         self._analyse = analyse
 
     async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
-        """Build here."""
+        """See `Builder.build`."""
         return await build_segment(self._reader, request, self._analyse, progress=progress)
 
     async def close(self) -> None:
-        """Do nothing: cancelling stops everything."""
+        """Do nothing: cancellation stops a build."""
 
 
 class SubprocessBuilder:
-    """Builds in a child that reads the request as a line from its input and calls `answer`.
+    """Builds in a child process that reads the request as a line from standard input and calls `answer`.
 
-    `first` is a line that the child reads before the request: what others must not see in its command.
+    `first` is a line that the child reads before the request, for secrets that must not be in its command
+    line.
     """
 
     def __init__(self, command: Sequence[str], *, first: str | None = None) -> None:
@@ -403,9 +404,9 @@ class SubprocessBuilder:
         self._closed = False
 
     async def build(self, request: BuildRequest, progress: Progress | None = None) -> BuildResult:
-        """Build in a child, which dies with this call when it is cancelled.
+        """Build in a child process, which is killed when the call is cancelled.
 
-        Raises StorageError, or IndexReplaced where the index is closed or deleted.
+        Raises StorageError, or IndexReplaced if the index is closed or deleted.
         """
         if self._closed:
             raise IndexReplaced(CLOSED)
@@ -422,14 +423,14 @@ class SubprocessBuilder:
             await _stop(child)
 
     async def close(self) -> None:
-        """Kill every child and wait for it."""
+        """Kill every child process and wait for it."""
         self._closed = True
         for child in list(self._children):
             await _stop(child)
 
 
 async def answer(reader: Reader, analyse: Analyse, request: str, *, write: Callable[[str], object]) -> None:
-    """The child's side, giving way to queries: build, write steps and the result as lines of JSON."""
+    """Process one request in the child: build at low priority, and write steps and result as JSON lines."""
     os.nice(_NICENESS)
     parsed = BuildRequest.from_json(request)
 

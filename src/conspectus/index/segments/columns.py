@@ -1,4 +1,4 @@
-"""Columns of a segment: strings, values and sets, and the rows that a filter allows."""
+"""Columns of a segment: strings, typed values and sets, and the rows that match a filter."""
 
 import json
 from array import array
@@ -43,7 +43,7 @@ _TYPES = ("whole", "number", "text", "moment", "other")
 
 
 def classify(value: object) -> tuple[int, object]:
-    """The place of the value's type in the order of types, and what is stored of it."""
+    """Return the sort order of the value's type, and its stored form."""
     match value:
         case bool():
             return 4, json.dumps(value)
@@ -62,14 +62,14 @@ def classify(value: object) -> tuple[int, object]:
 
 
 class ValueWriter:
-    """Gives each distinct value a number, and at the end its code."""
+    """Numbers distinct values as they come; `finish` assigns the final codes."""
 
     def __init__(self) -> None:
         self._known: list[dict[object, int]] = [{} for _ in _TYPES]
         self._count = 0
 
     def number(self, value: object) -> int:
-        """The provisional number of a value."""
+        """Return the provisional number of a value."""
         kind, stored = classify(value)
         known = self._known[kind]
         found = known.get(stored)
@@ -79,7 +79,7 @@ class ValueWriter:
         return found
 
     def finish(self) -> tuple[dict[str, NDArray[Any]], NDArray[np.int64]]:
-        """The tables to store, and the code of each provisional number."""
+        """Return the tables to store, and the code of each provisional number."""
         ordered = [sorted(known, key=_sortable) for known in self._known]
         codes = np.empty(self._count, np.int64)
         code = 0
@@ -103,7 +103,7 @@ class ValueWriter:
 
 
 class Values:
-    """The tables of a segment, as ranges of codes."""
+    """The value tables of a segment, as ranges of codes."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._instant = arrays["values.instant"]
@@ -120,7 +120,7 @@ class Values:
         self._first_other = moments + len(arrays["values.moment"])
 
     def ranges(self, leaf: Comparison) -> list[Codes]:
-        """The codes of all values that satisfy the leaf, those of `instants` left out."""
+        """Return the codes of all values that satisfy the leaf, except those that `instants` returns."""
         found = [
             (self._first_other + position, self._first_other + position + 1)
             for position, value in enumerate(self._others)
@@ -134,7 +134,7 @@ class Values:
         return [(first, end) for first, end in found if first < end]
 
     def instants(self, leaf: Comparison, codes: NDArray[np.uint32]) -> NDArray[np.bool_]:
-        """Which of the sorted codes are texts that spell an instant which satisfies the leaf."""
+        """Return which of the sorted codes are texts that spell an instant which satisfies the leaf."""
         chosen = np.zeros(len(codes), np.bool_)
         spans = _spans(leaf) if len(self._instant) else []
         if spans:
@@ -148,7 +148,7 @@ class Values:
         return chosen
 
     def _texts_between(self, leaf: Between) -> Codes:
-        """The codes of the texts between those bounds that are texts."""
+        """Return the codes of the texts within the bounds."""
         low, high = (each if isinstance(each, str) else None for each in (leaf.low, leaf.high))
         return (
             self._text.first if low is None else self._text.equal(encoded(low))[0],
@@ -182,7 +182,7 @@ class Values:
 
 
 class _Table:
-    """The sorted values of one type; `key` makes each a plain Python value, which compares exactly."""
+    """The sorted values of one type. `key` converts to a plain Python value, for exact comparison."""
 
     def __init__(self, first: int, values: Any, key: Callable[[Any], Any]) -> None:
         self.first = first
@@ -191,14 +191,14 @@ class _Table:
         self._key = key
 
     def equal(self, bound: Any) -> Codes:
-        """The codes of the values equal to the bound; where there are none, the place it would have."""
+        """Return the codes of values equal to the bound; an empty range at its position if there are none."""
         place = bisect_left(self._values, bound, key=self._key)
         after = bisect_right(self._values, bound, lo=place, key=self._key)
         return self.first + place, self.first + after
 
 
 def _spans(leaf: Comparison) -> list[Codes]:
-    """The half-open spans of microseconds in which an instant satisfies the leaf."""
+    """Return the half-open ranges of microseconds in which an instant satisfies the leaf."""
     match leaf:
         case Eq(value=datetime() as moment):
             return [_span(moment, moment, after=1)]
@@ -226,7 +226,7 @@ def _sortable(value: Any) -> Any:
 
 
 def _instants(texts: Sequence[str]) -> NDArray[np.int64]:
-    """The instant that each text spells; empty when none does."""
+    """Return the instant that each text spells; empty if none does."""
     moments = [_spelled(text) if text[:1].isdigit() else None for text in texts]
     if not any(moments):
         return np.zeros(0, np.int64)
@@ -234,7 +234,7 @@ def _instants(texts: Sequence[str]) -> NDArray[np.int64]:
 
 
 def _spelled(text: str) -> datetime | None:
-    """The instant of a text; None also where it lies, in UTC, before the year 1 or after 9999."""
+    """Return the instant of a text; None also if it is outside of the years 1 to 9999 in UTC."""
     try:
         return instant(text)
     except OverflowError:
@@ -245,14 +245,14 @@ Bytes: TypeAlias = NDArray[np.uint8]
 
 
 def pack(strings: Sequence[bytes]) -> tuple[Bytes, NDArray[np.int64]]:
-    """The strings one after the other, and where each begins (with the end of the last)."""
+    """Concatenate strings. Returns the bytes, and the start of each with the end of the last."""
     offsets = np.zeros(len(strings) + 1, np.int64)
     np.cumsum([len(string) for string in strings], out=offsets[1:])
     return np.frombuffer(b"".join(strings), np.uint8), offsets
 
 
 class Strings(Sequence[bytes]):
-    """The values that `pack` stored, as a sequence."""
+    """The strings stored by `pack`, as a sequence."""
 
     __slots__ = ("_blob", "_offsets")
 
@@ -277,11 +277,11 @@ class Strings(Sequence[bytes]):
         return (blob[start:end] for start, end in pairwise(self._offsets.tolist()))
 
     def rank(self, text: str) -> int:
-        """How many strings sort before the text; the table must be sorted."""
+        """Return how many strings sort before the text. The table must be sorted."""
         return bisect_left(self, encoded(text))
 
     def find(self, text: str) -> int | None:
-        """The position of the text in the sorted table."""
+        """Return the position of the text in the sorted table; -1 if it is missing."""
         wanted = encoded(text)
         position = bisect_left(self, wanted)
         return position if position < len(self) and self[position] == wanted else None
@@ -294,7 +294,7 @@ _NEVER = np.iinfo(np.int64).min
 
 
 class ColumnWriter:
-    """Takes the rows one after the other; the fields of a document are worked out once."""
+    """Collects rows one by one. Fields of a document are computed once for all its chunks."""
 
     def __init__(self) -> None:
         self._values = ValueWriter()
@@ -325,7 +325,7 @@ class ColumnWriter:
         return self._paths.setdefault(field, len(self._paths)) << 32 | self._values.number(value)
 
     def finish(self) -> dict[str, NDArray[Any]]:
-        """The arrays to store."""
+        """Return the arrays to store."""
         tables, codes = self._values.finish()
         names = {field: encoded(path_name(field)) for field in self._paths}
         ordered = sorted(self._paths, key=names.__getitem__)
@@ -363,7 +363,7 @@ class Columns:
         self._occurred = arrays["occurred.start"], arrays["occurred.end"]
 
     def mask(self, condition: Filter) -> Mask:
-        """For each row whether it satisfies the filter."""
+        """Return a mask of the rows that match the filter."""
         match condition:
             case Not():
                 return ~self.mask(condition.inner)
@@ -422,7 +422,7 @@ class Columns:
 
 
 class Allowed:
-    """Made once for a filter and used by many searches, at the same time too; `mask` None is every row."""
+    """The rows that match a filter. Immutable and shared by searches; `mask` None allows every row."""
 
     def __init__(self, size: int, mask: Mask | None = None) -> None:
         self.size = size
@@ -432,26 +432,26 @@ class Allowed:
 
     @cached_property
     def rows(self) -> NDArray[np.int64]:
-        """The allowed rows in order."""
+        """The allowed rows, ascending."""
         return np.arange(self.size) if self.mask is None else np.flatnonzero(self.mask)
 
     @cached_property
     def bits(self) -> NDArray[np.uint8] | None:
-        """One bit a row, the lowest first; None when every row is allowed."""
+        """The mask as a bit set, lowest bit first; None if every row is allowed."""
         return None if self.mask is None else np.packbits(self.mask, bitorder="little")
 
     def occupied(self, part_of_row: NDArray[np.uint16], parts: int) -> NDArray[np.bool_]:
-        """Which of the parts that rows are divided into hold an allowed row."""
+        """Return which blocks of rows contain an allowed row."""
         if self._occupied is None:
             self._occupied = np.bincount(part_of_row[self.rows], minlength=parts) > 0
         return self._occupied
 
     def only(self, mask: Mask | None) -> "Allowed":
-        """Those that are also in `mask`."""
+        """Return the intersection with `mask`."""
         if mask is None:
             return self
         return Allowed(self.size, mask if self.mask is None else self.mask & mask)
 
     def among(self, rows: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Those of the rows that are allowed."""
+        """Return which of the rows are allowed."""
         return rows if self.mask is None else rows[self.mask[rows]]

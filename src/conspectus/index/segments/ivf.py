@@ -1,4 +1,4 @@
-"""Vectors of a segment: exact cosine; codes to choose candidates by, and inverted lists (IVF) of many."""
+"""Vectors of a segment: exact cosines, quantized codes to preselect candidates, and inverted lists (IVF)."""
 
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,15 @@ Half = NDArray[np.float16]
 RowNumbers = NDArray[np.int64]
 
 faiss_api: Any = faiss
-"""The same module where its type stubs lack what it has."""
+"""The same module, typed as Any because its type stubs are incomplete."""
 
 _MARGIN = 16
 
 
 def candidates(vectors: Half, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
-    """Rows that certainly hold the `limit` best allowed ones with all ties.
+    """Return rows that contain the `limit` best allowed ones with all ties.
 
-    Few allowed rows are all candidates, many are scanned in place.
+    If few rows are allowed, all of them are candidates; otherwise the vectors are scanned.
     """
     if 8 * allowed.count < len(vectors):
         return allowed.rows
@@ -34,7 +34,7 @@ def candidates(vectors: Half, query: Vectors, limit: int, allowed: Allowed) -> R
 
 def _certain(vectors: Half, query: Vectors, limit: int, bits: NDArray[np.uint8] | None) -> RowNumbers:
     size, dimensions = vectors.shape
-    # What single precision may lose in a product of unit vectors, on either side of the limit.
+    # The error of an inner product of unit vectors in single precision, on either side of the limit.
     slack = 2.0**-23 * dimensions
     count = min(size, limit + _MARGIN)
     while True:
@@ -63,7 +63,7 @@ def _scan(
     scanner.scan_codes(
         len(vectors), faiss.swig_ptr(codes), None, faiss.swig_ptr(scores), faiss.swig_ptr(rows), count
     )
-    # Python does not own what this factory made, and taking ownership breaks SWIG's table of destructors.
+    # Python does not own the object of this factory, and taking ownership breaks SWIG's table of destructors.
     faiss_api.InvertedListScanner.__swig_destroy__(scanner)
     return scores, rows
 
@@ -86,11 +86,11 @@ _DEPTHS = (12, 30, 75, 200, 500, 1_000)
 
 
 def build_codes(folder: Path, vectors: Half, rows: RowNumbers, *, lists: bool) -> dict[str, NDArray[Any]]:
-    """Write codes of those rows, in lists or in one, and give the arrays to store with the segment."""
+    """Write codes of those rows, in one or more lists. Returns the arrays to store with the segment."""
     arrays = _lists(vectors, rows) if lists else _one_list(vectors, rows)
     make_file(folder / FILE)
     threads = faiss.omp_get_max_threads()
-    # The steps are so short that threads would only wait for each other.
+    # The steps are too short for threads.
     faiss.omp_set_num_threads(1)
     try:
         _write(str(folder / FILE), vectors, rows, arrays)
@@ -127,10 +127,10 @@ def _sample(vectors: Half, rows: RowNumbers, maximum: int) -> Vectors:
 
 
 def _write(path: str, vectors: Half, rows: RowNumbers, arrays: Arrays) -> None:
-    """Write an index whose lists hold codes in blocks as they are scanned, so that the file can be mapped.
+    """Write an index with lists of packed blocks, so that the file can be memory-mapped.
 
-    Two numbers share a code of 4 bits. What fills the last block of a list has the id -1 and is the
-    opposite of the list's centroid, so that it ranks last.
+    Two dimensions share a byte of 4-bit codes. The last block of a list is padded with ids -1 and codes
+    opposite to the centroid, which rank last.
     """
     dimensions, centroids = vectors.shape[1], arrays["lists.centroids"]
     parts = dimensions if dimensions % 2 else dimensions // 2
@@ -145,7 +145,7 @@ def _write(path: str, vectors: Half, rows: RowNumbers, arrays: Arrays) -> None:
         quantizer, dimensions, len(centroids), parts, 4, faiss.METRIC_INNER_PRODUCT, _BLOCK_CODES
     )
     index.by_residual, index.pq, index.is_trained, index.ntotal = False, writer.pq, True, len(rows)
-    # Blocks that FAISS makes itself cannot be mapped, plain lists of the same bytes can.
+    # Blocks allocated by FAISS cannot be mapped; plain lists with the same bytes can.
     lists: Any = faiss.ArrayInvertedLists(len(centroids), writer.M2 // 2)
     index.replace_invlists(lists, False)
     for number, members in enumerate(_members(rows, arrays["lists.of_row"], len(centroids))):
@@ -172,7 +172,7 @@ def _encode(writer: Any, vectors: Half, members: RowNumbers, filling: Vectors) -
 
 
 class Codes:
-    """The codes of one segment, in inverted lists where they are many."""
+    """The codes of one segment, in inverted lists if there are many."""
 
     def __init__(self, folder: Path, arrays: Arrays) -> None:
         try:
@@ -184,7 +184,7 @@ class Codes:
         self._probes = arrays["lists.probes"]
 
     def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> RowNumbers:
-        """Allowed rows that hold about the best `limit`, some times as many."""
+        """Return allowed rows that contain about the best `limit`, several times as many."""
         if len(self._centroids) == 1:
             return self._visit(query, np.zeros(1, np.int64), limit, allowed)
         similarity = _products(self._centroids, query)
@@ -210,7 +210,7 @@ class Codes:
         return int(self._probes[-1] * depth / _DEPTHS[-1]) + 1
 
     def _visit(self, query: Vectors, lists: RowNumbers, limit: int, allowed: Allowed) -> RowNumbers:
-        # The fewer dimensions, the less of what codes get wrong cancels out.
+        # With fewer dimensions, quantization errors average out less.
         count, bits = max(_MORE * limit, _MIN_ROWS * _USUAL // min(_USUAL, len(query))), allowed.bits
         selector = None if bits is None else faiss.IDSelectorBitmap(len(bits), faiss.swig_ptr(bits))
         parameters = faiss_api.SearchParametersIVF(nprobe=len(lists), sel=selector)
@@ -231,7 +231,7 @@ class Codes:
 
 
 def _products(rows: Vectors, query: Vectors) -> Vectors:
-    """Inner products in this thread: BLAS would wake others, which costs far more on a busy machine."""
+    """Compute inner products in this thread: BLAS would start others, which is slower on a busy machine."""
     products = np.empty(len(rows), np.float32)
     faiss_api.fvec_inner_products_ny(
         faiss.swig_ptr(products), faiss.swig_ptr(query), faiss.swig_ptr(rows), rows.shape[1], len(rows)
@@ -257,7 +257,7 @@ def _centroids(sample: Vectors, count: int) -> Vectors:
 def _calibrated(
     vectors: Half, rows: RowNumbers, centroids: Vectors, list_of_row: NDArray[np.uint16]
 ) -> NDArray[np.int64]:
-    """For each depth the number of lists that hold the wanted share of that many nearest neighbors."""
+    """Return for each depth the number of lists to probe for the target recall."""
     random = np.random.default_rng(len(rows) + 1)
     chosen = random.choice(rows, min(len(rows), _QUESTIONS), replace=False)
     questions = single(vectors[chosen])
@@ -272,7 +272,7 @@ def _calibrated(
 
 
 def _neighbors(vectors: Half, rows: RowNumbers, questions: Vectors) -> RowNumbers:
-    """The nearest rows of each query, best first."""
+    """Return the nearest rows of each query, best first."""
     scores = np.full((len(questions), 0), 0.0, np.float32)
     found = np.zeros((len(questions), 0), np.int64)
     for start in range(0, len(rows), _BLOCK):

@@ -1,7 +1,7 @@
-"""The arithmetic of a search in one segment: compiled, or by NumPy where the compiled module is missing.
+"""Search kernels of a segment: compiled, or in NumPy if the compiled module is missing.
 
-Both give the same answers to the last bit. Arrays go in as the segment's files hold them. Rows and scores
-come out as bytes of int64 and float64; rows are sorted where the given ones are.
+Both return the same results to the last bit. Arrays are passed as the segment's files hold them. Rows and
+scores are returned as bytes of int64 and float64; rows are sorted if the given ones are.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ RowsAndScores = tuple[bytes, bytes]
 
 
 class PostingArrays(NamedTuple):
-    """Rows and counts of all postings, the length of each row, and where the posting of each term starts."""
+    """Rows and counts of all postings, the length of each row, and the start of each term's posting."""
 
     rows: NDArray[np.uint32]
     counts: NDArray[np.unsignedinteger[Any]]
@@ -28,7 +28,7 @@ class PostingArrays(NamedTuple):
 
 
 class TermArrays(NamedTuple):
-    """Terms in the order in which they are added up: position (-1: none), weight, and the most they add."""
+    """Terms in summation order: position (-1: missing), weight, and upper bound of their contribution."""
 
     positions: Ids
     weights: Floats
@@ -39,7 +39,7 @@ class Kernels(Protocol):
     """The functions of the compiled module and of `NumpyKernels`. Raises IndexError for an invalid array."""
 
     def positions(self, blob: NDArray[np.uint8], offsets: Ids, names: tuple[bytes, ...], /) -> bytes:
-        """The place of each name among the sorted strings of `pack`, -1 where it is not."""
+        """Return the position of each name among the sorted strings of `pack`; -1 if it is missing."""
         ...
 
     def words(
@@ -52,26 +52,26 @@ class Kernels(Protocol):
         limit: int,
         /,
     ) -> RowsAndScores:
-        """BM25 of the best `limit` rows, of equal scores the first; of all the chosen, if negative.
+        """Return the BM25 of the best `limit` rows, ties by row; of all chosen rows if `limit` is negative.
 
         Args:
-            norm: that of a row without terms, and what each of its terms adds.
-            chosen: the only rows to look at; all that are allowed if None.
+            norm: the norm of a row without terms, and the increase per term (see `Bm25.norm`).
+            chosen: the rows to score; all allowed rows if None.
         """
         ...
 
     def cosines(
         self, vectors: NDArray[np.float16], query: Vectors, rows: Ids, limit: int, /
     ) -> RowsAndScores:
-        """Cosines of the best `limit` of the rows, of equal scores the first; of all, if negative."""
+        """Return the cosines of the best `limit` rows, ties by row; of all rows if `limit` is negative."""
         ...
 
 
 class NumpyKernels:
-    """The same without a compiler."""
+    """The kernels in NumPy."""
 
     def positions(self, blob: NDArray[np.uint8], offsets: Ids, names: tuple[bytes, ...]) -> bytes:
-        """As `Kernels.positions`."""
+        """See `Kernels.positions`."""
         places = np.full(len(names), -1)
         text, ends = blob.data, offsets.data
         for number, name in enumerate(names):
@@ -94,7 +94,7 @@ class NumpyKernels:
         allowed: Mask | None,
         limit: int,
     ) -> RowsAndScores:
-        """As `Kernels.words`; where no rows are chosen, all that have a term are added up."""
+        """See `Kernels.words`. Without chosen rows, scores are accumulated over all postings."""
         if chosen is None:
             scores = _all_scores(postings, terms, norm)
             rows = np.flatnonzero(scores if allowed is None else scores * allowed)
@@ -104,7 +104,7 @@ class NumpyKernels:
         return _bytes(chosen, scores) if limit < 0 else _kept(chosen[found], scores[found], limit)
 
     def cosines(self, vectors: NDArray[np.float16], query: Vectors, rows: Ids, limit: int) -> RowsAndScores:
-        """As `Kernels.cosines`."""
+        """See `Kernels.cosines`."""
         scores = cosines(vectors[rows], query)
         return _bytes(rows, scores) if limit < 0 else _kept(rows, scores, limit)
 
@@ -148,7 +148,7 @@ def _bytes(rows: Ids, scores: Floats) -> RowsAndScores:
 
 
 def as_arrays(found: RowsAndScores) -> tuple[Ids, Floats]:
-    """The result of a kernel, read-only."""
+    """Return the result of a kernel as read-only arrays."""
     rows, scores = found
     return np.frombuffer(rows, np.int64), np.frombuffer(scores, np.float64)
 

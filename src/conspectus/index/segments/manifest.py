@@ -1,4 +1,4 @@
-"""Files of the embedded index: checked arrays, and the manifest that names the segments."""
+"""Files of the embedded index: checksummed arrays, and the manifest that lists the segments."""
 
 import base64
 import fcntl
@@ -31,7 +31,7 @@ _PAUSE_SECONDS = 0.05
 
 @dataclass(frozen=True, slots=True)
 class SegmentEntry:
-    """A segment by the name of its folder; `dead` is `packed` rows, empty if all are alive."""
+    """A segment by the name of its folder. `dead` is a `packed` mask, empty if all rows are alive."""
 
     name: str
     rows: int
@@ -40,9 +40,9 @@ class SegmentEntry:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The segments hold the records as of `sequence`, read no later than `read_until`.
+    """The manifest: its segments contain the records as of `sequence`, read no later than `read_until`.
 
-    `identity` is what rows were made with: another analysis or vector size needs other segments.
+    `identity` is the configuration of the rows; another analyzer or vector size needs a rebuild.
     """
 
     identity: str
@@ -55,14 +55,14 @@ Stamp = tuple[int, int, int]
 
 
 def packed(dead: Mask | None) -> str:
-    """A mask as text."""
+    """Encode a mask as text."""
     if dead is None or not dead.any():
         return ""
     return base64.b64encode(zlib.compress(np.packbits(dead).tobytes(), 1)).decode()
 
 
 def unpacked(text: str, rows: int) -> Mask | None:
-    """The mask that `packed` made a text of."""
+    """Decode the result of `packed`."""
     if not text:
         return None
     bits = np.frombuffer(zlib.decompress(base64.b64decode(text)), np.uint8)
@@ -70,7 +70,7 @@ def unpacked(text: str, rows: int) -> Mask | None:
 
 
 def stamp(directory: Path) -> Stamp | None:
-    """A value that changes whenever the manifest is replaced; None while there is none."""
+    """Return a value that changes whenever the manifest is replaced; None if there is no manifest."""
     try:
         status = (directory / _MANIFEST).stat()
     except FileNotFoundError:
@@ -79,9 +79,9 @@ def stamp(directory: Path) -> Stamp | None:
 
 
 def read_manifest(directory: Path, identity: str) -> Manifest:
-    """The manifest, or an empty one if there is none or it is of another identity.
+    """Return the manifest; an empty one if there is none or its identity differs.
 
-    Raises IndexDamaged, or StorageTooNew.
+    Raises IndexDamaged or StorageTooNew.
     """
     path = directory / _MANIFEST
     try:
@@ -97,7 +97,7 @@ def read_manifest(directory: Path, identity: str) -> Manifest:
 
 
 def write_manifest(directory: Path, manifest: Manifest) -> None:
-    """Replace the manifest at once, and for good before returning."""
+    """Replace the manifest atomically and durably."""
     fresh = directory / f"{_UNFINISHED}manifest"
     write_text(fresh, json.dumps({"format": FORMAT, **asdict(manifest)}))
     sync(fresh)
@@ -107,7 +107,7 @@ def write_manifest(directory: Path, manifest: Manifest) -> None:
 
 @contextmanager
 def locked(directory: Path) -> Iterator[bool]:
-    """Whether this is now the only builder of the directory; the lock ends with the process."""
+    """Returns whether this process is now the directory's only builder. The lock ends with the process."""
     make_folder(directory)
     descriptor = os.open(directory / _LOCK, os.O_RDWR | os.O_CREAT, FILE)
     try:
@@ -116,21 +116,21 @@ def locked(directory: Path) -> Iterator[bool]:
         except BlockingIOError:
             yield False
         else:
-            # Where the folder was deleted in between, others lock another file of this name.
+            # If the folder was deleted meanwhile, other processes lock another file of this name.
             yield os.fstat(descriptor).st_nlink > 0
     finally:
         os.close(descriptor)
 
 
 def unfinished(directory: Path, name: str) -> Path:
-    """A new folder to build a segment in."""
+    """Create a folder for an unfinished segment."""
     path = directory / f"{_UNFINISHED}{name}"
     make_folder(path)
     return path
 
 
 def finish(folder: Path) -> str:
-    """Give a complete folder its final name."""
+    """Rename a complete folder to its final name."""
     name = folder.name.replace(_UNFINISHED, _SEGMENT)
     folder.rename(folder.with_name(name))
     sync(folder.parent)
@@ -138,7 +138,7 @@ def finish(folder: Path) -> str:
 
 
 def remove_unnamed(directory: Path, manifest: Manifest) -> None:
-    """Delete what a killed builder left and what the manifest no longer names; only under the lock."""
+    """Delete unfinished folders, and segments that the manifest does not list. Requires the lock."""
     named = {entry.name for entry in manifest.entries}
     for path in directory.iterdir():
         if path.name.startswith((_UNFINISHED, _SEGMENT)) and path.name not in named:
@@ -146,7 +146,7 @@ def remove_unnamed(directory: Path, manifest: Manifest) -> None:
 
 
 def remove(directory: Path, *, wait_seconds: float = 0.0) -> bool:
-    """Delete an index; false if a process builds it and may leave files.
+    """Delete an index. Returns false if a process is building it and may leave files.
 
     The manifest is deleted first, so that readers find an empty index, not a damaged one.
     """
@@ -170,9 +170,9 @@ def _empty(directory: Path, *, with_lock: bool) -> None:
 
 
 def forget(directory: Path) -> None:
-    """Delete the manifest, so that the next opening finds an empty index and the next build replaces all.
+    """Delete the manifest: the next opening finds an empty index, and the next build replaces everything.
 
-    For a directory that raised IndexDamaged. Raises nothing when it is empty or missing.
+    For a directory that raised IndexDamaged. Has no effect if it is empty or missing.
     """
     (directory / _MANIFEST).unlink(missing_ok=True)
 
@@ -187,7 +187,7 @@ _FAULTS = (ArithmeticError, LookupError, MemoryError, RuntimeError, TypeError, V
 
 @dataclass(frozen=True, slots=True)
 class Folder:
-    """An opened folder: its arrays, and the facts that were stored with them."""
+    """An opened folder: its arrays, and the facts stored with them."""
 
     path: Path
     arrays: Mapping[str, NDArray[Any]]
@@ -195,7 +195,7 @@ class Folder:
 
 
 def write_folder(path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[str, Any]) -> None:
-    """Write the arrays and then the header, which names every file with its size; all is on disk after."""
+    """Write the arrays, then the header with every file's size, and sync them to disk."""
     places = {}
     make_file(path / ARRAYS)
     with (path / ARRAYS).open("wb") as file:
@@ -210,7 +210,7 @@ def write_folder(path: Path, arrays: Mapping[str, NDArray[Any]], facts: Mapping[
 
 
 def open_folder(path: Path) -> Folder:
-    """Map the arrays. Compares files of up to 32 MiB with their checksums, larger ones with their size only.
+    """Map the arrays. Files up to 32 MiB are compared by checksum, larger ones by size.
 
     Raises IndexDamaged.
     """
@@ -230,14 +230,14 @@ def open_folder(path: Path) -> Folder:
 
 
 def damaged_files(path: Path) -> list[str]:
-    """The names of files whose content is not what was written."""
+    """Return the names of files whose checksum is wrong."""
     files = _header(path)["files"]
     return [name for name, (_, expected) in files.items() if checksum(path / name) != expected]
 
 
 @contextmanager
 def decoding(paths: Iterable[Path]) -> Iterator[None]:
-    """Raise IndexDamaged for an error inside if a file of these folders is not what was written."""
+    """Convert an error in the block to IndexDamaged if a file of these folders has a wrong checksum."""
     try:
         yield
     except _FAULTS as error:
@@ -248,13 +248,13 @@ def decoding(paths: Iterable[Path]) -> Iterator[None]:
 
 
 def map_file(path: Path) -> mmap.mmap | bytes:
-    """A file's content, shared with every process that maps it."""
+    """Map the content of a file, shared with other processes."""
     with path.open("rb") as file:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if path.stat().st_size else b""
 
 
 def checksum(path: Path) -> int:
-    """CRC-32 of a file."""
+    """Return the CRC-32 of a file."""
     value = 0
     with path.open("rb") as file:
         while block := file.read(_BLOCK):

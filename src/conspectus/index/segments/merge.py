@@ -1,6 +1,6 @@
-"""Make one segment of the live rows of several, from their arrays: no text is analyzed again.
+"""Merge the live rows of several segments into one from their arrays, without analyzing any text.
 
-What comes out is what a writer makes of the same rows, to the last byte.
+The result equals a segment written from the same rows, byte for byte.
 """
 
 from collections.abc import Sequence, Sized
@@ -24,7 +24,7 @@ _TEXTS = ("values.text", "values.other")
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """The arrays of a segment, and its live rows with their places in the new one; -1 for dead ones."""
+    """The arrays of a segment, and its live rows with their positions in the merged one; -1 for dead rows."""
 
     arrays: Arrays
     live: Numbers
@@ -32,7 +32,7 @@ class Part:
 
 
 class Merger:
-    """Segments with their dead rows; at most `MAX_ROWS` may be alive together."""
+    """Merges segments without their dead rows; at most `MAX_ROWS` may be alive together."""
 
     def __init__(self, segments: Sequence[tuple[Arrays, Mask | None]]) -> None:
         lives = [
@@ -50,12 +50,12 @@ class Merger:
         self._order = None if (ranks[1:] > ranks[:-1]).all() else ranks
 
     def arrays(self, bm25: Bm25) -> dict[str, NDArray[Any]]:
-        """The arrays of a segment of the live rows, in the order of their ids."""
+        """Return the arrays of the merged segment, in ascending order of ids."""
         by_row = {name: self.rows([part.arrays[name] for part in self._parts]) for name in _BY_ROW}
         return by_row | _postings(self._parts, by_row["lengths"], bm25) | _columns(self._parts)
 
     def rows(self, values: Sequence[NDArray[Any]]) -> NDArray[Any]:
-        """The per-row data of segments, such as vectors, for the rows of the new one."""
+        """Return per-row data of the segments, such as vectors, in the order of the merged rows."""
         joined = np.concatenate([each[part.live] for each, part in zip(values, self._parts, strict=True)])
         if self._order is None:
             return joined
@@ -65,7 +65,7 @@ class Merger:
 
 
 def _divided(values: Numbers, like: Sequence[Sized]) -> list[Numbers]:
-    """The values in pieces as long as those."""
+    """Split the values at the lengths of the parts."""
     return np.split(values, np.cumsum([len(each) for each in like])[:-1])
 
 
@@ -83,7 +83,7 @@ def _postings(parts: Sequence[Part], lengths: NDArray[np.uint32], bm25: Bm25) ->
 
 
 def _postings_of(part: Part) -> tuple[list[bytes], Numbers, Numbers, NDArray[Any]]:
-    """The terms that live rows have, and of each posting the term, the new row and the count."""
+    """Return the terms of live rows, and the term, merged row and count of each posting."""
     names = list(Strings(part.arrays["terms"], part.arrays["terms.offsets"]))
     terms = _repeated(part.arrays["terms.start"])
     rows, counts = part.place[part.arrays["postings.row"]], part.arrays["postings.count"]
@@ -96,12 +96,12 @@ def _postings_of(part: Part) -> tuple[list[bytes], Numbers, Numbers, NDArray[Any
 
 
 def _repeated(starts: NDArray[Any]) -> Numbers:
-    """The number of the run for each entry of runs that begin at `starts`."""
+    """Return the run number of each entry, for runs that begin at `starts`."""
     return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
 def _union(tables: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[Numbers]]:
-    """The sorted strings of all tables, and the place of each table's strings in it."""
+    """Return the sorted union of the string tables, and the position of each table's strings in it."""
     ordered = sorted(set(chain.from_iterable(tables)))
     places = {name: place for place, name in enumerate(ordered)}
     return ordered, [np.fromiter(map(places.__getitem__, table), np.int64, len(table)) for table in tables]
@@ -138,9 +138,9 @@ def _columns(parts: Sequence[Part]) -> dict[str, NDArray[Any]]:
 
 @dataclass(frozen=True, slots=True)
 class _Entries:
-    """Which value at which path live rows have: `run` and `rows` for each entry, the rest for each run.
+    """Live rows by path and value: `run` and `rows` per entry, the other arrays per run.
 
-    `paths` and `codes` are those that are used, in order; runs name them by their place there.
+    `paths` and `codes` are the used ones, sorted; runs refer to them by position.
     """
 
     run: Numbers
@@ -174,7 +174,7 @@ def _offsets(name: str) -> str:
 
 
 def _values(parts: Sequence[Part], codes: Sequence[Numbers]) -> tuple[dict[str, NDArray[Any]], list[Numbers]]:
-    """The tables of values, and for each part the new code of each of its used codes."""
+    """Return the value tables, and for each part the new code of each of its used codes."""
     tables: dict[str, NDArray[Any]] = {}
     new: list[list[Numbers]] = [[] for _ in parts]
     first = [0] * len(parts)
@@ -197,7 +197,7 @@ def _values(parts: Sequence[Part], codes: Sequence[Numbers]) -> tuple[dict[str, 
 def _table(
     name: str, parts: Sequence[Part], used: Sequence[Numbers]
 ) -> tuple[dict[str, NDArray[Any]], list[Numbers], int]:
-    """One table of the used values, where each part's lie in it, and its size."""
+    """Return one table of the used values, the positions of each part's values in it, and its size."""
     if name not in _TEXTS:
         given = [part.arrays[name][chosen] for part, chosen in zip(parts, used, strict=True)]
         values, place = np.unique(np.concatenate(given), return_inverse=True)
@@ -215,7 +215,7 @@ def _table(
 def _instants(
     parts: Sequence[Part], used: Sequence[Numbers], places: Sequence[Numbers], size: int
 ) -> Numbers:
-    """The instants that the texts of a table spell; empty when none does."""
+    """Return the instants that the texts of a table spell; empty if none does."""
     instants = np.full(size, NO_INSTANT, np.int64)
     for part, chosen, place in zip(parts, used, places, strict=True):
         if len(part.arrays["values.instant"]):

@@ -1,4 +1,4 @@
-"""For each term the rows that have it and how often, and an upper bound of what it adds to a score."""
+"""Postings: for each term its rows and counts, and an upper bound of its contribution to a score."""
 
 from array import array
 from collections import defaultdict
@@ -26,7 +26,7 @@ MAX_ROWS = 1 << _ROW_BITS
 
 
 class PostingWriter:
-    """Takes the terms of one row after the other, at most `MAX_ROWS` rows."""
+    """Collects the terms of rows one by one, at most `MAX_ROWS` rows."""
 
     def __init__(self) -> None:
         self._terms: defaultdict[str, int] = defaultdict(count().__next__)
@@ -43,7 +43,7 @@ class PostingWriter:
         self._lengths.append(length)
 
     def finish(self, bm25: Bm25) -> dict[str, NDArray[Any]]:
-        """The arrays to store."""
+        """Return the arrays to store."""
         names = {encoded(term): number for term, number in self._terms.items()}
         ordered = sorted(names)
         ranks = np.empty(len(ordered), np.uint64)
@@ -67,7 +67,7 @@ def stored_postings(
     lengths: NDArray[np.uint32],
     bm25: Bm25,
 ) -> dict[str, NDArray[Any]]:
-    """The arrays to store of postings in any order; their terms are given by number in the sorted `terms`."""
+    """Return the arrays of postings given in any order. Terms are given by position in the sorted `terms`."""
     packed = numbers.astype(np.uint64)
     packed <<= _ROW_BITS + _COUNT_BITS
     packed |= rows.astype(np.uint64) << _COUNT_BITS
@@ -98,7 +98,7 @@ class SegmentTerms:
 
 
 class Postings:
-    """The word side of a segment."""
+    """The keyword index of a segment."""
 
     def __init__(self, arrays: Arrays) -> None:
         self._terms = arrays["terms"]
@@ -112,9 +112,10 @@ class Postings:
         self._mean = mean(self.lengths)
 
     def find(self, names: tuple[bytes, ...], average: float) -> SegmentTerms:
-        """How many rows have each term, dead ones too; `average` is the mean length of all live chunks.
+        """Return how many rows have each term, dead ones included. `average` is the mean length of the
+        corpus.
 
-        A share grows with the mean length at most in proportion to it, so the stored bound can be scaled.
+        A contribution grows with the mean length at most proportionally, so the stored bound can be scaled.
         """
         places = np.frombuffer(KERNELS.positions(self._terms, self._offsets, names), np.int64)
         known = places >= 0
@@ -125,7 +126,7 @@ class Postings:
         return SegmentTerms(places, documents, bounds)
 
     def rows(self, position: int) -> Rows:
-        """The rows that have the term at a position, sorted."""
+        """Return the rows with the term at a position, sorted."""
         return self._arrays.rows[self._arrays.starts[position] : self._arrays.starts[position + 1]]
 
     def scores(
@@ -138,7 +139,7 @@ class Postings:
         allowed: Allowed | None = None,
         limit: int = -1,
     ) -> tuple[RowNumbers, NDArray[np.float64]]:
-        """Exact BM25 of the chosen rows, or of the best `limit` of those that are allowed."""
+        """Return the exact BM25 of the chosen rows, or of the best `limit` allowed rows."""
         mask = None
         if allowed is not None:
             chosen = allowed.rows if _LOOKUP * allowed.count < int(terms.documents.sum()) else None
@@ -150,7 +151,7 @@ class Postings:
 def saturation(
     bm25: Bm25, counts: NDArray[Any], lengths: NDArray[Any], average: float
 ) -> NDArray[np.float32]:
-    """Contributions as shares of the term's weight, in single precision: to choose rows, not to score."""
+    """Return contributions as fractions of the term's weight in single precision, to select rows."""
     norms = lengths.astype(np.float32)
     norms *= np.float32(bm25.k1 * bm25.b / average)
     norms += np.float32(bm25.k1 * (1.0 - bm25.b))
@@ -161,14 +162,14 @@ def saturation(
 
 
 def mean(lengths: NDArray[np.uint32]) -> float:
-    """The mean length of a segment's rows, at least 1 so that it may divide."""
+    """The mean length of a segment's rows, at least 1."""
     return max(float(lengths.mean(dtype=np.float64)), 1.0) if len(lengths) else 1.0
 
 
 def _bounds(
     bm25: Bm25, counts: Counts, lengths: NDArray[np.uint32], rows: Rows, starts: NDArray[np.int64]
 ) -> NDArray[np.float32]:
-    """The greatest share of each term at the segment's own mean length."""
+    """Return the largest fraction of each term at the segment's own mean length."""
     if not len(counts):
         return np.zeros(0, np.float32)
     shares = saturation(bm25, counts, lengths[rows], mean(lengths))

@@ -1,4 +1,4 @@
-"""Search a view of segments: BM25 with pruning, vectors, and the union of both."""
+"""Search over several segments: BM25 with pruning, vectors, and the union of both."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -21,7 +21,7 @@ _NONE: Scored = (_NO_IDS, _NO_SCORES)
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """The data that queries read. It is replaced as a whole and never changed."""
+    """The segments that queries read. Immutable: it is replaced as a whole."""
 
     views: tuple[SegmentView, ...]
     applied: int
@@ -34,11 +34,11 @@ class Snapshot:
 
     @property
     def paths(self) -> list[Path]:
-        """The folders of the segments that are on disk."""
+        """The folders of the segments on disk."""
         return [view.segment.path for view in self.views if view.segment.path is not None]
 
     def search(self, probe: Probe, terms: Mapping[str, int]) -> Candidates:
-        """The best of each arm and their scores. Exact, but for vectors of segments with codes."""
+        """Return the best hits of each retriever. Approximate for vectors of segments with codes."""
         faiss.omp_set_num_threads(1)
         question = SegmentsQuery(self, probe, terms)
         numbers, limit = range(len(self.views)), max(probe.limit, 0)
@@ -47,7 +47,7 @@ class Snapshot:
         return question.candidates([_union(a, b) for a, b in zip(by_words, by_vector, strict=True)])
 
     def score(self, ids: Ids, probe: Probe, terms: Mapping[str, int]) -> Candidates:
-        """Exact scores of those of the ids that are live and allowed."""
+        """Return the exact scores of those ids that are live and allowed."""
         question = SegmentsQuery(self, probe, terms)
         wanted = np.unique(ids)
         found = [view.segment.rows_of(wanted)[0] for view in self.views]
@@ -58,7 +58,7 @@ class Snapshot:
         return question.candidates(chosen)
 
     def _best(self, arms: Sequence[Scored], limit: int) -> list[RowNumbers]:
-        """For each view the rows that are among the best of all; of one view all are."""
+        """Return for each view its rows among the best of all views."""
         if len(arms) == 1:
             return [arms[0][0]]
         ids = [view.segment.ids[rows] for view, (rows, _) in zip(self.views, arms, strict=True)]
@@ -70,7 +70,7 @@ class Snapshot:
 
 
 def _union(first: RowNumbers, second: RowNumbers) -> RowNumbers:
-    """The rows of both, sorted; each is sorted and without repetitions."""
+    """Return the sorted union of two sorted arrays without duplicates."""
     rows = np.concatenate((first, second))
     rows.sort()
     kept = np.ones(len(rows), np.bool_)
@@ -79,7 +79,7 @@ def _union(first: RowNumbers, second: RowNumbers) -> RowNumbers:
 
 
 class SegmentsQuery:
-    """A probe against one snapshot: its terms and its filter looked up in every view."""
+    """A probe against one snapshot, with its terms and filter resolved in every view."""
 
     def __init__(self, snapshot: Snapshot, probe: Probe, terms: Mapping[str, int]) -> None:
         self.snapshot = snapshot
@@ -87,7 +87,7 @@ class SegmentsQuery:
         if probe.vector is not None:
             self.vector = np.ascontiguousarray(probe.vector, np.float32)
         self.permissions = [view.permission(probe.filter) for view in snapshot.views]
-        # Sums of scores are computed in the order of names, so that rounding is the same everywhere.
+        # Scores are summed in the order of names, so that rounding is the same everywhere.
         asked = list(terms)
         order = sorted(range(len(asked)), key=asked.__getitem__)
         names = tuple(encoded(asked[place]) for place in order)
@@ -102,7 +102,7 @@ class SegmentsQuery:
         self._norm = snapshot.bm25.norm(snapshot.corpus.average)
 
     def _with_sources(self, names: tuple[str, ...], order: Sequence[int]) -> tuple[TermStatistic, ...]:
-        """The terms with their idf in these sources, if they are small enough."""
+        """Return the terms with idf over these sources, if they are small enough."""
         maximum = self.snapshot.bm25.max_source_chunks
         sources = [view.sources(names, maximum) for view in self.snapshot.views]
         total = sum(each.count for each in sources)
@@ -115,7 +115,7 @@ class SegmentsQuery:
         return with_sources(self.terms, total, documents)
 
     def best_words(self, number: int, limit: int) -> Scored:
-        """The best rows of the numbered view by BM25, those above zero."""
+        """Return the best rows of the numbered view by BM25, with positive scores."""
         allowed = self.permissions[number].words
         if not self.terms or not limit or not allowed.count:
             return _NONE
@@ -123,14 +123,14 @@ class SegmentsQuery:
         return postings.scores(self._terms[number], self._weights, self._norm, allowed=allowed, limit=limit)
 
     def nearest(self, number: int, limit: int) -> Scored:
-        """The best rows of the numbered view by cosine."""
+        """Return the best rows of the numbered view by cosine."""
         allowed = self.permissions[number].vectors
         if self.vector is None or not limit or not allowed.count:
             return _NONE
         return self.snapshot.views[number].segment.nearest(self.vector, limit, allowed)
 
     def candidates(self, chosen: Sequence[RowNumbers]) -> Candidates:
-        """The chosen rows of each view as one, sorted by id."""
+        """Return the chosen rows of all views, sorted by id."""
         views = self.snapshot.views
         ids, words, cosine = [_NO_IDS], [_NO_SCORES], [_NO_SCORES]
         for view, rows, terms in zip(views, chosen, self._terms, strict=True):

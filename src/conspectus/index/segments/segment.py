@@ -1,4 +1,4 @@
-"""A segment: an immutable part of the index, and its view without deleted rows."""
+"""A segment: an immutable part of the index, and its view without dead rows."""
 
 from array import array
 from collections import Counter, OrderedDict
@@ -32,7 +32,7 @@ VECTORS = "vectors.bin"
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A chunk after analysis: what a segment needs of it, without looking at the text again."""
+    """An analyzed chunk: what a segment stores of it."""
 
     chunk: IndexedChunk
     counts: Counter[str]
@@ -45,13 +45,13 @@ class Row:
 
 
 def analysed(chunks: Iterable[IndexedChunk], analyse: Analyse) -> list[Row]:
-    """The rows of chunks."""
+    """Analyze chunks."""
     return [Row(chunk, *occurrences(chunk, analyse)) for chunk in chunks]
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Values that are equal in all segments of an index: the vectors' size (0: none) and BM25's."""
+    """The configuration that all segments of an index share: the vector size (0: none) and BM25."""
 
     dimensions: int
     bm25: Bm25
@@ -60,7 +60,7 @@ class Shape:
 
 
 class SegmentWriter:
-    """Takes rows in the order of their ids; vectors go to `sink` at once, so memory holds only the rest."""
+    """Collects rows in ascending order of ids. Vectors go to `sink` at once, the rest stays in memory."""
 
     def __init__(self, shape: Shape, sink: BinaryIO) -> None:
         self._shape = shape
@@ -76,7 +76,7 @@ class SegmentWriter:
         return len(self._ids)
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Append rows. Raises IndexDamaged for a vector of another size than the space has."""
+        """Append rows. Raises IndexDamaged for a vector of another size."""
         for row in rows:
             vector = row.chunk.vector
             if vector is not None and len(vector) != len(self._absent):
@@ -89,7 +89,7 @@ class SegmentWriter:
             self._postings.add(row.counts, row.length)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything but the vectors."""
+        """Return all arrays except the vectors."""
         return {
             "ids": np.frombuffer(self._ids, np.int64),
             "checksums": np.frombuffer(self._checksums, np.uint64),
@@ -100,7 +100,7 @@ class SegmentWriter:
 
 
 def write_segment(folder: Path, arrays: Arrays, shape: Shape) -> None:
-    """Finish a segment whose vectors are in the folder already."""
+    """Finish a segment whose vectors are already in the folder."""
     rows, size = np.flatnonzero(arrays["present"]), len(arrays["ids"])
     if shape.dimensions and len(rows) >= shape.codes_from:
         vectors = _half(map_file(folder / VECTORS), size, shape.dimensions)
@@ -109,7 +109,7 @@ def write_segment(folder: Path, arrays: Arrays, shape: Shape) -> None:
 
 
 def segment_in_memory(rows: Iterable[Row], shape: Shape) -> "Segment":
-    """A segment without files."""
+    """Return a segment without files."""
     sink = BytesIO()
     writer = SegmentWriter(shape, sink)
     writer.add(rows)
@@ -129,7 +129,7 @@ def open_segment(path: Path, shape: Shape) -> "Segment":
 
 
 class Segment:
-    """Rows that never change. Which of them are dead is not known here."""
+    """Immutable rows. Which of them are dead is known to `SegmentView`."""
 
     def __init__(
         self,
@@ -157,7 +157,7 @@ class Segment:
         return len(self.ids)
 
     def rows_in(self, ranges: Iterable[Range]) -> RowNumbers:
-        """The rows whose ids are in one of the separate ranges."""
+        """Return the rows whose ids are in one of the disjoint ranges."""
         bounds = np.array(list(ranges), np.int64).reshape(-1, 2)
         first = np.searchsorted(self.ids, bounds[:, 0])
         sizes = np.searchsorted(self.ids, bounds[:, 1], side="right") - first
@@ -165,13 +165,13 @@ class Segment:
         return offsets + np.arange(len(offsets))
 
     def rows_of(self, ids: Ids) -> tuple[RowNumbers, NDArray[np.intp]]:
-        """The rows of those of the sorted ids that are here, and the positions of these ids."""
+        """Return the rows of those sorted ids that the segment contains, and the positions of these ids."""
         place = np.searchsorted(self.ids, ids)
         here = np.flatnonzero(self.ids[np.minimum(place, len(self.ids) - 1)] == ids)
         return place[here], here
 
     def nearest(self, query: Vectors, limit: int, allowed: Allowed) -> tuple[RowNumbers, Floats]:
-        """The `limit` best allowed rows with a vector, sorted, of candidates that codes may have chosen."""
+        """Return the `limit` best allowed rows by cosine, sorted, preselected by codes if there are any."""
         if self._codes is None or allowed.count <= self._gathered:
             rows = candidates(self.vectors, query, limit, allowed)
         else:
@@ -190,7 +190,7 @@ _Made = TypeVar("_Made")
 
 
 class _Recent(Generic[_Name, _Made]):
-    """The last results by name."""
+    """A small cache of the last results by key."""
 
     def __init__(self, maximum: int) -> None:
         self._maximum = maximum
@@ -198,7 +198,7 @@ class _Recent(Generic[_Name, _Made]):
         self._lock = Lock()
 
     def of(self, name: _Name, make: Callable[[], _Made]) -> _Made:
-        """The result of that name, which is made if it is not there."""
+        """Return the cached result of the key, computed if it is missing."""
         with self._lock:
             if name in self._held:
                 self._held.move_to_end(name)
@@ -212,7 +212,7 @@ class _Recent(Generic[_Name, _Made]):
 
 
 class SourceRows:
-    """The live rows of some sources, and how many of them have each term; counts are cached."""
+    """The live rows of some sources, with cached document frequencies."""
 
     def __init__(self, postings: Postings, allowed: Allowed, maximum: int) -> None:
         self.count = allowed.count
@@ -222,7 +222,7 @@ class SourceRows:
         self._counts: dict[int, int] = {}
 
     def documents(self, position: int) -> int:
-        """How many rows have the term at the position, which is -1 for a missing one."""
+        """Return how many rows have the term at the position, which is -1 for a missing one."""
         if position < 0 or not self.count:
             return 0
         if position not in self._counts:
@@ -234,14 +234,14 @@ class SourceRows:
 
 @dataclass(frozen=True, slots=True)
 class Permission:
-    """The rows of a segment that a filter allows, for keyword and for vector search."""
+    """The rows of a segment that match a filter, for keyword and vector search."""
 
     words: Allowed
     vectors: Allowed
 
 
 class SegmentView:
-    """A segment and its dead rows, both unchanging; safe for many threads."""
+    """A segment with its dead rows. Immutable, safe for many threads."""
 
     def __init__(self, segment: Segment, dead: Mask | None = None) -> None:
         self.segment = segment
@@ -257,14 +257,14 @@ class SegmentView:
 
     @property
     def vector_count(self) -> int:
-        """Live rows with a vector."""
+        """The number of live rows with a vector."""
         present = self.segment.present
         if present is None:
             return self.live
         return self.segment.vector_count - int(np.count_nonzero(present[self._dead_rows]))
 
     def without(self, ranges: Iterable[Range]) -> "SegmentView":
-        """The same segment with all rows of those ids dead."""
+        """Return the segment with all rows of those ids dead."""
         rows = self.segment.rows_in(ranges)
         if self.dead is not None:
             rows = rows[~self.dead[rows]]
@@ -275,14 +275,14 @@ class SegmentView:
         return SegmentView(self.segment, dead)
 
     def only(self, ranges: Iterable[Range]) -> "SegmentView":
-        """The same segment with only the live rows of those ids."""
+        """Return the segment with only the live rows of those ids."""
         dead = np.ones(len(self.segment), np.bool_)
         dead[self.segment.rows_in(ranges)] = False
         return SegmentView(self.segment, dead if self.dead is None else dead | self.dead)
 
     @cached_property
     def has_threads(self) -> bool:
-        """Whether a live row is in a thread."""
+        """Whether a live row belongs to a thread."""
         return self.permission(Exists("thread")).words.count > 0
 
     def live_ids(self) -> RowNumbers:
@@ -295,7 +295,7 @@ class SegmentView:
         return checksums if self._alive is None else checksums[self._alive]
 
     def terms(self, names: tuple[bytes, ...], average: float) -> SegmentTerms:
-        """The terms of those names in the segment, and how many live rows have each."""
+        """Return the terms of those names in the segment, and how many live rows have each."""
         terms = self.segment.postings.find(names, average)
         if self.dead is None:
             return terms
@@ -303,16 +303,17 @@ class SegmentView:
         return replace(terms, documents=terms.documents - np.array(dead, np.int64))
 
     def _dead_with(self, position: int) -> int:
-        """How many dead rows have the term at the position."""
+        """Return how many dead rows have the term at the position."""
         return shared(self.segment.postings.rows(position), self._dead_rows) if position >= 0 else 0
 
     def permission(self, where: Filter) -> Permission:
-        """The rows that the filter allows; results of the last filters are cached, as permissions repeat."""
-        # Filters of equal values but unequal types, as of 1 and True, are equal to Python: their text is not.
+        """Return the rows that match the filter. Results are cached, because permission filters repeat."""
+        # Filters whose values are equal but differ in type, as 1 and True, compare equal in Python; texts do
+        # not.
         return self._permissions.of(repr(where), lambda: self._permission(where))
 
     def sources(self, names: tuple[str, ...], maximum: int) -> "SourceRows":
-        """The rows of sources, if they are at most so many; the last ones are cached."""
+        """Return the rows of sources, if they are at most `maximum`. The last results are cached."""
         return self._sources.of(names, lambda: self._source_rows(In("source", names), maximum))
 
     def _source_rows(self, where: Filter, maximum: int) -> "SourceRows":
@@ -327,7 +328,7 @@ class SegmentView:
         return Allowed(len(self.segment), mask).only(self._alive)
 
     def cosines(self, rows: RowNumbers, query: Vectors | None) -> Floats:
-        """Exact cosines of rows; NaN for those without a vector."""
+        """Return the exact cosines of rows; NaN for those without a vector."""
         scores = np.full(len(rows), np.nan)
         if query is not None:
             present = self.segment.present
@@ -337,6 +338,6 @@ class SegmentView:
 
 
 def merged_in_memory(views: Sequence[SegmentView], shape: Shape) -> Segment:
-    """One segment without files of the live rows of several, which are at most `MAX_ROWS`."""
+    """Return one segment in memory of the live rows of several, which are at most `MAX_ROWS`."""
     merger = Merger([(view.segment.arrays, view.dead) for view in views])
     return Segment(merger.arrays(shape.bm25), merger.rows([view.segment.vectors for view in views]))

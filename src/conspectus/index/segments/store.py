@@ -65,12 +65,12 @@ Tail = tuple[SegmentView, ...]
 
 
 def without(tail: Tail, ranges: Sequence[Range]) -> Tail:
-    """The tail with all rows of those ids dead."""
+    """Return the tail with all rows of those ids dead."""
     return tuple(view for view in (each.without(ranges) for each in tail) if view.live)
 
 
 def extended(tail: Tail, rows: Sequence[Row], shape: Shape) -> Tail:
-    """The tail with further rows, whose ids it does not hold alive."""
+    """Return the tail with further rows. None of their ids may be alive in it."""
     for start in range(0, len(rows), MAX_ROWS):
         made = SegmentView(segment_in_memory(rows[start : start + MAX_ROWS], shape))
         tail = _with_last(tail, [made], shape)
@@ -78,7 +78,7 @@ def extended(tail: Tail, rows: Sequence[Row], shape: Shape) -> Tail:
 
 
 def _with_last(tail: Tail, last: Sequence[SegmentView], shape: Shape) -> Tail:
-    """The tail with further segments at its end, each merged with what is not much larger before it."""
+    """Append segments to the tail; each is merged with smaller or similar ones before it."""
     parts, pool = list(tail), list(last)
     size = sum(view.live for view in pool)
     while parts and parts[-1].live <= 2 * size and parts[-1].live + size <= MAX_ROWS:
@@ -91,7 +91,7 @@ def _with_last(tail: Tail, last: Sequence[SegmentView], shape: Shape) -> Tail:
 
 @dataclass(frozen=True, slots=True)
 class TailUpdate:
-    """Ids touched by changes up to `sequence`."""
+    """Ids changed up to `sequence`."""
 
     sequence: int
     ranges: tuple[Range, ...]
@@ -99,7 +99,7 @@ class TailUpdate:
 
 @dataclass(frozen=True, slots=True)
 class SegmentsState:
-    """Never changed, always replaced. `steps` are those after the manifest's sequence."""
+    """The state of the index, immutable. `steps` are the changes after the manifest's sequence."""
 
     shape: Shape
     manifest: Manifest
@@ -110,7 +110,7 @@ class SegmentsState:
 
     @property
     def waiting(self) -> int:
-        """The size of a flush: rows of the tail, and ids touched."""
+        """The size of a flush: rows of the tail, and changed ids."""
         rows = sum(view.live for view in self.tail)
         return max(rows, len(self.steps) and sum(len(step.ranges) for step in self.steps))
 
@@ -119,7 +119,7 @@ class SegmentsState:
         return Snapshot((*self.disk, *self.tail), self.applied, self.shape.bm25)
 
     def after(self, sequence: int, ranges: Sequence[Range], rows: Sequence[Row]) -> "SegmentsState":
-        """With every older row of the ranges dead, and these rows instead."""
+        """Return the state with every older row of the ranges dead, and these rows added."""
         return replace(
             self,
             applied=max(self.applied, sequence),
@@ -129,7 +129,7 @@ class SegmentsState:
         )
 
     def on(self, manifest: Manifest, directory: Path) -> "SegmentsState":
-        """On a newer manifest: what it covers leaves the tail. Raises IndexDamaged."""
+        """Return the state on a newer manifest: rows that it contains leave the tail. Raises IndexDamaged."""
         held = {view.segment.path: view.segment for view in self.disk}
         steps = tuple(step for step in self.steps if step.sequence > manifest.sequence)
         later = merged(span for step in steps for span in step.ranges)
@@ -154,7 +154,7 @@ def _opened(path: Path, held: Mapping[Path | None, Segment], shape: Shape) -> Se
 
 
 def _remaining(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
-    """The tail with live rows of those ids only."""
+    """Return the tail with live rows of those ids only."""
     left = [view for view in (each.only(ranges) for each in tail) if view.live]
     whole = tuple(view for view in left if 2 * view.live > len(view.segment))
     return _with_last(whole, [view for view in left if view not in whole], shape) if left else ()
@@ -163,11 +163,11 @@ def _remaining(tail: Tail, ranges: Sequence[Range], shape: Shape) -> Tail:
 _ATTEMPTS = 10
 _MAX_TAILS = 16
 _AT_ONCE = 100_000
-"""Among so few chunks a search is done sooner than a thread begins; only the first one may read files."""
+"""For so few chunks a search is faster than starting a thread. Only the first search may read files."""
 
 
 class SegmentsIndex:
-    """An index in a directory. Any number of processes may have it open; open it with `open`."""
+    """An index in a directory, opened with `open`. Any number of processes may open it."""
 
     def __init__(
         self, directory: Path, reader: Reader, analyse: Analyse, *, request: BuildRequest, builder: Builder
@@ -226,7 +226,7 @@ class SegmentsIndex:
         return self._state.applied
 
     async def apply(self, changes: Sequence[Change], chunks: PutChunks | None = None) -> None:
-        """Apply changes; look whether another process has built; build when enough is waiting."""
+        """Apply changes, load newer manifests of other processes, and start a build when it is due."""
         if not changes:
             return
         async with self._changing:
@@ -243,7 +243,7 @@ class SegmentsIndex:
             await asyncio.wait([self._background])
 
     async def search(self, probe: Probe) -> Candidates:
-        """The best of each arm; candidates among many vectors are chosen by codes."""
+        """Return the best hits of each retriever. Candidates among many vectors are preselected by codes."""
         terms = question_terms(probe, self._analyse, self._request.dimensions)
         return await self._answer(lambda snapshot: snapshot.search(probe, terms))
 
@@ -264,15 +264,15 @@ class SegmentsIndex:
         ]
 
     async def rebuild(self, progress: Progress | None = None) -> None:
-        """Rebuild everything while queries use the old state; return when the new one is in use."""
+        """Rebuild everything. Queries use the old state meanwhile. Returns when the new state is in use."""
         await self._build("rebuild", progress)
 
     async def purge(self) -> None:
-        """Return only when no file of the index holds anything of removed chunks."""
+        """Return when no file of the index contains removed chunks."""
         await self._build("purge")
 
     async def flush(self, *, least: int = 1) -> None:
-        """Write down all that is committed, if at least so much is waiting in memory."""
+        """Write what is in memory to disk, if it has at least the given size."""
         if self._state.waiting < least:
             return
         if behind := await self._behind():
@@ -280,7 +280,7 @@ class SegmentsIndex:
         await self._build("flush")
 
     async def status(self) -> IndexStatus:
-        """Sizes and counts; `details` names the last failure of building in the background."""
+        """Return sizes and counts. `details` has the last error of a background build."""
         snapshot = self._snapshot
         size = await asyncio.to_thread(bytes_below, self._directory)
         return IndexStatus(
@@ -309,13 +309,13 @@ class SegmentsIndex:
         self._snapshot = state.snapshot()
 
     async def _answer(self, ask: Callable[[Snapshot], Candidates]) -> Candidates:
-        """Query the snapshot; if its files are damaged, rebuild them and query again."""
+        """Query the snapshot. If its files are damaged, rebuild them and query again."""
         snapshot = self._snapshot
         at_once = snapshot.corpus.total <= _AT_ONCE and snapshot.paths == self._answered
         try:
             if at_once:
                 found = _asked(ask, snapshot)
-                # Who searches again and again would keep all other tasks of the loop from running.
+                # Repeated searches would otherwise starve all other tasks of the loop.
                 await asyncio.sleep(0)
                 return found
             found = await asyncio.to_thread(_asked, ask, snapshot)
@@ -328,13 +328,13 @@ class SegmentsIndex:
         return await asyncio.to_thread(_asked, ask, self._snapshot)
 
     def _with(self, changes: Sequence[Change], chunks: PutChunks) -> tuple[SegmentsState, Stamp | None]:
-        """The state after changes with the chunks that they put, and what the directory holds by then."""
+        """Return the state after changes with the chunks that they added, on the current manifest."""
         ranges = merged((each.first, each.last) for each in changes)
         rows = analysed(chunks(), self._analyse)
         return self._state.after(changes[-1].sequence, ranges, rows), stamp(self._directory)
 
     async def _applied(self, state: SegmentsState, changes: Sequence[Change]) -> SegmentsState:
-        """The state after the changes. Rows are read as they are now, which later changes repeat."""
+        """Return the state after the changes. Rows are read as they are now; later changes repeat that."""
         ranges = touched_ranges(changes)
         chunks = [each async for some in read(self._reader, put_ranges(changes)) for each in some]
 
@@ -344,9 +344,9 @@ class SegmentsIndex:
         return await asyncio.to_thread(after)
 
     async def _completed(self, state: SegmentsState) -> SegmentsState:
-        """With what was replaced while rows were read: they lack it, and what came in its place.
+        """Add rows that replaced others while rows were read.
 
-        Where nothing was removed, nothing can be missing, and a fast writer is not run after.
+        If nothing was removed, nothing can be missing, and the loop ends even while others write fast.
         """
         for _ in range(_ATTEMPTS):
             changes = await self._reader.changes_since(state.applied, limit=CHANGES)
@@ -365,7 +365,7 @@ class SegmentsIndex:
         return state
 
     async def _follow(self) -> None:
-        """Go over to the manifest if it was replaced, by us or by another process."""
+        """Load the manifest if it was replaced, by this or another process."""
         for attempt in range(_ATTEMPTS):
             current = await asyncio.to_thread(stamp, self._directory)
             if current in (None, self._stamp):
@@ -375,7 +375,7 @@ class SegmentsIndex:
                     await asyncio.to_thread(read_manifest, self._directory, self._request.identity)
                 )
             except IndexDamaged:
-                # A segment may have been deleted because a still newer manifest does without it.
+                # A segment may be deleted because a still newer manifest does not list it.
                 if attempt == _ATTEMPTS - 1 or await asyncio.to_thread(stamp, self._directory) == current:
                     raise
             else:
@@ -383,11 +383,11 @@ class SegmentsIndex:
                 return
 
     async def _adopt(self, manifest: Manifest) -> None:
-        """The segments have the records up to `read_until`:
+        """Adopt a manifest whose segments contain the records up to `read_until`.
 
-        apply the changes up to there before they are shown. Otherwise a document replaced meanwhile could be
-        visible with neither its old nor its new chunks. If a manifest is older than ours (it was recreated),
-        or has the same sequence, no rows in memory are needed.
+        The changes up to there are applied before the segments become visible. Otherwise neither the old nor
+        the new chunks of a replaced document might be visible. Rows in memory are dropped if the manifest is
+        older (it was recreated) or has the same sequence.
         """
         state, applied = self._state, self._state.applied
         if manifest.sequence < state.manifest.sequence or manifest.sequence >= applied:
@@ -415,7 +415,7 @@ class SegmentsIndex:
                 self._flush_from = max(2 * self._state.waiting, least)
             else:
                 self._failure = ""
-                # The records of a collection that was deleted and recreated have nothing of it to write.
+                # If the collection was deleted and recreated, the records have nothing of it to write.
                 stuck = self._state.manifest.sequence == written and self._state.waiting >= self._flush_from
                 self._flush_from = 2 * self._state.waiting if stuck else least
 
@@ -430,7 +430,7 @@ class SegmentsIndex:
             progress("index", result.chunks, result.chunks)
 
     async def _built(self, mode: Mode, progress: Progress | None) -> BuildResult:
-        """Raises NotFound if the collection was deleted meanwhile."""
+        """Build. Raises NotFound if the collection was deleted meanwhile."""
         try:
             if mode == "flush" and (written := await self._tail_written()):
                 return written
@@ -440,13 +440,13 @@ class SegmentsIndex:
             raise
 
     async def _behind(self) -> Sequence[Change] | None:
-        """The changes that are not in memory yet; None if they are as many as a build is worth."""
+        """Return the changes that are not in memory; None if there are enough of them for a build."""
         limit = self._request.options.tail_chunks
         changes = await self._reader.changes_since(self._state.applied, limit=limit)
         return changes if sum(each.last - each.first + 1 for each in changes) < limit else None
 
     async def _tail_written(self) -> BuildResult | None:
-        """Write the tail; None where that is not enough: much is not in it, or segments are to be merged."""
+        """Write the tail; None if a full build is needed, for missing changes or a merge of segments."""
         state = self._state
         if sum(view.live for view in state.tail) > MAX_ROWS or await self._behind() is None:
             return None
@@ -465,7 +465,7 @@ def _asked(ask: Callable[[Snapshot], Candidates], snapshot: Snapshot) -> Candida
 
 
 def bytes_below(directory: Path) -> int:
-    """The size of all files; those that are deleted meanwhile, as by a merge of segments, count 0."""
+    """Return the size of all files. Files deleted meanwhile, as by a merge, count 0."""
     size = 0
     for folder, _, names in os.walk(directory):
         for name in names:
@@ -475,9 +475,9 @@ def bytes_below(directory: Path) -> int:
 
 
 def damages(snapshot: Snapshot, directory: Path, identity: str) -> list[Disagreement]:
-    """Files whose content has changed since they were written, each with its segment's first chunk.
+    """Report files whose checksum is wrong, each with the first chunk of its segment.
 
-    Segments that a newer manifest does not have may be deleted by now, which is no damage.
+    Segments that a newer manifest does not list may be deleted by now, which is no damage.
     """
     found = []
     for view in snapshot.views:

@@ -1,1 +1,1 @@
-"""Exports of chat platforms: Slack, Discord, IRC logs and JSON Lines, read into channels of messages."""
+"""Parsers of chat exports: Slack, Discord, IRC logs and JSON Lines, as channels of messages."""

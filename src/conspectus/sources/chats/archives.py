@@ -32,7 +32,7 @@ SUFFIXES: dict[ArchiveKind, tuple[str, ...]] = {
 
 
 def recognised(export: Export) -> ArchiveKind | None:
-    """The platform of the export; None if it is unknown."""
+    """Return the platform of the export; None if it is unknown."""
     if is_slack(export):
         return "slack"
     kinds = (_kind(export, part) for part in export.parts[:HEADS])
@@ -40,7 +40,7 @@ def recognised(export: Export) -> ArchiveKind | None:
 
 
 def parts_of(export: Export, kind: ArchiveKind, notices: Notices) -> Sequence[ExportFile]:
-    """The files of an export that are of a kind; the others are noted. A single file is taken as it is."""
+    """Return the export's files of a type; others are counted in a notice. A single file is kept."""
     if kind == "slack":
         return export.parts if is_slack(export) else ()
     if len(export.parts) == 1:
@@ -85,8 +85,8 @@ def _loaded(line: str) -> object:
 class LocalArchives:
     """Reads exports from disk.
 
-    Limits: bytes of a file (a ZIP archive, a file in it or in a folder), bytes of all files together when
-    unpacked, their number, the depth of folders, and what the metadata of one message may hold.
+    Limits: bytes of a file (a ZIP archive, or a file in it or in a folder), total unpacked bytes, number of
+    files, depth of folders, and the metadata of one message.
     """
 
     max_file_bytes: int = 50_000_000
@@ -98,7 +98,7 @@ class LocalArchives:
 
     @classmethod
     def under(cls, settings: Settings) -> "LocalArchives":
-        """With the limits of the settings."""
+        """Use the limits of the settings."""
         return cls(
             max_file_bytes=settings.max_file_bytes,
             max_unpacked_bytes=settings.max_unpacked_bytes,
@@ -109,9 +109,9 @@ class LocalArchives:
         )
 
     def read(self, path: Path, *, kind: ArchiveKind | None = None) -> ChatArchive:
-        """All channels of an export; which platform's is found out where `kind` does not say.
+        """Return all channels of an export. Its platform is detected if `kind` is not given.
 
-        Raises UnreadableFile, also where there is nothing but damage, UnsupportedContent or TooLarge.
+        Raises UnreadableFile (also if everything is damaged), UnsupportedContent or TooLarge.
         """
         notices = Notices()
         limits = ArchiveLimits(self.max_file_bytes, self.max_unpacked_bytes, self.max_files, self.max_depth)

@@ -1,7 +1,6 @@
-"""Discord exports as DiscordChatExporter writes them: a JSON file for each channel or thread, or part of one.
+"""Discord exports of DiscordChatExporter: JSON files, each with a channel, a thread, or a part of one.
 
-A thread that everyone in its channel may read becomes a thread of that channel; one that only some may read
-is a channel of its own.
+A public thread becomes a thread of its channel; a private thread becomes a channel of its own.
 """
 
 import re
@@ -49,7 +48,7 @@ MENTION = re.compile(r"<(?:@!?(?P<person>\d+)|a?:(?P<emoji>\w+):\d+)>")
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """The channel that a file is about; `thread` is its id where it is a thread of a channel."""
+    """The channel of a file. `thread` is the id of a thread of the channel."""
 
     identifier: str
     name: str
@@ -61,7 +60,7 @@ class _Place:
     title: str = ""
 
     def names(self) -> tuple[str, ...]:
-        """Possible names of the channel, from the shortest to the one that is surely its own."""
+        """Return possible names of the channel, from the shortest to one that is unique."""
         wider = " / ".join(filter(None, (self.category, self.name)))
         widest = " / ".join(filter(None, (self.guild, wider)))
         return self.name, wider, widest, f"{widest} ({self.identifier})"
@@ -69,7 +68,7 @@ class _Place:
 
 @dataclass(slots=True)
 class _Gathered:
-    """A channel with what its files hold so far."""
+    """A channel with the messages read so far."""
 
     place: _Place
     messages: list[NewMessage] = field(default_factory=list)
@@ -77,14 +76,14 @@ class _Gathered:
 
 
 def looks_like_discord(value: object) -> bool:
-    """Whether a JSON value is the export of a channel."""
+    """Return whether a JSON value is the export of a channel."""
     found = mapping(value)
     known = isinstance(found.get("channel"), dict) or isinstance(found.get("guild"), dict)
     return known and isinstance(found.get("messages"), list)
 
 
 def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) -> Iterator[ChannelArchive]:
-    """The channels in these files."""
+    """Return the channels in these files."""
     channels: dict[str, _Gathered] = {}
     reader = _Messages(ExportUsers(), notices)
     for part in parts:
@@ -93,7 +92,7 @@ def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) 
         if value is None:
             continue
         if not looks_like_discord(value):
-            notices.damaged("files that hold no channel, left out", part.name)
+            notices.damaged("files without a channel, skipped", part.name)
             continue
         place = _place(mapping(value), part)
         channel = channels.setdefault(place.identifier, _Gathered(place))
@@ -110,7 +109,7 @@ def read_discord(export: Export, parts: Iterable[ExportFile], notices: Notices) 
             metadata = _metadata(place, messages, notices)
             yield ChannelArchive(names.take(*place.names()), metadata, messages)
         else:
-            notices.note("channels without any message, left out", as_name(channel.place.name))
+            notices.note("channels without messages, skipped", as_name(channel.place.name))
 
 
 def _place(value: Mapping[str, object], part: ExportFile) -> _Place:
@@ -140,7 +139,7 @@ def _metadata(place: _Place, messages: Iterable[NewMessage], notices: Notices) -
 
 
 class _Messages:
-    """Reads the messages of one file after another."""
+    """Reads the messages of the files."""
 
     def __init__(self, people: ExportUsers, notices: Notices) -> None:
         self._people = people
@@ -151,7 +150,7 @@ class _Messages:
             where = f"{file}#{number}"
             message = self._message(value, place, where) if isinstance(value, dict) else None
             if not isinstance(value, dict):
-                self._notices.note("entries that are not messages, left out", where)
+                self._notices.note("entries that are not messages, skipped", where)
             elif message is None:
                 self._notices.note(NO_TEXT, where)
             else:
@@ -189,7 +188,7 @@ class _Messages:
         return name, author.get("isBot") is True
 
     def _whole(self, value: Mapping[str, object], *, forwarded: bool = False) -> str:
-        """The text of a message, each part on lines of its own."""
+        """Return the text of a message, each part on lines of its own."""
         parts = [self._plain(text_in(value, "content"), value)]
         parts += map(_embedded, mappings(value.get("embeds")))
         files = (text_in(file, "fileName") for file in mappings(value.get("attachments")))
@@ -203,7 +202,7 @@ class _Messages:
         return "\n".join(dict.fromkeys(filter(None, map(str.strip, parts))))
 
     def _plain(self, text: str, value: Mapping[str, object]) -> str:
-        """Text with names for mentions that the export left as ids."""
+        """Replace the mentions that the export left as ids by names."""
         if "<" not in text:
             return text
         mentioned = {word_in(each, "id"): each for each in mappings(value.get("mentions"))}
@@ -218,7 +217,7 @@ class _Messages:
 
 
 def _poll(poll: Mapping[str, object]) -> Iterator[str]:
-    """The question of a poll, and its answers."""
+    """Return the question of a poll, and its answers."""
     yield text_in(poll.get("question"), "text")
     for answer in mappings(poll.get("answers")):
         text = text_in(answer, "text")

@@ -1,4 +1,4 @@
-"""Files of chat exports, with limits on archives, and the channels that are built from them."""
+"""Files of chat exports within the limits of archives, and the construction of channels from messages."""
 
 import os
 import stat
@@ -22,14 +22,14 @@ ZIP = (b"PK\x03\x04", b"PK\x05\x06")
 METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 ENCRYPTED, UTF8_NAME = 0x1, 0x800
 RESOURCES = "__MACOSX"
-UNREADABLE = "files that are damaged or cannot be read, left out"
-OTHERS = "other files, not read"
-LINKS = "links, not followed"
+UNREADABLE = "damaged or unreadable files, skipped"
+OTHERS = "other files, skipped"
+LINKS = "links, skipped"
 
 
 @dataclass(frozen=True, slots=True)
 class ArchiveLimits:
-    """Bytes of one file and of all together, their number, and the depth of folders."""
+    """Limits: bytes of one file, total bytes, number of files, and depth of folders."""
 
     file_bytes: int
     unpacked_bytes: int
@@ -46,17 +46,17 @@ class ExportFile:
 
     @property
     def folder(self) -> str:
-        """The name of its folder; empty at the top."""
+        """The name of the folder; empty at the top level."""
         return self.name.rpartition("/")[0]
 
     @property
     def base(self) -> str:
-        """Its name without folders."""
+        """The name without folders."""
         return self.name.rpartition("/")[2]
 
 
 class Export:
-    """The parts of an export by name, together read to no more than the limits allow."""
+    """The files of an export by name. Reading stops at the limit of total bytes."""
 
     def __init__(
         self, name: str, parts: Sequence[ExportFile], limits: ArchiveLimits, notices: Notices
@@ -70,7 +70,7 @@ class Export:
         self._read = 0
 
     def peek(self, part: ExportFile, size: int) -> bytes:
-        """The first bytes of a part; none if it cannot be read."""
+        """Return the first bytes of a file; empty if it cannot be read."""
         try:
             with part.open() as stream:
                 return stream.read(size)
@@ -78,7 +78,7 @@ class Export:
             return b""
 
     def read(self, part: ExportFile) -> bytes | None:
-        """A part; None with a notice that names it where it cannot be read. Raises TooLarge."""
+        """Return the bytes of a file; None, with a notice, if it cannot be read. Raises TooLarge."""
         limits = self._limits
         maximum = min(limits.file_bytes, limits.unpacked_bytes - self._read)
         try:
@@ -95,7 +95,7 @@ class Export:
         return data
 
     def text(self, part: ExportFile) -> Decoded | None:
-        """The text of a part; None with a notice that names it where it cannot be read. Raises TooLarge."""
+        """Return the text of a file; None, with a notice, if it cannot be read. Raises TooLarge."""
         data = self.read(part)
         decoded = None if data is None else decode(data)
         if data is not None and decoded is None:
@@ -105,7 +105,7 @@ class Export:
 
 @contextmanager
 def opened(path: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[Export]:
-    """The export at a path until the end of the block. Raises UnreadableFile or TooLarge."""
+    """Open the export at a path for the block. Raises UnreadableFile or TooLarge."""
     try:
         mode = path.stat().st_mode
         marked = stat.S_ISREG(mode) and _head(path).startswith(ZIP)
@@ -148,7 +148,7 @@ def _packed(path: Path, archive: zipfile.ZipFile, notices: Notices) -> Iterator[
         if entry.flag_bits & ENCRYPTED:
             raise UnreadableFile(str(path), "is encrypted with a password")
         if name.startswith("/") or ".." in name.split("/"):
-            notices.note("names outside the archive, left out", name)
+            notices.note("paths outside of the archive, skipped", name)
         elif stat.S_ISLNK(entry.external_attr >> 16):
             notices.note(LINKS, name)
         elif not _clutter(name):
@@ -165,7 +165,7 @@ def _opener(archive: zipfile.ZipFile, entry: zipfile.ZipInfo) -> Callable[[], IO
 
 
 def _label(entry: zipfile.ZipInfo) -> str:
-    """The name of an entry; where it was written in UTF-8 without saying so, it is read as that."""
+    """Return the name of an entry. Names in UTF-8 without the flag for it are decoded as UTF-8."""
     name = entry.filename
     if not entry.flag_bits & UTF8_NAME and not name.isascii():
         try:
@@ -197,7 +197,7 @@ def _below(folder: Path, limits: ArchiveLimits, notices: Notices) -> Iterator[Ex
                 found += 1
                 yield ExportFile(name, _file_opener(Path(entry.path)))
             else:
-                notices.note("pipes, sockets and devices, left out", name)
+                notices.note("pipes, sockets and devices, skipped", name)
         if found > limits.files:
             raise TooLarge("files", size=found, limit=limits.files, unit="files")
 
@@ -206,7 +206,7 @@ def _entries(folder: Path, name: str, notices: Notices) -> list[os.DirEntry[str]
     try:
         return [entry for entry in os.scandir(folder) if not entry.name.startswith(".")]
     except OSError:
-        notices.damaged("folders that cannot be listed, left out", name)
+        notices.damaged("unreadable folders, skipped", name)
         return []
 
 
@@ -220,19 +220,19 @@ MAX_KEY_LENGTH = 500
 HASHED = 16
 MAX_TOPIC_LENGTH = 2_000
 MEMBERS_BYTES = 40_000
-NO_TEXT = "messages without text, left out"
-NO_TIME = "messages whose time cannot be read, kept without one"
+NO_TEXT = "messages without text, skipped"
+NO_TIME = "messages with an invalid time, kept without it"
 
 
 class ExportUsers:
-    """The names of authors by their ids; two people are never of one name."""
+    """The names of authors by id. Names are unique."""
 
     def __init__(self) -> None:
         self._names: dict[str, str] = {}
         self._owners: dict[str, str] = {}
 
     def learn(self, person: str, shown: str, handle: str = "") -> str:
-        """The name of a person from now on: what is shown, with the handle behind it where that is taken."""
+        """Set the name of a user: the display name, with the handle if that name is taken."""
         if person in self._names:
             return self._names[person]
         plain = as_name(shown or handle or person)
@@ -243,18 +243,18 @@ class ExportUsers:
         return name
 
     def name(self, person: str) -> str | None:
-        """The name of a person, if it was learnt."""
+        """Return the name of a user, if it is known."""
         return self._names.get(person)
 
 
 class ChannelNames:
-    """Names of channels, each given once."""
+    """Assigns unique names to channels."""
 
     def __init__(self) -> None:
         self._taken: set[str] = set()
 
     def take(self, *candidates: str) -> str:
-        """The first candidate that is still free, else the last one with a number behind it."""
+        """Return the first free candidate, else the last one with a number appended."""
         names = [as_name(each) for each in candidates if each.strip()] or ["unnamed"]
         free = next((name for name in names if name not in self._taken), None)
         number = 2
@@ -267,23 +267,23 @@ class ChannelNames:
 
 
 def as_name(text: str) -> str:
-    """A name in one line that can be stored."""
+    """Return a name on one line that can be stored."""
     return clean(" ".join(text.split()))[:MAX_NAME_LENGTH] or "unnamed"
 
 
 def as_key(text: str) -> str:
-    """A key that can be stored: a very long one is cut, and made unique by a hash."""
+    """Return a key that can be stored. A very long key is truncated and gets a hash."""
     key = clean(text)
     return key if len(key) <= MAX_KEY_LENGTH else f"{key[:MAX_KEY_LENGTH]}~{content_hash(key)[:HASHED]}"
 
 
 def finished(messages: Iterable[NewMessage], notices: Notices) -> tuple[NewMessage, ...]:
-    """Messages with keys of their own, oldest first; those without a time stay behind the one before."""
+    """Return messages with unique keys, oldest first. Messages without a time keep their predecessor."""
     return in_time(with_own_keys(messages, notices))
 
 
 def with_own_keys(messages: Iterable[NewMessage], notices: Notices) -> list[NewMessage]:
-    """A message that is written down again word for word is kept once, another one of its key is renamed."""
+    """Drop exact duplicates of messages, and rename other messages with a key that is taken."""
     kept: dict[str, NewMessage] = {}
     numbers: dict[str, int] = {}
     for message in messages:
@@ -295,13 +295,13 @@ def with_own_keys(messages: Iterable[NewMessage], notices: Notices) -> list[NewM
             notices.note("duplicate messages, kept once", key)
         else:
             own = _own_key(key, kept, numbers)
-            notices.note("messages with the key of another, given a number", key)
+            notices.note("messages with a key that is taken, renumbered", key)
             kept[own] = replace(message, key=own)
     return list(kept.values())
 
 
 def in_time(messages: Sequence[NewMessage]) -> tuple[NewMessage, ...]:
-    """Oldest first."""
+    """Sort messages, oldest first."""
     moments = []
     latest = BEFORE_ALL
     for message in messages:
@@ -312,7 +312,7 @@ def in_time(messages: Sequence[NewMessage]) -> tuple[NewMessage, ...]:
 
 
 def in_threads(messages: Iterable[NewMessage], threads: set[str]) -> list[NewMessage]:
-    """Messages, of which those that begin a thread are in it."""
+    """Set the thread of messages that start a thread."""
     return [
         replace(message, thread=message.key) if message.thread is None and message.key in threads else message
         for message in messages
@@ -320,7 +320,7 @@ def in_threads(messages: Iterable[NewMessage], threads: set[str]) -> list[NewMes
 
 
 def member_names(names: Iterable[str], notices: Notices) -> list[str]:
-    """As many different names as the metadata of a channel can bear."""
+    """Return as many distinct names as fit into the metadata of a channel."""
     room = MEMBERS_BYTES
     members = []
     for name in dict.fromkeys(names):
@@ -333,7 +333,7 @@ def member_names(names: Iterable[str], notices: Notices) -> list[str]:
 
 
 def described(topic: str, purpose: str) -> dict[str, str]:
-    """The metadata that say what a channel is about."""
+    """Return the metadata of a channel."""
     texts = {"topic": topic.strip()[:MAX_TOPIC_LENGTH], "purpose": purpose.strip()[:MAX_TOPIC_LENGTH]}
     return {name: clean(text) for name, text in texts.items() if text}
 

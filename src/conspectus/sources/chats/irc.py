@@ -1,4 +1,4 @@
-"""IRC logs: a line is a message, its key the name of its file and its number there."""
+"""IRC logs: each line is a message. Its key is the file name with the line number."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -57,12 +57,12 @@ NAMED_DAY = re.compile(
 WRITTEN_DAY = re.compile(r"(?<!\d)(\d{4})([-_./]?)(\d\d)\2(\d\d)(?!\d)", re.ASCII)
 FIRST_YEAR, LAST_YEAR = 1988, 2100
 BACKWARDS = timedelta(hours=2)
-"""A clock that is set back goes back by less; by more, another day has begun."""
+"""A clock may be set back by less than this; a larger step back means that a new day has begun."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """The time that a line begins with, as far as it says; `month` and `day` where it has no year."""
+    """The time at the start of a line, as far as given. `month` and `day` are set if it has no year."""
 
     at: time
     on: date | None = None
@@ -71,7 +71,7 @@ class Clock:
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """A line that says which day it is, if that can be read, and perhaps the time."""
+    """A line with a date that may be unreadable, and possibly a time."""
 
     on: date | None
     at: time | None = None
@@ -79,7 +79,7 @@ class Header:
 
 @dataclass(frozen=True, slots=True)
 class IrcEntry:
-    """A line that says something; `event` is what the network says, `action` what somebody does."""
+    """A line with content: `event` is a message of the network, `action` an action of a user."""
 
     clock: Clock | None
     nick: str | None
@@ -89,7 +89,7 @@ class IrcEntry:
 
 
 def parsed(line: str) -> IrcEntry | Header | None:
-    """The content of a line; None if its form is unknown."""
+    """Return the content of a line; None if its format is unknown."""
     plain = FORMATTING.sub("", line)
     header = HEADER.match(plain)
     if header:
@@ -102,7 +102,7 @@ def parsed(line: str) -> IrcEntry | Header | None:
 
 
 def written_day(text: str) -> date | None:
-    """The last day written in a text as numbers, year first."""
+    """Return the last date in a text in numbers, year first."""
     found = None
     for year, _, month, day in WRITTEN_DAY.findall(text):
         if FIRST_YEAR <= int(year) <= LAST_YEAR:
@@ -111,19 +111,19 @@ def written_day(text: str) -> date | None:
 
 
 class Calendar:
-    """Which day it is while a log is read: lines that tell no date follow those before them."""
+    """Tracks the date while a log is read: lines without a date have that of the lines before."""
 
     def __init__(self, day: date | None) -> None:
         self._day = day
         self._last: time | None = None
 
     def turn_to(self, header: Header) -> None:
-        """Go on with the day of a header."""
+        """Continue with the date of a header."""
         if header.on is not None:
             self._day, self._last = header.on, header.at
 
     def moment(self, clock: Clock | None) -> datetime | None:
-        """When a line was written, in UTC where it names no zone; None while no day is known."""
+        """Return the time of a line, in UTC if it has no zone; None while the date is unknown."""
         if clock is None:
             return None
         if clock.on is not None or clock.month_day is not None:
@@ -140,7 +140,7 @@ class Calendar:
             return None
 
     def _in_year(self, month_day: tuple[int, int] | None) -> date | None:
-        """The day in the current year; in the next one if the months start again."""
+        """Return the day in the current year, or in the next one if the months start again."""
         if self._day is None or month_day is None:
             return None
         begun_anew = self._day.month - month_day[0] > 6
@@ -171,7 +171,7 @@ def _entry(clock: Clock | None, rest: str) -> IrcEntry | None:
 
 
 def _from_clocked(clock: Clock, rest: str) -> IrcEntry | None:
-    """Events that are recognized only in lines that begin with a time: much else looks like them."""
+    """Parse events that are recognized only after a time, because much other text looks like them."""
     if found := NEWS.fullmatch(rest):
         return IrcEntry(clock, None, found["text"] or found["rest"], event=True)
     found = TOLD.fullmatch(rest)
@@ -240,14 +240,14 @@ def _day(year: int, month: int, day: int) -> date | None:
 CHANNEL = re.compile(r"[#&]\S.*")
 NICK = re.compile(r"[A-Za-z_\[\]\\`^{|}][\w\[\]\\`^{|}-]*")
 BORDER = " ._-"
-NO_SHAPE = "lines of no shape known here, left out"
-NO_DAY = "messages of which no date is known, kept without a time"
-NO_ZONE = "messages whose time names no zone, taken as UTC"
+NO_SHAPE = "lines in an unknown format, skipped"
+NO_DAY = "messages without a date, kept without a time"
+NO_ZONE = "times without a time zone, read as UTC"
 
 
 @dataclass(slots=True)
 class _Channel:
-    """A channel with what its files hold so far; `folder` tells it from others of its name."""
+    """A channel with the messages read so far. `folder` distinguishes channels of the same name."""
 
     name: str
     folder: str
@@ -255,14 +255,14 @@ class _Channel:
 
 
 def read_irc(export: Export, parts: Iterable[ExportFile], notices: Notices) -> Iterator[ChannelArchive]:
-    """The channels that the files are named after."""
+    """Return the channels that the files are named after."""
     channels: dict[tuple[str, str], _Channel] = {}
     for part in sorted(parts, key=_order):
         decoded = export.text(part)
         if decoded is None:
             continue
         if decoded.damaged:
-            notices.note("files with damaged characters, which were replaced", part.name)
+            notices.note("files with invalid characters, which were replaced", part.name)
         name, folder = _channel(part, export.name)
         messages = list(_messages(decoded.text, part, notices))
         channels.setdefault((folder, name), _Channel(name, folder)).messages += messages
@@ -274,7 +274,7 @@ def read_irc(export: Export, parts: Iterable[ExportFile], notices: Notices) -> I
 
 
 def looks_like_irc(lines: Iterable[str]) -> bool:
-    """Whether most of these lines are of a log; what programs say looks much the same elsewhere."""
+    """Return whether most lines look like a log. Output of other programs may look the same."""
     read = [parsed(line) for line in lines]
     telling = [each for each in read if not (isinstance(each, IrcEntry) and each.event)]
     sure = sum(isinstance(each, Header) or (each is not None and _said(each)) for each in telling)
@@ -282,18 +282,18 @@ def looks_like_irc(lines: Iterable[str]) -> bool:
 
 
 def _said(entry: IrcEntry) -> bool:
-    """Whether the line surely has a speaker: a tag of a markup language looks like a name."""
+    """Return whether the line has a speaker and not a tag of a markup language."""
     named = NICK.fullmatch(entry.nick or "") is not None and entry.text != "" and not entry.action
     return entry.clock is not None or named
 
 
 def _order(part: ExportFile) -> tuple[str, date, str]:
-    """The order in which the files of a channel were written."""
+    """Return the sort key of files in the order in which they were written."""
     return part.folder, written_day(part.base) or date.min, part.name
 
 
 def _channel(part: ExportFile, export: str) -> tuple[str, str]:
-    """The channel that a file is about, and the folder that holds it."""
+    """Return the channel of a file, and the folder that contains it."""
     stem = part.base.rpartition(".")[0] or part.base
     stem = WRITTEN_DAY.sub("", stem).strip(BORDER)
     folder = part.folder
@@ -319,7 +319,7 @@ def _messages(text: str, part: ExportFile, notices: Notices) -> Iterator[NewMess
     for number in unknown if read else ():
         notices.damaged(NO_SHAPE, f"{part.name}:{number}")
     if unknown and not read:
-        notices.damaged("files in which no line is a message, left out", part.name)
+        notices.damaged("files without messages, skipped", part.name)
 
 
 def _message(entry: IrcEntry, calendar: Calendar, key: str, notices: Notices) -> Iterator[NewMessage]:

@@ -1,4 +1,4 @@
-"""Messages as JSON Lines: an object a line, its fields named as in NewMessage or as others name them."""
+"""Messages as JSON Lines: one object per line, with the field names of NewMessage or other common names."""
 
 import json
 import math
@@ -33,12 +33,12 @@ RESERVED = (REPLY_TO, ANSWERS, ANSWERS_CONFIDENCE)
 PEOPLE = frozenset({"", "user", "human", "member", "person"})
 MILLISECONDS = 1e11
 MAX_JSON_LENGTH = 8
-BAD_LINES = "lines that hold no message, left out"
+BAD_LINES = "lines without a message, skipped"
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The limits of the metadata of one message: bytes of JSON, and levels."""
+    """Limits of the metadata of one message: bytes of JSON, and depth."""
 
     size: int
     depth: int
@@ -46,13 +46,13 @@ class Bounds:
 
 @dataclass(slots=True)
 class _Fields:
-    """One line's object; `used` are the names of fields that a message was made of."""
+    """The fields of one line. `used` are the names of the fields that became part of the message."""
 
     value: Mapping[str, object]
     used: set[str] = field(default_factory=set)
 
     def word(self, names: Iterable[str]) -> str:
-        """The first of these fields that names something, be it by an object with a name of its own."""
+        """Return the first of these fields that has a name, possibly in an object with a name field."""
         for name in names:
             found = word_in(self.value, name) or word_in(self.value.get(name), "name", "username", "id")
             if found:
@@ -61,9 +61,9 @@ class _Fields:
         return ""
 
     def moment(self) -> datetime | None:
-        """The time in the first field that has one, or in a date and a time of day together.
+        """Return the time in the first field with a time, or in a date and a time of day.
 
-        A date with a time of day that is null is not an instant.
+        A date with a null time of day is no instant.
         """
         day, clock = self.value.get("date"), self.value.get("time")
         if isinstance(day, str) and isinstance(clock, str):
@@ -81,14 +81,14 @@ class _Fields:
 
 
 def is_message(value: object) -> bool:
-    """Whether a JSON value can be read as a message."""
+    """Return whether a JSON value can be read as a message."""
     return bool(text_in(value, *TEXT))
 
 
 def read_jsonl(
     export: Export, parts: Iterable[ExportFile], notices: Notices, bounds: Bounds
 ) -> Iterator[ChannelArchive]:
-    """The channels that the lines name; a file is one where they name none."""
+    """Return the channels named in the lines. Lines without a channel belong to that of their file."""
     channels: dict[str, list[NewMessage]] = {}
     reader = _Lines(notices, bounds)
     for part in parts:
@@ -102,14 +102,14 @@ def read_jsonl(
 
 
 class _Lines:
-    """Reads the messages of one file after another."""
+    """Reads the messages of the files."""
 
     def __init__(self, notices: Notices, bounds: Bounds) -> None:
         self._notices = notices
         self._bounds = bounds
 
     def read(self, text: str, part: ExportFile) -> Iterator[tuple[str, NewMessage]]:
-        """Messages with their channels; only a newline ends a line."""
+        """Yield messages with their channels. Only a newline ends a line."""
         stem = part.base.rpartition(".")[0] or part.base
         for number, line in enumerate(text.split("\n"), 1):
             if not line.strip():
@@ -145,7 +145,7 @@ class _Lines:
         return channel, message
 
     def _metadata(self, line: _Fields, where: str, length: int) -> dict[str, object]:
-        """The fields that the message was not made of, as far as they can be stored."""
+        """Return the remaining fields, as far as they can be stored."""
         others = {name: value for name, value in line.value.items() if name not in line.used}
         given = others.pop(METADATA, None)
         others |= mapping(given) or ({} if given is None or given == {} else {METADATA: given})
@@ -155,9 +155,9 @@ class _Lines:
             if value is not None and name not in RESERVED and _fits(value, self._bounds.depth)
         }
         if len(kept) < sum(value is not None for value in others.values()):
-            self._notices.note("metadata that cannot be stored, left out", where)
+            self._notices.note("metadata that cannot be stored, skipped", where)
         if length * MAX_JSON_LENGTH > self._bounds.size and _size(kept) > self._bounds.size:
-            self._notices.note("metadata that are too large, left out", where)
+            self._notices.note("metadata over the size limit, skipped", where)
             return {}
         return kept
 
@@ -170,7 +170,7 @@ def _loaded(line: str) -> object:
 
 
 def _seconds(value: object) -> object:
-    """The value; numbers that can only be milliseconds as seconds."""
+    """Return the value in seconds. Numbers that can only be milliseconds are converted."""
     if isinstance(value, str) and value.strip().isdecimal() and len(value) < 16:
         return value if int(value) < MILLISECONDS else int(value) / 1000
     if isinstance(value, int | float) and not isinstance(value, bool) and MILLISECONDS <= value < 1e16:
@@ -179,7 +179,7 @@ def _seconds(value: object) -> object:
 
 
 def _fits(value: object, depth: int) -> bool:
-    """Whether metadata may hold the value."""
+    """Return whether metadata may contain the value."""
     if depth <= 0:
         return False
     match value:

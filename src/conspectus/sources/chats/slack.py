@@ -1,4 +1,4 @@
-"""Slack exports: lists of users and channels, and for each channel a folder with a file for each day."""
+"""Slack exports: lists of users and channels, and for each channel a folder with one file per day."""
 
 import re
 import unicodedata
@@ -54,14 +54,14 @@ ABSENT = frozenset({"tombstone", "hidden_by_limit"})
 
 
 class SlackText:
-    """Turns ids into names; `channels` has the names of channels by their ids."""
+    """Replaces ids by names. `channels` are the names of channels by id."""
 
     def __init__(self, people: ExportUsers, channels: Mapping[str, str]) -> None:
         self._people = people
         self._channels = channels
 
     def whole(self, message: Mapping[str, object]) -> str:
-        """The text of a message, each part on lines of its own."""
+        """Return the text of a message, each part on lines of its own."""
         said = self.plain(text_in(message, "text")) or self.blocks(message.get("blocks"))
         if "attachments" not in message and "files" not in message and "file" not in message:
             return said.strip()
@@ -70,7 +70,7 @@ class SlackText:
         return "\n".join(dict.fromkeys(filter(None, map(str.strip, parts))))
 
     def plain(self, text: str) -> str:
-        """Text without markup for links and mentions."""
+        """Return text without markup of links and mentions."""
         if "<" in text:
             text = TAG.sub(self._tag, text)
         if "&" in text:
@@ -79,11 +79,11 @@ class SlackText:
         return text
 
     def blocks(self, value: object) -> str:
-        """The text of layout blocks."""
+        """Return the text of layout blocks."""
         return "\n".join(filter(None, (self._block(block, 0) for block in mappings(value))))
 
     def person(self, identifier: str) -> str:
-        """The name of a user, else the id."""
+        """Return the name of a user, or the id if it is unknown."""
         return self._people.name(identifier) or identifier
 
     def _tag(self, match: re.Match[str]) -> str:
@@ -115,7 +115,7 @@ class SlackText:
         return BETWEEN.get(kind, "").join(inner)
 
     def _own_text(self, block: Mapping[str, object], kind: str) -> str | None:
-        """The text of a block without elements; None for one that may have some."""
+        """Return the text of a block without elements; None for a block that may have some."""
         makers: Mapping[str, Callable[[], str]] = {
             "user": lambda: f"@{self.person(text_in(block, 'user_id'))}",
             "channel": lambda: f"#{self._channel(text_in(block, 'channel_id'))}",
@@ -153,7 +153,7 @@ class SlackText:
 
 
 def files_of(message: Mapping[str, object]) -> Iterable[Mapping[str, object]]:
-    """The files of a message, in its newer and its older form."""
+    """Return the files of a message, in the newer and the older format."""
     one = mapping(message.get("file"))
     several = [mapping(each) for each in items(message.get("files"))]
     return [file for file in (*several, one) if file]
@@ -187,7 +187,7 @@ SLACKBOT = "USLACKBOT"
 
 
 def instant(stamp: object) -> datetime | None:
-    """The moment of a time stamp, exact to the microsecond."""
+    """Return the time of a timestamp, exact to the microsecond."""
     found = STAMP.fullmatch(stamp) if isinstance(stamp, str) else None
     if found is None:
         return None
@@ -198,7 +198,7 @@ def instant(stamp: object) -> datetime | None:
 
 
 def stamp_in(message: Mapping[str, object], name: str) -> str:
-    """A time stamp as Slack writes it, also where it was written as a number; empty if there is none."""
+    """Return a timestamp in Slack's format, also if it was written as a number; empty if there is none."""
     value = message.get(name)
     if isinstance(value, str):
         return value.strip()
@@ -208,7 +208,7 @@ def stamp_in(message: Mapping[str, object], name: str) -> str:
 
 
 class SlackMessages:
-    """Reads the messages of one channel after another."""
+    """Reads the messages of one channel."""
 
     def __init__(self, people: ExportUsers, bots: set[str], text: SlackText, notices: Notices) -> None:
         self._people = people
@@ -218,7 +218,7 @@ class SlackMessages:
         self._bot_names: dict[str, str] = {}
 
     def read(self, found: Iterable[tuple[str, object]]) -> tuple[NewMessage, ...]:
-        """The messages among the given values, each with the place it was found in."""
+        """Yield the messages among the values, each with its position."""
         read: list[NewMessage] = []
         shared: dict[str, str] = {}
         for place, value in found:
@@ -232,13 +232,13 @@ class SlackMessages:
 
     def _kept(self, value: object, place: str) -> Mapping[str, object] | None:
         if not isinstance(value, dict) or value.get("type", "message") != "message":
-            self._notices.note("entries that are not messages, left out", place)
+            self._notices.note("entries that are not messages, skipped", place)
             return None
         if value.get("subtype") == "tombstone":
-            self._notices.note("messages deleted on the platform, left out")
+            self._notices.note("messages deleted on the platform, skipped")
             return None
         if value.get("hidden") is True:
-            self._notices.note("messages hidden by the platform, left out")
+            self._notices.note("messages hidden by the platform, skipped")
             return None
         return value
 
@@ -308,7 +308,7 @@ class SlackMessages:
 
 
 def _remember_files(raw: Mapping[str, object], message: NewMessage, shared: dict[str, str]) -> None:
-    """Keep which message a file was first shared with."""
+    """Remember which message a file was first shared with."""
     if raw.get("subtype") != "file_comment" and message.key is not None:
         for identifier in _file_ids(raw):
             shared.setdefault(identifier, message.key)
@@ -341,7 +341,7 @@ def _message_metadata(message: Mapping[str, object], kind: str) -> dict[str, obj
 
 
 def _reactions(value: object) -> dict[str, int]:
-    """How often each reaction was given."""
+    """Return the count of each reaction."""
     return counted((text_in(each, "name"), _times(each)) for each in mappings(value))
 
 
@@ -358,7 +358,7 @@ DIRECT = "dms.json"
 
 @dataclass(frozen=True, slots=True)
 class _Listed:
-    """A channel as one of the lists names it."""
+    """A channel in one of the lists."""
 
     identifier: str
     name: str
@@ -370,7 +370,7 @@ class _Listed:
 
 @dataclass(slots=True)
 class _Layout:
-    """The files of an export by what they hold; days by the folder of their channel."""
+    """The files of an export by content. `days` are by channel folder."""
 
     users: list[ExportFile] = field(default_factory=list)
     lists: list[ExportFile] = field(default_factory=list)
@@ -379,7 +379,7 @@ class _Layout:
 
 
 def is_slack(export: Export) -> bool:
-    """Whether the export is laid out as Slack does it."""
+    """Return whether the export has the layout of Slack."""
     if any(part.base in PRIVATE for part in export.parts):
         return True
     days = (part for part in export.parts if DAY.fullmatch(part.base))
@@ -387,7 +387,7 @@ def is_slack(export: Export) -> bool:
 
 
 def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
-    """The channels of an export that have messages."""
+    """Return the channels of an export that have messages."""
     layout = _laid_out(export)
     for part in layout.others:
         notices.note(OTHERS, part.name)
@@ -406,7 +406,7 @@ def read_slack(export: Export, notices: Notices) -> Iterator[ChannelArchive]:
             )
     folders = {_folder(each) for each in layout.days}
     for missing in sorted({each.name for each in channels if not folders & _keys(each)}):
-        notices.note("channels without any message, left out", missing)
+        notices.note("channels without messages, skipped", missing)
 
 
 def _laid_out(export: Export) -> _Layout:
@@ -429,7 +429,7 @@ def _laid_out(export: Export) -> _Layout:
 
 
 def _root(parts: Iterable[ExportFile]) -> str:
-    """The folder that the lists lie in, with a slash at its end; empty for the top."""
+    """Return the folder of the lists, with a slash at the end; empty for the top level."""
     folders = [part.folder for part in parts if part.base in PRIVATE or part.base in USERS]
     shallowest = min(folders, key=lambda folder: (folder.count("/") + bool(folder), folder), default="")
     return f"{shallowest}/" if shallowest else ""
@@ -438,13 +438,13 @@ def _root(parts: Iterable[ExportFile]) -> str:
 def _people(
     export: Export, parts: Iterable[ExportFile], notices: Notices
 ) -> tuple[ExportUsers, set[str], Mapping[str, str]]:
-    """The people of the workspace, the ids of those that are programs, and everyone's handle by id."""
+    """Return the users of the workspace, the ids of bots, and the handle of each user by id."""
     people, handles = ExportUsers(), {}
     bots = {SLACKBOT}
     for user in _entries(export, parts, notices):
         identifier, handle = text_in(user, "id"), text_in(user, "name")
         if not identifier:
-            notices.note("users without an id, left out")
+            notices.note("users without an id, skipped")
             continue
         shown = text_in(user.get("profile"), "display_name", "real_name") or text_in(user, "real_name")
         people.learn(identifier, shown, handle)
@@ -493,19 +493,19 @@ def _load(export: Export, part: ExportFile, notices: Notices) -> list[object]:
     data = export.read(part)
     value = None if data is None else load_part(data, part.name, notices)
     if value is not None and not isinstance(value, list):
-        notices.damaged("files that hold no list, left out", part.name)
+        notices.damaged("files without a list, skipped", part.name)
     return items(value)
 
 
 def _unlisted(folder: str, export: Export, notices: Notices) -> _Listed:
-    """A channel that no list names is imported as private."""
+    """Return a private channel for a folder that no list names."""
     name = folder or export.name
-    notices.note("channels that no list names, imported as private", name)
+    notices.note("channels missing from the lists, imported as private", name)
     return _Listed("", name, private=True)
 
 
 def _keys(channel: _Listed) -> set[str]:
-    """The names that the folder of a channel may have."""
+    """Return possible folder names of a channel."""
     return {_folder(each) for each in (channel.identifier, channel.name) if each}
 
 

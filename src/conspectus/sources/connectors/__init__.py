@@ -1,1 +1,1 @@
-"""Connectors: external stores that a collection is synced with."""
+"""Connectors: sources outside of Conspectus that a collection is synced with."""

@@ -1,8 +1,8 @@
-"""A Git repository with Markdown files as a wiki: the first level of folders are its spaces.
+"""A Git repository with Markdown files as a wiki. Top-level folders are its spaces.
 
-The branch is fetched into a bare copy of our own, so nothing is ever checked out, and neither hooks nor
-filters nor submodules of the repository are run. Links are left out. A renamed page keeps its identity as
-far as git itself recognises it. If history was rewritten, everything is listed.
+The branch is fetched into a bare clone and never checked out, so hooks, filters and submodules of the
+repository do not run. Symbolic links are skipped. Renamed pages keep their identity as far as git detects
+renames. If the history was rewritten, everything is listed.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ SSH = (
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """An address for git, the only protocol it may use, and settings that hold it to what was checked."""
+    """The address for git, the only protocol that it may use, and settings that pin the checked addresses."""
 
     address: str
     protocol: str
@@ -56,12 +56,12 @@ class Remote:
 
     @property
     def pinned(self) -> bool:
-        """Whether git itself must see to it that a name leads to the checked addresses."""
+        """Whether git itself has to be pinned to the checked addresses."""
         return self.protocol == "https" and bool(self.settings)
 
 
 def local_or_remote(address: str, protocols: Collection[str]) -> str:
-    """The protocol of an address. Raises InvalidInput for one that cannot be used here."""
+    """Return the protocol of an address. Raises InvalidInput for unsupported ones."""
     scheme = SCHEME.match(address)
     protocol = scheme[1].lower() if scheme else "file"
     if protocol not in PROTOCOLS or (scheme is None and not address.startswith("/")):
@@ -74,17 +74,17 @@ def local_or_remote(address: str, protocols: Collection[str]) -> str:
 async def checked(
     address: str, *, protocols: Collection[str], boundary: AddressPolicy, resolve: Resolve = resolve_name
 ) -> Remote:
-    """The address as git may be given it.
+    """Check an address for git.
 
-    Raises InvalidInput for one that cannot be used, ForbiddenAddress where its host must not be asked, and
-    FetchFailed where the host is not known.
+    Raises InvalidInput for an invalid address, ForbiddenAddress if the policy forbids its host, and
+    FetchFailed if the host cannot be resolved.
     """
     protocol = local_or_remote(address, protocols)
     if protocol == "file":
         return Remote(_folder(address), protocol)
     user = USER.fullmatch(urlsplit(address).netloc)
     if user is None or (protocol == "https" and user[1]):
-        raise InvalidInput("address", "must not hold a password, nor for https a user name")
+        raise InvalidInput("address", "must not contain a password or, for https, a user name")
     url = parse_url(re.sub("^ssh:", "https:", address, flags=re.IGNORECASE))
     if protocol == "https":
         addresses = await _resolved(url, url.port, boundary, resolve)
@@ -95,7 +95,7 @@ async def checked(
 
 
 async def _resolved(url: Url, port: int, boundary: AddressPolicy, resolve: Resolve) -> Sequence[str]:
-    """The addresses of the host, every one of which may be asked."""
+    """Resolve the host. Raises ForbiddenAddress unless all its addresses are allowed."""
     if not boundary.may_ask(url.host):
         raise ForbiddenAddress(url.redacted)
     try:
@@ -110,7 +110,7 @@ async def _resolved(url: Url, port: int, boundary: AddressPolicy, resolve: Resol
 
 
 def _curl(url: Url, addresses: Sequence[str]) -> tuple[str, ...]:
-    """git resolves the name again, so it gets the checked address."""
+    """Pin the checked address with a setting of curl: git would resolve the name again."""
     if literal(url.host) is not None:
         return ()
     places = ",".join(f"[{each}]" if ":" in each else each for each in addresses)
@@ -118,7 +118,7 @@ def _curl(url: Url, addresses: Sequence[str]) -> tuple[str, ...]:
 
 
 def _ssh(url: Url, port: int, user: str | None, address: str) -> Remote:
-    """The key of the host is still looked up under its name."""
+    """Pin the checked address. The host key is still looked up by name."""
     name = url.host if port == SSH_PORT else f"[{url.host}]:{port}"
     host = f"[{url.host}]" if ":" in url.host else url.host
     command = f"{SSH} -o HostName={address} -o 'HostKeyAlias={name}'"
@@ -131,12 +131,12 @@ def _ssh(url: Url, port: int, user: str | None, address: str) -> Remote:
 
 
 def _folder(address: str) -> str:
-    """The path of a local repository."""
+    """Return the path of a local repository."""
     path = address
     if SCHEME.match(address):
         parts = urlsplit(address)
         if parts.netloc not in {"", "localhost"}:
-            raise InvalidInput("address", "a file:// address names no host")
+            raise InvalidInput("address", "a file:// address must not contain a host")
         path = unquote(parts.path)
     if "\0" in path or not Path(path).is_absolute():
         raise InvalidInput("address", "use https://, ssh://, file:// or an absolute path")
@@ -163,14 +163,14 @@ MESSAGE_LENGTH = 300
 
 @dataclass(frozen=True, slots=True)
 class Git:
-    """Runs git on one bare repository. `name` is what messages call it."""
+    """Runs git on one bare repository. `name` is the name in messages."""
 
     folder: Path
     name: str
     seconds: float = 300.0
 
     async def run(self, *arguments: str, stdin: bytes = b"", remote: Remote | None = None) -> bytes:
-        """The output of git. Raises FetchFailed if it is not installed, fails or takes too long."""
+        """Return the output of git. Raises FetchFailed if it is not installed, fails or times out."""
         code, output, errors = await self._run(arguments, stdin, remote)
         if code:
             lines = errors.decode("utf-8", "replace").strip()[-MESSAGE_LENGTH:]
@@ -178,12 +178,12 @@ class Git:
         return output
 
     async def holds(self, *arguments: str) -> bool:
-        """Whether git answers with success."""
+        """Return whether git exits with success."""
         code, _, _ = await self._run(arguments, b"", None)
         return code == 0
 
     async def require_pinning(self) -> None:
-        """Raises FetchFailed if this git cannot be held to addresses that were checked."""
+        """Raises FetchFailed if this version of git cannot be pinned to checked addresses."""
         version = re.search(rb"(\d+)\.(\d+)", await self.run("version"))
         if version is None or (int(version[1]), int(version[2])) < PINS_SINCE:
             raise FetchFailed(self.name, "git 2.37 or newer is needed for https addresses")
@@ -222,7 +222,7 @@ def _environment(program: str, remote: Remote | None) -> dict[str, str]:
 
 
 async def _kill(process: asyncio.subprocess.Process) -> None:
-    """Kill git with everything it started."""
+    """Kill git and all its child processes."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.communicate()
@@ -246,10 +246,10 @@ class Blob:
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """A part of a repository:
+    """A part of a repository.
 
-    `branch` None means the one that its HEAD names. Raises InvalidInput for a protocol that is not among
-    `protocols`, and for an invalid branch or folder.
+    `branch` None means the branch of HEAD. Raises InvalidInput for a protocol that is not in `protocols`, and
+    for an invalid branch or folder.
     """
 
     address: str
@@ -266,12 +266,12 @@ class Repository:
             raise InvalidInput("folder", "must lie inside the repository")
 
     def tree(self, commit: str) -> str:
-        """The folder at a commit, as git names it."""
+        """Return the name of the folder at a commit, in git's syntax."""
         return f"{commit}:{self.folder.strip('/')}"
 
 
 class GitRepository:
-    """The `Connector` port over a repository; `copy` is the folder for the bare copy, of this alone."""
+    """The `Connector` port for a repository. `copy` is the folder of its bare clone, not shared."""
 
     def __init__(
         self,
@@ -290,10 +290,10 @@ class GitRepository:
         self._blobs: dict[str, tuple[str, Blob]] = {}
 
     async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
-        """Batches of what changed since the cursor's commit.
+        """Yield batches of the changes since the commit of the cursor.
 
-        Everything from no cursor, from one that is not ours, and where the commit is not among the ancestors
-        any more. Raises FetchFailed, ForbiddenAddress or InvalidInput.
+        Everything is listed without a cursor, for an unknown cursor, and if the commit is no longer an
+        ancestor. Raises FetchFailed, ForbiddenAddress or InvalidInput.
         """
         before = PageIndexState.read(cursor)
         known = before or PageIndexState()
@@ -309,7 +309,7 @@ class GitRepository:
             yield listing
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
-        """The page as it is in the commit listed last. Raises NotFound, UnreadableFile or TooLarge."""
+        """Return the page at the last listed commit. Raises NotFound, UnreadableFile or TooLarge."""
         if entry.key not in self._blobs:
             raise NotFound("page", entry.key)
         path, blob = self._blobs[entry.key]
@@ -319,10 +319,10 @@ class GitRepository:
         return await asyncio.to_thread(lambda: read_page(self._text(data, path), path))
 
     async def close(self) -> None:
-        """Do nothing; the copy stays for the next run."""
+        """Do nothing: the clone is kept for the next run."""
 
     async def _fetch(self) -> str:
-        """Bring the copy up to the branch, and say which commit that is."""
+        """Fetch the branch, and return its commit."""
         here = self._repository
         remote = await checked(here.address, protocols=here.protocols, boundary=here.boundary)
         await asyncio.to_thread(_make_room, self._copy)
@@ -347,7 +347,7 @@ class GitRepository:
         return await self._git.holds("merge-base", "--is-ancestor", old, new)
 
     async def _moves(self, old: str, new: str) -> dict[str, str]:
-        """New paths with their old ones, as far as git recognises them."""
+        """Return the new paths with their old ones, as far as git detects renames."""
         before, after = self._repository.tree(old), self._repository.tree(new)
         if not COMMIT.fullmatch(old) or not await self._git.holds("rev-parse", "--verify", "--quiet", before):
             return {}
@@ -358,7 +358,7 @@ class GitRepository:
         return {to: origin for origin, to in pairs if is_page(origin) and is_page(to)}
 
     async def _listed(self, blobs: Mapping[str, Blob], stored: Mapping[str, Row]) -> dict[str, File]:
-        """Only what has another content than the cursor knows is read."""
+        """Return the files. Only files whose content differs from the cursor are read."""
         files: dict[str, File] = {}
         unread: list[str] = []
         for path, blob in blobs.items():
@@ -386,7 +386,7 @@ class GitRepository:
         return contents
 
     def _file(self, path: str, blob: Blob, data: bytes) -> File:
-        """The entry of a file in a listing; an unreadable file is listed too, and its fetch fails."""
+        """Return the listing of a file. An unreadable file is listed too, and its fetch fails."""
         try:
             text = self._text(data, path)
         except (InvalidInput, UnreadableFile):
@@ -399,7 +399,7 @@ class GitRepository:
 
 
 def _make_room(copy: Path) -> None:
-    """The folder of the copy, without locks that a killed git left behind."""
+    """Create the folder of the clone, and remove locks of a killed git."""
     try:
         make_folder(copy)
         for lock in copy.rglob("*.lock"):
@@ -409,7 +409,7 @@ def _make_room(copy: Path) -> None:
 
 
 def _pages(listed: bytes) -> Iterator[tuple[str, Blob]]:
-    """The pages of a tree: regular files, none of them hidden."""
+    """Yield the pages of a tree: regular files that are not hidden."""
     for line in filter(None, listed.split(b"\0")):
         facts, _, name = line.partition(b"\t")
         mode, _, id, size = facts.split()
@@ -421,7 +421,7 @@ def _pages(listed: bytes) -> Iterator[tuple[str, Blob]]:
 
 
 def _portions(paths: Sequence[str], blobs: Mapping[str, Blob]) -> Iterator[list[str]]:
-    """Paths in portions that are read at once."""
+    """Split paths into batches that are read at once."""
     some: list[str] = []
     size = 0
     for path in paths:

@@ -1,11 +1,12 @@
-"""Folders of Markdown files as a wiki: the identity of pages, and the changes since a cursor.
+"""Folders of Markdown files as a wiki: identities of pages, and changes since a cursor.
 
-A page is identified by the `id` of its front matter, else by the key that its path had in the last cursor. A
-path that vanished and one that appeared with the same content are one page that moved. The first folder is
-the space, that of files at the top is `.`; the page above a page is the nearest `index.md` of its space.
+A page is identified by the `id` of its front matter, else by the key of its path in the last cursor. A path
+that disappeared and a new path with the same content are one page that was moved. The top-level folder is the
+space; files at the top level are in the space `.`. The parent of a page is the nearest `index.md` of its
+space.
 
-Hidden files, links out of the folder and everything else that `LocalFiles` leaves out are left out here.
-Every listing reads every file, so that nothing depends on clocks; only changed files are parsed and fetched.
+Hidden files, links out of the folder and everything else that `LocalFiles` skips are skipped. Every listing
+reads every file, so that it does not depend on clocks; only changed files are parsed and fetched.
 """
 
 import asyncio
@@ -49,27 +50,27 @@ class Row:
 
     @property
     def id(self) -> str | None:
-        """The id that the page's front matter gave."""
+        """The id in the page's front matter."""
         return self.key.removeprefix(GIVEN) if self.key.startswith(GIVEN) else None
 
 
 @dataclass(frozen=True, slots=True)
 class PageIndexState:
-    """A parsed cursor: the rows by path, their present and past spaces, and the connector's own mark."""
+    """A decoded cursor: rows by path, their current and former spaces, and the mark of the connector."""
 
     rows: Mapping[str, Row] = field(default_factory=dict)
     spaces: frozenset[str] = frozenset()
     mark: str = ""
 
     def cursor(self) -> str:
-        """As text."""
+        """Encode the cursor."""
         rows = {path: [row.key, row.revision] for path, row in self.rows.items()}
         whole = {"version": VERSION, "mark": self.mark, "spaces": sorted(self.spaces), "pages": rows}
         return json.dumps(whole, separators=(",", ":"))
 
     @classmethod
     def read(cls, cursor: str | None) -> "PageIndexState | None":
-        """The state; empty if there is no readable cursor."""
+        """Decode a cursor. Returns an empty state if it is missing or unreadable."""
         try:
             given = json.loads(cursor or "")
             if given["version"] != VERSION:
@@ -82,7 +83,7 @@ class PageIndexState:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A file of a listing: a name for its content, and the id and title that it gives itself, if known."""
+    """A file of a listing: its content hash, and its own id and title, if known."""
 
     path: str
     content: str
@@ -91,17 +92,17 @@ class File:
 
 
 def is_page(path: str) -> bool:
-    """Whether the name says that it is Markdown."""
+    """Return whether the name is that of a Markdown file."""
     return PurePosixPath(path).suffix.lower() in SUFFIXES
 
 
 def space_of(path: str) -> str:
-    """The space that a path is in."""
+    """Return the space of a path."""
     return clean(path.partition("/")[0]) if "/" in path else TOP
 
 
 def identify(stored: Mapping[str, Row], files: Sequence[File], moves: Mapping[str, str]) -> dict[str, str]:
-    """The key of each path; `moves` are new paths with the old ones that the caller knows they had."""
+    """Return the key of each path. `moves` are new paths with their stored old ones."""
     names = _Names(stored, {each.path for each in files})
     for each in sorted(files, key=lambda each: (not names.holds(each), each.path)):
         names.claim_given(each)
@@ -118,7 +119,7 @@ def identify(stored: Mapping[str, Row], files: Sequence[File], moves: Mapping[st
 
 
 class _Names:
-    """Keys as they are given out, each to one path."""
+    """The keys assigned so far, each to one path."""
 
     def __init__(self, stored: Mapping[str, Row], present: set[str]) -> None:
         self.keys: dict[str, str] = {}
@@ -132,7 +133,7 @@ class _Names:
                 self._vanished.setdefault((stored[path].content, name), []).append(path)
 
     def holds(self, file: File) -> bool:
-        """Whether the id that a file gives was its own before, so that a copy does not take it away."""
+        """Return whether a file had this id before, so that a copy of the file does not take it over."""
         return file.path in self._known and self._known[file.path].id == clean(file.id or "")
 
     def claim(self, path: str, key: str) -> None:
@@ -153,7 +154,7 @@ class _Names:
             self.claim(path, self._known[old].key)
 
     def vanished_like(self, file: File, *, by_name: bool) -> str | None:
-        """A path that is gone, had this content (and this name) and whose key is free."""
+        """Return a removed path with this content (and this name) whose key is free."""
         name = PurePosixPath(file.path).name if by_name else ""
         alike = [] if file.path in self.keys else self._vanished.get((file.content, name), [])
         while alike:
@@ -173,7 +174,7 @@ class _Names:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """From what a cursor remembers to the files as they are."""
+    """The difference between the files of a cursor and the current files."""
 
     before: PageIndexState
     files: Mapping[str, File]
@@ -181,9 +182,10 @@ class Difference:
     mark: str
 
     def listings(self, *, everything: bool, size: int) -> Iterator[Listing]:
-        """Batches of what changed, or of all there is, parents first; what is gone comes with the last.
+        """Yield batches of changed pages, or of all pages, parents first. Removed pages are in the last
+        batch.
 
-        Each cursor remembers what was listed as it is now, and everything else as it was.
+        The cursor of each batch has the current state of listed pages, and the former state of all others.
         """
         rows = {path: self._row(path) for path in self.files}
         changed = [path for path in rows if everything or self.before.rows.get(path) != rows[path]]
@@ -226,7 +228,7 @@ class Difference:
         return Row(self.keys[path], f"{self.files[path].content}-{place[:16]}")
 
     def _parent(self, path: str) -> str | None:
-        """The key of the nearest `index.md` above, inside the space."""
+        """Return the key of the nearest `index.md` above the path, in the same space."""
         here = PurePosixPath(path)
         folders = here.parents[1:] if here.name == INDEX else here.parents
         for folder in folders:
@@ -241,7 +243,7 @@ DEBOUNCE = 1_600
 
 
 class MarkdownFolder:
-    """The `Connector` port over a folder."""
+    """The `Connector` port for a folder."""
 
     def __init__(self, root: Path, *, files: LocalFiles | None = None, batch: int = BATCH) -> None:
         self._root = root.absolute()
@@ -250,9 +252,9 @@ class MarkdownFolder:
         self._paths: dict[str, str] = {}
 
     async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
-        """Batches of what changed since the cursor; everything from none, or from one that is not ours.
+        """Yield batches of the changes since the cursor; everything without a valid cursor.
 
-        Raises FetchFailed if the folder, or a folder in it, cannot be listed: nothing counts as gone then.
+        Raises FetchFailed if a folder cannot be listed: then nothing counts as removed.
         """
         before = PageIndexState.read(cursor)
         stored = before or PageIndexState()
@@ -264,7 +266,7 @@ class MarkdownFolder:
             yield listing
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
-        """The page as it is now. Raises NotFound where it is gone, UnreadableFile or TooLarge."""
+        """Return the current page. Raises NotFound if it is gone, UnreadableFile or TooLarge."""
         path = self._paths.get(entry.key)
         if path is None:
             raise NotFound("page", entry.key)
@@ -273,7 +275,7 @@ class MarkdownFolder:
     async def watch(
         self, *, debounce: int = DEBOUNCE, stop: asyncio.Event | None = None
     ) -> AsyncIterator[None]:
-        """Yields when something changed, once for all that changed within `debounce` milliseconds.
+        """Yield once for all changes within `debounce` milliseconds.
 
         Raises FetchFailed if the folder is gone.
         """
@@ -286,7 +288,7 @@ class MarkdownFolder:
             raise FetchFailed(str(self._root), "is not a folder", passing=True) from None
 
     async def close(self) -> None:
-        """Do nothing: nothing is held."""
+        """Do nothing: there are no open resources."""
 
     def _listed(self, stored: Mapping[str, Row]) -> dict[str, File]:
         if not self._root.is_dir():
@@ -300,7 +302,7 @@ class MarkdownFolder:
         return files
 
     def _file(self, found: FoundFile, stored: Row | None) -> File | None:
-        """The entry of a file in a listing; an unreadable file is listed too, and its fetch fails."""
+        """Return the listing of a file. An unreadable file is listed too, and its fetch fails."""
         try:
             text = self._text(found)
         except (InvalidInput, UnreadableFile) as fault:
@@ -330,7 +332,7 @@ class MarkdownFolder:
         return documents[0].text if documents else ""
 
     def _concerns(self, change: Change, path: str) -> bool:
-        """Whether a change may be one of a page or of a folder with pages."""
+        """Return whether a change may affect a page or a folder with pages."""
         inside = Path(path).relative_to(self._root) if Path(path).is_relative_to(self._root) else Path()
         return not any(part.startswith(".") for part in inside.parts)
 
@@ -342,7 +344,7 @@ DEEPEST = 10
 
 
 def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
-    """The fields of the front matter and the text behind it; no fields where there is none."""
+    """Return the fields of the front matter and the text after it; no fields if there is none."""
     block = BLOCK.match(text[:MAX_BLOCK_LENGTH])
     if block is None:
         return {}, text
@@ -356,14 +358,14 @@ def split_front_matter(text: str) -> tuple[Mapping[str, Json], str]:
 
 
 def page_id(text: str) -> str | None:
-    """The identity that the front matter gives the page, if it gives one."""
+    """Return the id in the front matter, if there is one."""
     named = split_front_matter(text)[0].get("id")
     usable = isinstance(named, str) and 0 < len(named.strip()) <= MAX_ID_LENGTH
     return str(named).strip() if usable else None
 
 
 def read_page(text: str, path: str) -> NewDocument:
-    """A Markdown file as a document: front matter becomes title and metadata, the rest the text."""
+    """Return a Markdown file as a document: title and metadata from the front matter, and the text."""
     fields, body = split_front_matter(text)
     named = fields.get("title")
     title = named.strip() if isinstance(named, str) else ""
@@ -380,23 +382,23 @@ def read_page(text: str, path: str) -> NewDocument:
 
 
 def _tags(value: Json) -> Json:
-    """A list in any case: `one, two` is as good as `[one, two]`."""
+    """Return tags as a list. `one, two` is equivalent to `[one, two]`."""
     if not isinstance(value, str):
         return value
     return [tag.strip() for tag in value.split(",") if tag.strip()]
 
 
 class _Strings(yaml.BaseLoader):
-    """Mappings, lists and strings, a few levels deep, without anchors and aliases."""
+    """Loads mappings, lists and strings to a limited depth, without anchors and aliases."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
         self._depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
-        """The next node; what could be far larger than its text is refused."""
+        """Return the next node. Raises an error for aliases and deep nesting, which may expand enormously."""
         if self.check_event(yaml.AliasEvent):
-            raise yaml.YAMLError("aliases are not taken")
+            raise yaml.YAMLError("aliases are not supported")
         self._depth += 1
         if self._depth > DEEPEST:
             raise yaml.YAMLError("is nested too deeply")

@@ -1,9 +1,9 @@
-"""A wiki run by MediaWiki, read through its API: namespaces are the spaces, page ids the keys.
+"""A MediaWiki wiki, read with its API. Namespaces are the spaces, and page ids the keys.
 
-The first listing has every page that is not a redirect; after that, recent changes and the log of deletions,
-moves, imports and merges give the pages to read. Because an event may become visible a little after its time,
-each run starts a minute before the end of the last one, and skips what that one has listed. Changes older
-than the wiki's history are found by listing everything again.
+The first listing contains every page that is not a redirect. Later runs read the pages in recent changes and
+in the logs of deletions, moves, imports and merges. An event may become visible shortly after its time, so
+each run starts a minute before the end of the previous one, and skips what that run has listed. If the cursor
+is older than the wiki's history, everything is listed again.
 """
 
 import asyncio
@@ -45,18 +45,18 @@ MAX_VALUES = 50
 
 
 class MediaWikiApi:
-    """The API at an address such as `https://example.org/w/api.php`. `wait` pauses for so many seconds."""
+    """The API at an address such as `https://example.org/w/api.php`. `wait` sleeps for seconds."""
 
     def __init__(self, fetcher: Fetcher, address: str, *, wait: Wait = asyncio.sleep) -> None:
         url = parse_url(address)
         if url.query or url.credentials:
-            raise InvalidInput("address", "use the plain address of api.php")
+            raise InvalidInput("address", "must be the address of api.php without query and credentials")
         self.address = str(url)
         self._fetcher = fetcher
         self._wait = wait
 
     async def query(self, **parameters: str | int) -> AsyncIterator[Answer]:
-        """The `query` part of every response, until there is no more. Raises FetchFailed."""
+        """Yield the `query` part of every response, following continuations. Raises FetchFailed."""
         following: Mapping[str, str] = {}
         while True:
             answer = await self._ask({"action": "query", **parameters, **following})
@@ -67,18 +67,18 @@ class MediaWikiApi:
             if not more:
                 return
             if more == following:
-                raise self.failed("goes on without getting further")
+                raise self.failed("continues without progress")
             following = more
 
     async def rows(self, name: str, **parameters: str | int) -> AsyncIterator[list[Answer]]:
-        """The rows of that name in every answer. Raises FetchFailed."""
+        """Yield the rows of that name in every response. Raises FetchFailed."""
         async for query in self.query(**parameters):
             with self.understood():
                 rows: list[Answer] = [dict(each) for each in query.get(name, ())]
             yield rows
 
     async def pages(self, by: str, values: Sequence[str], **parameters: str | int) -> list[Answer]:
-        """Pages by `pageids` or `titles`, as many as there are values; parts of one may come apart."""
+        """Yield pages by `pageids` or `titles`. Parts of one page may be in several responses."""
         found: list[Answer] = []
         for start in range(0, len(values), MAX_VALUES):
             some = {by: "|".join(values[start : start + MAX_VALUES])}
@@ -88,14 +88,14 @@ class MediaWikiApi:
 
     @contextmanager
     def understood(self) -> Iterator[None]:
-        """A missing or wrongly typed member of a response is an error of the wiki."""
+        """Convert an error about a missing or wrongly typed member of a response to FetchFailed."""
         try:
             yield
         except (LookupError, TypeError, ValueError, AttributeError) as fault:
-            raise self.failed(f"answers in a form that is not known: {fault!r:.100}") from fault
+            raise self.failed(f"unknown response format: {fault!r:.100}") from fault
 
     def failed(self, reason: str, *, status: int | None = None, passing: bool = False) -> FetchFailed:
-        """The failure of this wiki for a reason."""
+        """Return the error for this wiki."""
         return FetchFailed(self.address, reason, status=status, passing=passing)
 
     async def _ask(self, parameters: Mapping[str, str | int]) -> Answer:
@@ -111,11 +111,11 @@ class MediaWikiApi:
         raise self.failed(f"still busy after {ATTEMPTS} attempts", status=fetched.status, passing=True)
 
     def _read(self, fetched: Fetched) -> Answer | None:
-        """The answer; nothing where the wiki asks to be asked later."""
+        """Return the response; None if the wiki asks to retry later."""
         if fetched.status in BUSY_STATUS:
             return None
         if fetched.status != 200:
-            raise self.failed(f"answers with status {fetched.status}", status=fetched.status)
+            raise self.failed(f"responded with HTTP {fetched.status}", status=fetched.status)
         with self.understood():
             answer = json.loads(fetched.body)
             error = answer.get("error") or {}
@@ -128,7 +128,7 @@ class MediaWikiApi:
 
 
 def _pause(fetched: Fetched, attempt: int) -> float:
-    """As long as the wiki asks for, but never longer than we are ready to wait."""
+    """Sleep as long as the wiki asks for, up to a limit."""
     asked = fetched.headers.get("retry-after", "")
     wanted = float(asked[:6]) if asked.isdecimal() else USUAL_WAIT * attempt
     return min(wanted, MAX_WAIT_SECONDS)
@@ -141,7 +141,7 @@ ASKED: Mapping[str, str] = {
 
 
 class Contents:
-    """Reads pages, and those listed behind them along with each."""
+    """Reads pages, prefetching those that were announced next."""
 
     def __init__(self, api: MediaWikiApi) -> None:
         self._api = api
@@ -150,13 +150,13 @@ class Contents:
         self._ahead: dict[str, dict[str, Any]] = {}
 
     def expect(self, entries: Sequence[ConnectorEntry]) -> None:
-        """These pages will be asked for, most likely in this order."""
+        """Announce pages that will be requested, most likely in this order."""
         self._order = [each.key for each in entries]
         self._places = {key: place for place, key in enumerate(self._order)}
         self._ahead = {}
 
     async def of(self, key: str) -> Answer:
-        """The wiki's data of a page, with its content if it exists. Raises FetchFailed or TooLarge."""
+        """Return the API's data of a page, with its content if it exists. Raises FetchFailed or TooLarge."""
         if key not in self._ahead:
             place = self._places.get(key)
             some = [key] if place is None else self._order[place : place + AHEAD]
@@ -186,7 +186,7 @@ FILE, CATEGORY = 6, 14
 
 @dataclass(frozen=True, slots=True)
 class WikiPageInfo:
-    """A page as a listing shows it."""
+    """A page in a listing."""
 
     key: str
     namespace: int
@@ -197,7 +197,7 @@ class WikiPageInfo:
 
     @classmethod
     def read(cls, answer: Mapping[str, Any]) -> "WikiPageInfo | None":
-        """The page of an answer; nothing where it does not exist."""
+        """Return the page of a response; None if it does not exist."""
         if answer.get("missing") or answer.get("invalid") or not answer.get("pageid"):
             return None
         title = str(answer["title"])
@@ -212,13 +212,13 @@ class WikiPageInfo:
 
     @property
     def above(self) -> str:
-        """The title of the page that this one is below of, if it is named so."""
+        """Return the title of the parent page, if the name has one."""
         return self.title.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """A wiki's clock, and its namespaces: those synced, those with subpages, names of the special ones."""
+    """The wiki's clock, its namespaces that are synced and those with subpages, and special names."""
 
     now: str
     spaces: Mapping[int, str]
@@ -228,12 +228,12 @@ class Site:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of the spaces."""
+        """Return the names of the spaces."""
         return frozenset(self.spaces.values())
 
     @classmethod
     def read(cls, query: Mapping[str, Any], ids: Collection[int] | None) -> "Site":
-        """From the answer to `siteinfo`; without wishes, the namespaces that hold content."""
+        """Read the response of `siteinfo`. By default, the content namespaces are synced."""
         given = {int(each["id"]): each for each in query["namespaces"].values() if int(each["id"]) >= 0}
         now = datetime.strptime(str(query["general"]["time"]), FORMAT)
         taken = [number for number, each in sorted(given.items()) if each.get("content")]
@@ -250,7 +250,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class MediaWikiCursor:
-    """A cursor, read: since when to look, the spaces there were, and revisions of what was listed after that.
+    """A decoded cursor: start time of the next run, spaces, and revisions listed after that time.
 
     Without a time, everything has to be listed.
     """
@@ -260,7 +260,7 @@ class MediaWikiCursor:
     seen: Mapping[str, str] = field(default_factory=dict)
 
     def cursor(self) -> str:
-        """As text."""
+        """Encode the cursor."""
         whole = {
             "version": VERSION,
             "since": self.since,
@@ -271,7 +271,7 @@ class MediaWikiCursor:
 
     @classmethod
     def read(cls, cursor: str | None) -> "MediaWikiCursor | None":
-        """The state; empty if there is no readable cursor."""
+        """Decode a cursor. Returns an empty state if it is missing or unreadable."""
         try:
             given = json.loads(cursor or "")
             if given["version"] != VERSION:
@@ -285,12 +285,12 @@ class MediaWikiCursor:
 
 
 def earlier(time: str, seconds: int) -> str:
-    """The time so many seconds before."""
+    """Return the time a number of seconds earlier."""
     return (datetime.strptime(time, FORMAT) - timedelta(seconds=seconds)).strftime(FORMAT)
 
 
 def too_old(since: str, now: str) -> bool:
-    """Whether the wiki may have forgotten some of what happened since."""
+    """Return whether the wiki may have deleted events since then."""
     return datetime.strptime(now, FORMAT) - datetime.strptime(since, FORMAT) > REMEMBERED
 
 
@@ -307,7 +307,7 @@ INFO: Mapping[str, str] = {"prop": "info", "inprop": "url"}
 
 @dataclass(frozen=True, slots=True)
 class Recent:
-    """Which pages something happened to, and which of them after the time the next run begins at."""
+    """The pages with events, and those with events after the start of the next run."""
 
     ids: frozenset[str]
     titles: frozenset[str]
@@ -316,7 +316,7 @@ class Recent:
 
 
 class MediaWiki:
-    """The `Connector` port over a wiki; `namespaces` are their numbers, None for all that hold content."""
+    """The `Connector` port for a wiki. `namespaces` are numbers; None for all content namespaces."""
 
     def __init__(
         self,
@@ -332,19 +332,19 @@ class MediaWiki:
         self._contents = Contents(api)
 
     async def changes(self, cursor: str | None) -> AsyncIterator[Listing]:
-        """Batches of what changed since the cursor.
+        """Yield batches of the changes since the cursor.
 
-        Everything from no cursor, from one that is not ours or was left behind in the middle of everything,
-        after a week without a run, and when the namespaces are others. Raises FetchFailed.
+        Everything is listed without a valid cursor, after an interrupted full listing, after a week without a
+        run, and if the namespaces changed. Raises FetchFailed.
         """
         async for listing in self._listings(MediaWikiCursor.read(cursor) or MediaWikiCursor()):
             self._contents.expect(listing.entries)
             yield listing
 
     async def fetch(self, entry: ConnectorEntry) -> NewDocument:
-        """The page as it is now, or was since it was listed.
+        """Return the current page, or the version that was listed.
 
-        Raises NotFound where it is gone or became a redirect, FetchFailed and TooLarge.
+        Raises NotFound if it is gone or became a redirect, FetchFailed and TooLarge.
         """
         site = self._site or await self._ask_site()
         answer = await self._contents.of(entry.key)
@@ -363,14 +363,14 @@ class MediaWiki:
         return NewDocument(text, title=page.title, metadata=metadata, syntax="markdown")
 
     async def close(self) -> None:
-        """The fetcher belongs to the caller."""
+        """Do nothing: the fetcher belongs to the caller."""
 
     async def _ask_site(self) -> Site:
         async for query in self._api.query(meta="siteinfo", siprop="general|namespaces"):
             with self._api.understood():
                 self._site = Site.read(query, self._namespaces)
                 return self._site
-        raise self._api.failed("says nothing of itself")
+        raise self._api.failed("siteinfo is missing")
 
     async def _listings(self, before: MediaWikiCursor) -> AsyncIterator[Listing]:
         site = await self._ask_site()
@@ -385,7 +385,7 @@ class MediaWiki:
             yield listing
 
     async def _everything(self, site: Site, before: MediaWikiCursor) -> AsyncIterator[Listing]:
-        """All pages, then what happened while they were listed."""
+        """Yield all pages, then the changes made while they were listed."""
         spaces = before.spaces | site.names
         listed: dict[str, str] = {}
         for namespace in site.spaces:
@@ -442,7 +442,7 @@ class MediaWiki:
         return found
 
     async def _changed(self, site: Site, before: MediaWikiCursor, recent: Recent) -> list[Listing]:
-        """The state of the pages with events, without those that were listed in their present state."""
+        """Yield the current state of pages with events, except those already listed in that state."""
         found = self._read(await self._api.pages("pageids", sorted(recent.ids), **INFO))
         found += self._read(await self._api.pages("titles", sorted(recent.titles), **INFO))
         pages = {page.key: page for page in found if not page.redirect and page.namespace in site.spaces}
@@ -462,7 +462,7 @@ class MediaWiki:
         return [*listings, Listing(last, end.cursor(), gone, tuple(sorted(before.spaces - site.names)))]
 
     async def _entries(self, site: Site, pages: Sequence[WikiPageInfo]) -> list[ConnectorEntry]:
-        """Pages with the pages above them: those named before the last slash, where a namespace has such."""
+        """Return pages with their parents: the title before the last slash, in namespaces with subpages."""
         above = {page.key: page.above for page in pages if page.namespace in site.subpages and page.above}
         known = {page.title: page.key for page in pages}
         missing = sorted(set(above.values()) - known.keys())
@@ -489,16 +489,16 @@ class MediaWiki:
 
 
 def _matters(event: Answer, site: Site) -> bool:
-    """Whether an event can have changed which pages there are in our namespaces, or where.
+    """Return whether an event may have added, removed or moved pages in our namespaces.
 
-    Of an event that is hidden from the public, only the kind is known.
+    Of an event that is hidden from the public, only the type is known.
     """
     places = {event.get("ns"), _target(event).get("target_ns")}
     return event.get("type") in LOGGED and ("title" not in event or not places.isdisjoint(site.spaces))
 
 
 def _target(event: Answer) -> Answer:
-    """The target of a move or a merge."""
+    """Return the target of a move or a merge."""
     return event.get("params") or {}
 
 

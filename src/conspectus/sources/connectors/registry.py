@@ -1,4 +1,4 @@
-"""The connector that a connection names, made from the connection's options."""
+"""Create the connector of a connection from its options."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from conspectus.sources.web.address_policy import AddressPolicy
 
 @dataclass(frozen=True, slots=True)
 class Connectors:
-    """Makes connectors; `copies` is the folder for what they keep of repositories."""
+    """Creates connectors. `copies` is the folder for clones of repositories."""
 
     copies: Path
     files: LocalFiles
     boundary: AddressPolicy
 
     def of(self, connection: Connection, fetcher: Fetcher) -> Connector:
-        """The connector of a connection. Raises InvalidInput for a name or an option that is not known."""
+        """Return the connector of a connection. Raises InvalidInput for an unknown name or option."""
         options = connection.options
         match connection.connector:
             case "markdown":

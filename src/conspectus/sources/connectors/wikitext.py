@@ -1,7 +1,7 @@
-"""Wikitext to readable Markdown: headings, lists, tables and the text of links stay, markup is removed.
+"""Convert wikitext to Markdown: headings, lists, tables and link texts are kept, markup is removed.
 
-Templates, footnotes, comments, galleries, images and categories are dropped. Everything is read in a few
-passes whose time grows with the length of the text, even with unclosed or deeply nested markup.
+Templates, footnotes, comments, galleries, images and categories are dropped. A few passes of linear time are
+made, also for unclosed or deeply nested markup.
 """
 
 import html
@@ -40,7 +40,7 @@ CATEGORIES = frozenset({"category"})
 def wikitext_to_markdown(
     text: str, *, files: Collection[str] = FILES, categories: Collection[str] = CATEGORIES
 ) -> str:
-    """The readable text of a page; `files` and `categories` are those namespaces' names, in lower case."""
+    """Return the readable text of a page. `files` and `categories` are lower-case namespace names."""
     fragments: list[str] = []
     text = _set_aside(re.sub("[\x02\x03]", "", text), fragments)
     text = _without_templates(text)
@@ -58,7 +58,7 @@ def wikitext_to_markdown(
 
 
 def _set_aside(text: str, fragments: list[str]) -> str:
-    """Take out what is not wikitext; what is to be read keeps its place through a mark."""
+    """Replace what is not wikitext by placeholders."""
     parts: list[str] = []
     unclosed: set[str] = set()
     place = 0
@@ -100,7 +100,7 @@ def _mark(name: str, attributes: str, inner: str, fragments: list[str]) -> str:
 
 
 def _without_templates(text: str) -> str:
-    """Remove everything between double braces, nested or not; unclosed braces are text."""
+    """Remove everything between double braces, nested or not. Unclosed braces are text."""
     parts: list[str] = []
     opened: list[int] = []
     place = 0
@@ -118,7 +118,7 @@ def _without_templates(text: str) -> str:
 
 
 def _with_link_words(text: str, dropped: Collection[str]) -> str:
-    """Each internal link becomes its words, a link to a file or category nothing."""
+    """Replace internal links by their texts. Links to files and categories are removed."""
     parts: list[str] = []
     opened: list[int] = []
     place = 0
@@ -144,7 +144,7 @@ def _words(link: str, dropped: Collection[str]) -> str:
 
 @dataclass(slots=True)
 class _Lines:
-    """The lines of the result; the rows of a table wait until it ends."""
+    """Collects the lines of the result. Rows of a table are kept until it ends."""
 
     done: list[str] = field(default_factory=list)
     depth: int = 0
@@ -152,7 +152,7 @@ class _Lines:
     heads: set[int] = field(default_factory=set)
 
     def take(self, line: str) -> None:
-        """One line of wikitext."""
+        """Add one line of wikitext."""
         stripped = line.strip()
         start = stripped.lstrip(":* ")
         if start.startswith("{|"):
@@ -166,7 +166,7 @@ class _Lines:
             self._row(stripped)
 
     def finished(self) -> list[str]:
-        """All lines; a table that was never closed ends here."""
+        """Return all lines; an unclosed table ends here."""
         self._end_table(if_outermost=False)
         return self.done
 
@@ -202,7 +202,7 @@ class _Lines:
 
 
 def _cell(text: str) -> str:
-    """A cell without the attributes before its bar."""
+    """Return a cell without the attributes before its bar."""
     attributes, bar, content = text.partition("|")
     return (content if bar and "=" in attributes else text).strip()
 

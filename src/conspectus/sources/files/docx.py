@@ -1,8 +1,8 @@
 """DOCX: headings, lists with their numbers, tables, notes, text boxes and formulas as Markdown.
 
-Own code over the XML, because neither mammoth, markitdown nor kreuzberg keeps charts and the numbers of
-headings (measured on docling's documents; see ADR 0006). Deleted text, headers and footers are left out.
-Pages are those that the word processor saw when it last laid the text out, else those begun by hand.
+This code reads the XML itself, because neither mammoth, markitdown nor kreuzberg keeps charts and the numbers
+of headings (measured on docling's documents; see ADR 0006). Deleted text, headers and footers are skipped.
+Page numbers are those of the last rendering in the word processor, else of manual page breaks.
 """
 
 import re
@@ -53,7 +53,7 @@ _FUNCTIONS = frozenset(_FUNCTION_NAMES.split())
 
 
 def latex(element: Any) -> str:
-    """A formula, or a part of one."""
+    """Return a formula, or a part of one, in LaTeX."""
     name = local(element)
     if name == "t":
         return _characters(element.text or "")
@@ -138,14 +138,14 @@ _ROMAN = (
 
 @dataclass(frozen=True, slots=True)
 class Level:
-    """How one level of a list is numbered: `text` has %1 to %9 for the numbers of the levels."""
+    """The numbering of one level of a list. `text` contains %1 to %9 for the numbers of the levels."""
 
     style: str = "bullet"
     text: str = ""
     start: int = 1
 
     def show(self, count: int) -> str:
-        """A number as this level writes it."""
+        """Return a number in the format of this level."""
         if self.style.endswith("Letter"):
             shown = chr(ord("a") + (count - 1) % 26) * min(1 + (count - 1) // 26, 9)
         elif self.style.endswith("Roman") and 0 < count < 4000:
@@ -157,13 +157,13 @@ class Level:
 
 @dataclass(slots=True)
 class Numbering:
-    """All lists of a document, with how far each has been counted."""
+    """The lists of a document, with their counters."""
 
     lists: Mapping[str, tuple[str, Mapping[int, Level]]] = field(default_factory=dict)
     counts: dict[str, list[int | None]] = field(default_factory=dict)
 
     def mark(self, name: str, depth: int) -> str:
-        """The mark of the next item of a list on a level; empty for no list, or one without marks."""
+        """Return the mark of the next item on a level; empty for no list, or a list without marks."""
         if name not in self.lists:
             return ""
         shared, levels = self.lists[name]
@@ -185,7 +185,7 @@ class Numbering:
 
 
 def numbering(part: Any) -> Numbering:
-    """The lists that a numbering part defines."""
+    """Return the lists that a numbering part defines."""
     abstract = {attribute(each, "abstractNumId"): each for each in part if local(each) == "abstractNum"}
     lists = {}
     for each in part:
@@ -233,7 +233,7 @@ Inline: TypeAlias = Callable[[Any], str]
 
 
 def read_word(archive: Archive) -> Extract:
-    """The text of a DOCX. Raises Refused."""
+    """Return the text of a DOCX. Raises Refused."""
     name = main_part(archive)
     document = archive.xml(name)
     reader = _Reader(
@@ -252,7 +252,7 @@ def read_word(archive: Archive) -> Extract:
 
 @dataclass(frozen=True, slots=True)
 class _Style:
-    """The headings and lists that a paragraph style defines."""
+    """The heading level and list that a paragraph style defines."""
 
     name: str = ""
     outline: int | None = None
@@ -270,7 +270,7 @@ class _Reader:
     boxes: list[str] = field(default_factory=list)
 
     def blocks(self, element: Any) -> Iterator[str]:
-        """The blocks in an element that holds paragraphs and tables."""
+        """Yield the blocks of an element that contains paragraphs and tables."""
         for each in element:
             name = local(each)
             if name == "p":
@@ -282,7 +282,7 @@ class _Reader:
                 yield from self.blocks(each)
 
     def notes(self, part: str, kind: str, one: str) -> Iterator[str]:
-        """The footnotes, endnotes or comments of the document."""
+        """Return the footnotes, endnotes or comments of the document."""
         for each in self.archive.xml(related(self.archive, part, kind)):
             text = one_line(joined(self.blocks(each))).replace(PAGE_BREAK, "")
             if local(each) == one and text:
@@ -313,7 +313,7 @@ class _Reader:
         return joined(self.blocks(alone[0])) if len(alone) == 1 else table(list(self._rows(rows)))
 
     def _rows(self, rows: Iterable[Any]) -> Iterator[list[str]]:
-        """The rows of a table; a merged cell says its text in each row and column that it spans."""
+        """Return the rows of a table. A merged cell is repeated in each row and column that it spans."""
         above: dict[int, str] = {}
         for row in rows:
             cells = [""] * _width(value(row, "trPr", "gridBefore"), 0)
@@ -373,7 +373,7 @@ class _Reader:
         return f"[{text}]({relation.target})" if known and relation is not None else text
 
     def _alternative(self, element: Any) -> str:
-        """The first of several forms of the same drawing that has any text."""
+        """Return the first alternative of a drawing that has text."""
         for form in element:
             before = len(self.boxes)
             text = self._inside(form)
@@ -411,7 +411,7 @@ _MARKS = {"tab": "\t", "cr": "\n", "noBreakHyphen": "-", "softHyphen": ""}
 
 
 def _found(element: Any, name: str) -> Iterator[Any]:
-    """The rows of a table or the cells of a row, be they inside controls or changes."""
+    """Return the rows of a table or the cells of a row, including those inside controls and changes."""
     for each in element:
         if local(each) == name:
             yield each
@@ -425,7 +425,7 @@ def _styles(part: Any) -> Mapping[str, _Style]:
 
 
 def _style(element: Any, elements: Mapping[str, Any]) -> _Style:
-    """A style with what it takes over from those that it is based on."""
+    """Return a style with the properties that it inherits."""
     names, outline, listed = [], None, None
     current: Any | None = element
     for _ in range(STYLES_ABOVE):

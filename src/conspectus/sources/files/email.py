@@ -1,4 +1,4 @@
-"""E-mail: sender, recipients, the text of the message, and the names of attachments."""
+"""E-mail: headers, the text of the message, and the names of attachments."""
 
 from collections.abc import Iterator
 from datetime import UTC
@@ -18,7 +18,7 @@ DEEPEST = 20
 
 
 def read_mail(data: bytes) -> Extract:
-    """The text of a message as it is sent. Raises Refused."""
+    """Return the text of an e-mail message. Raises Refused."""
     message = BytesParser().parsebytes(data)
     if not any(name in message for name in ("from", "to", "subject", "date", "received")):
         raise Refused("is not an e-mail: it has no sender, subject or date")
@@ -41,7 +41,7 @@ def read_mail(data: bytes) -> Extract:
 
 
 def _texts(message: Any, depth: int) -> Iterator[str]:
-    """The text of each part that is meant to be read; of alternatives only one."""
+    """Return the readable text of each part; one of several alternatives."""
     if depth == 0:
         raise Refused("is nested too deeply")
     if message.get_content_type() == "multipart/alternative":
@@ -56,7 +56,7 @@ def _texts(message: Any, depth: int) -> Iterator[str]:
 
 
 def _alternatives(message: Any, depth: int) -> Iterator[str]:
-    """The text of the alternatives of a message, plain text first."""
+    """Return the text of the first readable alternative, plain text first."""
     parts = message.get_payload() if message.is_multipart() else []
     for part in sorted(parts, key=lambda part: part.get_content_type() != "text/plain"):
         yield "\n\n".join(filter(str.strip, _texts(part, depth - 1)))

@@ -1,4 +1,4 @@
-"""Titles of Markdown and reStructuredText; title and main text of HTML."""
+"""Titles of Markdown and reStructuredText, and title and main text of HTML."""
 
 import re
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ BESIDE = "\x1f"
 MARKS = re.compile(f"[\n{BULLET}{BESIDE}]")
 _BULLETS = re.compile(f"{BULLET}[\\s{BULLET}{BESIDE}]*")
 _BESIDES = re.compile(f"(?<!\\s)[^\\S{BESIDE}]*+{BESIDE}\\s*")
-"""Space that holds the mark; looked for only where space begins, or much of it would be read many times."""
+"""White space that contains the placeholder. Anchored at its start, to avoid quadratic time."""
 
 
 def visible(data: bytes, encoding: str | None = None) -> "Visible":
-    """The visible text of a page, in the given encoding or the one it declares."""
+    """Return the visible text of a page, in the given encoding or the one it declares."""
     seen = Visible()
     parser = HTMLParser(target=seen, huge_tree=True, no_network=True, encoding=encoding)
     parser.feed(data)
@@ -37,7 +37,7 @@ def visible(data: bytes, encoding: str | None = None) -> "Visible":
 
 
 class Visible:
-    """A target for lxml: collects what a reader sees, block by block, without building a tree."""
+    """A parser target for lxml that collects the visible text block by block without building a tree."""
 
     def __init__(self) -> None:
         self.title = ""
@@ -50,13 +50,13 @@ class Visible:
         self._in_row = False
 
     def text(self) -> str:
-        """All visible text: blank lines between blocks, headings and lists as in Markdown, cells in a row."""
+        """Return all visible text, with Markdown headings and lists. Blocks are separated by blank lines."""
         marked = _BULLETS.sub("\n- ", _BESIDES.sub(" | ", "".join(self._parts)))
         lines = (" ".join(line.split()) for line in marked.split("\n"))
         return re.sub(r"\n{3,}", "\n\n", "\n".join(line for line in lines if line != "-")).strip()
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """Open a block, or start leaving out what is not seen."""
+        """Open a block, or start skipping invisible content."""
         self._open += 1
         self.depth = max(self.depth, self._open)
         self._unseen += tag in UNSEEN
@@ -82,7 +82,7 @@ class Visible:
             self._parts.append("\n")
 
     def data(self, data: str) -> None:
-        """Keep text that is seen."""
+        """Collect visible text."""
         if self._unseen:
             return
         if self._collecting == "title":
@@ -93,7 +93,7 @@ class Visible:
         self._parts.append(MARKS.sub(" ", data))
 
     def close(self) -> "Visible":
-        """The end of the page."""
+        """Handle the end of the page."""
         return self
 
 
@@ -121,7 +121,7 @@ class HtmlPage(NamedTuple):
 
 
 def markdown_title(text: str) -> str:
-    """The front matter's title, else the first heading outside code, else nothing."""
+    """Return the front matter's title, else the first heading outside code; empty if there is none."""
     front = FRONT.match(text)
     if front and (named := FRONT_TITLE.search(front[2])) and named[1].strip():
         return _unquoted(named[1].strip())
@@ -139,7 +139,7 @@ def markdown_title(text: str) -> str:
 
 
 def rst_title(text: str) -> str:
-    """The first line that is underlined by punctuation at least as long as itself."""
+    """Return the first line that is underlined by punctuation of at least its length."""
     for line, under in pairwise(text.split("\n")):
         title = line.strip()
         if not title or ADORNMENT.fullmatch(line) or not ADORNMENT.fullmatch(under):
@@ -150,7 +150,7 @@ def rst_title(text: str) -> str:
 
 
 def read_html(text: str) -> HtmlPage:
-    """Title and text of a page: its main part as Markdown, or everything visible where that is too little."""
+    """Return title and text of a page: its main part, or all visible text if that is too short."""
     seen = visible(text.encode("utf-8", errors="replace"), "utf-8")
     everything = seen.text()
     title = " ".join((seen.title or seen.heading).split())
@@ -177,7 +177,7 @@ def _main_part(text: str) -> str:
 
 
 def _heading(line: str) -> str:
-    """The text of a line that is a heading of the form `# text`, else nothing."""
+    """Return the text of a `# heading` line; empty for other lines."""
     mark = HEADING.match(line)
     return ATTRIBUTES.sub("", CLOSING.sub("", line[mark.end() :].strip())).strip() if mark else ""
 

@@ -1,4 +1,4 @@
-"""Data of jobs besides their rows, as files next to the store that only its account can read.
+"""Data of jobs besides their rows, as files beside the store with permissions for its owner only.
 
 `secrets/<job>` is JSON, `uploads/<job>/<n>` are files. Both are deleted when their job ends.
 """
@@ -29,27 +29,27 @@ class LocalJobFiles:
         self._uploads = folder / "uploads"
 
     async def store_secret(self, job: JobId, secret: Metadata) -> None:
-        """Keep it where only the account of this process can read it. Raises StorageError."""
+        """Store a secret in a file for the current account only. Raises StorageError."""
         await asyncio.to_thread(self._store_secret, job, json.dumps(dict(secret)))
 
     async def secret(self, job: JobId) -> Metadata | None:
-        """The stored value; None if there is none, or it was deleted."""
+        """Return the secret of a job; None if it has none, or it was deleted."""
         return await asyncio.to_thread(self._secret, job)
 
     async def store_files(self, job: JobId, uploads: Sequence[Upload]) -> None:
-        """Copy the files; when this returns they outlast a crash. Raises UnreadableFile or StorageError."""
+        """Copy the files durably. Raises UnreadableFile or StorageError."""
         await asyncio.to_thread(self._store_files, job, uploads)
 
     async def files(self, job: JobId) -> Sequence[Path]:
-        """The paths of the files, in the order in which they were stored."""
+        """Return the paths of the files in the order in which they were stored."""
         return await asyncio.to_thread(self._files, job)
 
     async def drop(self, job: JobId) -> None:
-        """Delete all that was kept for a job, if there is anything."""
+        """Delete everything that is stored for a job."""
         await asyncio.to_thread(self._drop, job)
 
     async def holders(self) -> Mapping[JobId, datetime]:
-        """The jobs for which something is kept, and when it last changed."""
+        """Return the jobs with stored files, and when these last changed."""
         return await asyncio.to_thread(self._holders)
 
     def _store_secret(self, job: JobId, secret: str) -> None:
@@ -119,13 +119,13 @@ def _blocks(source: IO[bytes]) -> Iterator[bytes]:
 
 
 def _write(target: Path, pieces: Iterable[bytes]) -> None:
-    """Write a file that no other account can read, down to the disk."""
+    """Write a file for the current account only, and sync it to disk."""
     with written(target, new=False) as file:
         file.writelines(pieces)
 
 
 def _changed(path: Path) -> float:
-    """The time of the last write; for a deleted one, long ago."""
+    """Return the time of the last write; a time in the distant past for a deleted file."""
     try:
         return path.stat().st_mtime
     except FileNotFoundError:

@@ -1,11 +1,10 @@
 """Files and folders: which files are added, and their text.
 
-Below a folder that the caller names, these are left out: hidden files and folders (so every version
-control folder), what `.gitignore` and `.git/info/exclude` ignore, data directories of Conspectus,
-`node_modules`, `__pycache__`, virtual environments, and links that lead out of the named folder. A folder
-is entered once, however many links lead to it. Pipes, sockets and devices are never opened. A folder that
-cannot be read comes out of `discover` like a file and fails in `parse`, so that it is reported and not
-forgotten.
+Below a folder that the caller names, these are skipped: hidden files and folders, files ignored by
+`.gitignore` and `.git/info/exclude`, data directories of Conspectus, `node_modules`, `__pycache__`, virtual
+environments, and links that lead out of the folder. A folder is visited once, however many links lead to it.
+Pipes, sockets and devices are never opened. An unreadable folder is returned by `discover` like a file and
+fails in `parse`, so that it is reported.
 """
 
 import contextlib
@@ -50,7 +49,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ParserLimits:
-    """The limits of reading one file, and of the bytes it unpacks to."""
+    """Limits of reading one file, and of the bytes it unpacks to."""
 
     seconds: int
     memory_bytes: int
@@ -59,11 +58,11 @@ class ParserLimits:
 
 @dataclass(slots=True, weakref_slot=True)
 class Children:
-    """Children that read files of binary formats. They end with this object, or with the program.
+    """Child processes that read files of binary formats. They end with this object, or with the program.
 
-    A child is reused for the next file, because starting one takes longer than reading most files; it ends
-    after a while without files. If one dies, takes too long or returns invalid output, only the file that it
-    was reading is lost.
+    A child is reused for the next file, because starting one takes longer than reading most files, and ends
+    when it was idle for a while. If one crashes, times out or returns invalid output, only its current file
+    is lost.
     """
 
     limits: ParserLimits
@@ -74,7 +73,7 @@ class Children:
         weakref.finalize(self, _end_all, self._idle)
 
     def read(self, kind: str, data: bytes, name: str) -> Extract:
-        """The text of a file of a kind that the child's program knows. Raises UnreadableFile or TooLarge."""
+        """Return the text of a file of a binary format. Raises UnreadableFile or TooLarge."""
         reason = ""
         for child in self._candidates():
             answer = child.ask(kind, data)
@@ -87,11 +86,11 @@ class Children:
         raise UnreadableFile(name, reason)
 
     def close(self) -> None:
-        """End the children that wait."""
+        """Stop the idle children."""
         _end_all(self._idle)
 
     def _candidates(self) -> "Iterator[_Child]":
-        """An idle child, if there is one, then a new one: only the result of a new one is final."""
+        """Yield an idle child, if there is one, then a new one: only the failure of a new one is final."""
         with self._lock:
             kept = self._idle.pop() if self._idle else None
         if kept is not None:
@@ -107,7 +106,7 @@ class Children:
 
 
 class _Child:
-    """One process, in a session of its own, with no more of this one's environment than it needs."""
+    """One process in its own session, with a minimal environment."""
 
     def __init__(self, limits: ParserLimits) -> None:
         self._limits = limits
@@ -125,7 +124,7 @@ class _Child:
         self._ready = False
 
     def ask(self, kind: str, data: bytes) -> Answer | None:
-        """The result for one file; None if there is none in time, for any reason."""
+        """Return the result for one file; None if it fails or times out."""
         limits = self._limits
         request = {"kind": kind, "size": len(data), "seconds": limits.seconds}
         request |= {"memory_bytes": limits.memory_bytes, "unpacked": limits.unpacked_bytes}
@@ -137,7 +136,7 @@ class _Child:
             return None
 
     def end(self) -> str:
-        """Kill it with all that it started; why it gave no answer, if it gave none."""
+        """Kill the process group. Returns the reason of the failure, if there was one."""
         self._kill()
         code = self._process.wait()
         written = os.fstat(self._complaints).st_size
@@ -150,7 +149,7 @@ class _Child:
         return self._reason(code, complaints)
 
     def _within(self, seconds: int, act: Callable[[], Result]) -> Result:
-        """The result of the call; if it takes too long, the child is killed, which ends the call."""
+        """Return the result of the call. On a timeout the child is killed, which ends the call."""
         timer = threading.Timer(seconds, self._expire)
         timer.start()
         try:
@@ -227,10 +226,10 @@ PART: Final = re.compile(r"\[\^/\]\*|\[\^?\]?[^]]*\]|\\.|.", re.DOTALL)
 
 
 def committed(regex: str) -> str:
-    """The regular expression of the library without backtracking.
+    """Return the regular expression of the library without backtracking.
 
-    Each wildcard but the last matches only once: every part between two of them has a fixed size, so its
-    first match leaves the most text for the rest. So the time is proportional to the length of a path.
+    Each wildcard except the last matches atomically: every part between two of them has a fixed size, so its
+    first match leaves the most text for the rest. Time is linear in the length of a path.
     """
     first, *rest = SEGMENT.sub(_committed_stars, regex).split(FOLDERS)
     if not rest:
@@ -255,14 +254,14 @@ def _committed_stars(segment: re.Match[str]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRules:
-    """The patterns of one folder, and of the folders above it."""
+    """The patterns of one folder, and of its parent folders."""
 
     folder: Path
     patterns: GitIgnoreSpec
     above: "IgnoreRules | None"
 
     def ignore(self, path: Path, *, is_folder: bool) -> bool:
-        """Whether a path below the folder is ignored."""
+        """Return whether a path below the folder is ignored."""
         rules: IgnoreRules | None = self
         while rules is not None:
             name = path.relative_to(rules.folder).as_posix()
@@ -274,7 +273,7 @@ class IgnoreRules:
 
 
 def spec_of(lines: Sequence[str]) -> GitIgnoreSpec:
-    """The files that these patterns ignore. Raises GitIgnorePatternError."""
+    """Compile patterns. Raises GitIgnorePatternError."""
     usual = GitIgnoreSpec.from_lines(lines, backend="simple").patterns
     quick = [
         GitIgnoreSpecPattern(re.compile(committed(each.regex.pattern)), each.include)
@@ -285,13 +284,13 @@ def spec_of(lines: Sequence[str]) -> GitIgnoreSpec:
 
 
 def rules_in(folder: Path, above: IgnoreRules | None) -> IgnoreRules | None:
-    """The rules for what is in a folder, under those for the folder itself."""
+    """Return the rules for the content of a folder, given those of its parent."""
     lines = [line for source in SOURCES for line in _lines(folder / source)]
     return IgnoreRules(folder, spec_of(lines), above) if lines else above
 
 
 def rules_above(folder: Path) -> IgnoreRules | None:
-    """The rules of the repository that a folder is in; none if they ignore the folder itself."""
+    """Return the rules of the repository that contains a folder; None if they ignore the folder itself."""
     parents = [each for each in (folder, *folder.parents) if (each / REPOSITORY).exists()][:1]
     rules: IgnoreRules | None = None
     for root in parents:
@@ -304,7 +303,7 @@ def rules_above(folder: Path) -> IgnoreRules | None:
 
 
 def _lines(path: Path) -> Iterator[str]:
-    """The lines of a file that are patterns; of one that cannot be read, none."""
+    """Return the patterns in a file; empty if it cannot be read."""
     try:
         text = path.read_text(encoding="utf-8-sig", errors="surrogateescape")
     except OSError:
@@ -332,10 +331,10 @@ NAMED = {
 
 @dataclass(frozen=True, slots=True)
 class LocalFiles:
-    """The `Files` port over the local file system.
+    """The `Files` port for the local file system.
 
-    Limits: bytes of a file, files, depth of folders, and for files of binary formats, which are read in a
-    child process, seconds and bytes of memory to read one and the bytes that it may unpack to.
+    Limits: bytes of a file, number of files, depth of folders; and for binary formats, which are read in a
+    child process, seconds and bytes of memory per file and the bytes that it may unpack to.
     """
 
     max_file_bytes: int = 50_000_000
@@ -352,7 +351,7 @@ class LocalFiles:
 
     @classmethod
     def under(cls, settings: Settings) -> "LocalFiles":
-        """With the limits of the settings."""
+        """Use the limits of the settings."""
         return cls(
             max_file_bytes=settings.max_file_bytes,
             max_files=settings.max_files,
@@ -363,10 +362,11 @@ class LocalFiles:
         )
 
     def discover(self, paths: Sequence[Path]) -> Iterator[FoundFile]:
-        """Every file below the paths, by name; names are relative to the folder that the caller named.
+        """Yield every file below the paths, by name relative to the folder that the caller named.
 
-        Where two folders hold the same relative name, the later file is named by its whole path. Raises
-        UnreadableFile at once for a path that does not exist or is a data directory, TooLarge over a limit.
+        If two folders contain the same relative name, the later file is named by its full path. Raises
+        UnreadableFile at once for a path that does not exist or is a data directory, and TooLarge over a
+        limit.
         """
         for path in paths:
             if not path.exists():
@@ -376,13 +376,13 @@ class LocalFiles:
         return self._discover(paths)
 
     def parse(self, found: FoundFile) -> ParsedFile:
-        """The file's documents. Raises UnreadableFile or TooLarge."""
+        """Return the file's documents. Raises UnreadableFile or TooLarge."""
         return self._parsed(self._read(found), found.name, path=str(found.path))
 
     def parse_bytes(self, data: bytes, name: str, *, charset: str | None = None) -> ParsedFile:
-        """The documents of a file that is not on disk, by the same rules.
+        """Return the documents of a file in memory.
 
-        `charset` is the encoding that its sender gives. Raises UnreadableFile or TooLarge.
+        `charset` is the encoding that its sender declares. Raises UnreadableFile or TooLarge.
         """
         self._hold_to_limit(len(data))
         return self._parsed(data, name, path=name, charset=charset)
@@ -413,7 +413,7 @@ class LocalFiles:
         return iter([FoundFile(path, path.name, path.stat().st_size, is_named=True)])
 
     def _read(self, found: FoundFile) -> bytes:
-        """The bytes of a regular file, whose size is checked before and while it is read."""
+        """Return the bytes of a regular file. The size limit is checked before and during reading."""
         try:
             state = found.path.stat()
             if not stat.S_ISREG(state.st_mode):
@@ -434,7 +434,7 @@ class LocalFiles:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """One named folder: its real path, and the real folders entered so far."""
+    """One named folder: its real path, and the real paths of the folders visited so far."""
 
     root: Path
     max_depth: int
@@ -486,7 +486,7 @@ class _Walk:
 
 
 def _is_data_directory(folder: Path) -> bool:
-    """Whether a folder is a data directory of Conspectus, whatever its name."""
+    """Return whether a folder is a data directory of Conspectus, whatever its name."""
     try:
         with (folder / RECORDS).open("rb") as stream:
             return stream.read(len(SQLITE)) == SQLITE
@@ -495,7 +495,7 @@ def _is_data_directory(folder: Path) -> bool:
 
 
 def _binary_kind(data: bytes, name: str) -> str | None:
-    """Which of the child's readers a file needs, by its first bytes or else by its name; None for text."""
+    """Return the binary format of a file by its first bytes, else by its name; None for text."""
     marked = next((kind for mark, kind in BINARY if data.startswith(mark)), None)
     named = NAMED.get(PurePath(name).suffix.lower()) if data else None
     return named if marked is None or (marked, named) == ("compound", "workbook") else marked

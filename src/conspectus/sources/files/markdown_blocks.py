@@ -1,4 +1,4 @@
-"""The output of a file reader: blocks of Markdown and page breaks."""
+"""The output of file parsers: blocks of Markdown and page breaks."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,11 +18,11 @@ class Refused(Exception):
 
 
 class Unsupported(Refused):
-    """No text can be read from files of this kind."""
+    """Text cannot be extracted from files of this format."""
 
 
 class Oversized(Refused):
-    """The file unpacks to more than it may."""
+    """The file unpacks to more bytes than allowed."""
 
     def __init__(self, size: int, limit: int) -> None:
         super().__init__(f"unpacks to more than {limit} bytes")
@@ -32,7 +32,7 @@ class Oversized(Refused):
 
 @dataclass(frozen=True, slots=True)
 class Extract:
-    """The text of a file with its places, and what the file says about itself."""
+    """The text of a file with its page positions, and its metadata."""
 
     text: str
     media_type: str
@@ -46,7 +46,7 @@ class Extract:
 
 
 def paged(text: str, *, first: int | None = 1) -> tuple[str, tuple[TextPosition, ...]]:
-    """A text without its page breaks, and the pages that began there; none if there was no break."""
+    """Return a text without its page breaks, and the start of each page; no pages if there was no break."""
     parts = text.split(PAGE_BREAK)
     if len(parts) == 1 or first is None:
         return "".join(parts), ()
@@ -59,7 +59,7 @@ def paged(text: str, *, first: int | None = 1) -> tuple[str, tuple[TextPosition,
 
 
 def joined(blocks: Iterable[str]) -> str:
-    """Blocks with a blank line between them; list items, which begin with a newline, go without."""
+    """Join blocks with blank lines; list items, which begin with a newline, without."""
     return "".join(_spaced(blocks)).strip(" \n")
 
 
@@ -76,29 +76,29 @@ def _spaced(blocks: Iterable[str]) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Text that stays a paragraph: nothing in it passes for a heading."""
+    """Escape text so that no line of it is parsed as a heading."""
     return _RAISED.sub(r"\\", _SPACES.sub("\n", text)).strip(" \n\t")
 
 
 def heading(text: str, level: int) -> str:
-    """A heading in one line; empty if there is nothing to say."""
+    """Return a heading on one line; empty if the text is blank."""
     line = " ".join(text.split())
     broken = PAGE_BREAK * text.count(PAGE_BREAK)
     return f"{broken}{'#' * max(1, min(level, 6))} {line}" if line else broken
 
 
 def item(text: str, level: int, mark: str = "-") -> str:
-    """A list item on its level, from 0."""
+    """Return a list item on its level, counted from 0."""
     return f"\n{'    ' * min(level, 8)}{mark} {one_line(text)}" if text.strip() else text.strip(" \n")
 
 
 def one_line(text: str) -> str:
-    """The text with single spaces for all white space but page breaks."""
+    """Return the text with white space collapsed, except page breaks."""
     return _BLANKS.sub(" ", text).strip(" ")
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:
-    """A Markdown table; rows without anything in them and columns at the end are left out."""
+    """Return a Markdown table without blank rows and blank columns at the end."""
     shown = {text: _cell(text) for text in {text for row in rows for text in row}}
     filled = [cells for row in rows if any(cells := [shown[text] for text in row])]
     width = max((index + 1 for row in filled for index, value in enumerate(row) if value), default=0)

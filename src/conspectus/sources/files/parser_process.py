@@ -1,8 +1,8 @@
-"""The program of a child that reads files of binary formats: `python -m …files.parser_process`.
+"""A child process that reads files of binary formats: `python -m …files.parser_process`.
 
-It writes `ready`. For each file it reads one line of JSON from its input, then the bytes; its result is one
-line of JSON. With its limits set it can open no file and no connection, write only results, and use only the
-given memory and time. Any other failure of a file ends the child, and nothing else.
+It writes `ready`. For each file it reads one line of JSON and then the bytes from standard input, and writes
+one line of JSON. After its limits are set, it cannot open files or connections. An unexpected failure of a
+file ends the process.
 """
 
 import codecs
@@ -34,7 +34,7 @@ ENCRYPTED = "EncryptedPackage"
 
 
 def main() -> None:
-    """Process files until there is no more input, or none for a while."""
+    """Process files until the input ends, or the process was idle for a while."""
     source, target = sys.stdin.buffer, sys.stdout.buffer
     _load_encodings()
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -51,7 +51,7 @@ def main() -> None:
 
 
 def answered(source: BinaryIO, request: Mapping[str, Any]) -> Answer:
-    """The answer to one request, whose bytes come from the source."""
+    """Process one request, and return the answer."""
     data = source.read(request["size"])
     try:
         extract = READERS[request["kind"]](data, request["unpacked"])
@@ -69,7 +69,7 @@ def answered(source: BinaryIO, request: Mapping[str, Any]) -> Answer:
 
 
 def _hold_to(*, seconds: int, memory_bytes: int) -> None:
-    """Limit the processor time of this process to so many more seconds, and its memory."""
+    """Limit the processor time of this process to a number of further seconds, and its memory."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     until = int(usage.ru_utime + usage.ru_stime) + 1 + seconds
     resource.setrlimit(resource.RLIMIT_CPU, (until, resource.RLIM_INFINITY))
@@ -77,7 +77,7 @@ def _hold_to(*, seconds: int, memory_bytes: int) -> None:
 
 
 def _load_encodings() -> None:
-    """All of them at once, because later on no module can be loaded."""
+    """Load all encodings: later on no module can be loaded."""
     for module in pkgutil.iter_modules(encodings.__path__):
         try:
             codecs.lookup(module.name)
@@ -86,7 +86,7 @@ def _load_encodings() -> None:
 
 
 def _zipped(data: bytes, unpacked: int) -> Extract:
-    """An office document or a book, by the parts it has."""
+    """Return the reader of an office document or EPUB by the parts of its archive."""
     archive = Archive(data, unpacked)
     names = set(archive.names())
     if "meta-inf/container.xml" in names:
@@ -97,22 +97,22 @@ def _zipped(data: bytes, unpacked: int) -> Extract:
         if any(name.startswith(folder) for name in names):
             return read(archive)
     if "content.xml" in names:
-        raise Unsupported("an OpenDocument file other than a workbook; save it as DOCX or PPTX")
-    raise Unsupported("a ZIP archive; unpack it first")
+        raise Unsupported("unsupported format (OpenDocument). Convert it to DOCX or PPTX.")
+    raise Unsupported("unsupported format (ZIP archive). Unpack it first.")
 
 
 def _workbook(archive: Archive, data: bytes) -> Extract:
-    """A workbook, once it is known that all of its parts together are not too large."""
+    """Read a workbook, after checking the unpacked size of all parts."""
     for name in archive.names():
         archive.read(name)
     return read_sheets(data)
 
 
 def _compound(data: bytes, _: int) -> Extract:
-    """An office document of the kind before 2007, or an encrypted one of today."""
+    """Raise an error for an office document from before 2007, or an encrypted one."""
     for name, kind in OLD_DOCUMENTS.items():
         if name.encode("utf-16-le") in data:
-            raise Unsupported(f"an old office document ({kind}); save it in a format of today")
+            raise Unsupported(f"unsupported format ({kind}). Convert it to DOCX, XLSX or PPTX.")
     return _old_workbook(data, _)
 
 

@@ -1,4 +1,4 @@
-"""One reader for each kind of file, chosen by the end of its name; unknown names are read as plain text."""
+"""A parser for each file format, chosen by the file extension. Unknown extensions are read as plain text."""
 
 import json
 import re
@@ -23,7 +23,7 @@ VISIBLE_TYPES = ("text/markdown", "text/plain")
 
 
 def notebook_text(text: str) -> str:
-    """The cells of a notebook as Markdown. Raises ValueError for an invalid notebook."""
+    """Return the cells of a notebook as Markdown. Raises ValueError for an invalid notebook."""
     try:
         value = json.loads(text, parse_constant=str)
     except RecursionError:
@@ -37,7 +37,7 @@ def notebook_text(text: str) -> str:
 
 
 def _cells(value: object) -> Sequence[Any] | None:
-    """The cells of a notebook of this format, or of those before the fourth."""
+    """Return the cells of a notebook in format 4, or in an older one."""
     if not isinstance(value, Mapping):
         return None
     sheets = value.get("worksheets")
@@ -75,7 +75,7 @@ def _blocks(cell: Mapping[str, Any], language: str) -> Iterator[str]:
 
 
 def _output(output: Mapping[str, Any]) -> str:
-    """The text of an output: printed text, a value, or an error."""
+    """Return the text of an output: printed text, a value, or an error."""
     data = output.get("data")
     if isinstance(data, Mapping):
         return next((shown for name in VISIBLE_TYPES if (shown := _joined(data.get(name)))), "")
@@ -85,7 +85,7 @@ def _output(output: Mapping[str, Any]) -> str:
 
 
 def _fenced(text: str, language: str) -> str:
-    """Text between fences that do not occur in it."""
+    """Return text in a code fence that does not occur in it."""
     if not text.strip():
         return ""
     fence = "`" * max((len(found) + 1 for found in TICKS.findall(text)), default=3)
@@ -93,7 +93,7 @@ def _fenced(text: str, language: str) -> str:
 
 
 def _joined(value: object) -> str:
-    """The text of a field that is a string or a list of strings."""
+    """Return the text of a field that is a string or a list of strings."""
     lines = value if isinstance(value, list) else [value]
     return "".join(line for line in lines if isinstance(line, str))
 
@@ -125,19 +125,19 @@ CODE_NAMES = frozenset({"dockerfile", "makefile", "cmakelists.txt", "jenkinsfile
 
 
 def is_known(name: str) -> bool:
-    """Whether the name says that the file is text."""
+    """Return whether the name is that of a known text format."""
     return _suffix(name) in MEDIA_TYPES or _suffix(name) == ".txt" or _is_code(name)
 
 
 def media_type(name: str) -> str:
-    """The media type of a file name."""
+    """Return the media type of a file name."""
     suffix = _suffix(name)
     plain = f"text/x-{suffix[1:] or 'source'}" if _is_code(name) else "text/plain"
     return MEDIA_TYPES.get(suffix, plain)
 
 
 def parse_text(text: str, *, name: str, path: str) -> Parsed:
-    """The documents of a decoded file, and what a reader should know. Raises UnreadableFile."""
+    """Return the documents of a decoded file, and a notice. Raises UnreadableFile."""
     if not text.strip():
         return (), "the file is empty"
     kind = media_type(name)
@@ -150,7 +150,7 @@ def parse_text(text: str, *, name: str, path: str) -> Parsed:
 
 
 def extracted(extract: Extract, *, name: str, path: str) -> Parsed:
-    """The document of a file of a binary format."""
+    """Return the document of a file in a binary format."""
     if not extract.text.strip():
         return (), extract.notice or "the document has no text"
     document = replace(
@@ -165,7 +165,7 @@ def extracted(extract: Extract, *, name: str, path: str) -> Parsed:
 
 
 def _with_facts(fields: Mapping[str, object], facts: Mapping[str, object]) -> Mapping[str, object]:
-    """Facts about the file besides a record's own fields, renamed if both have the same name."""
+    """Add metadata of the file to that of a record, renamed if both have the same name."""
     kept = {f"record_{name}" if name in facts else name: value for name, value in fields.items()}
     return {**kept, **facts}
 
@@ -207,7 +207,7 @@ def _json(text: str, name: str) -> Parsed:
     documents, notice = json_documents(text, name)
     if documents:
         return documents, notice
-    return (_page(text, name, syntax="code"),), "no text field was found, the file was taken as a whole"
+    return (_page(text, name, syntax="code"),), "no text field found; the file is one document"
 
 
 def _notebook(text: str, name: str) -> Parsed:
@@ -220,7 +220,7 @@ def _notebook(text: str, name: str) -> Parsed:
 def _json_lines(text: str, name: str) -> Parsed:
     documents, notice = json_lines_documents(text, name)
     if not documents:
-        raise UnreadableFile(name, f"no line can be used: {notice}")
+        raise UnreadableFile(name, f"no valid line: {notice}")
     return documents, notice
 
 
@@ -254,7 +254,7 @@ NAMED = 5
 
 @dataclass(slots=True)
 class _Rows:
-    """Documents so far, the keys in use, and the places that gave none."""
+    """The documents so far, the keys in use, and the records without text."""
 
     documents: list[NewDocument] = field(default_factory=list)
     keys: set[str] = field(default_factory=set)
@@ -277,7 +277,7 @@ class _Rows:
 
 
 def json_documents(text: str, name: str) -> tuple[tuple[NewDocument, ...], str | None]:
-    """The documents of an array or of one object. Raises ValueError for text that is not JSON."""
+    """Return the documents of an array or of one object. Raises ValueError for text that is not JSON."""
     value = _load(text)
     rows = _Rows()
     if isinstance(value, list):
@@ -289,7 +289,7 @@ def json_documents(text: str, name: str) -> tuple[tuple[NewDocument, ...], str |
 
 
 def json_lines_documents(text: str, name: str) -> tuple[tuple[NewDocument, ...], str | None]:
-    """The documents of the lines; only a newline ends one. Lines that cannot be used are named."""
+    """Return the documents of the lines. Only a newline ends one. Invalid lines are reported."""
     rows = _Rows()
     for number, line in enumerate(text.split("\n"), 1):
         if not line.strip():
@@ -313,7 +313,7 @@ def _refuse(constant: str) -> object:
 
 
 def _storable(value: object) -> object:
-    """The value without what no store can hold: zero characters and halves of surrogate pairs."""
+    """Return the value without characters that no store can hold: zero characters and lone surrogates."""
     match value:
         case str():
             return UNSTORABLE.sub("\ufffd", value)

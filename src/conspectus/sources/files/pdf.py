@@ -1,4 +1,4 @@
-"""PDF: the text of each page, with the bookmarks of the document as headings."""
+"""PDF: the text of each page, with bookmarks as headings."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ _UNSEEN = re.compile("[\x00-\x08\x0b-\x1f\x7f]")
 
 
 def read_pdf(data: bytes) -> Extract:
-    """The text of a PDF. Raises Refused."""
+    """Return the text of a PDF. Raises Refused."""
     try:
         document = pypdfium2.PdfDocument(data)
         read = [_page_text(document, index) for index in range(len(document))]
@@ -43,13 +43,13 @@ def read_pdf(data: bytes) -> Extract:
 
 
 def _notice(pages: Sequence[str | None]) -> str | None:
-    """The missing parts of the text."""
+    """Return a notice of the missing pages."""
     counts = {"have no text; they may be scanned": pages.count(""), "are damaged": pages.count(None)}
     return "; ".join(f"{n} of {len(pages)} pages {what}" for what, n in counts.items() if n) or None
 
 
 def _page_text(document: pypdfium2.PdfDocument, index: int) -> str | None:
-    """The text of a page; None if it cannot be read."""
+    """Return the text of a page; None if it cannot be read."""
     try:
         page = document[index]
         text = page.get_textpage()
@@ -62,13 +62,13 @@ def _page_text(document: pypdfium2.PdfDocument, index: int) -> str | None:
 
 
 def _clean(text: str) -> str:
-    """The lines of a page; words that are hyphenated at the end of a line are joined."""
+    """Return the lines of a page, with hyphenated words joined."""
     lines = _HYPHEN.sub("", text.replace("\r\n", "\n").replace("\r", "\n")).split("\n")
     return "\n".join(_UNSEEN.sub("", line).rstrip() for line in lines).strip("\n")
 
 
 def _bookmarks(document: pypdfium2.PdfDocument, pages: int) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The page, from 0, and the path of each bookmark that leads to a page."""
+    """Return the page (from 0) and the path of each bookmark that leads to a page."""
     path: list[str] = []
     for count, each in enumerate(document.get_toc(max_depth=6)):
         if count == MAX_BOOKMARKS:
@@ -84,7 +84,7 @@ def _bookmarks(document: pypdfium2.PdfDocument, pages: int) -> Iterator[tuple[in
 def _places(
     pages: Sequence[str], bookmarks: Sequence[tuple[int, tuple[str, ...]]]
 ) -> tuple[TextPosition, ...]:
-    """The start of each page and, if its title is on the page, the target of each bookmark."""
+    """Return the start of each page, and the position of each bookmark's title, if it is on its page."""
     starts = [0]
     for page in pages:
         starts.append(starts[-1] + len(page) + len(BETWEEN))
@@ -104,7 +104,7 @@ def _places(
 
 
 def _position(page: str, title: str) -> int:
-    """The start of the line that begins with the title, with or without its number; -1 if none."""
+    """Return the start of the line that begins with the title, numbered or not; -1 if there is none."""
     words = [re.escape(word) for word in title.split()[:12]]
     found = re.search(r"^(?:[\dA-Z.]{1,8}\s+)?" + r"\s+".join(words), page, re.MULTILINE | re.IGNORECASE)
     return found.start() if found else -1

@@ -1,4 +1,4 @@
-"""Text of EPUB books, spreadsheets and presentations."""
+"""EPUB books, spreadsheets and presentations."""
 
 import io
 import posixpath
@@ -43,7 +43,7 @@ PAGES = frozenset({"application/xhtml+xml", "text/html", "text/x-oeb1-document",
 
 
 def read_book(archive: Archive) -> Extract:
-    """The text of an EPUB. Raises Refused."""
+    """Return the text of an EPUB. Raises Refused."""
     container = archive.xml("META-INF/container.xml")
     files = (attribute(each, "full-path") for each in container.iter() if local(each) == "rootfile")
     name = next(files, "")
@@ -65,7 +65,7 @@ def read_book(archive: Archive) -> Extract:
 
 
 def _chapter(data: bytes) -> str:
-    """The text of a chapter, which is in UTF-8 unless it is not valid in it and says otherwise."""
+    """Return the text of a chapter, decoded as UTF-8 unless it is invalid and declares another encoding."""
     try:
         data.decode("utf-8")
     except UnicodeDecodeError:
@@ -83,7 +83,7 @@ def _spine(package: Any, folder: str) -> list[str]:
 
 
 def _locked(archive: Archive) -> frozenset[str]:
-    """The names of the parts that are encrypted."""
+    """Return the names of the encrypted parts."""
     listed = archive.xml("META-INF/encryption.xml")
     names = (attribute(each, "URI") for each in listed.iter() if local(each) == "CipherReference")
     return frozenset(unquote(name).lower() for name in names)
@@ -95,7 +95,7 @@ COMPOUND = b"\xd0\xcf\x11\xe0"
 
 
 def read_sheets(data: bytes) -> Extract:
-    """The text of a workbook. Raises Refused."""
+    """Return the text of a workbook. Raises Refused."""
     try:
         workbook = CalamineWorkbook.from_filelike(io.BytesIO(data))
         blocks = [block for name in workbook.sheet_names for block in _sheet(workbook, name)]
@@ -138,7 +138,7 @@ BULLETED = frozenset({"body", "obj", ""})
 
 
 def read_slides(archive: Archive) -> Extract:
-    """The text of a PPTX in the order of the slides. Raises Refused."""
+    """Return the text of a PPTX in the order of the slides. Raises Refused."""
     name = main_part(archive)
     targets = relations(archive, name)
     listed = child(archive.xml(name), "sldIdLst")
@@ -157,7 +157,7 @@ class _Slide:
     title: str = ""
 
     def blocks(self) -> Iterator[str]:
-        """The title first, then everything on the slide, then what the speaker noted."""
+        """Yield the title, everything else on the slide, then the speaker notes."""
         root = self.archive.xml(self.name)
         tree = child(root, "cSld", "spTree")
         shapes = [] if tree is None else list(_shapes(tree))
@@ -207,7 +207,7 @@ class _Slide:
 
 
 def _shapes(tree: Any) -> Iterator[Any]:
-    """Shapes, pictures and frames in order, those of groups and alternatives included."""
+    """Yield shapes, pictures and frames in order, including those in groups and alternatives."""
     for each in tree:
         name = local(each)
         if name in {"sp", "pic", "graphicFrame", "cxnSp"}:
@@ -225,7 +225,7 @@ def _relation_id(element: Any) -> str:
 
 
 def _placeholder(shape: Any) -> str | None:
-    """The role that the layout has for the shape; None for a shape of its own."""
+    """Return the role of a placeholder shape in the layout; None for other shapes."""
     found = next((each for each in shape.iter() if local(each) == "ph"), None)
     return None if found is None else attribute(found, "type")
 

@@ -1,4 +1,4 @@
-"""Parts of ZIP files of XML, read within limits, and text in DrawingML."""
+"""XML parts of ZIP archives, read within limits, and text in DrawingML."""
 
 import io
 import posixpath
@@ -17,7 +17,7 @@ FAULTS = (*DAMAGED, OSError)
 
 
 class Archive:
-    """The parts of a zip file by name, unpacked when read, together to at most `limit` bytes."""
+    """The parts of a ZIP archive by name. They are unpacked on demand, up to `limit` bytes in total."""
 
     def __init__(self, data: bytes, limit: int) -> None:
         try:
@@ -35,11 +35,11 @@ class Archive:
         return name.lower() in self._parts
 
     def names(self) -> Iterator[str]:
-        """The name of every part, in lower case."""
+        """The lower-case name of every part."""
         return iter(self._parts)
 
     def read(self, name: str) -> bytes:
-        """The part of that name, empty if there is none. Raises Refused, or Oversized."""
+        """Return the part of that name; empty if there is none. Raises Refused or Oversized."""
         entry = self._parts.get(name.lower())
         if entry is None:
             return b""
@@ -56,7 +56,7 @@ class Archive:
         return data
 
     def xml(self, name: str) -> Any:
-        """The root element of a part; an empty element if there is no such part."""
+        """Return the root element of a part; an empty element if there is no such part."""
         data = self.read(name)
         return root(data, name) if data else etree.Element("none")
 
@@ -71,7 +71,7 @@ class Relation:
 
 
 def relations(archive: Archive, part: str) -> Mapping[str, Relation]:
-    """The targets of a part's relations, by id: names of parts, or URLs if they are external."""
+    """Return the targets of a part's relations by id: part names, or URLs if they are external."""
     folder, name = posixpath.split(part)
     found = {}
     for each in archive.xml(posixpath.join(folder, "_rels", f"{name}.rels")):
@@ -84,12 +84,12 @@ def relations(archive: Archive, part: str) -> Mapping[str, Relation]:
 
 
 def related(archive: Archive, part: str, kind: str) -> str:
-    """The name of the first part of a kind that a part refers to; empty if there is none."""
+    """Return the name of the first part of a type that a part refers to; empty if there is none."""
     return next((each.target for each in relations(archive, part).values() if each.kind == kind), "")
 
 
 def main_part(archive: Archive) -> str:
-    """The name of an office document's main part. Raises Refused."""
+    """Return the name of an office document's main part. Raises Refused."""
     name = related(archive, "", "officeDocument")
     if name not in archive:
         raise Refused("a damaged office document: its main part is missing")
@@ -97,7 +97,7 @@ def main_part(archive: Archive) -> str:
 
 
 def root(data: bytes, name: str) -> Any:
-    """The root element of XML that declares no entities. Raises Refused."""
+    """Return the root element of XML that declares no entities. Raises Refused."""
     parser = etree.XMLParser(
         resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
     )
@@ -114,13 +114,13 @@ def root(data: bytes, name: str) -> Any:
 
 
 def local(element: Any) -> str:
-    """The name of an element without its namespace; empty for other nodes."""
+    """Return the name of an element without its namespace; empty for other nodes."""
     tag = element.tag
     return tag.rpartition("}")[2] if isinstance(tag, str) else ""
 
 
 def attribute(element: Any, name: str, default: str = "") -> str:
-    """The attribute of that name in any namespace."""
+    """Return the attribute of that name in any namespace."""
     for key, value in element.attrib.items():
         if key.rpartition("}")[2] == name:
             return str(value)
@@ -128,7 +128,7 @@ def attribute(element: Any, name: str, default: str = "") -> str:
 
 
 def child(element: Any, *path: str) -> Any | None:
-    """The first descendant along a path of names, or None."""
+    """Return the first descendant along a path of names, or None."""
     for name in path:
         element = next((each for each in element if local(each) == name), None)
         if element is None:
@@ -137,30 +137,30 @@ def child(element: Any, *path: str) -> Any | None:
 
 
 def value(element: Any, *path: str) -> str | None:
-    """The `val` attribute at the end of a path; None if there is no such element."""
+    """Return the `val` attribute at the end of a path; None if there is no such element."""
     found = child(element, *path)
     return None if found is None else attribute(found, "val")
 
 
 def number(text: str | None, default: int = 0) -> int:
-    """A whole number of at most nine digits, or the default."""
+    """Return an integer of at most nine digits, or the default."""
     return int(text) if text and text.removeprefix("-").isdecimal() and len(text) < 10 else default
 
 
 def paragraphs_of(element: Any) -> str:
-    """The paragraphs of a shape, a cell or a title, one a line."""
+    """Return the paragraphs of a shape, a cell or a title, one per line."""
     return "\n".join(line_of(each) for each in element.iter() if local(each) == "p").strip()
 
 
 def line_of(paragraph: Any) -> str:
-    """The text of one paragraph."""
+    """Return the text of one paragraph."""
     marks = {"br": "\n", "tab": " "}
     parts = ((local(each), each) for each in paragraph.iter())
     return "".join((each.text or "") if name == "t" else marks.get(name, "") for name, each in parts)
 
 
 def chart(part: Any) -> Iterator[str]:
-    """A chart as its title and a table of its numbers: a row for each category, a column for each series."""
+    """Return a chart as its title and a table: a row for each category, a column for each series."""
     titles = (each for each in part.iter() if local(each) == "title")
     yield from (plain(one_line(paragraphs_of(each))) for each in titles)
     series = [each for each in part.iter() if local(each) == "ser"]
@@ -173,7 +173,7 @@ def chart(part: Any) -> Iterator[str]:
 
 
 def diagram(part: Any) -> Iterator[str]:
-    """The texts of a diagram as a list."""
+    """Return the texts of a diagram as a list."""
     return (item(line_of(each), 0) for each in part.iter() if local(each) == "p")
 
 

@@ -1,4 +1,4 @@
-"""A file of captions of any format: for streams as captions, for collections as documents."""
+"""Read a caption file of any format: as captions for streams, as documents for collections."""
 
 import re
 from collections import Counter
@@ -48,7 +48,7 @@ _SAMI = re.compile(r"(?:<\?xml[^>]*>|<!--|<!doctype[^>]*>|\s)*+<sami[\s>]", re.I
 
 
 def reader_of(text: str, name: str) -> Read | None:
-    """The reader of a text; None where it is in no format that is known here."""
+    """Return the reader of a text; None for an unknown format."""
     named = ENDINGS.get(PurePath(name).suffix.lower())
     head = text[:_LOOKED_AT].lstrip("\ufeff \t\n")
     marked = _marked(head, named)
@@ -60,7 +60,7 @@ def reader_of(text: str, name: str) -> Read | None:
 
 
 def _marked(head: str, named: Read | None) -> Read | None:
-    """The reader of a format that says what it is."""
+    """Return the reader of a format that identifies itself."""
     if head.startswith("WEBVTT"):
         return read_webvtt
     if head.startswith("Scenarist_SCC"):
@@ -77,7 +77,7 @@ def _marked(head: str, named: Read | None) -> Read | None:
 
 
 def _lined(head: str, named: Read | None) -> Read | None:
-    """SubRip or .sbv by the first line that holds two times; the one that was named where there is none."""
+    """Detect SubRip or .sbv by the first line with two times; by default the format of the file name."""
     for line in head.split("\n"):
         if ARROW.fullmatch(line):
             return named if named is read_webvtt else read_subrip
@@ -87,20 +87,20 @@ def _lined(head: str, named: Read | None) -> Read | None:
 
 
 MAX_SECONDS: Final = 1_000_000 * 3600.0
-"""A million hours, in seconds: no recording is longer."""
+"""A million hours in seconds, the longest recording."""
 
 _REPLACED = "captions with characters that cannot be stored, which were replaced"
-_TOO_LATE = "captions with times beyond a million hours, kept without"
+_TOO_LATE = "captions with times beyond a million hours, kept without times"
 _TOO_EARLY = "captions with times before 0, kept at 0"
 _NO_START = "captions with an end but no start, kept without times"
 _BACKWARDS = "captions that end before they start, kept as instants"
-_DOUBLES = "captions that stand twice with the same times, taken once"
-_SAME_KEY = "captions whose own keys do not tell them apart, named anew"
-_SAME_NUMBER = "captions whose own numbers do not tell them apart, counted anew"
+_DOUBLES = "duplicate captions with equal times, kept once"
+_SAME_KEY = "captions with ambiguous keys, renamed"
+_SAME_NUMBER = "captions with ambiguous numbers, renumbered"
 
 
 def tidy(reading: ParsedCues) -> None:
-    """Keep the cues with text, each once; all of them get a number, and what was done is counted."""
+    """Keep distinct cues with text, numbered. Every change is counted."""
     _name(reading)
     _number(reading)
     kept: list[Cue] = []
@@ -121,7 +121,7 @@ def tidy(reading: ParsedCues) -> None:
 
 
 def _number(reading: ParsedCues) -> None:
-    """Number them from 1 in each recording, in their order, unless all have numbers of their own."""
+    """Number the cues of each recording from 1, unless all have valid numbers of their own."""
     recordings: dict[object, list[Cue]] = {}
     for place, cue in enumerate(reading.cues, 1):
         cue.place = place
@@ -131,7 +131,7 @@ def _number(reading: ParsedCues) -> None:
 
 
 def _name(reading: ParsedCues) -> None:
-    """Keep the keys of the file where no two are the same."""
+    """Keep the keys of the file if they are unique."""
     given = [cue.key for cue in reading.cues if cue.key is not None]
     if len(set(given)) < len(given):
         reading.left[_SAME_KEY] += len(given)
@@ -159,7 +159,7 @@ def _clean(cue: Cue, skipped: Counter[str]) -> None:
 
 
 def _times(start: Time, end: Time, skipped: Counter[str]) -> tuple[Time, Time]:
-    """Times that a stream's clock can hold, changed as little as that takes."""
+    """Clamp times to the range of a stream's clock."""
     start, end = (_bounded(time, skipped) for time in (start, end))
     if start is None:
         skipped[_NO_START] += end is not None
@@ -187,13 +187,13 @@ MIN_CUES: Final = 3
 MIN_TIMED: Final = 1
 MIN_SHARE: Final = 0.5
 MAX_LINES: Final = 8
-"""More lines than that no screen shows."""
+"""Maximum number of lines on a screen."""
 
-_REPEATED = "rolling captions that repeat lines of the one before, each line taken once"
+_REPEATED = "rolling captions, repeated lines removed"
 
 
 def unroll(cues: list[Cue], skipped: Counter[str]) -> list[Cue]:
-    """The cues with every line of rolling captions once; all others are as they were, in their order."""
+    """Return the cues in order, with each line of rolling captions once."""
     found = (cue for track in by_track(cues) for cue in _unrolled(track, skipped))
     return sorted(found, key=lambda cue: cue.place)
 
@@ -240,7 +240,7 @@ def _soon(before: Cue, cue: Cue) -> bool:
 
 
 def _shared(before: list[str], here: list[str]) -> int:
-    """How many of the last lines of one are the first lines of the other."""
+    """Return how many last lines of one cue are the first lines of the other."""
     longest = min(len(before), len(here), MAX_LINES)
     return next((count for count in range(longest, 0, -1) if before[-count:] == here[:count]), 0)
 
@@ -250,7 +250,7 @@ def _lines(cue: Cue) -> list[str]:
 
 
 def _later(one: Cue, cue: Cue) -> float | str | None:
-    """The end of whichever of two cues ends later."""
+    """Return the later end of two cues."""
     ends, others = second_of(one.end), second_of(cue.end)
     return cue.end if ends is not None and others is not None and others > ends else one.end
 
@@ -286,13 +286,13 @@ def read_caption_file(text: str, name: str, *, sentences: bool = False) -> Capti
 
 
 def captions(text: str, name: str, title: str) -> tuple[tuple[NewDocument, ...], str | None]:
-    """One document for each caption, and a notice of what was left out. Raises UnreadableFile."""
+    """Return one document per caption, and a notice of what was skipped. Raises UnreadableFile."""
     reading = _read(text, name)
     return tuple(_document(cue, name, reading.title or title) for cue in reading.cues), reading.notice()
 
 
 def _read(text: str, name: str) -> ParsedCues:
-    """The cues that the reader of the format found, cleaned for storage."""
+    """Return the cues in storable form."""
     plain = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if not plain.strip():
         return ParsedCues(left=Counter({"empty files": 1}))
@@ -312,7 +312,7 @@ def _read(text: str, name: str) -> ParsedCues:
 
 
 def _caption(cue: Cue, name: str, reading: ParsedCues) -> NewCaption:
-    """A number of the file's own is the key; others say in which file they count."""
+    """Return a caption. A number of the file becomes its key; other keys include the name of the file."""
     return NewCaption(
         cue.text,
         start=cue.start,
@@ -354,17 +354,17 @@ def _instant(time: float | str) -> datetime:
 
 @dataclass(frozen=True, slots=True)
 class LocalCaptions:
-    """The `CaptionReader` port; the limit is in bytes of a file."""
+    """The `CaptionReader` port. The limit is in bytes of a file."""
 
     max_file_bytes: int = 50_000_000
 
     @classmethod
     def under(cls, settings: Settings) -> "LocalCaptions":
-        """With the limits of the settings."""
+        """Use the limits of the settings."""
         return cls(max_file_bytes=settings.max_file_bytes)
 
     def read(self, data: bytes, name: str, *, sentences: bool) -> CaptionTrack:
-        """The captions of a file. Raises TooLarge or UnreadableFile."""
+        """Return the captions of a file. Raises TooLarge or UnreadableFile."""
         if len(data) > self.max_file_bytes:
             raise TooLarge("file", size=len(data), limit=self.max_file_bytes)
         plain = plain_text(data, name, is_text=True)

@@ -1,4 +1,4 @@
-"""Cues of subtitles: what every format becomes, and the markup inside their text."""
+"""Cues of subtitles, the common form of all formats, and the markup inside their text."""
 
 import html
 import re
@@ -10,23 +10,23 @@ from conspectus.errors import InvalidInput
 from conspectus.text.times import parse_instant
 
 Time = float | str | None
-"""Seconds from the start of the recording, an ISO 8601 instant as the file has it, or unknown."""
+"""Seconds from the start of the recording, an ISO 8601 instant as in the file, or unknown."""
 
 _DATED = re.compile(r"\d{4}-|\d{8}T\d{4}", re.ASCII)
 VIDEO = "video"
-"""Metadata of a caption in a file of several recordings: which one it is of."""
+"""Metadata field of captions in a file of several recordings: the name of the recording."""
 
-NO_TEXT = "captions without text, left out"
-NO_CAPTION = "lines that belong to no caption, left out"
-NO_TIME = "captions with times that cannot be read, kept without"
+NO_TEXT = "captions without text, skipped"
+NO_CAPTION = "lines outside of captions, skipped"
+NO_TIME = "captions with invalid times, kept without times"
 
 
 @dataclass(slots=True)
 class Cue:
-    """One caption of a file. `track` tells what runs side by side: languages, channels, recordings.
+    """One caption of a file. `track` distinguishes parallel sequences: languages, channels, recordings.
 
-    `place` counts the cues of the file from 1, `number` is the one it has in its recording. `timed` says that
-    the file has times for the words in it.
+    `place` counts the cues of the file from 1; `number` is the number in its recording. `timed` means that
+    the file has times for individual words.
     """
 
     start: Time
@@ -45,9 +45,9 @@ class Cue:
 
 @dataclass(slots=True)
 class ParsedCues:
-    """The cues of a file in its order, what it calls itself, and how much was left out, by reason.
+    """The cues of a file in order, its title and language, and the counts of skipped items by reason.
 
-    `numbered` says that the numbers of the cues are the file's own, and tell them apart.
+    `numbered` means that the file numbers its cues uniquely.
     """
 
     cues: list[Cue] = field(default_factory=list)
@@ -57,24 +57,24 @@ class ParsedCues:
     left: Counter[str] = field(default_factory=Counter)
 
     def notice(self) -> str | None:
-        """One line for people, None if there is nothing to report."""
+        """Return one line for users; None if there is nothing to report."""
         return "; ".join(f"{reason}: {count}" for reason, count in self.left.items() if count) or None
 
 
 def clocked(hours: str, minutes: str, seconds: str, fraction: str = "") -> float:
-    """Seconds of the fields of a timecode, exact to the microsecond; a sign may stand before the hours."""
+    """Return the seconds of a timecode's fields, exact to the microsecond. A sign may precede the hours."""
     whole = (int(hours.lstrip("-") or 0) * 60 + int(minutes or 0)) * 60 + int(seconds or 0)
     total = (whole * 1_000_000 + int((fraction or "0")[:6].ljust(6, "0"))) / 1_000_000
     return -total if hours.startswith("-") else total
 
 
 def second_of(time: Time) -> float | None:
-    """A time on a line that all times of a file share; None where it is unknown."""
+    """Return the time that all times on a line share; None if it is unknown."""
     return parse_instant(time).timestamp() if isinstance(time, str) else time
 
 
 def is_instant(text: str) -> bool:
-    """Whether a text is an ISO 8601 instant, and not a number."""
+    """Return whether a text is an ISO 8601 instant, and not a number."""
     if not _DATED.match(text):
         return False
     try:
@@ -85,12 +85,12 @@ def is_instant(text: str) -> bool:
 
 
 def video_of(cue: Cue) -> object:
-    """The recording that a cue says it is of."""
+    """Return the recording that a cue belongs to."""
     return cue.metadata.get(VIDEO)
 
 
 def by_track(cues: list[Cue]) -> Iterator[list[Cue]]:
-    """The cues of each track, in the order in which the tracks begin."""
+    """Group the cues by track, in order of first appearance."""
     tracks: dict[str, list[Cue]] = {}
     for cue in cues:
         tracks.setdefault(cue.track, []).append(cue)
@@ -102,7 +102,7 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]*>|<\d[\d:.]*>|\{\\[^{}]*\}")
 
 
 def spoken(raw: str) -> Iterator[tuple[str | None, str]]:
-    """The text of each voice with its name; one part without a name if there is no voice."""
+    """Return the text of each speaker with the name; one part without a name if there are no speakers."""
     first, *rest = _VOICE.split(raw)
     speaker: str | None = None
     text = first
@@ -116,11 +116,11 @@ def spoken(raw: str) -> Iterator[tuple[str | None, str]]:
 
 
 def plain(raw: str) -> str:
-    """The text without its markup."""
+    """Return the text without its markup."""
     return html.unescape(_TAG.sub("", raw)).strip()
 
 
 def without_comments(text: str) -> str:
-    """A text of SGML or XML without its comments; an unclosed one extends to the end."""
+    """Return SGML or XML without comments. An unclosed comment extends to the end."""
     first, *rest = text.split("<!--")
     return first + "".join(part.partition("-->")[2] for part in rest)

@@ -1,4 +1,4 @@
-"""Captions as JSON: YouTube's events, what recognisers of speech write, lists of captions, and JSON Lines."""
+"""Captions as JSON: YouTube's events, output of speech recognizers, lists of captions, and JSON Lines."""
 
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
@@ -33,7 +33,7 @@ _OF_RECOGNISERS = frozenset({
 
 
 def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
-    """The cue, and whether its times could be read; `recognised` leaves out how sure a recogniser was."""
+    """Return the cue, and whether its times are valid. `recognised` drops the confidence of a recognizer."""
     times = _Times(item)
     start, end = times.span()
     text = next((name for name in TEXTS if isinstance(item.get(name), str)), "")
@@ -59,14 +59,14 @@ def item_cue(item: Item, *, recognised: bool = False) -> tuple[Cue, bool]:
 
 
 def has_times(value: object) -> bool:
-    """Whether an object is a caption without doubt: a text, a start, and an end or a duration."""
+    """Return whether an object is certainly a caption: a text, a start, and an end or a duration."""
     item = mapping(value)
     start, end = _Times(item).span()
     return start is not None and end is not None and any(isinstance(item.get(name), str) for name in TEXTS)
 
 
 class _Times:
-    """The times of an item; `readable` turns false if it has invalid ones."""
+    """Reads the times of an item. `readable` becomes false if any is invalid."""
 
     def __init__(self, item: Item) -> None:
         self._item = item
@@ -133,7 +133,7 @@ def _vector(value: object) -> tuple[float, ...] | None:
 
 
 def _number(item: Item) -> int | None:
-    """Its number where the item has one: whole, and not below 0."""
+    """Return the item's number, if it is a non-negative integer."""
     found = next((item[name] for name in NUMBERS if name in item), None)
     return found if isinstance(found, int) and not isinstance(found, bool) and 0 <= found < 2**53 else None
 
@@ -142,12 +142,12 @@ LISTS = ("captions", "cues", "segments", "transcript", "transcription", "chunks"
 _RECOGNISED = frozenset({"segments", "transcription", "chunks"})
 _TELLING = ('"segs"', '"start', '"begin"', '"from"', '"timestamp"')
 _MORE = "Extra data"
-_NO_OBJECT = "items that are no caption, left out"
-_NO_JSON = "lines that are not JSON, left out"
+_NO_OBJECT = "items that are not captions, skipped"
+_NO_JSON = "lines that are not JSON, skipped"
 
 
 def read_json(text: str) -> ParsedCues:
-    """The captions of one JSON value, or of one a line. Raises ValueError where it is none, or holds none."""
+    """Return the captions of one JSON value or of JSON Lines. Raises ValueError if there are none."""
     try:
         value = load(text)
     except NotJson as error:
@@ -158,7 +158,7 @@ def read_json(text: str) -> ParsedCues:
 
 
 def read_json_lines(text: str) -> ParsedCues:
-    """A caption for each line; a line alone may hold a list. Raises ValueError without a JSON object."""
+    """Return a caption for each line; a single line may contain a list. Raises ValueError."""
     lines = [line for line in text.split("\n") if line.strip()]
     return read_json(text) if len(lines) == 1 else _lines(text)
 
@@ -192,7 +192,7 @@ def _lines(text: str) -> ParsedCues:
 
 
 def is_captions(text: str) -> bool:
-    """Whether a JSON text is captions without doubt, and no other data with texts in them."""
+    """Return whether a JSON text certainly contains captions, and not other data with texts."""
     if not any(name in text for name in _TELLING):
         return False
     try:
@@ -206,7 +206,7 @@ def is_captions(text: str) -> bool:
 
 
 def _events(value: object) -> ParsedCues | None:
-    """YouTube's own format: events with pieces of text; events that only break the line are not captions."""
+    """Parse YouTube's events with pieces of text. Events that only break the line are not captions."""
     events = list(mappings(mapping(value).get("events")))
     if not any(isinstance(event.get("segs"), list) for event in events):
         return None
@@ -238,7 +238,7 @@ def _listed(value: object) -> ParsedCues | None:
 
 
 def _list_in(value: object) -> tuple[list[object] | None, str]:
-    """The list of captions in a JSON value, or one level deeper, and the name of its member."""
+    """Return the list of captions in a JSON value, up to one level deep, and the name of its member."""
     if isinstance(value, list):
         return value, ""
     outer = mapping(value)

@@ -1,8 +1,8 @@
-"""Captions joined into sentences across cues, each with the exact times of its cues.
+"""Join captions to sentences across cues, each with the exact times of its cues.
 
-A sentence ends at a full stop of its language (unless a lower case letter follows), at a change of speaker,
-before a pause, and before it grows too long. Text without punctuation, as of automatic captions, is cut at
-shorter pauses and lengths. Nothing but white space is added or lost.
+A sentence ends at a sentence terminator of its language (unless a lower-case letter follows), at a change of
+speaker, before a pause, and before it exceeds the limits. Text without punctuation, as in automatic captions,
+is split at shorter pauses and lengths. Only white space is changed.
 """
 
 import re
@@ -17,7 +17,7 @@ from conspectus.sources.subtitles.cues import Cue, Time, by_track, second_of, vi
 from conspectus.text.clean import last_border
 
 End = Literal["none", "open", "closed"]
-"""How a piece of text ends: within a sentence, at a mark that a small letter may go on after, or for good."""
+"""How a piece of text ends: within a sentence, at a terminator that may be an abbreviation, or for good."""
 
 _CLOSERS = "\"'\u201d\u2019\u00bb\u203a)\\]\u3011\u300d\u300f\uff09\u300b\u3009♪"
 _MARKS = "\u2026.!?\u203d\u061f\u06d4\u0964\u0965\u1362\u0589။\u17d6"
@@ -51,14 +51,14 @@ _SAMPLE: Final = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """How a text is written: whether small letters mean anything in it, and whether sentences are marked."""
+    """The writing of a text: whether it has letter case, and whether it has punctuation."""
 
     cased: bool
     marked: bool
 
     @classmethod
     def of(cls, text: str) -> "Script":
-        """Judged by the beginning of a text: one capital in 200 letters, one mark in 400 characters."""
+        """Detect the writing at the start of a text: 1 capital in 200 letters, 1 mark in 400 characters."""
         sample = text[:_SAMPLE]
         capitals = sum(map(str.isupper, sample))
         small = sum(map(str.islower, sample))
@@ -67,7 +67,7 @@ class Script:
 
 
 def pieces(text: str, script: Script) -> Iterator[tuple[str, End]]:
-    """The text cut behind each sentence, without the white space between; the last may go on."""
+    """Return the text split after each sentence, without white space between; the last may be incomplete."""
     if is_sound(text):
         yield text, "closed"
         return
@@ -91,7 +91,7 @@ def pieces(text: str, script: Script) -> Iterator[tuple[str, End]]:
 
 
 def goes_on(text: str, script: Script) -> bool:
-    """Whether a text begins with a small letter, and so may go on with the sentence before it."""
+    """Return whether a text begins with a lower-case letter and may continue a sentence."""
     found = _GOES_ON.match(text)
     return script.cased and found is not None and found[1].islower()
 
@@ -113,7 +113,7 @@ def turns(text: str, script: Script) -> Iterator[tuple[str, bool]]:
 
 
 def is_sound(text: str) -> bool:
-    """Whether a line is in brackets, or between notes, as a whole."""
+    """Return whether a line is a sound description: entirely in brackets, or between notes."""
     return _SOUND.fullmatch(text) is not None
 
 
@@ -125,7 +125,7 @@ def _begins_turn(line: str, script: Script) -> bool:
 
 
 def flat(lines: list[str]) -> str:
-    """The lines as one, with one space for each stretch of white space."""
+    """Return the lines joined, with white space collapsed."""
     parts = [part for line in lines if (part := " ".join(line.split()))]
     if not parts:
         return ""
@@ -137,14 +137,14 @@ def flat(lines: list[str]) -> str:
 
 
 def space_between(before: str, after: str) -> str:
-    """One space, but none where both sides are of scripts that are written without."""
+    """Return a space, or nothing between two scripts that are written without spaces."""
     if not before or not after or (_NO_SPACES.match(before[-1]) and _NO_SPACES.match(after[0])):
         return ""
     return " "
 
 
 def _is_short(text: str, end: int) -> bool:
-    """Whether the full stop at that position belongs to an abbreviation or an initial."""
+    """Return whether the full stop at that position belongs to an abbreviation or an initial."""
     before = text[max(0, end - _LOOK_BACK) : end]
     if not before.endswith("."):
         return False
@@ -154,12 +154,12 @@ def _is_short(text: str, end: int) -> bool:
 
 
 CUES: Final = "cues"
-"""Metadata of a sentence: [offset in characters, start, end] of each cue it is made of, in their order."""
+"""Metadata field of a sentence: [offset in characters, start, end] of each of its cues, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceLimits:
-    """The most characters and seconds of a sentence, and the longest pause inside, in seconds."""
+    """Maximum characters and seconds of a sentence, and the longest pause inside, in seconds."""
 
     characters: int
     seconds: float
@@ -171,7 +171,7 @@ UNMARKED: Final = SentenceLimits(200, 20.0, 1.0)
 
 
 def sentences(cues: Iterable[Cue], name: str) -> tuple[NewCaption, ...]:
-    """The sentences of the cues, track by track, numbered from 1 in each recording; keys begin so."""
+    """Return the sentences of the cues by track, numbered from 1. Keys have the prefix `name`."""
     counts: Counter[object] = Counter()
     found: list[NewCaption] = []
     for track in by_track(list(cues)):
@@ -184,7 +184,7 @@ def sentences(cues: Iterable[Cue], name: str) -> tuple[NewCaption, ...]:
 
 @dataclass(slots=True)
 class _Sentence:
-    """A sentence so far: its pieces, and the cues that they are of with their offsets."""
+    """A sentence under construction: its pieces, and their cues with offsets."""
 
     parts: list[str] = field(default_factory=list)
     length: int = 0
@@ -200,7 +200,7 @@ class _Sentence:
         self.end = end
 
     def takes(self, piece: str, cue: Cue, script: Script, limits: SentenceLimits) -> bool:
-        """Whether a piece still belongs to it."""
+        """Return whether a piece still belongs to the sentence."""
         if not self.parts:
             return True
         last = self.marks[-1][1]
@@ -211,7 +211,7 @@ class _Sentence:
         return cue is last or self._is_near(last, cue, limits)
 
     def _is_near(self, last: Cue, cue: Cue, limits: SentenceLimits) -> bool:
-        """Whether the next cue comes soon, not before the last one, and not too long after the first."""
+        """Return whether the next cue follows soon, not before the last one, and within the length limit."""
         starts, before = second_of(cue.start), second_of(last.start)
         first = second_of(self.marks[0][1].start)
         if starts is None or before is None or first is None:
@@ -251,7 +251,7 @@ def _of_track(cues: list[Cue]) -> Iterator[_Sentence]:
 
 
 def _pieces(cue: Cue, script: Script, limits: SentenceLimits) -> Iterator[tuple[str, End, bool]]:
-    """The pieces of a cue, how each ends, and whether somebody else begins to speak with it."""
+    """Return the pieces of a cue, how each ends, and whether the speaker changes."""
     for turn, other in turns(cue.text, script):
         begins = other
         for piece, end in pieces(turn, script):
@@ -264,7 +264,7 @@ def _pieces(cue: Cue, script: Script, limits: SentenceLimits) -> Iterator[tuple[
 
 
 def _cut(text: str, maximum: int) -> Iterator[str]:
-    """The text in parts of at most so many characters, cut at white space if there is any."""
+    """Split the text into parts of limited length, at white space if there is any."""
     begin = 0
     while len(text) - begin > maximum:
         space = text.rfind(" ", begin + 1, begin + maximum + 1)
@@ -276,6 +276,6 @@ def _cut(text: str, maximum: int) -> Iterator[str]:
 
 
 def _common(metadata: list[Mapping[str, object]]) -> Mapping[str, object]:
-    """The values that several cues have in common."""
+    """Return the values that the cues have in common."""
     first, *others = metadata
     return {name: value for name, value in first.items() if all(one.get(name) == value for one in others)}

@@ -1,4 +1,4 @@
-"""Cues from SubRip, WebVTT, SubStation Alpha, SAMI and Scenarist (SCC) files."""
+"""SubRip, WebVTT, SubStation Alpha, SAMI and Scenarist (SCC) files."""
 
 import html
 import re
@@ -24,7 +24,7 @@ COMMA = re.compile(rf"\s*{_TIME}\s*+,\s*+{_TIME}\s*", re.ASCII)
 
 @dataclass(slots=True)
 class Block:
-    """Seconds from the start, and the lines as they are in the file."""
+    """Seconds from the start, and the lines of the file."""
 
     start: float
     end: float
@@ -32,16 +32,16 @@ class Block:
 
 
 def never(line: str) -> bool:
-    """No line begins a block that is not a caption."""
+    """Return false: the format has no blocks other than captions."""
     return False
 
 
 @dataclass(frozen=True, slots=True)
 class CueFormat:
-    """The form of times in a format, and of unreadable times.
+    """The format of times, valid and invalid ones.
 
-    `is_aside` tells by its first line whether a block is not a caption; `named` means that a name may precede
-    the times.
+    `is_aside` returns by the first line whether a block is not a caption. `named` means that an identifier
+    may precede the times.
     """
 
     timing: re.Pattern[str]
@@ -51,7 +51,7 @@ class CueFormat:
 
 
 def read_blocks(text: str, form: CueFormat) -> tuple[list[Block], int]:
-    """All cues of a text with the number of lines that belong to none.
+    """Return all cues of a text with the number of lines outside of cues.
 
     A block without times continues the cue before it, unless it looks like a cue of its own.
     """
@@ -82,19 +82,19 @@ def _blocks(text: str) -> Iterator[list[str]]:
 
 
 def _before(lines: list[str], form: CueFormat) -> int:
-    """How many lines above the first times are neither a name or number nor a header."""
+    """Return how many lines above the first times are neither an identifier nor part of a header."""
     if not lines or form.is_aside(lines[0]):
         return 0
     return len(lines) - (form.named or lines[-1].strip().isdigit())
 
 
 def _torn(block: list[str], form: CueFormat) -> bool:
-    """Whether a block was meant as a cue of its own, but has no times that can be read."""
+    """Return whether a block looks like a cue whose times cannot be read."""
     return block[0].strip().isdigit() or any(form.torn.search(line) for line in block)
 
 
 def _cues(block: list[str], times: list[int], timing: re.Pattern[str]) -> Iterator[Block]:
-    """The cues of a block; a number alone before the next cue's times is that cue's, not text."""
+    """Return the cues of a block. A single number before the next cue's times belongs to that cue."""
     for here, after in zip(times, [*times[1:], len(block)], strict=True):
         lines = block[here + 1 : after]
         if after < len(block) and lines and lines[-1].strip().isdigit():
@@ -108,7 +108,7 @@ SUBRIP = CueFormat(ARROW, TORN_ARROW)
 
 
 def read_subrip(text: str) -> ParsedCues:
-    """The cues of a SubRip text."""
+    """Return the cues of a SubRip text."""
     blocks, stray = read_blocks(text, SUBRIP)
     reading = ParsedCues()
     for block in blocks:
@@ -124,7 +124,7 @@ SUBVIEWER = CueFormat(COMMA, _TORN)
 
 
 def read_subviewer(text: str) -> ParsedCues:
-    """The cues of an .sbv text."""
+    """Return the cues of an .sbv text."""
     blocks, stray = read_blocks(text, SUBVIEWER)
     reading = ParsedCues()
     for block in blocks:
@@ -142,7 +142,7 @@ WEBVTT = CueFormat(ARROW, TORN_ARROW, lambda line: _ASIDE.fullmatch(line) is not
 
 
 def read_webvtt(text: str) -> ParsedCues:
-    """The cues of a WebVTT text; a cue of several voices becomes one for each."""
+    """Return the cues of a WebVTT text. A cue with several speakers becomes one cue for each."""
     blocks, stray = read_blocks(text, WEBVTT)
     reading = ParsedCues()
     for block in blocks:
@@ -156,7 +156,7 @@ def read_webvtt(text: str) -> ParsedCues:
 
 
 def _header(text: str) -> tuple[str, str | None]:
-    """The title and the language that the lines before the first blank one give."""
+    """Return the title and the language in the lines before the first blank one."""
     lines = text[:10_000].partition("\n\n")[0].split("\n")
     named = _TITLE.match(lines[0])
     found = {match[1].lower(): match[2].strip() for line in lines if (match := _FIELD.fullmatch(line))}
@@ -174,7 +174,7 @@ _UNTITLED = frozenset({"<untitled>", "default aegisub file", "default file"})
 
 @dataclass(slots=True)
 class _Script:
-    """The state at a line: its section, and the fields of an event."""
+    """The parser state: the section, and the fields of an event."""
 
     reading: ParsedCues = field(default_factory=ParsedCues)
     section: str = ""
@@ -197,7 +197,7 @@ class _Script:
         elif kind == "dialogue":
             self._dialogue(rest)
         elif kind == "comment":
-            self.reading.left["comments, left out"] += 1
+            self.reading.left["comments, skipped"] += 1
         elif kind or rest.strip():
             self.reading.left[NO_CAPTION] += 1
 
@@ -210,14 +210,14 @@ class _Script:
             start = end = None
         text, drawn = _shown(given.get("text", ""))
         if drawn and not text:
-            self.reading.left["drawings, left out"] += 1
+            self.reading.left["drawings, skipped"] += 1
             return
         speaker = (given.get("name") or given.get("actor") or "").strip() or None
         self.reading.cues.append(Cue(start, end, text, speaker))
 
 
 def read_ass(text: str) -> ParsedCues:
-    """The captions of a script in the order of time, as players show them."""
+    """Return the captions of a script in the order of time, as players show them."""
     script = _Script()
     for line in text.split("\n"):
         if line.strip():
@@ -232,7 +232,7 @@ def _seconds(time: str) -> float | None:
 
 
 def _shown(text: str) -> tuple[str, bool]:
-    """The text without override blocks and drawings, and whether there was a drawing."""
+    """Return the text without override blocks and drawings, and whether there was a drawing."""
     parts = _BLOCK.split(text)
     shown, drawing, drawn = [parts[0]], False, False
     for override, words in zip(parts[1::2], parts[2::2], strict=True):
@@ -264,7 +264,7 @@ class _Track:
 
 @dataclass(slots=True)
 class _Sami:
-    """The state of the parser: the time of the last SYNC, the class of the last P, and all tracks."""
+    """The parser state: the time of the last SYNC, the class of the last P, and all tracks."""
 
     languages: dict[str, str]
     reading: ParsedCues
@@ -303,7 +303,7 @@ class _Sami:
         return self.tracks[self.name] if self.name in self.tracks else self._begin()
 
     def _begin(self) -> _Track:
-        """Take what the class showed before off the screen."""
+        """Clear what the class showed before."""
         shown = self.tracks.get(self.name)
         if shown is not None and (shown.start != self.now or self.now is None):
             self._close(self.name, shown, self.now)
@@ -326,7 +326,7 @@ class _Sami:
 
 
 def read_sami(text: str) -> ParsedCues:
-    """The captions of all classes, in the order of time; the last ones have no end."""
+    """Return the captions of all classes in the order of time. The last ones have no end."""
     named = ((name.lower(), _LANGUAGE.search(style)) for name, style in _CLASS.findall(text[:100_000]))
     languages = {name: found[1] for name, found in named if found}
     title = _SAMI_TITLE.search(text[:100_000])
@@ -349,19 +349,19 @@ PLAIN: Final[Mapping[int, str]] = {
     0x7E: "ñ", 0x7F: "█",
 }  # fmt: skip
 SPECIAL: Final = "®°½¿™¢£♪à èâêîôû"
-"""Codes 0x30 to 0x3F behind 0x11."""
+"""Special characters: codes 0x30 to 0x3F after 0x11."""
 EXTENDED: Final = (
     "ÁÉÓÚÜü\u2018¡*'—©℠•“”ÀÂÇÈÊËëÎÏïÔÙùÛ«»"
     "ÃãÍÌìÒòÕõ{}\\^_|~ÄäÖöß¥¤¦ÅåØø┌┐└┘"
 )  # fmt: skip
-"""Codes 0x20 to 0x3F behind 0x12, then those behind 0x13; each replaces the character before it."""
+"""Extended characters: codes 0x20 to 0x3F after 0x12 and 0x13. Each replaces the previous character."""
 
 
 _LINE = re.compile(r"\s*(\d{1,9}):(\d{1,9}):(\d{1,9})([:;.,])(\d{1,9})\s+(\S.*)", re.ASCII)
 _SCC_WORD = re.compile(r"[0-9A-Fa-f]{4}")
 _ROWS = {0: 11, 1: 1, 2: 3, 3: 12, 4: 14, 5: 5, 6: 7, 7: 9}
 _LAST_COLUMN = 31
-_UNREADABLE = "codes that cannot be read, left out"
+_UNREADABLE = "invalid codes, skipped"
 
 
 @dataclass(slots=True)
@@ -374,14 +374,14 @@ class Screen:
         self.rows.setdefault(row, {})[column] = character
 
     def text(self) -> str:
-        """Its rows as lines."""
+        """Return the rows as lines."""
         lines = (_row(self.rows[row]) for row in sorted(self.rows))
         return "\n".join(line for line in lines if line)
 
 
 @dataclass(slots=True)
 class CaptionChannel:
-    """One of the two channels of captions: its mode, its cursor, what is shown and what is prepared."""
+    """One of the two caption channels: its mode, cursor, displayed and non-displayed memory."""
 
     track: str
     reading: ParsedCues
@@ -393,9 +393,9 @@ class CaptionChannel:
     since: float = 0.0
 
     def write(self, character: str, now: float) -> None:
-        """Put one character at the cursor."""
+        """Write one character at the cursor."""
         if self.mode == "text":
-            self.reading.left["characters of teletext, left out"] += 1
+            self.reading.left["teletext characters, skipped"] += 1
             return
         if self.mode != "pop" and not self.shown.rows:
             self.since = now
@@ -403,16 +403,16 @@ class CaptionChannel:
         self.column = min(self.column + 1, _LAST_COLUMN)
 
     def back(self) -> None:
-        """Take back the character before the cursor."""
+        """Delete the character before the cursor."""
         self.column = max(self.column - 1, 0)
         self._screen().rows.get(self.row, {}).pop(self.column, None)
 
     def move(self, row: int, column: int) -> None:
-        """Put the cursor elsewhere; what rolls up has one row to write in."""
+        """Move the cursor. Roll-up captions have a fixed row."""
         self.row, self.column = row if self.mode != "roll" else self.row, column
 
     def command(self, code: int, now: float) -> None:
-        """Obey a control code of the group 0x14."""
+        """Execute a control code of the group 0x14."""
         if 0x25 <= code <= 0x27:
             self._roll(now)
         elif code in _MODES:
@@ -430,7 +430,7 @@ class CaptionChannel:
             self._flip(now)
 
     def clear(self, now: float | None) -> None:
-        """Take what is shown off the screen: that is a caption."""
+        """Clear the display, which completes a caption."""
         text = self.shown.text()
         if text:
             self.reading.cues.append(Cue(self.since, now, text, track=self.track))
@@ -458,7 +458,7 @@ _MODES = {0x20: "pop", 0x29: "paint", 0x2A: "text", 0x2B: "text"}
 
 @dataclass(slots=True)
 class _Player:
-    """Both channels, which of them is written to, and the code before, since codes are sent twice."""
+    """The state of both channels, the current channel, and the previous code, since codes are sent twice."""
 
     channels: tuple[CaptionChannel, CaptionChannel]
     current: int = 0
@@ -495,7 +495,7 @@ class _Player:
 
 
 def read_scc(text: str) -> ParsedCues:
-    """The captions of both channels; a caption lasts until the screen changes."""
+    """Return the captions of both channels. A caption lasts until the screen changes."""
     reading = ParsedCues()
     player = _Player((CaptionChannel("", reading), CaptionChannel("2", reading)))
     for line in text.split("\n"):
@@ -507,7 +507,7 @@ def read_scc(text: str) -> ParsedCues:
     for channel in player.channels:
         channel.clear(None)
         if channel.hidden.text():
-            reading.left["captions that are never shown, left out"] += 1
+            reading.left["captions that are never shown, skipped"] += 1
     reading.cues.sort(key=lambda cue: cue.start if isinstance(cue.start, float) else 0.0)
     return reading
 
@@ -526,7 +526,7 @@ def _play(player: _Player, line: re.Match[str], reading: ParsedCues) -> None:
 
 
 def _frame(hours: int, minutes: int, seconds: int, frames: int, *, dropped: bool) -> int:
-    """The number of a frame; drop-frame timecodes skip two numbers in nine minutes of ten."""
+    """Return the frame number. Drop-frame timecodes skip two numbers in nine of ten minutes."""
     passed = hours * 60 + minutes
     number = (passed * 60 + seconds) * 30 + frames
     return number - 2 * (passed - passed // 10) if dropped else number

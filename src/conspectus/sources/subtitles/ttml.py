@@ -1,4 +1,4 @@
-"""TTML and DFXP, and the two XML forms of YouTube; no entity is expanded and nothing is fetched."""
+"""TTML, DFXP, and both XML formats of YouTube. Entities are not expanded, and nothing is fetched."""
 
 import html
 import re
@@ -17,7 +17,7 @@ _WHOLE = re.compile(r"\d{1,9}", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """When something plays, as exact seconds; None is open."""
+    """A time interval in exact seconds; None is open."""
 
     start: Fraction | None = None
     end: Fraction | None = None
@@ -25,14 +25,14 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Clock:
-    """How many frames and ticks a second has in a document."""
+    """The frame rate and tick rate of a document."""
 
     frames: Fraction
     ticks: Fraction
 
     @classmethod
     def of(cls, root: Mapping[str, str]) -> "Clock":
-        """The attributes of the root element; unreadable ones count as missing."""
+        """Read the attributes of the root element. Invalid ones are ignored."""
         rate = _number(root.get("frameRate", ""), 30)
         parts = (root.get("frameRateMultiplier", "")).replace(":", " ").split()
         up, down = (_number(part, 1) for part in parts) if len(parts) == 2 else (1, 1)
@@ -41,7 +41,7 @@ class Clock:
         return cls(Fraction(rate * up, down), Fraction(ticks))
 
     def interval(self, attributes: Mapping[str, str], outer: Interval) -> tuple[Interval, bool]:
-        """When an element plays inside of another, and whether all its times could be read."""
+        """Return the interval of an element inside another, and whether all its times are valid."""
         named = [attributes[name] for name in ("begin", "start", "t") if name in attributes][:1]
         ends = [attributes["end"]] if "end" in attributes else []
         lasts = [attributes[name] for name in ("dur", "d") if name in attributes][:1]
@@ -59,7 +59,7 @@ class Clock:
         return Interval(start, _earlier(end, outer.end)), True
 
     def seconds(self, text: str, unit: str = "s") -> Fraction | None:
-        """The seconds of a time; `unit` is the default unit. None if it cannot be read."""
+        """Return the seconds of a time, None if it is invalid. `unit` is the default unit."""
         if clock := _CLOCK.fullmatch(text.strip()):
             hours, minutes, seconds, fraction, frames = clock.groups(default="0")
             whole = (int(hours) * 60 + int(minutes)) * 60 + int(seconds)
@@ -95,7 +95,7 @@ _SPACE = re.compile(r"\s+")
 
 
 def is_ttml(text: str) -> bool:
-    """Whether an XML text has a root element of captions."""
+    """Return whether the root element of an XML text is that of captions."""
     head = text[:10_000]
     root = _FIRST.search(without_comments(head))
     if root is None or root[1] not in _ROOTS:
@@ -104,7 +104,7 @@ def is_ttml(text: str) -> bool:
 
 
 def read_ttml(text: str) -> ParsedCues:
-    """The captions of an XML text. Raises ValueError (or LxmlError) for other text."""
+    """Return the captions of an XML text. Raises ValueError (or LxmlError) for other text."""
     if _ENTITY.search(text):
         raise ValueError("declares entities, which are not expanded")
     parser = etree.XMLParser(encoding="utf-8", resolve_entities=False, no_network=True, load_dtd=False)
@@ -116,7 +116,7 @@ def read_ttml(text: str) -> ParsedCues:
 
 @dataclass(slots=True)
 class _Open:
-    """An element that has begun: when its content plays, whether its white space counts, who speaks."""
+    """An open element: its interval, its white space handling, and its speaker."""
 
     interval: Interval
     preserved: bool = False
@@ -136,7 +136,7 @@ class _Words:
 
 
 class _Document:
-    """One pass through a document; open elements are on a stack, so that depth needs no recursion."""
+    """Reads a document in one pass. Open elements are on a stack, so that depth needs no recursion."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -182,7 +182,7 @@ class _Document:
         self._text(element.text)
 
     def _begins(self, name: str, outer: _Open, attributes: Mapping[str, str]) -> bool:
-        """A paragraph is a caption; so is a timed part of a paragraph that has no time of its own."""
+        """Return whether an element starts a caption: a paragraph, or a timed part of an untimed one."""
         if name == "p" or (name == "text" and outer.cue is None):
             return True
         return (
@@ -216,7 +216,7 @@ class _Document:
         self._reading.cues.append(cue)
 
     def _head(self, name: str, attributes: Mapping[str, str], element: etree._Element) -> None:
-        """The title of the document and the names of those who speak in it."""
+        """Read the title of the document and the names of the speakers."""
         text = (element.text or "").strip()
         if name == "title" and not self._reading.title:
             self._reading.title = text
@@ -227,7 +227,7 @@ class _Document:
 
 
 def _seconds(time: Fraction | None) -> float | None:
-    """To the millisecond, half up as players do."""
+    """Round to milliseconds, half up as players do."""
     return None if time is None else int(time * 1000 + Fraction(1, 2)) / 1000
 
 
@@ -236,7 +236,7 @@ def _name(element: etree._Element) -> str:
 
 
 def _attributes(element: etree._Element) -> Mapping[str, str]:
-    """By their local names."""
+    """Return attributes by local name."""
     return {str(name).rpartition("}")[2]: str(value) for name, value in _items(element)}
 
 

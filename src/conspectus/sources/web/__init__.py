@@ -1,1 +1,1 @@
-"""Pages and webhooks: address policy, requests, limits."""
+"""Web pages and webhooks: address policy, requests and limits."""

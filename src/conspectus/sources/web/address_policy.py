@@ -1,8 +1,8 @@
-"""Policy of network addresses that requests may connect to, checked with the address of the connection.
+"""The policy which network addresses requests may connect to, checked with the address of the connection.
 
-The networks are those of the IANA registries of special addresses, and of clouds that keep their metadata
-behind a public one. Of IPv6, only globally assigned addresses are public; addresses that embed an IPv4
-address are checked as that one, and tunnels are refused.
+The networks are those of the IANA registries of special-purpose addresses, and of clouds with public metadata
+addresses. Of IPv6, only globally assigned addresses are public. Addresses that embed an IPv4 address are
+checked as that one, and tunnels are forbidden.
 """
 
 import asyncio
@@ -42,7 +42,7 @@ ATTEMPTS = 4
 
 
 def is_public(address: Address) -> bool:
-    """Whether an address belongs to the public internet."""
+    """Return whether an address belongs to the public internet."""
     if isinstance(address, IPv4Address):
         return not any(address in network for network in SPECIAL_4)
     if address.ipv4_mapped is not None:
@@ -53,12 +53,12 @@ def is_public(address: Address) -> bool:
 
 
 def is_inside_name(name: str) -> bool:
-    """Whether a name is one that only a local network gives a meaning to."""
+    """Return whether a name is only meaningful in a local network."""
     return "." not in name or name.endswith(INSIDE)
 
 
 def literal(host: str) -> Address | None:
-    """The IP address that a host is; None for a name."""
+    """Return the IP address if the host is one; None for a name."""
     try:
         return ip_address(host)
     except ValueError:
@@ -67,10 +67,9 @@ def literal(host: str) -> Address | None:
 
 @dataclass(frozen=True, slots=True)
 class AddressPolicy:
-    """The allowed targets:
+    """The allowed targets: the public internet, and the names and networks that the operator allows.
 
-    the public internet, and the names and networks that the operator allows. An allowed name may resolve to
-    any address; other names need an allowed network for local addresses.
+    An allowed name may resolve to any address. Other names need an allowed network for local addresses.
     """
 
     names: frozenset[str] = frozenset()
@@ -78,7 +77,7 @@ class AddressPolicy:
 
     @classmethod
     def from_entries(cls, entries: Iterable[str]) -> "AddressPolicy":
-        """From names, addresses and networks as text. Raises InvalidInput."""
+        """Parse names, addresses and networks. Raises InvalidInput."""
         names, networks = set(), []
         for entry in filter(None, map(str.strip, entries)):
             try:
@@ -88,14 +87,14 @@ class AddressPolicy:
         return cls(frozenset(names), tuple(networks))
 
     def may_ask(self, host: str) -> bool:
-        """Whether a host may be tried, before anything is looked up."""
+        """Return whether a host may be allowed, before it is resolved."""
         address = literal(host)
         if address is not None:
             return self.admits(host, address)
         return host in self.names or bool(self.networks) or not is_inside_name(host)
 
     def admits(self, host: str, address: Address) -> bool:
-        """Whether a host may be reached at an address."""
+        """Return whether a host is allowed at an address."""
         plain = address.ipv4_mapped if isinstance(address, IPv6Address) else None
         if host in self.names or any((plain or address) in network for network in self.networks):
             return True
@@ -113,16 +112,16 @@ def _allowed_name(entry: str) -> str:
 
 
 async def resolve_name(name: str, port: int) -> Sequence[str]:
-    """All addresses of a name, in the order that the system prefers. Raises OSError."""
+    """Return all addresses of a name, in the order of the system's preference. Raises OSError."""
     loop = asyncio.get_running_loop()
     found = await loop.getaddrinfo(name, port, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(place[0]) for *_, place in found))
 
 
 class Connections(httpcore.AsyncNetworkBackend):
-    """Connects to checked addresses only: a name is looked up here, once, and never again below.
+    """A network backend that connects to checked addresses only. A name is resolved here, once.
 
-    One forbidden address among several refuses them all, so that no order of answers helps an attacker.
+    One forbidden address forbids the name, so that the order of addresses cannot be exploited.
     """
 
     def __init__(
@@ -140,7 +139,7 @@ class Connections(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> Connecting:
-        """To the first address that answers. Raises ForbiddenAddress, OSError or an error of httpcore."""
+        """Connect to the first address that answers. Raises ForbiddenAddress, OSError or httpcore errors."""
         return self._connect(host, port, timeout)
 
     def connect_unix_socket(
@@ -149,11 +148,11 @@ class Connections(httpcore.AsyncNetworkBackend):
         timeout: float | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> Connecting:
-        """Never."""
+        """Raises ForbiddenAddress."""
         raise ForbiddenAddress("a local socket")
 
     async def sleep(self, seconds: float) -> None:
-        """Wait."""
+        """Sleep."""
         await self._below.sleep(seconds)
 
     async def _connect(self, host: str, port: int, longest: float | None) -> httpcore.AsyncNetworkStream:

@@ -1,7 +1,7 @@
-"""Asking web servers within limits, and sending to them: the `Fetcher` and the `Poster` port.
+"""HTTP requests to the web within limits: the `Fetcher` and `Poster` ports.
 
-Built on httpcore, the transport of httpx, because the checks belong where connections are made and
-answers come in. No proxy of the environment is used, and no cookie is kept.
+Built on httpcore, the transport of httpx, because the checks belong to connections and responses. Proxies of
+the environment and cookies are not used.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ MEMBERS = 10_000
 
 
 class Unreadable(Exception):
-    """A content coding that is not known here, or damaged data."""
+    """An unknown content coding, or damaged data."""
 
 
 class Unpacker:
-    """The content codings of one response, undone in turn. Raises Unreadable for unknown codings."""
+    """Decodes the content codings of one response. Raises Unreadable for unknown codings."""
 
     def __init__(self, codings: Sequence[str], limit: int) -> None:
         known = [coding for coding in codings if coding not in {"", "identity"}]
@@ -46,19 +46,19 @@ class Unpacker:
         self._layers = [_Layer(coding, limit) for coding in reversed(known)]
 
     def feed(self, data: bytes) -> bytes:
-        """Unpack these bytes. Raises TooLarge or Unreadable."""
+        """Decode these bytes. Raises TooLarge or Unreadable."""
         for layer in self._layers:
             data = layer.feed(data)
         return data
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing at the end."""
+        """Return whether the content is complete."""
         return all(layer.complete for layer in self._layers)
 
 
 class _Layer:
-    """One coding. Several gzip members in a row are one body; anything else after the end is padding."""
+    """One coding. Several gzip members are one body; anything else after the end is ignored as padding."""
 
     def __init__(self, coding: str, limit: int) -> None:
         self._window = WINDOWS[coding]
@@ -92,7 +92,7 @@ class _Layer:
             self._stream = zlib.decompressobj(self._window)
 
     def _inflate(self, data: bytes) -> bytes:
-        """At most one byte more than the limit is ever unpacked."""
+        """Decompress at most one byte more than the limit."""
         try:
             plain = self._stream.decompress(data, self._limit - self._size + 1)
         except zlib.error:
@@ -127,7 +127,7 @@ TRANSPORT_ERRORS = (
 
 @dataclass(frozen=True, slots=True)
 class FetchLimits:
-    """Bytes of an answer, as it comes and unpacked; redirects; seconds in all; what else may be asked."""
+    """Limits: bytes of a response, compressed and decompressed; redirects; total seconds; allowed targets."""
 
     max_bytes: int = 50_000_000
     max_redirects: int = 5
@@ -137,14 +137,14 @@ class FetchLimits:
 
 @dataclass(frozen=True, slots=True)
 class _Request:
-    """One request; its headers are the caller's, for its origin only."""
+    """One request. Headers of the caller are sent to its origin only."""
 
     method: str
     url: Url
     headers: Mapping[str, str] = field(default_factory=dict)
 
     def redirected(self, status: int, location: str) -> "_Request":
-        """The request that follows. Another origin gets none of the headers: they may be secrets."""
+        """Return the redirected request. Another origin gets none of the headers, which may be secrets."""
         url = self.url.joined(location)
         changes = (status == 303 and self.method != "HEAD") or (status < 303 and self.method == "POST")
         headers = self.headers if url.origin == self.url.origin else {}
@@ -153,12 +153,12 @@ class _Request:
 
 @cache
 def trusted() -> ssl.SSLContext:
-    """The certificate authorities of this machine, read once: there are many, and each fetcher needs them."""
+    """Return the certificate authorities of this machine, loaded once for all fetchers."""
     return httpx.create_ssl_context()
 
 
 class _HttpClient:
-    """Requests to allowed addresses, in at most so many seconds."""
+    """Sends requests to allowed addresses within a time limit."""
 
     def __init__(
         self,
@@ -188,14 +188,14 @@ class _HttpClient:
             async with asyncio.timeout(self._seconds):
                 yield
         except TimeoutError:
-            reason = f"no complete answer within {self._seconds:g} s"
+            reason = f"no complete response within {self._seconds:g} s"
             raise FetchFailed(address, reason, passing=True) from None
 
     @asynccontextmanager
     async def _asking(
         self, method: str, url: Url, label: str, headers: Mapping[str, str], body: bytes | None
     ) -> AsyncIterator[httpcore.Response]:
-        """The answer to a request. Any error on the way is one of ours, with `label` for the address."""
+        """Send a request, and convert any error to ours, with `label` as the address."""
         address = httpcore.URL(
             scheme=url.scheme.encode(), host=url.host.encode(), port=url.port, target=url.target.encode()
         )
@@ -216,16 +216,16 @@ class _HttpClient:
 
 def _failure(address: str, error: Exception) -> FetchFailed:
     if isinstance(error.__context__, ssl.SSLCertVerificationError):
-        return FetchFailed(address, "its certificate is not valid for it")
+        return FetchFailed(address, "the certificate is not valid for the host")
     if isinstance(error, socket.gaierror):
-        return FetchFailed(address, "its name could not be resolved", passing=True)
+        return FetchFailed(address, "the host name could not be resolved", passing=True)
     if isinstance(error, httpcore.ConnectError | httpcore.ConnectTimeout):
         return FetchFailed(address, "no connection", passing=True)
-    return FetchFailed(address, "the connection was closed before the answer was complete", passing=True)
+    return FetchFailed(address, "the connection was closed before the response was complete", passing=True)
 
 
 class WebFetcher(_HttpClient):
-    """The `Fetcher` port. `resolve` looks up names, `backend` connects to addresses that were checked."""
+    """The `Fetcher` port. `resolve` looks up names, `backend` connects to checked addresses."""
 
     def __init__(
         self,
@@ -245,10 +245,10 @@ class WebFetcher(_HttpClient):
     async def fetch(
         self, url: str, *, method: str = "GET", headers: Mapping[str, str] | None = None
     ) -> Fetched:
-        """One request with its redirects; any status is an answer.
+        """Send one request and follow its redirects. Any status is a response.
 
-        Raises InvalidInput for an invalid http(s) URL, method or header, ForbiddenAddress for an address that
-        is not allowed, TooLarge for a response over a limit, and FetchFailed without a response.
+        Raises InvalidInput for an invalid URL, method or header, ForbiddenAddress for an address that is not
+        allowed, TooLarge for a response over a limit, and FetchFailed without a response.
         """
         request = _Request(_checked_method(method), _checked_url(url), _checked_headers(headers or {}))
         async with self._in_time(request.url.redacted):
@@ -303,12 +303,12 @@ def _checked_method(method: str) -> str:
 def _checked_url(text: str) -> Url:
     url = parse_url(text)
     if url.credentials:
-        raise InvalidInput("url", "must not hold a user name or password; give an Authorization header")
+        raise InvalidInput("url", "must not contain a user name or password; give an Authorization header")
     return url
 
 
 def _checked_headers(headers: Mapping[str, str]) -> Mapping[str, str]:
-    """The headers, if they can be sent as they are; error messages never have their values."""
+    """Validate headers. Error messages never contain their values."""
     for name, value in headers.items():
         if not TOKEN.fullmatch(name):
             raise InvalidInput("headers", f"{name[:80]!r} cannot be the name of a header")
@@ -341,7 +341,7 @@ def _sent(request: _Request) -> Mapping[str, str]:
 
 
 def _received(headers: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
-    """Headers by their names in lower case, repeated ones joined; cookies are left out."""
+    """Return headers by lower-case name, repeated ones joined, without cookies."""
     found: dict[str, str] = {}
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1").lower(), _header_text(raw_value)
@@ -373,16 +373,16 @@ def _fetched(url: Url, status: int, headers: Mapping[str, str], body: bytes) -> 
 ID_HEADER: Final = "Conspectus-Id"
 SIGNATURE_HEADER: Final = "Conspectus-Signature"
 POST_CONNECTIONS: Final = 1_000
-"""So many receivers may be slow at once before others have to wait for them."""
+"""Maximum number of concurrent deliveries."""
 PASSING: Final = frozenset({408, 425, 429})
-"""Refusals that later sending may get round, as it may a server's own faults."""
+"""Statuses that are retried, besides those of the server's own failures."""
 
 
 class WebhookPoster(_HttpClient):
-    """The `Poster` port. With a `key`, each body is signed: `sha256=` and its HMAC in hexadecimal.
+    """The `Poster` port. With a `key`, bodies are signed with HMAC-SHA256 as `sha256=<hex>`.
 
-    The address policy of fetched pages is checked at every sending: nothing is sent to a name that resolves
-    to an inside address by then. Redirects are not followed: the receiver could send the content anywhere.
+    The address policy is checked at each delivery, because a name may resolve to an internal address by then.
+    Redirects are not followed, because they could lead the content anywhere.
     """
 
     def __init__(
@@ -400,11 +400,11 @@ class WebhookPoster(_HttpClient):
         super().__init__(connections, seconds, certificates, maximum=POST_CONNECTIONS, kept=0)
 
     def check(self, url: str) -> None:
-        """Raise InvalidInput for an invalid address, and ForbiddenAddress for one that is not allowed."""
+        """Raises InvalidInput for an invalid address, and ForbiddenAddress for one that is not allowed."""
         self._checked(url)
 
     async def post(self, url: str, body: bytes, *, id: str) -> None:
-        """Send JSON once. Raises FetchFailed for any answer but a success, and ForbiddenAddress."""
+        """Send JSON once. Raises FetchFailed unless the status is 2xx, and ForbiddenAddress."""
         target = self._checked(url)
         address = _shown(target)
         headers = self._headers(target, body, id)
@@ -417,7 +417,7 @@ class WebhookPoster(_HttpClient):
     def _checked(self, text: str) -> Url:
         url = parse_url(text)
         if url.credentials:
-            raise InvalidInput("webhook", "must not hold a user name or password")
+            raise InvalidInput("webhook", "must not contain a user name or password")
         if not self._boundary.may_ask(url.host):
             raise ForbiddenAddress(_shown(url))
         return url
@@ -437,5 +437,5 @@ class WebhookPoster(_HttpClient):
 
 
 def _shown(url: Url) -> str:
-    """The address for messages: without path and query, which may be all that keeps others from it."""
+    """Return the address for messages, without path and query, which may be secret."""
     return f"{url.scheme}://{url.authority}"
