@@ -1,5 +1,6 @@
 """The extras: `all` has them, the docs list them, and without one a feature says which it needs."""
 
+import json
 import re
 import subprocess
 import sys
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from conspectus.cli.maintenance import FEATURES
 from conspectus.errors import MissingExtra, optional
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -92,3 +94,22 @@ def test_what_is_installed_is_imported() -> None:
     with pytest.raises(MissingExtra) as missing:
         optional("nothing_here", "some", "nothing-here")
     assert (missing.value.extra, missing.value.package) == ("some", "nothing-here")
+
+
+def test_the_command_describes_every_extra() -> None:
+    assert set(FEATURES) == set(EXTRAS) - {"all"}
+
+
+@pytest.mark.parametrize("as_json", [False, True])
+def test_the_command_lists_what_is_installed(as_json: bool, tmp_path: Path) -> None:
+    arguments = ["version", "--verbose", *(["--json"] if as_json else [])]
+    done = ran(COMMAND.format(arguments=arguments), tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert not (tmp_path / "data").exists()
+    if as_json:
+        features = {each["extra"]: each for each in json.loads(done.stdout)["features"]}
+        assert features["mcp"] == {"extra": "mcp", "feature": "MCP server", "installed": True, "missing": []}
+        assert features["gliner"]["missing"] == ["gliner"]
+    else:
+        assert re.search(r"MCP server +mcp +yes", done.stdout)
+        assert re.search(r"GLiNER +gliner +no +gliner", done.stdout)

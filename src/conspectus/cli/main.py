@@ -92,6 +92,7 @@ COMMANDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
         "status": "maintenance.status", "check": "maintenance.check", "reindex": "maintenance.reindex",
         "reembed": "maintenance.reembed", "serve": "serve.serve", "console": "serve.console",
         "demo": "demo.demo", "worker": "serve.worker", "mcp": "serve.mcp",
+        "version": "maintenance.show_version",
         "migrate": "maintenance.migrate", "backup": "maintenance.backup", "restore": "maintenance.restore",
         "ingest": "jobs.ingest",
     }),

@@ -1,7 +1,11 @@
-"""status, check, reindex, reembed, migrate, backup and restore."""
+"""status, check, version, reindex, reembed, migrate, backup and restore."""
 
+import platform
+import re
+from collections.abc import Iterator, Mapping
+from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 from rich.console import Group, RenderableType
@@ -62,6 +66,70 @@ def check(session: Session) -> None:
     session.show(found, check_table(report))
     if not report.clean:
         raise typer.Exit(DIFFERENT)
+
+
+FEATURES: Final[Mapping[str, str]] = {
+    "anthropic": "chat models of Anthropic",
+    "bedrock": "models on Amazon Bedrock",
+    "cohere": "models of Cohere",
+    "gliner": "entities found by GLiNER",
+    "google": "models of Google",
+    "hosted": "embeddings from services with OpenAI's API",
+    "html": "the main part of web pages",
+    "json-schema": "summaries that follow a JSON Schema",
+    "langchain": "adapters for LangChain",
+    "llama-index": "adapters for LlamaIndex",
+    "mcp": "MCP server",
+    "milvus": "index in Milvus",
+    "openai": "chat models with OpenAI's API",
+    "openai-agents": "sessions for the OpenAI Agents SDK",
+    "postgresql": "data in PostgreSQL",
+    "spacy": "entities found by spaCy",
+    "static": "model2vec embeddings",
+    "testing": "test suites for your own adapters",
+}
+"""What each extra of pyproject.toml adds; `all` adds no feature of its own."""
+_REQUIREMENT: Final = re.compile(r"([\w.-]+)(?:\[([\w,.-]+)\])?")
+_EXTRA: Final = re.compile(r"""extra\s*==\s*["']([\w.-]+)["']""")
+
+
+def show_version(
+    session: Session,
+    *,
+    verbose: Annotated[bool, typer.Option("--verbose", help="List the features and their extras.")] = False,
+) -> None:
+    """Show the version, and with --verbose which features are installed."""
+    facts: dict[str, Json] = {"version": version("conspectus"), "python": platform.python_version()}
+    if not verbose:
+        session.show(facts, f"conspectus {facts['version']}")
+        return
+    missing = {extra: sorted(set(_missing("conspectus", extra))) for extra in FEATURES}
+    features = [
+        {"extra": extra, "feature": feature, "installed": not missing[extra], "missing": missing[extra]}
+        for extra, feature in FEATURES.items()
+    ]
+    rows = (
+        (each["feature"], each["extra"], "yes" if each["installed"] else "no", missing[str(each["extra"])])
+        for each in features
+    )
+    table = rows_table(("feature", "extra", "installed", "missing packages"), rows)
+    heading = f"conspectus {facts['version']}, Python {facts['python']}"
+    session.show({**facts, "features": plain(features)}, Group(heading, table))
+
+
+def _missing(package: str, extra: str) -> Iterator[str]:
+    """The packages of an extra that are not installed, with those of the extras that it names in turn."""
+    for requirement in requires(package) or ():
+        given, condition = _REQUIREMENT.match(requirement), _EXTRA.search(requirement)
+        if given is None or condition is None or condition[1] != extra:
+            continue
+        try:
+            version(given[1])
+        except PackageNotFoundError:
+            yield given[1]
+            continue
+        for further in filter(None, (given[2] or "").split(",")):
+            yield from _missing(given[1], further)
 
 
 def reindex(session: Session) -> None:
