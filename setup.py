@@ -1,9 +1,10 @@
-"""The compiled kernels, and wheels that are tagged by whether they hold them.
+"""The compiled kernels, and wheels that are tagged by whether they hold them, with the same bytes each time.
 
 Without a compiler the package is installed without them, and NumPy and Python do the same.
 """
 
 from pathlib import Path
+from zipfile import ZipFile
 
 from setuptools import Extension, setup
 from setuptools.command.bdist_wheel import bdist_wheel
@@ -12,7 +13,7 @@ KERNELS = [
     Extension(
         f"conspectus.{name.replace('/', '.')}",
         [f"src/conspectus/{name}.c"],
-        extra_compile_args=["-O3", "-ffp-contract=off"],
+        extra_compile_args=["-O3", "-g0", "-ffp-contract=off"],
         py_limited_api=True,
         optional=True,
     )
@@ -31,6 +32,19 @@ class TaggedWheel(bdist_wheel):
             self.distribution.ext_modules = []
             self.root_is_pure = True
         super().run()
+        for _, _, wheel in self.distribution.dist_files:
+            if wheel.endswith(".whl"):
+                set_permissions(Path(wheel))
+
+
+def set_permissions(wheel: Path) -> None:
+    """Give every file the same permissions: those of the sources depend on who checked them out."""
+    rewritten = wheel.with_suffix(".new")
+    with ZipFile(wheel) as old, ZipFile(rewritten, "w") as new:
+        for entry in old.infolist():
+            entry.external_attr = 0o100644 << 16
+            new.writestr(entry, old.read(entry), entry.compress_type)
+    rewritten.replace(wheel)
 
 
 setup(

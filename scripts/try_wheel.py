@@ -24,6 +24,8 @@ OLD_PYTHON, OLD_PIP = "3.11", "23.0"
 FIRST_PROGRAM = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 PAGE = "<html><title>Releases</title><body><p>A release is deployed on Tuesdays.</p></body></html>"
 PATIENCE = 120
+DATED = {"SOURCE_DATE_EPOCH": "1767225600"}
+"""Builds of a commit have the same bytes with this; a release takes the date of its commit."""
 MAX_PACKAGES, MAX_MEGABYTES = 60, 350
 """Of the base install, without pip and setuptools, and without what Python compiles."""
 SIZES = """
@@ -40,6 +42,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
         compiled, pure = built(folder / "compiled"), built(folder / "pure", CC="false")
+        again = built(folder / "again", umask=0o077)
+        if again.read_bytes() != compiled.read_bytes():
+            sys.exit(f"two builds of {compiled.name} differ: {', '.join(differing(compiled, again))}")
         if not pure.name.endswith("-py3-none-any.whl") or compiled.name == pure.name:
             sys.exit(f"wheels with and without the kernels are named {compiled.name} and {pure.name}")
         trials = [
@@ -51,7 +56,17 @@ def main() -> None:
         print(*(each.result() for each in results), sep="\n")
 
 
-def built(folder: Path, **variables: str) -> Path:
+def differing(first: Path, second: Path) -> list[str]:
+    """The files of two wheels that differ; the order and the dates of their entries count, too."""
+    with zipfile.ZipFile(first) as one, zipfile.ZipFile(second) as other:
+        entries = [
+            [(each.filename, each.CRC, each.date_time, each.external_attr) for each in wheel.infolist()]
+            for wheel in (one, other)
+        ]
+    return sorted({each[0] for each in set(entries[0]) ^ set(entries[1])}) or ["the order of the files"]
+
+
+def built(folder: Path, *, umask: int = 0o022, **variables: str) -> Path:
     """The wheel of the sources alone, as what an earlier build left behind would go into it."""
     source, wheels = folder / "source", folder / "wheels"
     ignored = shutil.ignore_patterns("__pycache__", "*.egg-info", "*.so", "*.pyd")
@@ -64,7 +79,7 @@ def built(folder: Path, **variables: str) -> Path:
     expected |= {"conspectus/web/console/index.html", "conspectus/web/docs/index.html.gz"}
     expected |= {f"conspectus-{VERSION}.dist-info/licenses/{name}" for name in ("LICENSE", "NOTICE")}
     pip_wheel = [sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation"]
-    ran([*pip_wheel, "--wheel-dir", wheels, source], folder, **variables)
+    ran([*pip_wheel, "--wheel-dir", wheels, source], folder, umask=umask, **DATED | variables)
     (wheel,) = wheels.glob("*.whl")
     with zipfile.ZipFile(wheel) as opened:
         missing = expected - set(opened.namelist())
@@ -146,10 +161,12 @@ def try_server(command: list[str | Path], folder: Path) -> None:
         sys.exit(f"{command} ended with {serving.returncode}")
 
 
-def ran(command: list[str | Path], folder: Path, **variables: str) -> str:
+def ran(command: list[str | Path], folder: Path, *, umask: int = -1, **variables: str) -> str:
     """What a command says on its standard output; the end of everything if it fails."""
     own = environment() | variables
-    done = subprocess.run(command, cwd=folder, env=own, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=folder, env=own, umask=umask, capture_output=True, text=True, check=False
+    )
     if done.returncode != 0:
         sys.exit(f"{' '.join(map(str, command))} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
     return done.stdout.strip()

@@ -98,7 +98,7 @@ def show_version(
     *,
     verbose: Annotated[bool, typer.Option("--verbose", help="List the features and their extras.")] = False,
 ) -> None:
-    """Show the version, and with --verbose which features are installed."""
+    """Show the version, and the features with --verbose."""
     facts: dict[str, Json] = {"version": version("conspectus"), "python": platform.python_version()}
     if not verbose:
         session.show(facts, f"conspectus {facts['version']}")
